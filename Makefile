@@ -41,7 +41,7 @@ crawl: $(STAMP)  ## make crawl URL=https://example.org/ [OUT=crawl-out] [ARGS='-
 test: $(DEV)  ## the tests that everybody runs: everything but the mark full (WORKERS=N processes)
 	@$(BIN)/python -m pytest -n $(WORKERS) -m 'not full' $(ARGS)
 
-test-full: $(DEV)  ## the rest: whole programs, services over Kafka, earlier releases
+test-full: $(DEV)  ## the rest: whole programs, services over Kafka
 	@$(BIN)/python -m pytest -n $(WORKERS) -m full $(ARGS)
 
 test-all: test test-full  ## both
@@ -135,10 +135,10 @@ bench-storage: $(DEV)  ## rows into SQLite and into a PostgreSQL server of the b
 proto: $(DEV)  ## generate kernel/messages from proto/
 	@$(BIN)/python tools/protogen.py
 
-.PHONY: release
-release: $(DEV)  ## make release VERSION=0.2.0: freeze what HEAD writes, and what the next release may not break
-	@test -n "$(VERSION)" || { echo "usage: make release VERSION=0.2.0"; exit 2; }
-	@PYTHONPATH=services:. $(BIN)/python -m tests.releases.freeze '$(VERSION)'
+.PHONY: samples
+samples: $(DEV)  ## write the frozen sample of every format again: only when a format number rises (docs/releases.md)
+	@PYTHONPATH=services:. $(BIN)/python -m tests.formats.samples
+	@$(BIN)/buf build --exclude-source-info -o proto/baseline.binpb
 
 .PHONY: schema
 schema: $(DEV)  ## write docs/*.schema.json, docs/openapi.json and docs/configuration.md from the structs

@@ -19,11 +19,7 @@ os.environ["PYTHONPATH"] = str(Path(__file__).parent.parent / "services")
 ALLOWED = ("root may", "no RLIMIT_FSIZE", "is not in this history")
 
 
-FULL = (
-    "tests/e2e/",
-    "tests/releases/test_releases_over_kafka.py",
-    "tests/releases/test_directories_of_releases.py",
-)
+FULL = ("tests/e2e/",)
 """Tests of whole programs. They carry the mark `full` unless they carry the mark `smoke`."""
 
 

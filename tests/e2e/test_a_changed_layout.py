@@ -185,7 +185,7 @@ def test_a_crawl_that_goes_on_knows_what_was_usual(tmp_path: Path) -> None:
         assert crawl(web, *SEEDS, *words, "--max-pages", "90", cwd=tmp_path).returncode == 0
         told = run("rules", "status", "--out", str(tmp_path / "o"), cwd=tmp_path)
         assert told.stdout.startswith("shop (version ")
-        assert "well, 100% of its last pages have items" in told.stdout
+        assert "healthy, 100% of its last pages have items" in told.stdout
         shop.asked += [0] * CHANGE
         done = crawl(web, "--resume", "--max-pages", str(PAGES), cwd=tmp_path)
         assert done.returncode == 0, done.stderr

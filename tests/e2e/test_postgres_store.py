@@ -113,7 +113,7 @@ def test_a_server_that_is_killed_during_a_crawl(tmp_path, mortal):
         assert reached.wait(30)
         mortal.kill()
         dead.set()
-        assert "trying again" in process.stderr.readline()
+        assert "retrying" in process.stderr.readline()
         mortal.start()
         _, said = process.communicate(timeout=60)
     assert process.returncode == 0, said

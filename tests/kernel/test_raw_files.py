@@ -59,9 +59,9 @@ def test_damage_costs_the_page_it_is_in(tmp_path):
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"no line at all", "no line at its start"),
+        (b"no line at all", "does not begin with a line of JSON"),
         (b"[]\n", "first line cannot be read"),
-        (b"x" * 100_000 + b"\n", "no line at its start"),
+        (b"x" * 100_000 + b"\n", "does not begin with a line of JSON"),
     ],
 )
 def test_a_member_of_another_kind_is_told(tmp_path, content, says):

@@ -6,7 +6,8 @@ import json
 
 import pytest
 from nephila.kernel import messages as m
-from parser_room import FakePass, Room
+
+from tests.parser.parser_room import FakePass, Room
 
 
 class Panic(BaseException):

@@ -7,7 +7,8 @@ import json
 
 import pytest
 from nephila.kernel import messages as m
-from parser_room import FakePass, Room, with_links
+
+from tests.parser.parser_room import FakePass, Room, with_links
 
 LINKS = ("http://a.test/1", "http://b.test/2")
 

@@ -268,7 +268,7 @@ async def test_what_a_person_has_to_look_at_does_not_end_the_program():
     """What cannot be read stands still, the rest goes on; a namesake ends it."""
     bus = Bus()
     program, task = await started(bus)
-    bus.on_fatal(NotReadyError("seeds/1 was written by a newer release"))
+    bus.on_fatal(NotReadyError("seeds/1 was written by another release"))
     assert not program._over.is_set()
     bus.on_fatal(UserError("another member has the name 'a'"))
     await task

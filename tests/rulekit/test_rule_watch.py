@@ -123,7 +123,7 @@ def test_a_directory_that_stays_empty_is_told_once(rig: Rig, caplog: pytest.LogC
             assert rig.look() == []
         rig.write("one")
         rig.look()
-    assert len([one for one in caplog.records if "stay as they were" in one.getMessage()]) == 2
+    assert len([one for one in caplog.records if "the rules are unchanged" in one.getMessage()]) == 2
 
 
 def test_what_is_mended_while_the_mistake_is_read_is_not_missed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

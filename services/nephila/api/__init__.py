@@ -31,14 +31,14 @@ def crawl(
     found_links: bool = True,
     **options: Unpack[Options],
 ) -> Crawl:
-    """Crawl from URLs, or by a job.yaml, and hand over each page as it is fetched, by `for` or `async for`.
+    """Crawl from URLs or a job.yaml and yield each page when it is fetched, by `for` or `async for`.
 
     `out` keeps the result and makes the crawl resumable; without it a temporary directory is used and removed.
-    `resume`, `fresh`, `refresh` and `retry_failed` are those of the command; what a server calls unchanged (304) is not
-    handed over again.
+    `resume`, `fresh`, `refresh` and `retry_failed` are those of the command; pages that a server
+    reports as unchanged (304) are not yielded again.
     `rules`: a rule file, a directory of rules, or rules as mappings; they fill `page.items`. `on_page` is called with
-    each page before it is handed over; the links that it returns are followed as well. `ahead`: URLs fetched ahead of
-    the page in hand; a slow consumer slows the crawl. `all_outcomes`: also what was denied, failed or dropped.
+    each page before it is yielded; the links that it returns are followed as well. `ahead`: URLs fetched ahead of
+    the page in hand; a slow consumer slows the crawl. `all_outcomes`: also URLs that were denied, failed or dropped.
     `found_links=False`: only links that `page.follow` and `on_page` add are followed, beside sitemaps and feeds.
     Raises `UsageError` and `UserError`, here or where the pages are taken.
     """
@@ -59,7 +59,7 @@ def crawl(
 
 
 def fetch(url: str, *, rules: Rules | None = None, **options: Unpack[Options]) -> Page:
-    """One page, redirects followed: robots.txt and the egress guard are asked as in a crawl, tried once.
+    """One page, with redirects followed. robots.txt and the egress guard apply as in a crawl; one attempt.
 
     Raises `UserError` in one line that says why there is none. For more than a few pages of a host use `crawl`, which
     keeps the pace.
@@ -89,9 +89,11 @@ def fetch(url: str, *, rules: Rules | None = None, **options: Unpack[Options]) -
 
 
 def extract(html: str | bytes, url: str = "", *, content_type: str = "", charset: str = "") -> Page:
-    """A document that you have, as a page; nothing is fetched. `url` is where it came from: without one relative links
-    are left out. `content_type` ("" = HTML) and `charset` are as the server sent them. Raises `ValueError` when `url`
-    is neither empty nor absolute http(s)."""
+    """The page of a document that is in memory; nothing is fetched.
+
+    `url` is the address of the document; relative links are left out without it. `content_type` ("" = HTML) and
+    `charset` are as the server sent them. Raises `ValueError` when `url` is neither empty nor absolute http(s).
+    """
     from nephila.kernel.mime import media_type
     from nephila.parser.single.extract import extract as extract_document
 

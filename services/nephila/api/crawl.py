@@ -1,8 +1,8 @@
-"""One crawl as something to iterate over: `nephila crawl` in a thread of its own, its pages handed over one by one.
+"""One crawl as an iterable: `nephila crawl` in a separate thread, its pages yielded one by one.
 
-Invariants: nothing is fetched before the first page is asked for; whoever leaves the iteration stops the crawl and
-waits for its end; what goes wrong is raised where the pages are taken. The crawl's loop is never the caller's, so a
-slow loop or a notebook holds up no fetch.
+Invariants: nothing is fetched before the first page is requested; leaving the iteration stops the crawl and waits for
+its end; errors are raised in the iteration. The crawl has its own event loop, so a slow consumer or a notebook does not
+delay its fetches.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 log = logging.getLogger("nephila")
 
 AHEAD: Final = 64
-"""URLs fetched, or being fetched, ahead of the page that is worked on."""
+"""URLs fetched, or in flight, ahead of the page that the caller works on."""
 LEAVE_S: Final = 15.0
-"""How long leaving waits for the crawl's end; it takes a second or two."""
+"""Longest wait for the end of the crawl when the iteration is left; it takes a second or two."""
 
 _running: weakref.WeakSet[Crawl] = weakref.WeakSet()
-"""Crawls that somebody has begun to iterate over."""
+"""Crawls whose iteration has started."""
 
 OnPage = Callable[[Page], "Iterable[str] | Awaitable[Iterable[str] | None] | None"]
 
@@ -64,12 +64,12 @@ class End:
     reasons: dict[str, int] = field(default_factory=dict)
     """Rows by "outcome(reason)"."""
     left: int = 0
-    """URLs left in the queues; `resume=True` takes them up."""
+    """URLs left in the queues; `resume=True` continues with them."""
     elapsed_s: float = 0.0
 
 
 class Crawl:
-    """See the module; made by `nephila.crawl`. Iterable once, by `for` or `async for`."""
+    """A crawl that yields its pages; `nephila.crawl` creates it. Iterable once, by `for` or `async for`."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Crawl:
         if (resume or refresh or retry_failed) and out is None:
             raise UsageError("resume, refresh and retry_failed need out, the directory of the crawl")
         self.out: Path = Path(tempfile.mkdtemp(prefix="nephila-")) if out is None else out
-        """Directory of the result; without `out` a temporary one, which goes when the crawl has ended."""
+        """Directory of the result; without `out` a temporary one, removed after the end of the crawl."""
         self._remove = weakref.finalize(self, shutil.rmtree, self.out, True) if out is None else None
         self.end: End | None = None
         """How it ended, once it has."""
@@ -115,7 +115,7 @@ class Crawl:
         scheduler = msgspec.structs.replace(plan.configs.scheduler, window=ahead, **({"tries": tries} if tries else {}))
         plan.configs.scheduler = scheduler
         if out is None:
-            # What goes with the crawl need not survive a power cut, and nobody waits for more rows to share a write.
+            # A temporary result need not survive a power cut, and a small flush interval yields pages sooner.
             plan.configs.storage = msgspec.structs.replace(plan.configs.storage, fsync=False, flush_interval_s=0.02)
         self._run.window = ahead
         self._plan = plan
@@ -170,14 +170,14 @@ class Crawl:
         await self.aclose()
 
     def close(self) -> None:
-        """Stop the crawl where it is and wait for its end. The page in hand counts as not taken."""
+        """Stop the crawl and wait for its end. The last page that was yielded counts as not taken."""
         self._leave()
         if self._thread is not None:
             self._thread.join(LEAVE_S)
         self._remove_temporary()
 
     async def aclose(self) -> None:
-        """The same without holding up the loop."""
+        """The same without blocking the event loop."""
         self._leave()
         thread = self._thread
         if thread is not None and thread.is_alive():
@@ -197,7 +197,7 @@ class Crawl:
 
     def _start(self) -> None:
         if self._thread is not None or self._leaving:
-            raise UsageError("a crawl is iterated over once; begin another, or go on with resume=True")
+            raise UsageError("a crawl is iterated over once; start another one, or continue with resume=True")
         self._thread = threading.Thread(target=self._work, name="nephila-crawl", daemon=True)
         self._thread.start()
         _running.add(self)
@@ -242,7 +242,7 @@ class Crawl:
 
 
 def _close_all() -> None:
-    """A program that ends in the middle of an iteration leaves it."""
+    """At the exit of the interpreter: stop the crawls whose iteration has not ended."""
     for crawl in list(_running):
         crawl.close()
 

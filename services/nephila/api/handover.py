@@ -1,9 +1,9 @@
-"""The bus of a crawl whose pages somebody takes one by one: a record waits here until its page was taken.
+"""The bus of a crawl whose pages are yielded to a consumer: a record waits here until its page was taken.
 
-A record goes on to storage when the page after it is asked for. Invariants: what is stored was taken, so a program that
-dies in the middle of a page gets it again with `resume`; the scheduler sees a waiting page as one on its way, so its
-window bounds how many wait, and a slow taker slows the crawl. Bodies beyond HELD_BYTES wait in files.
-Everything runs on the crawl's loop but `next_page` and `follow`.
+A record is published to storage when the consumer requests the page after it. Invariants: a stored page was taken, so a
+program that crashes while it handles a page gets that page again with `resume`; a waiting page counts as in flight, so
+the scheduler's window bounds the number of waiting pages and a slow consumer slows the crawl. Bodies beyond HELD_BYTES
+wait in files. Everything but `next_page` and `follow` runs on the crawl's loop.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ _Key = tuple[bytes, int, int]
 
 
 class _Held(NamedTuple):
-    """A page that waits, and how its record goes on."""
+    """A page that waits, and the function that publishes its record."""
 
     page: Page
     size_bytes: int
-    """Of its body, as far as it is in memory."""
+    """Bytes of its body that are in memory."""
     release: Callable[[], None]
 
 
 class Handover(LocalBus):
-    """See the module."""
+    """`LocalBus` that holds records until their pages are taken."""
 
     def __init__(
         self, clock: Clock, *, all_outcomes: bool, found_links: bool, on_quiet: Callable[[], None] | None = None
     ) -> None:
-        """`all_outcomes`: what was denied, failed or dropped is handed over, too; `found_links`: the links of a page
-        are followed, not only those that are added."""
+        """`all_outcomes`: also URLs that were denied, failed or dropped are yielded. `found_links`: the links of a page
+        are followed, not only those that `follow` adds."""
         super().__init__(clock, on_quiet=on_quiet)
         self._all = all_outcomes
         self._found_links = found_links
         self._pages: dict[_Key, m.Page] = {}
-        """Whose records have not come yet."""
+        """Pages without their records yet."""
         self._waiting: deque[_Held] = deque()
         self._held_bytes = 0
         self._taken: _Held | None = None
-        """The page that somebody works on."""
+        """The page that the consumer has."""
         self._lock = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiter: Future[Page | None] | None = None
@@ -125,11 +125,11 @@ class Handover(LocalBus):
         )
 
     def begin(self) -> None:
-        """The loop runs. Who has asked before gets the first page that comes."""
+        """The loop runs. A consumer that already waits gets the first page."""
         self._loop = asyncio.get_running_loop()
 
     def _serve(self) -> None:
-        """Give a page to who has asked for one."""
+        """Give a page to the consumer that waits for one."""
         while self._waiting and (waiter := self._waiter) is not None:
             self._release_taken()
             with self._lock:
@@ -139,14 +139,14 @@ class Handover(LocalBus):
                 waiter.set_result(self._taken.page)
 
     def _release_taken(self) -> None:
-        """The page that was taken last is done with: its record goes on."""
+        """The consumer is done with its page: publish its record."""
         taken, self._taken = self._taken, None
         if taken is not None:
             self._held_bytes -= taken.size_bytes
             taken.release()
 
     def _on_page_wanted(self) -> None:
-        # Else a page that came meanwhile was given already, and it is not done with.
+        # Otherwise a page that arrived in the meantime was given already, and is still in use.
         if self._waiter is not None:
             self._release_taken()
             self._serve()
@@ -160,7 +160,7 @@ class Handover(LocalBus):
     # ---- from any thread
 
     def next_page(self) -> Future[Page | None]:
-        """The next page, None after the last; the one before is done with. Its error is that of the crawl."""
+        """The next page, None after the last. The page before it counts as taken. Raises the error of the crawl."""
         answer: Future[Page | None] = Future()
         with self._lock:
             if self._ended:
@@ -174,10 +174,10 @@ class Handover(LocalBus):
         """Links of a page that was taken. Raises `UsageError` when the crawl has ended."""
         with self._lock:
             if self._ended or not self._call(self._add, page, links):
-                raise UsageError(f"{page.url}: the crawl has ended, nothing more is followed")
+                raise UsageError(f"{page.url}: the crawl has ended, its links cannot be followed")
 
     def finish(self, error: BaseException | None) -> None:
-        """The loop has ended: who asks from now on, or has asked, is told so."""
+        """The loop has ended: present and later waiters get None, or the error."""
         with self._lock:
             self._ended, self._error = True, error
             waiter, self._waiter = self._waiter, None

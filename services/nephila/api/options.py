@@ -1,4 +1,4 @@
-"""From the keyword arguments of the Python API to the request that the command line would make of the same words."""
+"""From the keyword arguments of the Python API to the same request that the command line makes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Rules = str | Path | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 def crawl_request(
     seeds: Sequence[str], out: Path, rules: Rules | None, *, options: Mapping[str, Any], modes: Mapping[str, bool]
 ) -> Request:
-    """What the command line would make of the same words; `modes`: resume, fresh, refresh, retry_failed. Raises
-    `UsageError`."""
+    """The request that the command line makes of the same options. `modes`: resume, fresh, refresh,
+    retry_failed. Raises `UsageError`."""
     unknown = [name for name in options if name not in Options.__annotations__]
     if unknown:
         raise UsageError(f"there is no option {unknown[0]!r}; known are {', '.join(sorted(Options.__annotations__))}")
@@ -28,7 +28,7 @@ def crawl_request(
     given = {name: _lines(name, value) if values[name] == [] else value for name, value in options.items()}
     if rules is not None:
         given["rules"] = str(rules_in(rules, out))
-    # No worker processes: a page may be asked for more than its row has, and its body is in this process.
+    # No worker processes: `page.links`, `page.css` and others read the body, which must be in this process.
     values |= {**given, "workers": 0}
     return request_of(seeds, out, values, given.keys() - {"store"}, **modes)  # type: ignore[arg-type]
 
@@ -40,7 +40,7 @@ def _lines(name: str, value: Any) -> list[str]:
 
 
 def rules_in(rules: Rules, out: Path) -> Path:
-    """Where rules are: the place itself, or files below `out` written from documents."""
+    """The path of the rules: the given path, or files below `out` written from documents."""
     if isinstance(rules, str | Path):
         return Path(rules).absolute()
     documents = [rules] if isinstance(rules, Mapping) else list(rules)

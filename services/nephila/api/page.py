@@ -1,8 +1,8 @@
-"""A page as the Python API hands it over: the facts of its row, and on demand what its body says.
+"""A page of the Python API: the columns of its row, and values computed from its body on demand.
 
-Invariant: attributes are what the row has; everything that reads the body - markdown, links, selectors - is computed
-at the first use, in the thread that asks, and kept. Bounded as the command line is: a tree of a page that would cost
-out of proportion is not built (`parser.extract`), and libxml2's limits hold for selectors.
+Invariant: attributes are columns of the row. Markdown, links and selectors are computed from the body at the first use,
+in the calling thread, and cached. The limits of the command line apply: the tree of a page that would cost too much is
+not built (`parser.single.extract`), and libxml2's limits hold for selectors.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class Link:
     kind: str = "a"
     """a, area, iframe, frame, link, refresh, sitemap or guess."""
     place: str = ""
-    """Which part of the page it stands in: main, nav or other."""
+    """The part of the page: main, nav or other."""
 
 
 @dataclass(eq=False)
 class Page:
-    """See the module."""
+    """A fetched URL."""
 
     url: str
     status: int = 0
-    """Of HTTP; 0 where nothing was fetched."""
+    """HTTP status; 0 where nothing was fetched."""
     title: str = ""
     text: str = ""
     """The main text."""
@@ -48,17 +48,17 @@ class Page:
     content_type: str = ""
     """Media type without parameters; empty when the server sent none."""
     charset: str = ""
-    """As the server said."""
+    """As the server sent it."""
     depth: int = 0
     """Links from a seed."""
     outcome: str = "stored"
     reason: str = ""
-    """Why it has ended so: robots, http_404, redirect, … (README, "How a fetch ends")."""
+    """Reason of the outcome: robots, http_404, redirect, … (README, "How a fetch ends")."""
     final_url: str = ""
     """Target of a redirect."""
     fetched_at: datetime | None = None
     items: list[dict[str, Any]] = field(default_factory=list)
-    """What the rule made of the page."""
+    """The items that the rule extracted."""
     rule: str = ""
     meta: dict[str, Any] = field(default_factory=dict)
     """Description, canonical URL, encoding, OpenGraph and other metadata."""
@@ -71,7 +71,7 @@ class Page:
 
     @cached_property
     def body(self) -> bytes:
-        """The document as it was sent, content coding removed; empty where nothing was fetched."""
+        """The document as sent, without its content coding; empty where nothing was fetched."""
         if isinstance(self.source, bytes):
             return self.source
         with self.source as file:
@@ -99,7 +99,7 @@ class Page:
 
     @cached_property
     def extracted(self) -> dict[str, Any]:
-        """All that `nephila extract` says of the document."""
+        """The result of `nephila extract` for the document."""
         from nephila.parser.single.extract import extract
 
         return extract(self.body, self.url, self.content_type, self.charset, markdown=True)
@@ -124,22 +124,22 @@ class Page:
 
     @property
     def images(self) -> list[str]:
-        """URLs of the pictures that belong to the content."""
+        """URLs of the images in the content."""
         return list(self.extracted["images"]) if self.body else []
 
     @property
     def author(self) -> str:
-        """Who wrote it, as far as the page says."""
+        """The author that the page names."""
         return str(self.extracted["author"]) if self.body else ""
 
     @property
     def published(self) -> str:
-        """When it was published, as far as the page says."""
+        """The date of publication that the page names."""
         return str(self.extracted["published"]) if self.body else ""
 
     @property
     def description(self) -> str:
-        """What the page says of itself in a sentence."""
+        """The page's own description (meta description)."""
         return str(self.meta.get("description", ""))
 
     @cached_property
@@ -149,7 +149,7 @@ class Page:
 
         xml = self.content_type.endswith(("/xml", "+xml")) and "html" not in self.content_type
         with warnings.catch_warnings():
-            # A page that is too deep for libxml2 has the elements up to there; parsel would have it deeper.
+            # Of a page that is too deep for libxml2, the elements up to its limit are kept; parsel warns about it.
             warnings.simplefilter("ignore")
             return Selector(text=self.html, type="xml" if xml else "html", base_url=self.url, huge_tree=False)
 
@@ -167,9 +167,9 @@ class Page:
 
     def follow(self, links: str | Iterable[str]) -> None:
         """Have the crawl follow these links of the page as well, relative or absolute; its scope, depth and limits
-        decide. Call it before the next page is asked for. Raises `UsageError` where there is no crawl."""
+        decide. Call it before the next page is requested. Raises `UsageError` where there is no crawl."""
         if self.add_links is None:
-            raise UsageError(f"{self.url} is not of a crawl; nothing can be followed from it")
+            raise UsageError(f"{self.url} is not of a crawl; its links cannot be followed")
         self.add_links([links] if isinstance(links, str) else list(links))
 
 
@@ -182,7 +182,7 @@ def instant(seconds: float) -> datetime | None:
 
 
 def page_of(found: dict[str, Any], body: bytes, content_type: str, charset: str) -> Page:
-    """The page of what `parser.extract` found in a body."""
+    """The page of a body that was extracted already (`found`)."""
     page = Page(
         url=found["url"],
         title=found["title"],

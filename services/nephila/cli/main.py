@@ -1,8 +1,8 @@
-"""The program `nephila`: its table of commands, and what every one of them does with errors.
+"""The program `nephila`: the table of commands, and the handling of errors.
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 nothing could be fetched, 130 interrupted. What a person can put right is one
-line on standard error, never a traceback. A command's file is imported when the command is run: `nephila url key` does
-not wait for a crawler.
+Exit codes: 0 done, 1 failed, 2 usage, 3 nothing could be fetched, 130 interrupted. An error that
+a user can correct is one line on standard error, never a traceback. A command's module is imported when the command
+runs, so that `nephila url key` does not load a crawler.
 """
 
 from __future__ import annotations
@@ -26,27 +26,36 @@ if TYPE_CHECKING:
     from typer import _click as click
 
 COMMANDS = {
-    "crawl": ("nephila.cli.crawl.command:crawl", "Crawl sites into a directory, or go on with a crawl."),
-    "up": ("nephila.cli.services.up:up", "Run many jobs in one program, until told to stop."),
+    "crawl": ("nephila.cli.crawl.command:crawl", "Crawl sites into a directory, or continue a crawl."),
+    "up": ("nephila.cli.services.up:up", "Run many jobs in one program, until it is stopped."),
     "jobs": ("nephila.cli.jobs.command:app", "Apply, list, pause, resume and delete jobs."),
-    "status": ("nephila.cli.services.system:status", "Show how a program or a system stands."),
-    "members": ("nephila.cli.services.system:members", "Show the programs that take part."),
-    "settings": ("nephila.cli.services.system:settings", "Show or change what can be changed while it runs."),
+    "status": ("nephila.cli.services.system:status", "Show the state of a program or a system."),
+    "members": ("nephila.cli.services.system:members", "Show the programs of a system and their states."),
+    "settings": ("nephila.cli.services.system:settings", "Show or change settings while the system runs."),
     "topics": ("nephila.cli.services.topics:app", "Create and list the topics of the route on a Kafka broker."),
-    "dead": ("nephila.cli.services.dead:app", "List what no service over Kafka could digest, and publish it again."),
-    "explain": ("nephila.cli.explain.command:explain", "Say what became of a URL in a crawl, and why."),
+    "dead": (
+        "nephila.cli.services.dead:app",
+        "List messages that no service over Kafka could process, and publish them again.",
+    ),
+    "explain": (
+        "nephila.cli.explain.command:explain",
+        "Explain the state of a URL in a crawl: fetched, queued or refused, and why.",
+    ),
     "scheduler": ("nephila.cli.services.service:scheduler", "Run the scheduler over Kafka."),
     "downloader": ("nephila.cli.services.service:downloader", "Run a downloader over Kafka."),
     "parser": ("nephila.cli.services.service:parser", "Run a parser over Kafka."),
     "storage": ("nephila.cli.services.service:storage", "Run storage over Kafka."),
     "api": ("nephila.cli.services.service:api", "Serve the control API of a system over Kafka."),
-    "rules": ("nephila.cli.rules.command:app", "Begin, check, test and try rules: what is taken from a site's pages."),
+    "rules": (
+        "nephila.cli.rules.command:app",
+        "Create, check, test and try rules, which extract items from a site's pages.",
+    ),
     "export": ("nephila.cli.tools.export:export", "Write the result of a crawl as JSONL, CSV, Parquet or Markdown."),
-    "report": ("nephila.cli.report.command:report", "Write one HTML file about a crawl, to read and to pass on."),
-    "diff": ("nephila.cli.tools.diff:diff", "Show what has changed in a page between its last two versions."),
+    "report": ("nephila.cli.report.command:report", "Write a report about a crawl as one HTML file."),
+    "diff": ("nephila.cli.tools.diff:diff", "Show the changes of a page between its last two versions."),
     "extract": ("nephila.cli.tools.extract:extract", "Title, main text, metadata and links of one document, no crawl."),
-    "url": ("nephila.cli.tools.url:app", "How a URL is written, keyed and placed."),
-    "robots": ("nephila.cli.tools.robots:app", "What a robots.txt allows."),
+    "url": ("nephila.cli.tools.url:app", "Canonical form, host key, URL key and partition of a URL."),
+    "robots": ("nephila.cli.tools.robots:app", "Check URLs against a robots.txt."),
     "doctor": ("nephila.cli.tools.doctor:doctor", "Check that this machine can crawl, and what would make it faster."),
 }
 """Command → (where its function or group is, one line of help), in the order of --help."""
@@ -76,7 +85,7 @@ class LazyGroup(TyperGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Import the command that was asked for."""
+        """Import the command on the command line."""
         name, _, rest = super().resolve_command(ctx, args)
         return name, _load(name) if name else None, rest
 
@@ -106,7 +115,7 @@ def nephila(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Nephila crawls the web politely and loses nothing: nephila crawl https://example.org/ --out DIR"""
+    """Nephila crawls the web politely and can always resume: nephila crawl https://example.org/ --out DIR"""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(2)
@@ -135,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _failed(error: Exception) -> int:
-    """Click's usage errors, missing extras, and what nobody expected."""
+    """Handle Click's usage errors, missing extras and unexpected errors."""
     usage = getattr(error, "format_message", None)
     if usage is not None:
         # By its shape: which class it is depends on whether this version of Typer brings its own Click.
@@ -157,7 +166,7 @@ def _failed(error: Exception) -> int:
             note(f"{error.name} is missing, which every installation needs; run again: pip install nephila")
             return 1
     if isinstance(error, OSError) and error.strerror:
-        _silence_stdout()  # most likely it is what cannot be written, and the interpreter would try once more
+        _silence_stdout()  # it is probably standard output that failed, and the interpreter would flush it once more
         note(f"{sanitize(str(error.filename or 'standard output'), 500)}: {error.strerror}")
         return 1
     note(f"{type(error).__name__}: {sanitize(str(error), 1000)}; run with NEPHILA_DEBUG=1 for the traceback")
@@ -165,7 +174,7 @@ def _failed(error: Exception) -> int:
 
 
 def _tolerate_any_text() -> None:
-    """A terminal that cannot show a character gets its escape, not an exception; a closed stream swallows all."""
+    """Characters that the terminal cannot show are escaped; output to a closed stream is discarded."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
@@ -175,7 +184,7 @@ def _tolerate_any_text() -> None:
 
 
 def _silence_stdout() -> None:
-    """Whoever read our output has left: nothing more is said, not even when the interpreter flushes at its end."""
+    """The reader of standard output is gone: write no more, not even in the flush at the end of the interpreter."""
     stdout: TextIO = sys.stdout
     try:
         target = stdout.fileno()

@@ -1,4 +1,4 @@
-"""What commands print: one JSON line, or aligned `key: value` lines for people. Nothing else is decided here."""
+"""Output of commands: one JSON line, or aligned `key: value` lines for people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def print_json(value: Any) -> None:
-    """One line of JSON on standard output; bytes must have been made text before."""
+    """One line of JSON on standard output; bytes must have been decoded before."""
     sys.stdout.write(_encode(value).decode() + "\n")
 
 
@@ -27,5 +27,5 @@ def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
 
 
 def note(text: str) -> None:
-    """One line on standard error, in the program's name."""
+    """One line on standard error that begins with `nephila:`."""
     sys.stderr.write(f"nephila: {sanitize(text, 2000)}\n")

@@ -1,4 +1,4 @@
-"""What a crawl prints on standard error while it runs: a live line on a terminal, else one line every 10 s.
+"""Progress of a crawl on standard error: a live line on a terminal, else one line every 10 s.
 
 With `verbose` each URL that ends is one line as well. `--quiet` and `--json` print none of it.
 """
@@ -33,7 +33,7 @@ class Progress:
     """Prints to one console, from `watch` to `stop`."""
 
     def __init__(self, console: Console | None, *, verbose: bool = False) -> None:
-        """Without a console nothing is printed, and nothing loaded that could."""
+        """Without a console nothing is printed, and Rich is not imported."""
         self._console = console
         self._verbose = verbose
         self._marks: deque[tuple[float, int]] = deque()
@@ -56,7 +56,7 @@ class Progress:
             self._print(self._ending)
 
     async def stop(self) -> None:
-        """Take the live line away."""
+        """Remove the live line."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -71,7 +71,7 @@ class Progress:
                 await asyncio.sleep(REFRESH_S)
 
     async def _log(self, crawl: CrawlProgram) -> None:
-        self.line(crawl)  # where the rate of the first line is counted from
+        self.line(crawl)  # sets the start of the rate of the first line
         while True:
             await asyncio.sleep(LOG_S)
             self._print(self.line(crawl))
@@ -107,7 +107,7 @@ class Progress:
 
     def _print(self, line: str) -> None:
         assert self._console is not None
-        # Above the live line, which the console then draws again.
+        # Above the live line, which the console draws again afterwards.
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def _rate(self, total: int) -> float:

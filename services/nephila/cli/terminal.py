@@ -23,7 +23,7 @@ _HIDDEN = re.compile(
 _UNSEEN = re.compile(r"(?![\n\t]|\r\n)" + _HIDDEN.pattern)
 _MARKUP = re.compile(r"(\\*)(\[[a-z#/@][^[]*?])", re.IGNORECASE)
 _SLACK = 16
-"""Escape sequences may make a text this many times longer than what is left of it; beyond that it is cut unread."""
+"""Text longer than this many times the limit is cut before escape sequences are removed."""
 
 
 def sanitize(text: str, limit: int = 200) -> str:
@@ -39,12 +39,12 @@ def sanitize(text: str, limit: int = 200) -> str:
 def sanitize_markup(text: str, limit: int = 200) -> str:
     """`sanitize`, with Rich markup escaped (backslashes may make it longer than `limit`)."""
     escaped = _MARKUP.sub(lambda match: f"{match[1]}{match[1]}\\{match[2]}", sanitize(text, limit))
-    # A backslash at the end would swallow the tag of whatever is printed behind it.
+    # A backslash at the end would escape the markup tag that follows it.
     return escaped + "\\" if escaped.endswith("\\") and not escaped.endswith("\\\\") else escaped
 
 
 def escape_controls(text: str) -> str:
-    r"""Text of many lines as a terminal may get it: what is no letter becomes its escape, \u202e, as JSON writes it, so
+    r"""Text of many lines for a terminal: control characters become escapes such as \u202e, as JSON writes them, so
     that a line of JSON keeps its meaning. Line ends and tabs stay. O(n)."""
     return _UNSEEN.sub(lambda found: _escaped(found[0]), text)
 
@@ -55,6 +55,6 @@ def _escaped(character: str) -> str:
 
 
 def sanitize_lines(text: str) -> Iterator[str]:
-    """A longer text line by line, each line harmless and whole, its spaces and tabs kept: they are part of code."""
+    """The lines of a longer text, each sanitized, uncut, with its spaces and tabs."""
     for line in text.splitlines():
         yield "\t".join(_HIDDEN.sub("", part) for part in _SEQUENCES.sub("", line).split("\t"))

@@ -22,7 +22,7 @@ from nephila.control.api import NotFound
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.claim_check import ClaimStore
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.wire import HEADERS, TooNew, message_of, unseal
+from nephila.kernel.bus.kafka.wire import HEADERS, UnknownFormat, message_of, unseal
 from nephila.kernel.messages import DeadLetter, Frame
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UsageError, UserError
 from nephila.kernel.topics import DEAD, TOPICS
@@ -147,7 +147,7 @@ async def _letters(record: Any, claim_store: ClaimStore | None) -> list[Found]:
     place, at = f"{record.partition}:{record.offset}", record.timestamp / 1000
     try:
         frames = unseal(record.value, record.headers)
-    except (PermanentError, TooNew) as error:
+    except (PermanentError, UnknownFormat) as error:
         return [Found(place, at, DeadLetter(), f"no letter: {error}")]
     found = []
     for number, frame in enumerate(frames):
@@ -159,7 +159,7 @@ async def _letters(record: Any, claim_store: ClaimStore | None) -> list[Found]:
                     raise PermanentError("it lies in the blob store, and none is set (kafka: blobs)")
                 data = await asyncio.to_thread(claim_store.get, frame.claim)
             found.append(Found(name, at, message_of(DeadLetter, Frame(data, frame.encoding))))
-        except (PermanentError, TemporaryError, TooNew) as error:
+        except (PermanentError, TemporaryError, UnknownFormat) as error:
             found.append(Found(name, at, DeadLetter(), str(error)))
     return found
 

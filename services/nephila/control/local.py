@@ -44,7 +44,7 @@ HOLD_S = 60.0
 class RuleFiles(Protocol):
     """The rules of files, which the program watches."""
 
-    place: Path
+    path: Path
 
     @property
     def rules(self) -> Mapping[str, ParseRule]:
@@ -272,7 +272,7 @@ class LocalControl:
         known = self._all_rules()
         for name in document.job.rules:
             if name not in known:
-                where = f"in {self._files.place}" if self._files else "here; start it with nephila up --rules DIR"
+                where = f"in {self._files.path}" if self._files else "here; start it with nephila up --rules DIR"
                 raise UserError(
                     f"{document.location}: this program has no rule {name!r} (spec.rules) {where}, "
                     "or apply it first with nephila rules deploy"
@@ -368,7 +368,7 @@ class LocalControl:
 
     def _not_a_file(self, name: str) -> None:
         if self._files is not None and name in self._files.rules:
-            raise UserError(f"rule {name!r} is a file in {self._files.place}; change it there")
+            raise UserError(f"rule {name!r} is a file in {self._files.path}; change it there")
 
     def _all_rules(self) -> dict[str, ParseRule]:
         files = self._files.rules if self._files is not None else {}

@@ -1,6 +1,6 @@
-"""From an answer to messages: which outcome it is, and the page if it is one. Pure.
+"""From a response to messages: its outcome, and the page when there is one. Pure.
 
-The table of 5-contract, "How a fetch ends", as the downloader sees it.
+README.md, "How a fetch ends", has the table of results and reasons.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ ROBOTS, FETCHED, NOT_MODIFIED = m.FetchKind.ROBOTS, m.FetchResult.FETCHED, m.Fet
 REDIRECTS = frozenset((300, 301, 302, 303, 307, 308))
 MAX_RETRY_AFTER_S = 86_400.0
 MAX_LOCATION = 8192
-"""Characters of a redirect's target, as of a page's link: readers of WARC give up at 32 KB of record headers."""
+"""Characters of a redirect target, as of a link in a page: WARC readers reject record headers over 32 KB."""
 
 
 def undialled(request: m.FetchRequest, result: m.FetchResult, reason: str, detail: str, now: float) -> m.FetchOutcome:
-    """It ended before anybody was dialled."""
+    """The outcome of a request that ended before a server was dialled."""
     outcome = given_back(request)
     outcome.result = result
     outcome.reason = reason
@@ -34,7 +34,7 @@ def undialled(request: m.FetchRequest, result: m.FetchResult, reason: str, detai
 def outcome_of(
     request: m.FetchRequest, target: Target, response: HttpResponse, started: float, ended: float
 ) -> m.FetchOutcome:
-    """How a fetch ended; `target` is what was fetched last (a robots.txt may have been redirected)."""
+    """The outcome of a response; `target` is the last URL fetched (a robots.txt may have been redirected)."""
     outcome = given_back(request)
     outcome.result, outcome.reason, outcome.detail, outcome.location = _judge(request, target, response)
     outcome.status = response.status
@@ -55,7 +55,7 @@ def _judge(request: m.FetchRequest, target: Target, response: HttpResponse) -> t
     if response.reason == "content_type":
         return m.FetchResult.CONTENT_TYPE, "content_type", response.detail, ""
     if response.reason == "stale":
-        # Given back, yet started_at says that somebody was asked: the host rests, the URL has lost no try.
+        # Given back with started_at: the server may have seen it, so the host delay applies; no attempt is counted.
         return m.FetchResult.UNSPECIFIED, "stale", response.detail, ""
     if response.reason:
         return m.FetchResult.FAILED, response.reason, response.detail, ""
@@ -72,12 +72,12 @@ def _judge(request: m.FetchRequest, target: Target, response: HttpResponse) -> t
 
 
 def location_of(target: Target, response: HttpResponse) -> Target:
-    """Where a redirect leads; raises `ValueError`."""
+    """The target of a redirect; raises `ValueError`."""
     return Target(_location(response), target.href)
 
 
 def _location(response: HttpResponse) -> str:
-    """As the server wrote it; raises `ValueError`. Bytes beyond ASCII are UTF-8, or else Latin-1."""
+    """The Location header as sent; raises `ValueError`. Bytes beyond ASCII are UTF-8, or else Latin-1."""
     value = response.headers.get("location", "")
     if not value:
         raise ValueError(f"status {response.status} without a Location")
@@ -92,7 +92,7 @@ def _location(response: HttpResponse) -> str:
 
 
 def retry_after_s(value: str, now: float) -> float:
-    """Seconds to wait, from seconds or an HTTP date (RFC 9110 10.2.3); 0 for neither, a day at most."""
+    """Seconds of a Retry-After header, a number or an HTTP date (RFC 9110 10.2.3); at most a day, 0 if invalid."""
     value = value.strip()
     if value.isascii() and value.isdigit():
         return min(float(value[:9]), MAX_RETRY_AFTER_S)
@@ -104,7 +104,7 @@ def retry_after_s(value: str, now: float) -> float:
 
 
 def page_of(request: m.FetchRequest, response: HttpResponse, started: float, ended: float) -> m.Page:
-    """The page of a 2xx or 304; instants are seconds since 1970 UTC."""
+    """The page of a 2xx or 304 response; instants are seconds since 1970 UTC."""
     headers = response.headers
     get = headers.get
     return m.Page(
@@ -142,7 +142,7 @@ _TRUNCATED = {"too_large": "length", "timeout": "time", "disconnected": "disconn
 def exchange_of(
     request: m.FetchRequest, target: Target, response: HttpResponse, started: float, ended: float
 ) -> m.Page:
-    """An answer that is no page, as it was on the wire. Credentials of its URL are left out."""
+    """A response that is not a page, as received. Credentials of its URL are removed."""
     made = page_of(request, response, started, ended)
     made.url = target.shown
     made.not_modified = False

@@ -1,1 +1,1 @@
-"""What every room shares: the route, the messages, the bus contract, identity, time, configuration, errors."""
+"""Shared by all services: topics, messages, the bus contract, identity of URLs, time, configuration, errors."""

@@ -1,8 +1,8 @@
-"""Objects by name in a place that all members see: a directory, or a store of the S3 kind through obstore.
+"""A blob store that all members share: a directory, or an object store (S3 and others) through obstore.
 
-Snapshots of the frontier lie there. Invariant: an object is there wholly or not at all, and `put` returns once it is
-durable. Names are paths of plain parts, said by the program and never by a page. Calls block: they are made on a
-thread. What the objects mean, and which of them are old, is the caller's affair.
+It holds snapshots of the frontier and large messages. Invariant: an object exists completely or not at all, and `put`
+returns when it is durable. Names are relative paths that the program chooses, never parts of a page. Calls block, so
+callers run them on a thread.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from typing import Any, Final, Protocol
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UsageError
 
 REQUEST_S: Final = 30.0
-"""A request to an object store ends by then, with its body."""
+"""Timeout of a request to an object store, body included."""
 RETRIES: Final = 3
 GIVE_UP_S: Final = 60.0
-"""No request is begun again after that: whoever asked does so later, and others wait for the thread."""
+"""No retry begins after this time: the caller retries later, and other calls wait for the thread."""
 PART_BYTES: Final = 16 << 20
-"""A longer object is read in so many bytes a request: a request has one limit for all of its body."""
+"""A longer object is read in parts of this size, since the timeout is for a whole request."""
 _NAME = re.compile(r"[A-Za-z0-9_=-][A-Za-z0-9._=-]*(/[A-Za-z0-9_=-][A-Za-z0-9._=-]*)*")
 
 
 class Blobs(Protocol):
-    """The four verbs. All raise `TemporaryError` when the store cannot be reached or refuses."""
+    """A blob store. All methods raise `TemporaryError` if the store is unreachable or refuses."""
 
     def put(self, name: str, content: bytes | Path) -> None:
-        """Keep bytes, or a file's content, under a name; what was there before is replaced."""
+        """Store bytes, or the content of a file, under a name; replaces an earlier object."""
 
     def get(self, name: str) -> bytes:
-        """The content. Raises `PermanentError` when there is no such object."""
+        """The content. Raises `PermanentError` if there is no such object."""
 
     def names(self, prefix: str) -> list[str]:
-        """Of all objects below a path, sorted. O(objects there)."""
+        """Names of all objects below a path, sorted. O(objects there)."""
 
     def delete(self, names: Iterable[str]) -> None:
-        """Remove objects; one that is gone already is not missed."""
+        """Remove objects; missing objects are ignored."""
 
 
 def open_blobs(location: str) -> Blobs:
@@ -56,21 +56,21 @@ def open_blobs(location: str) -> Blobs:
         ) from None
     try:
         return ObjectBlobs(from_url(location, **_limits(location)), location)
-    except Exception as error:  # each kind of store has errors of its own
+    except Exception as error:  # each kind of store has its own error types
         raise UsageError(f"{location}: {_one_line(error)}") from None
 
 
 def check_reachable(blobs: Blobs) -> None:
-    """Return when the store answers a question. Raises `TemporaryError`."""
-    with contextlib.suppress(PermanentError):  # there is no such object: an answer
+    """Return if the store answers. Raises `TemporaryError`."""
+    with contextlib.suppress(PermanentError):  # a missing object is an answer
         blobs.get("reach")
 
 
 def _limits(location: str) -> dict[str, Any]:
-    """Of a store over a network."""
+    """Client options of a store over a network."""
     if location.startswith("memory:"):
         return {}
-    # With options of its own obstore asks the environment no more for this one.
+    # With explicit client options obstore no longer reads this variable.
     plain = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
     times = {"timeout": timedelta(seconds=REQUEST_S), "connect_timeout": timedelta(seconds=5)}
     return {
@@ -86,7 +86,7 @@ def _checked(name: str) -> str:
 
 
 class DirectoryBlobs:
-    """Files below a directory that all members see."""
+    """A blob store in a directory that all members share."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -153,7 +153,7 @@ class DirectoryBlobs:
 
 
 class ObjectBlobs:
-    """A store of obstore's."""
+    """A blob store in an object store of obstore."""
 
     def __init__(self, store: Any, location: str) -> None:
         import obstore
@@ -163,7 +163,7 @@ class ObjectBlobs:
         self._location = location
 
     def put(self, name: str, content: bytes | Path) -> None:
-        """See `Blobs.put`; large files go in parts, and appear when the last is there."""
+        """See `Blobs.put`. Large files are uploaded in parts; the object appears with the last part."""
         try:
             self._api.put(self._store, _checked(name), content)
         except (OSError, self._api.exceptions.BaseError) as error:
@@ -176,7 +176,7 @@ class ObjectBlobs:
             size = found.meta["size"]
             if size <= PART_BYTES:
                 return bytes(found.bytes())
-            del found  # its body is not read
+            del found  # close the answer; its body is read in parts
             parts = range(0, size, PART_BYTES)
             return b"".join(
                 bytes(self._api.get_range(self._store, name, start=at, end=min(at + PART_BYTES, size))) for at in parts
@@ -206,5 +206,5 @@ class ObjectBlobs:
 
 
 def _one_line(error: BaseException) -> str:
-    """What happened, without the library's account of its own types."""
+    """The message of an error in one line, without the library's debug output."""
     return " ".join(str(error).partition("Debug source:")[0].split())[:300]

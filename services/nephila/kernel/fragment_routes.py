@@ -1,9 +1,10 @@
-"""URLs of single-page applications: what stands behind `#/` or `#!` names a page of its own, where a job says so.
+"""URLs of single-page applications: for jobs that follow `route`, a fragment beginning with `#/` or `#!` identifies a
+page.
 
-Everywhere else a fragment is no part of a URL. A job that follows `route` knows its URLs by href and canonical form
-*with* the route; `#`, `#/`, `#!` and `#!/` alone, and fragments that begin otherwise, are dropped as ever. Invariants:
-URLs without a route have the identity they have in every other job (KEY_VERSION 1); host key, and so host and
-partition, are the same with a route and without; what is asked of a server, and of robots.txt, has no route.
+In other jobs a fragment is no part of a URL. With routes, href and canonical form contain the route; `#`, `#/`, `#!`,
+`#!/` alone and other fragments are dropped as usual. Invariants: URLs without a route have the same identity in every
+job; host key, and so host and partition, do not depend on the route; HTTP requests and robots.txt rules
+use the URL without the route.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from nephila.kernel.messages import CrawlJob
 from nephila.native import UrlParts, parse_any, parse_url
 
 ROUTE: Final = "route"
-"""What a job says in `parse.follow`."""
+"""The value of `parse.follow` that enables routes."""
 _BEGINS: Final = ("/", "!")
 
 
 class Routed(NamedTuple):
-    """A URL with its route; attributes as those of `UrlParts`."""
+    """A URL with its route; it has the attributes of `UrlParts`."""
 
     href: str
     host_key: str
@@ -28,7 +29,7 @@ class Routed(NamedTuple):
     fingerprint: bytes
     scheme: str
     path_query: str
-    """Without the route."""
+    """Path and query without the route."""
 
 
 def keeps_routes(job: CrawlJob) -> bool:
@@ -37,7 +38,7 @@ def keeps_routes(job: CrawlJob) -> bool:
 
 
 def parse_routed(url: str, base: str | None = None) -> UrlParts | Routed:
-    """As `parse_url`, but a route is kept. Raises `UrlError`. O(n); a URL without "#" costs nothing more."""
+    """As `parse_url`, but keeps the route. Raises `UrlError`. O(n); a URL without "#" costs nothing more."""
     parts = parse_url(url, base)
     if "#" not in url:
         return parts
@@ -50,18 +51,18 @@ def parse_routed(url: str, base: str | None = None) -> UrlParts | Routed:
 
 
 def is_route(fragment: str) -> bool:
-    """Whether a fragment (without "#") names a page."""
+    """Whether a fragment (without "#") is a route."""
     return fragment.startswith(_BEGINS) and fragment not in ("/", "!", "!/")
 
 
 def parse_for(job: CrawlJob, url: str) -> UrlParts | Routed:
-    """An absolute URL as a job knows it. Raises `UrlError`."""
+    """An absolute URL with the identity that the job gives it. Raises `UrlError`."""
     return parse_routed(url) if keeps_routes(job) else parse_url(url)
 
 
 def redirected(job: CrawlJob, location: str, source: str) -> UrlParts | Routed:
-    """Where a redirect of `source` leads; a route stays where the target has no fragment, as in browsers (Fetch,
-    "location URL"). Raises `UrlError`."""
+    """The target of a redirect of `source`. If the target has no fragment, the route of `source` stays, as in browsers
+    (Fetch, "location URL"). Raises `UrlError`."""
     if not keeps_routes(job) or "#" in location:
         return parse_for(job, location)
     _, mark, route = source.partition("#")

@@ -16,57 +16,57 @@ NOT_YET: Final = "not fetched yet"
 NO_LINK: Final = "the page has no link to it"
 NOT_READ: Final = "the rule does not read this URL for it"
 _SIGN: Final = f'"{MISSING}"'
-"""In an item that waits; within a text of an item the quotes would be escaped."""
+"""Occurs in every incomplete item; inside a text value the quotes would be escaped."""
 
 
 class Wait(NamedTuple):
-    """A part that an item waits for."""
+    """A missing part of an item."""
 
     name: str
     url: str
-    """Of the second page."""
+    """URL of the second page."""
 
 
 def part_rule(rule: str, name: str) -> str:
-    """Name of what reads the second pages of a rule: no rule has a / in its own."""
+    """Name of the rule that reads a second page: names of rules contain no "/"."""
     return f"{rule}/{name}"
 
 
 def base_of(rule: str) -> str:
-    """The rule that a name is of: its own, or that of what reads its second pages."""
+    """The rule of a name: the name itself, or that of the rule whose second pages it reads."""
     return rule.partition("/")[0]
 
 
 def is_part(rule: str) -> bool:
-    """Whether what was read by `rule` completes items of other pages."""
+    """Whether the items of `rule` complete items of other pages."""
     return "/" in rule
 
 
 def missing_parts(missing: Mapping[str, tuple[str, str]]) -> dict[str, dict[str, str]]:
-    """The mark of an item: part → URL of its page, why it is not there."""
+    """The value of `MISSING`: part → URL of its page, reason."""
     return {name: {"url": url, "why": why} for name, (url, why) in missing.items()}
 
 
 def waits_of(data: str) -> list[Wait]:
-    """What an item waits for. A scan where it waits for nothing."""
+    """The parts that an item waits for. O(length) for a complete item."""
     if _SIGN not in data:
         return []
     item = _object(data)
-    said = item.get(MISSING) if item is not None else None
-    if not isinstance(said, dict):
+    parts = item.get(MISSING) if item is not None else None
+    if not isinstance(parts, dict):
         return []
-    found = [(name, one.get("url"), one.get("why")) for name, one in said.items() if isinstance(one, dict)]
+    found = [(name, one.get("url"), one.get("why")) for name, one in parts.items() if isinstance(one, dict)]
     return [Wait(name, url) for name, url, why in found if why == NOT_YET and isinstance(url, str) and url]
 
 
 def complete_item(data: str, name: str, part: str | None, url: str, why: str) -> str:
-    """An item with a part of it in place, or with the reason why there is none; as it was where either is no object."""
+    """An item with a part merged into it, or with the reason why it is missing; unchanged if either is no object."""
     item = _object(data)
     added = _object(part) if part is not None else None
     if item is None or (part is not None and added is None):
         return data
-    said = item.pop(MISSING, None)
-    missing = dict(said) if isinstance(said, dict) else {}
+    listed = item.pop(MISSING, None)
+    missing = dict(listed) if isinstance(listed, dict) else {}
     missing.pop(name, None)
     if added is None:
         missing[name] = {"url": url, "why": why}

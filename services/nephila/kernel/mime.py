@@ -1,7 +1,7 @@
-"""Content-Type as the WHATWG's MIME Sniffing Standard parses it (section 4.4): essence and parameters. Pure.
+"""Content-Type by the WHATWG MIME Sniffing Standard (section 4.4): essence and parameters. Pure.
 
-Invariant: the first of a parameter's name counts; what is malformed costs itself only, and all of it is lost only when
-there is no type/subtype to begin with.
+Invariant: of parameters with the same name the first counts; a malformed parameter is dropped alone; the header is
+invalid only without type/subtype.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _QUOTABLE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
 def parse(header: str) -> tuple[str, dict[str, str]] | None:
-    """Essence ("type/subtype") and parameters, names in lower case, values as written; None when it is no MIME type.
+    """Essence ("type/subtype") and parameters, names in lower case, values as written; None for an invalid MIME type.
 
-    O(length), of which MAX_CHARS are looked at.
+    O(length), of which at most MAX_CHARS are read.
     """
     essence, semicolon, rest = header[:MAX_CHARS].strip(_SPACE).partition(";")
     kind, slash, subtype = essence.partition("/")
@@ -44,7 +44,7 @@ def parse(header: str) -> tuple[str, dict[str, str]] | None:
 
 
 def _value(rest: str, at: int) -> tuple[str | None, int]:
-    """The value that begins here, None when there is none, and where the next parameter begins."""
+    """The value that begins here, None if there is none, and the position of the next parameter."""
     if rest[at : at + 1] == '"':
         value, at = _quoted(rest, at + 1)
         return value, _next(rest, at, ";") + 1
@@ -63,13 +63,13 @@ def _quoted(rest: str, at: int) -> tuple[str, int]:
 
 
 def _next(text: str, at: int, ends: str) -> int:
-    """Where the next of these characters stands."""
+    """The position of the next of these characters."""
     found = [place for end in ends if (place := text.find(end, at)) >= 0]
     return min(found, default=len(text))
 
 
 def serialised(essence: str, parameters: dict[str, str]) -> str:
-    """The same in writing, values in quotes where they have to be."""
+    """The header text; values are quoted where necessary."""
     parts = [essence]
     for name, value in parameters.items():
         if not _TOKEN.fullmatch(value):
@@ -80,19 +80,19 @@ def serialised(essence: str, parameters: dict[str, str]) -> str:
 
 
 def media_type(header: str) -> tuple[str, str]:
-    """Essence and charset of a Content-Type, both in lower case, "" where there is none.
+    """Essence and charset of a Content-Type, both in lower case, "" if missing.
 
-    More than the standard allows: blanks and quotes of either kind around a charset are taken off, and it counts
-    without a type.
+    More tolerant than the standard: spaces and quotes around a charset are removed, and a charset without a type is
+    accepted.
     """
-    # The same few values come again and again; a long one is somebody's joke.
+    # The same few values recur; very long values are not cached.
     return _remembered(header) if len(header) <= _REMEMBERED_CHARS else _media_type(header)
 
 
 def _media_type(header: str) -> tuple[str, str]:
     found = parse(header)
     if found is None:
-        # A charset may stand there though the type is missing or none.
+        # A charset may be present although the type is missing or invalid.
         found = parse(f"x/x;{header.partition(';')[2]}")
         essence, parameters = "", found[1] if found else {}
     else:

@@ -1,15 +1,15 @@
-"""Outcomes of requests: one that was never dialled, and which ones count as errors. Pure."""
+"""Outcomes of requests that were not dialled or whose downloader ended; which outcomes count as errors. Pure."""
 
 from __future__ import annotations
 
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult
 
 GONE = "the downloader that had it is gone"
-"""Detail of an outcome that a downloader reports for one that ended: the URL may be the cause, and mostly is not."""
+"""Detail of an outcome that is reported for a downloader that ended; the URL is rarely the cause."""
 
 
 def given_back(request: FetchRequest) -> FetchOutcome:
-    """The request goes back untouched: no attempt is counted."""
+    """The outcome of a request that is given back: no attempt is counted."""
     return FetchOutcome(
         job=request.job,
         url_key=request.url_key,
@@ -29,7 +29,8 @@ def is_error(outcome: FetchOutcome) -> bool:
 
 
 def gone(request: FetchRequest, at: float) -> FetchOutcome:
-    """Who had the request has ended, before an instant in seconds since 1970 UTC: as if its lease had run out then."""
+    """The outcome of a request whose downloader ended at an instant (seconds since 1970 UTC), as if its lease had
+    expired then."""
     outcome = given_back(request)
     outcome.result, outcome.reason, outcome.detail = FetchResult.FAILED, "lease_expired", GONE
     outcome.started_at = outcome.ended_at = at

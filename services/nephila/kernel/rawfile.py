@@ -1,9 +1,9 @@
-"""Files of fetched bodies (`raw-00000.gz` …), as the sink of that name writes them and `rules apply` reads them.
+"""Files of fetched bodies (`raw-00000.gz` …): the sink `raw` writes them, `rules apply` reads them.
 
-A file is a row of gzip members, each of one page: a line of JSON (`Head`), then the body as it was decoded. A body that
-the same writer has kept already is not written again: its head says where it stands. Invariants: every member is read
-by itself, so a file that ends in the middle of one gives all that stand before; a reader holds one body at a time, of
-at most MAX_BODY_BYTES. `zcat` shows the same.
+A file is a sequence of gzip members, one per page: a line of JSON (`Head`), then the decoded body. A body that the same
+writer stored before is not repeated: the head refers to it. Invariants: each member can be read alone, so a file that
+ends within a member yields all earlier ones; a reader holds one body at a time, of at most MAX_BODY_BYTES. `zcat` shows
+the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAGIC: Final = b"\x1f\x8b\x08"
 
 
 class Head(msgspec.Struct, omit_defaults=True):
-    """What is known of a page without its body."""
+    """The metadata of a page."""
 
     url: str
     job: str = ""
@@ -44,13 +44,13 @@ class Head(msgspec.Struct, omit_defaults=True):
     sha256: str = ""
     """Of the body, in hex; the same as in the table `pages`."""
     bytes: int = 0
-    """Of the body."""
+    """Size of the body."""
     kept_in: str = ""
-    """Name of the file beside this one that has the body; empty: it follows."""
+    """Name of another file in the directory that holds the body; empty: the body follows."""
     kept_at: int = 0
-    """Where its member begins in that file."""
+    """Offset of its member in that file."""
     left_out: str = ""
-    """Why there is no body at all; empty when there is one."""
+    """The reason why there is no body; empty if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class RawPage:
 
 @dataclass(frozen=True, slots=True)
 class DamagedMember:
-    """A member that cannot be read: the last one of a writer that was killed, or damage."""
+    """A member that cannot be read: the last member of a killed writer, or damage."""
 
     offset: int
     why: str
@@ -74,17 +74,17 @@ _decode = msgspec.json.Decoder(Head).decode
 
 
 def is_raw(path: Path) -> bool:
-    """Whether that is the name of such a file."""
+    """Whether this is the name of such a file."""
     return _NAME.fullmatch(path.name) is not None
 
 
 def member(head: Head, body: bytes) -> bytes:
-    """What is packed as one member of a file."""
+    """The uncompressed content of one member."""
     return _encode(head) + b"\n" + body
 
 
 def read(path: Path) -> Iterator[RawPage | DamagedMember]:
-    """The pages of a file in order, with bodies that stand in files beside it. O(bytes). Raises `OSError`."""
+    """The pages of a file in order, with bodies from other files of the directory. O(bytes). Raises `OSError`."""
     with path.open("rb") as file:
         for found in _members(file):
             yield _with_body(found, path) if isinstance(found, RawPage) and found.head.kept_in else found
@@ -112,7 +112,7 @@ def _members(file: BinaryIO) -> Iterator[RawPage | DamagedMember]:
         except (zlib.error, ValueError, EOFError) as error:
             if whole:
                 yield DamagedMember(begun, str(error))
-            # What looks like a member inside of a torn one is told no second time.
+            # Inside a damaged member further matches are not reported.
             whole = False
             source.at = begun + 1
 
@@ -120,7 +120,7 @@ def _members(file: BinaryIO) -> Iterator[RawPage | DamagedMember]:
 def _page(data: bytes) -> RawPage:
     end = data.find(b"\n", 0, _MAX_HEAD_BYTES)
     if end < 0:
-        raise ValueError("it has no line at its start that says what it is")
+        raise ValueError("it does not begin with a line of JSON")
     try:
         head = _decode(data[:end])
     except msgspec.MsgspecError as error:
@@ -132,14 +132,14 @@ def _page(data: bytes) -> RawPage:
 
 
 class _Source:
-    """A file of gzip members, one at a time."""
+    """A file of gzip members, read one at a time."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.at = file.tell()
 
     def at_member(self) -> bool:
-        """Go to the next place that begins like a member; False at the end of the file."""
+        """Move to the next position that looks like a member; False at the end of the file."""
         while True:
             self._file.seek(self.at)
             piece = self._file.read(_PIECE_BYTES)
@@ -152,7 +152,7 @@ class _Source:
             self.at += len(piece) - len(_MAGIC) + 1
 
     def unpack(self, limit: int) -> bytes:
-        """The member that begins here; then it stands behind it. Raises `ValueError`, `EOFError`, `zlib.error`."""
+        """The member at this position; moves behind it. Raises `ValueError`, `EOFError`, `zlib.error`."""
         self._file.seek(self.at)
         inflater, parts, count = zlib.decompressobj(31), [], 0
         while not inflater.eof:

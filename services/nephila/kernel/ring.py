@@ -1,11 +1,11 @@
-"""The ring: which member of a service has which partitions, by consistent hashing with bounded loads.
+"""The ring: assigns partitions to the members of a service, by consistent hashing with bounded loads.
 
-Members stand on a circle by hashes of their stable names, partitions at even distances; a partition belongs to the
-first member clockwise that has room (Mirrokni, Thorup, Zadimoghaddam: Consistent Hashing with Bounded Loads, 2016).
-Given who had the partitions before, nothing moves that need not: a leaver's partitions walk on, a newcomer is given
-its share from the fullest, and nothing passes between members that stay. Invariant: every partition has one member,
-and none has more than 1.25 times the mean (or the mean rounded up, where that is more). Pure values; who is alive is
-not decided here. docs/adr/0014 says why there is a memory.
+Members are placed on a circle by hashes of their stable names, partitions at equal distances. A partition belongs to
+the first member clockwise that is not full (Mirrokni, Thorup, Zadimoghaddam: Consistent Hashing with Bounded Loads,
+2016). With the previous assignment as input few partitions move: those of a leaving member go to the next members, a
+new member takes its share from the fullest, and none moves between remaining members. Invariant: each partition has one
+member, and no member has more than 1.25 times the mean (or the mean rounded up, if that is more). Pure; liveness is
+decided elsewhere. Reasons: docs/adr/0014.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping
 
 POINTS: int = 100
-"""Points of a member on the circle: more are more even, and slower to sort."""
+"""Points of a member on the circle: more points are more even and slower to sort."""
 BOUND: float = 1.25
-"""Most a member may have, as a multiple of the mean."""
+"""Maximum load of a member, as a multiple of the mean."""
 _CIRCLE: int = 1 << 64
 
 
 def assign_partitions(members: Collection[str], partitions: int, held: Mapping[int, str] | None = None) -> list[str]:
-    """The member of each partition, by number. `held`: who has (or was promised) a partition now, as far as known; with
-    nothing held the result depends on the names alone. O((members * POINTS + partitions) log(members * POINTS)).
+    """The member of each partition, by number. `held`: the current or promised member of a partition, as far as known;
+    without it the result depends on the names alone. O((members * POINTS + partitions) log(members * POINTS)).
 
-    Raises `ValueError` without members, with a name given twice, or with fewer than one partition.
+    Raises `ValueError` without members, for a duplicate name, or for fewer than one partition.
     """
     if not members or partitions < 1 or len(set(members)) != len(members):
         raise ValueError(f"the ring needs members with names of their own and a partition, got {members}, {partitions}")
@@ -34,12 +34,12 @@ def assign_partitions(members: Collection[str], partitions: int, held: Mapping[i
 
 
 def max_partitions(members: int, partitions: int) -> int:
-    """Most partitions one of so many members may have."""
+    """Maximum number of partitions of one member."""
     return max(int(BOUND * partitions / members), -(-partitions // members))
 
 
 class _Assignment:
-    """One computation of `assign_partitions`; its loads and owners are filled step by step."""
+    """One computation of `assign_partitions`."""
 
     def __init__(self, members: Collection[str], partitions: int, held: Mapping[int, str]) -> None:
         self.partitions = partitions
@@ -54,7 +54,7 @@ class _Assignment:
         self.held = {p: name for p, name in held.items() if name in self.points and 0 <= p < partitions}
 
     def run(self) -> list[str]:
-        """Keep what may be kept, then place what is free, then give newcomers their share."""
+        """Keep what may stay, then assign free partitions, then give new members their share."""
         earlier = set(self.held.values())
         newcomers = [name for name in self.points if name not in earlier] if earlier else []
         for p, name in sorted(self.held.items(), key=self._by_distance):
@@ -72,12 +72,12 @@ class _Assignment:
         self.load[name] += 1
 
     def _by_distance(self, item: tuple[int, str]) -> tuple[int, int]:
-        """What is nearest to its member on the circle is kept first; the rest is what a full member gives away."""
+        """Sort key: partitions nearest to their member are kept first; a full member loses the others."""
         p, name = item
         return self._distance(p, name), p
 
     def _choose(self, p: int, newcomers: Collection[str]) -> str:
-        """The next member clockwise with room; a newcomer first: what goes to it need not be taken from others."""
+        """The next member clockwise that is not full. New members come first, so that less is taken from others."""
         if any(self.load[name] < self.fair_share for name in newcomers):
             candidates = [name for name in newcomers if self.load[name] < self.fair_share]
             return min(candidates, key=lambda name: (self._distance(p, name), name))
@@ -88,7 +88,7 @@ class _Assignment:
         return (self.names[(start + step) % count] for step in range(count))
 
     def _take_share(self, newcomer: str, earlier: Collection[str]) -> None:
-        """Take from the fullest what stands nearest before the newcomer, until the newcomer has its share."""
+        """Move partitions from the fullest members to a new member, nearest before it first, until it has its share."""
         theirs: dict[str, list[tuple[int, int]]] = {name: [] for name in earlier}
         for p, name in enumerate(self.owner):
             if name in theirs:
@@ -110,13 +110,13 @@ class _Assignment:
         return ((2 * p + 1) * _CIRCLE) // (2 * self.partitions)
 
     def _distance(self, p: int, name: str) -> int:
-        """Way clockwise from a partition to a member's next point."""
+        """Clockwise distance from a partition to a member's next point."""
         point, points = self._point(p), self.points[name]
         index = bisect_left(points, point)
         return points[index] - point if index < len(points) else points[0] + _CIRCLE - point
 
 
 def _points(name: str) -> list[int]:
-    """A member's points in order: 8 bytes of MD5 each."""
+    """The points of a member, sorted: 8 bytes of MD5 each."""
     digests = (hashlib.md5(f"{name}#{i}".encode(), usedforsecurity=False).digest() for i in range(POINTS))
     return sorted(int.from_bytes(digest[:8], "big") for digest in digests)

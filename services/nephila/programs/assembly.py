@@ -1,7 +1,7 @@
 """Every service of one program on one loop over the in-process bus.
 
 `Assembly` starts them from the far end of the route, drains them within a grace period and closes them in the opposite
-order. What is crawled, and when it is over, is decided by who holds it: `embedded.Crawl`, `up.Up`.
+order. `CrawlProgram` and `UpProgram` decide what is crawled and when the program ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nephila.scheduler.standalone import build as build_scheduler
 from nephila.storage.service import build as build_storage
 
 FLUSH_S = 1.0
-"""What the last flush gets in any case: what was fetched should not have to be fetched again."""
+"""Least time for the last flush, so that pages already fetched are not fetched again."""
 
 
 class Assembly:
@@ -41,7 +41,7 @@ class Assembly:
         on_turn: Callable[[], None],
         grace_s: float = GRACE_S,
     ) -> None:
-        """`on_fatal` is called when nothing can be written any more, `on_turn` after each turn of the scheduler."""
+        """`on_fatal` is called when rows or the log can no longer be written; `on_turn`, after each scheduler turn."""
         self.clock = clock
         self.grace_s = grace_s
         self._directory = configs.storage.directory
@@ -96,7 +96,7 @@ class Assembly:
         """Start from the far end of the route, close in the opposite order."""
         services: tuple[Service, ...] = (*reversed(self.fetching), self.scheduler)
         started: list[Service] = []
-        # Before storage opens, and cuts, any file: the log says how many rows there have to be.
+        # Before storage opens and truncates files: the log holds the number of rows that must exist.
         self.scheduler.recover()
         self.judge.start()
         try:
@@ -115,12 +115,11 @@ class Assembly:
                 await service.close()
 
     def skip_grace(self) -> None:
-        """Shorten a drain, under way or to come, to nothing."""
+        """End a drain at once: the one in progress, or the next one."""
         self.grace_s = 0.0
 
     async def drain(self, flush: Callable[[], bool]) -> None:
-        """Stop taking, let what is in flight end within the grace period, make durable what came unless `flush` says
-        that it is in vain by then."""
+        """Stop fetching, wait for fetches in flight up to the grace period, then write the rows if `flush()`."""
         grace_s = self.grace_s
         until = self.clock.monotonic() + grace_s
 

@@ -1,8 +1,8 @@
-"""What becomes of --header: whom each header goes to, and what of it may be written into run.json.
+"""The option --header: the hosts that get each header, and the part of it that run.json may hold.
 
 A header without a host goes to every host only if its name is one of `EVERYWHERE`; any other may be a secret and goes
 to the hosts of the seeds that the command line or the job names, and their www. twins. `@FILE` reads headers from a
-file, one a line: run.json keeps the name of the file. Of a possible secret that was typed, run.json keeps the name.
+file, one a line: run.json keeps the name of the file. Of a typed header that may be a secret, run.json keeps the name.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def headers_of(given: Iterable[str], seeds: Iterable[str]) -> tuple[str, ...]:
 
 
 def redacted(given: Iterable[str]) -> list[str]:
-    """What run.json keeps of them."""
+    """The headers as run.json keeps them: without values that may be secrets."""
     found = []
     for line in given:
         if not line.startswith("@"):

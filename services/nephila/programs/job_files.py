@@ -1,4 +1,4 @@
-"""Job files as a person names them: read, checked, and the files of seeds beside them found."""
+"""Job files of the command line: reading, checking, and the seed files they name."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from nephila.kernel.seeds import STDIN, read_seeds
 def read_jobs(names: Iterable[str]) -> list[JobDocument]:
     """All jobs of some files (- is standard input), each name once. Raises `UsageError` in one line.
 
-    Names of files of seeds are made absolute: they are relative to the job's file, not to whoever reads them later.
+    Names of seed files are made absolute: they are relative to the job file.
     """
     return distinct(_located(document, name) for name in names for document in load(_read(name), _title(name)))
 
 
 def read_sources(document: JobDocument, refused: list[tuple[str, str]]) -> Iterator[str]:
-    """URLs of a job's files of seeds, lazily; lines that are no URLs go to `refused`."""
+    """URLs of a job's files of seeds, lazily; lines that are not URLs are added to `refused`."""
     for kind, name in document.sources:
         if kind == "file":
             yield from read_seeds(name, lambda place, reason: refused.append((place, reason)), "the seeds ")

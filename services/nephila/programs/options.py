@@ -21,7 +21,7 @@ MAX_NUMBER = 10**12
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What the table says of one option."""
+    """One row of the table."""
 
     help: str
     metavar: str
@@ -60,7 +60,7 @@ class Options(TypedDict, total=False):
     strategy: Annotated[
         str, Option("Order of the URLs of a host.", "bfs|dfs|best-first", SCOPE, default="bfs", in_job=True)
     ]
-    keywords: Annotated[Sequence[str], Option("What best-first looks for (repeatable).", "A,B", SCOPE, in_job=True)]
+    keywords: Annotated[Sequence[str], Option("Words that best-first prefers (repeatable).", "A,B", SCOPE, in_job=True)]
     sitemap: Annotated[
         bool, Option("Sitemaps of the seeds' hosts are seeds as well.", "", SCOPE, default=False, in_job=True)
     ]

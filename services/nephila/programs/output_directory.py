@@ -1,7 +1,7 @@
-"""The output directory of a crawl: its lock, its `run.json`, and what may be started in it.
+"""The output directory of a crawl: its lock, its `run.json`, and the checks before a crawl starts in it.
 
-One program at a time works in a directory. `run.json` says what the crawl is, with which options it was started, and
-once it has ended the counts of the table `pages`.
+One program at a time works in a directory. `run.json` holds the crawl, its options, and after its end the counts of the
+table `pages`.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ RESULT = (
     *("nephila.db", "nephila.db-wal", "nephila.db-shm", "*.warc.gz", "raw-*.gz", "pages-*.parquet"),
     *("*.cut-*", "*.rescued"),
 )
-"""Names of what a crawl writes; everything else in the directory is somebody else's."""
+"""Names of what a crawl writes; other files in the directory are never touched."""
 _CHOICES = (
-    "continue it with --resume, fetch it again with --refresh, begin anew with --fresh (the old result is moved aside),"
-    " or choose another --out"
+    "continue it with --resume, fetch it again with --refresh, start a new crawl with --fresh (the old result is moved"
+    " to DIR/old), or choose another --out"
 )
 _NO_CHECK = "crc32:00000000"
 _CHECK = re.compile(rb'(?<="check": ")[^"]*')
@@ -59,7 +59,7 @@ class JobRun(msgspec.Struct, kw_only=True):
     generation: int = 0
     state: str = ""
     left: int = 0
-    """URLs queued or on their way."""
+    """URLs queued or in flight."""
     outcomes: dict[str, int] = {}
     """URLs that have ended, by outcome."""
 
@@ -71,7 +71,7 @@ class Run(msgspec.Struct, kw_only=True):
     """Version of the directory's layout; another one is refused."""
     program: str = ""
     command: str = "crawl"
-    """crawl (one job, ends) or up (many jobs, runs until it is told to stop)."""
+    """crawl (one job, ends) or up (many jobs, runs until it is stopped)."""
     state: str = "running"
     """running, finished, or stopped (resumable)."""
     reason: str = ""
@@ -81,7 +81,7 @@ class Run(msgspec.Struct, kw_only=True):
     seeds_read: bool = False
     """All of them have been taken into the frontier."""
     options: dict[str, Any] = {}
-    """Options of the command line that were in force, by name; of those a job file says, only what overrides it."""
+    """Options in force, by name. Of options that the job file has as well, only those that override it."""
     store: str = ""
     """Where the rows are when not in nephila.db: the URL of a database, without a password."""
     uid: str = ""
@@ -104,14 +104,14 @@ class Run(msgspec.Struct, kw_only=True):
     left: int = 0
     """URLs left in the queues."""
     degraded_rules: dict[str, str] = {}
-    """Rule → what is wrong, of rules whose site has changed under them; their rows are marked."""
+    """Rule → the finding, for rules that no longer fit their site; their rows are marked."""
     window: int = 0
     """Requests without receipt at most: what one kill can make a resumed crawl fetch again."""
     error: str = ""
     check: str = ""
     """Checksum of the file with zeros in this place; empty in a file of an earlier program, or edited by hand."""
     refetch: list[str] = []
-    """What ended URLs a run was asked to fetch once more and has not queued yet."""
+    """Kinds of ended URLs that are to be fetched once more and are not queued yet."""
 
 
 class Directory:
@@ -136,7 +136,7 @@ class Directory:
         return self.path / "run.json"
 
     def read(self) -> Run | None:
-        """What `run.json` says; None when there is no crawl here. Raises `UserError` when it cannot be understood."""
+        """The content of `run.json`; None without a crawl here. Raises `UserError` when the file is damaged."""
         try:
             data = self.run_file.read_bytes()
         except FileNotFoundError:
@@ -170,7 +170,7 @@ class Directory:
             with temporary.open("wb") as file:
                 file.write(data)
                 file.flush()
-                # Before it takes the old one's place: a power cut must not leave an empty file, and no resume.
+                # Before the rename: after a power cut, an empty file would make a resume impossible.
                 os.fsync(file.fileno())
             temporary.replace(self.run_file)
         except OSError as error:
@@ -196,7 +196,7 @@ class Directory:
         try:
             with (self.path / ".lock").open() as lock:
                 process = int(lock.read())
-                # The number may be another's by now: only the lock is sure. It is held for a moment, by way of a check.
+                # The process number may have been reused: only the lock is certain. This check takes it briefly.
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return process
@@ -245,7 +245,7 @@ class Directory:
         return target
 
     def _result(self) -> list[Path]:
-        """Files and directories of a result, run.json last: as long as it is here, it says what the rest is."""
+        """Files and directories of a result, run.json last: it identifies the result while other files are moved."""
         found = {path for pattern in RESULT for path in self.path.glob(pattern)}
         return sorted(found, key=lambda path: (path.name == "run.json", path.name))
 
@@ -257,7 +257,7 @@ class Directory:
             holds, goes_on = "the jobs of nephila up", f"nephila up --out {self.path}"
         else:
             holds, goes_on = "a crawl", f"nephila crawl --resume --out {self.path}"
-        raise UsageError(f"{self.path} holds {holds}; go on with {goes_on}, or choose another --out")
+        raise UsageError(f"{self.path} holds {holds}; continue with {goes_on}, or choose another --out")
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -303,7 +303,7 @@ class Directory:
 
 
 def checksum(data: bytes) -> str:
-    """CRC-32 of a `run.json`, whatever its field `check` says."""
+    """CRC-32 of a `run.json`, computed with zeros in its field `check`."""
     return f"crc32:{zlib.crc32(_CHECK.sub(_NO_CHECK.encode(), data.rstrip())):08x}"
 
 

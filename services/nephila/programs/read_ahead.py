@@ -1,7 +1,7 @@
-"""Values of an iterator that may block, read by a thread of its own, so that the loop goes on meanwhile.
+"""Values of an iterator that may block, read in a separate thread, so that the event loop is never blocked.
 
-Invariant: they come in their order, and at most `ahead` of them are read and not yet taken. The thread is a daemon: one
-that waits for a pipe nobody writes to does not keep the program from ending.
+Invariant: they come in their order, and at most `ahead` of them are read and not yet consumed. The thread is a
+daemon: a thread that waits for an idle pipe does not keep the program alive.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class _Reader:
         self.room = threading.Semaphore(ahead)
         self.available = asyncio.Event()
         self.woken = False
-        """The loop has been woken and has not looked yet; a second wake-up would be wasted."""
+        """The loop was woken and has not read yet; a second wake-up is not needed."""
         self.ended = False
         self.error: BaseException | None = None
         self.abandoned = False
-        """Nobody takes values any more."""
+        """The consumer has stopped."""
         self._loop = asyncio.get_running_loop()
 
     def read(self, source: Iterable[object]) -> None:
-        """The thread's life."""
+        """The body of the thread."""
         try:
             for value in source:
                 self.found.append(value)
@@ -53,14 +53,14 @@ class _Reader:
 
 
 async def read_ahead(source: Iterable[T], ahead: int = 1000) -> AsyncIterator[T]:
-    """The values of `source`; what it raises is raised here, after the values before it."""
+    """The values of `source`. An error of `source` is raised here, after the values before it."""
     reader = _Reader(ahead)
     threading.Thread(target=reader.read, args=(source,), name="nephila-read-ahead", daemon=True).start()
     try:
         while True:
             await reader.available.wait()
             reader.available.clear()
-            # In this order: what is appended from here on wakes the loop again, what ended before has all appended.
+            # In this order: a value appended after this line wakes the loop again; `ended` is set after the last.
             reader.woken = False
             ended = reader.ended
             while reader.found:

@@ -1,9 +1,9 @@
-"""Links that a worker has sent before: they are not sent again. Mercator's and BUbiNG's cache before the exchange.
+"""A cache of links that a worker has sent: they are not sent again, as in Mercator and BUbiNG.
 
-Invariant: a link is left out only where the scheduler has heard of it, in order and before: what it was told first it
-has committed first. So nothing is remembered of jobs that need every link (a budget per host, whose
-overflow is found again later), of messages that say more than that there is a link (sitemaps, feeds, dates), nor
-beyond a change of the job. Links deeper than the job goes are left out unremembered: they may be found nearer.
+Invariant: a link is left out only if the scheduler received it earlier; it commits messages in the order of sending.
+The cache is off for jobs that need every link (a budget per host, whose overflow is found again later) and for messages
+with more than links (sitemaps, feeds, dates). A change of the job clears it. Links deeper than the job's limit are left
+out and not remembered: a shorter path to them may be found later.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ class _Links:
 
 
 class RecentLinks:
-    """See the module. Memory is bounded per job; O(links) per message, 10 ns for each known one."""
+    """The cache of all jobs. Memory is bounded per job; O(links) per message, 10 ns for each known link."""
 
     def __init__(self, keys: int = KEYS) -> None:
         self._keys = keys
         self._depth: dict[str, int] = {}
-        """Of the jobs known: the deepest links they want, -1 = no limit."""
+        """Job → its largest depth, -1 = no limit."""
         self._links: dict[str, _Links] = {}
-        """Of the jobs whose links may be left out."""
+        """Job → its cache, for jobs whose links may be left out."""
         self.left_out = 0
         """Links that were not sent."""
 
     def job(self, job: CrawlJob) -> None:
-        """A job is new, or other than it was: what was not wanted before may be."""
+        """A job is new or has changed: clear its cache, since links refused before may be accepted now."""
         self._links.pop(job.uid, None)
         if job.deleted:
             self._depth.pop(job.uid, None)
@@ -61,12 +61,12 @@ class RecentLinks:
             self._links[job.uid] = _Links(self._keys)
 
     def forget(self, uid: str) -> None:
-        """Send everything of a job anew."""
+        """Clear the cache of a job: all its links are sent again."""
         if uid in self._links:
             self._links[uid] = _Links(self._keys)
 
     def filter(self, message: Outlinks) -> Outlinks | None:
-        """What of a message has to be sent: all, some of its links, or None."""
+        """The part of a message to send: all of it, some of its links, or None."""
         new = self.new(message)
         if not new:
             return None

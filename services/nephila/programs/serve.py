@@ -1,7 +1,7 @@
-"""Every service and many jobs in one program that runs until it is told to stop: what `nephila up` runs.
+"""Every service and many jobs in one program that runs until it is stopped: `nephila up`.
 
-Invariants: the jobs are in the frontier's log and nowhere else, so a restart takes up all of them; with nothing to do
-the program sleeps, nothing looks again and again. The caller holds the directory's lock.
+Invariants: the jobs are stored only in the frontier's log, so a restart continues all of them; an idle program sleeps
+and polls nothing. The caller holds the directory's lock.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class UpProgram:
         self.servers = ControlServers(self.control, directory, tcp)
         self.error: BaseException | None = None
         self.jobs: list[Job] = []
-        """How the jobs stood at the end."""
+        """The jobs at the end."""
         self.degraded: dict[str, str] = {}
-        """Rule → what was wrong with it by then."""
+        """Rule → the finding at the end, for degraded rules."""
         self._over = asyncio.Event()
 
     async def run(self, ready: Callable[[list[Job]], None]) -> None:
-        """Serve until `stop` is called or nothing can be written any more; `ready` is called once jobs are taken."""
+        """Serve until `stop` is called or a write fails for good. `ready` is called once requests are accepted."""
         async with self.assembly.running():
             self._applied_rules.start()
             if self.rules is not None:
@@ -81,13 +81,13 @@ class UpProgram:
         self.degraded = health.degraded(self.assembly.judge.verdicts())
 
     def stop(self) -> None:
-        """End; a second call shortens the drain to nothing."""
+        """Drain and end; a second call ends the drain at once."""
         if self._over.is_set():
             self.assembly.skip_grace()
         self._over.set()
 
     async def _resume(self) -> None:
-        """Tell all services the jobs of the log, and publish their seeds: some may not have been written with them."""
+        """Publish the jobs of the log, and their seeds: a crash may have come between a job and its seeds."""
         bus = self.assembly.bus
         for job in job_view.specs(self.assembly.scheduler).values():
             bus.publish(JOBS, 0, job)

@@ -32,7 +32,7 @@ from nephila.storage.source import ENVIRONMENT, is_url, without_password
 SOURCE = "command line"
 """Where the options come from, for errors."""
 GRACE_S = 4.0
-"""How long fetches in flight may go on once the program is told to stop; with what follows it is over in five."""
+"""Time for fetches in flight after a stop. With the last flush, the program ends within five seconds."""
 
 
 @dataclass(slots=True)
@@ -55,9 +55,9 @@ def archive_name(name: str, run: Run) -> str:
 
 
 def resolve_store(run: Run, store: str) -> str:
-    """The URL of the database for the rows of a run, empty for nephila.db; notes in `run` what a resume has to know.
+    """The URL of the database for the rows of a run, empty for nephila.db; stores in `run` what a resume needs.
 
-    `store` is the option; the environment comes after it, and then what was noted before. Raises `UsageError`.
+    Order of precedence: `store` (the option), the environment, the value of an earlier run. Raises `UsageError`.
     """
     url = store or os.environ.get(ENVIRONMENT, "")
     if url and not is_url(url):
@@ -88,8 +88,8 @@ def make_configs(
     seeds: Sequence[str] = (),
     archive: str = "",
 ) -> ServiceConfigs:
-    """The configuration of every service. `paced`: hosts are not fetched from as fast as they answer. `recrawls`: pages
-    are fetched again by themselves when they are due. `seeds`: whose hosts get the headers that may be secrets.
+    """The configuration of every service. `paced`: there is a delay between fetches of a host. `recrawls`: pages are
+    fetched again when they are due. `seeds`: whose hosts get the headers that may be secrets.
     `archive`: in the names of WARC files."""
     if "postgres" in formats and not store:
         raise UsageError(f"the format postgres needs the URL of a database: --store, or {ENVIRONMENT}")
@@ -112,7 +112,7 @@ def make_configs(
     workers: int | None = options.get("workers")
     if workers and not can_have_workers():
         raise UsageError("--workers: this system cannot start worker processes; leave the option out")
-    # What makes no sense is told now, before anything is made.
+    # Check values now, before any file is created.
     request_headers(downloader)
     for service, settings in (("scheduler", scheduler), ("downloader", downloader)):
         AddressLimits(settings.per_address, settings.address_gap_s, settings.networks, f"{service}.networks")
@@ -129,7 +129,7 @@ def make_configs(
         downloader=downloader,
         parser=load(ParserConfig, parser, SOURCE, "parser"),
         storage=structs.replace(storage, store=store),
-        # Where nobody says how many, the main process has a core of its own, and as many begin as have enough to do.
+        # Without --workers, the main process keeps one core, and workers start as the load grows.
         workers=usable_cores() - 1 if workers is None and can_have_workers() else workers or 0,
         workers_first=1 if workers is None else 0,
     )

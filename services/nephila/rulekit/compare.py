@@ -1,4 +1,4 @@
-"""What two versions of a rule make of the same pages, field by field: counts, and examples of changes. Pure."""
+"""Comparison of the items of two versions of a rule, field by field: counts and examples of changes. Pure."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ MAX_EXAMPLES: Final = 3
 
 @dataclass(slots=True)
 class Change:
-    """One field over all pages."""
+    """Changes of one field over all pages."""
 
     before: int = 0
-    """Items in which it had a value."""
+    """Items in which the field had a value, before and after."""
     after: int = 0
     gained: int = 0
     lost: int = 0
     changed: int = 0
-    """Another value than before."""
+    """Items in which the value is another one than before."""
     examples: list[tuple[str, Any, Any]] = field(default_factory=list)
     """(URL, before, after) of the first changes."""
 
 
 @dataclass(slots=True)
 class Comparison:
-    """All pages so far."""
+    """Comparison of all pages so far."""
 
     pages: int = 0
     equal: int = 0
-    """Pages whose items are the same."""
+    """Pages with equal items."""
     items_before: int = 0
     items_after: int = 0
     fields: dict[str, Change] = field(default_factory=dict)
 
     def add(self, url: str, before: Sequence[Any], after: Sequence[Any]) -> None:
-        """The items of a page before and after; of several, the first is held against the first."""
+        """Add the items of a page before and after. Items are compared by their position on the page."""
         self.pages += 1
         self.equal += list(before) == list(after)
         self.items_before += len(before)
@@ -45,9 +45,9 @@ class Comparison:
             old = before[number] if number < len(before) else {}
             new = after[number] if number < len(after) else {}
             for name in dict.fromkeys((*old, *new)):
-                self._one(name, url, old.get(name), new.get(name))
+                self._add_field(name, url, old.get(name), new.get(name))
 
-    def _one(self, name: str, url: str, old: Any, new: Any) -> None:
+    def _add_field(self, name: str, url: str, old: Any, new: Any) -> None:
         change = self.fields.setdefault(name, Change())
         was, now = not _empty(old), not _empty(new)
         change.before += was
@@ -59,7 +59,7 @@ class Comparison:
             change.examples.append((url, old, new))
 
     def as_json(self) -> dict[str, Any]:
-        """For machines."""
+        """The comparison as plain JSON values."""
         names = ("before", "after", "gained", "lost", "changed")
         return {
             "pages": self.pages,

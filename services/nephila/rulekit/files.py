@@ -1,6 +1,7 @@
-"""Rule files as a person names them: a file, or a directory with a rule.yaml in it or in any directory below.
+"""Rule files: a path names a file, or a directory with `rule.yaml` in it or in any directory below.
 
-Invariant: every file is read whole or refused in one line with its place; hidden directories are left alone.
+Invariant: a file is read completely, or refused with one line that names file and position. Hidden directories are
+skipped.
 """
 
 from __future__ import annotations
@@ -18,34 +19,34 @@ FILE = "rule.yaml"
 MAX_FILES = 10_000
 
 
-def find(places: Iterable[Path]) -> list[Path]:
-    """The rule files of some places, in order. Raises `UsageError` when a place has none."""
+def find(paths: Iterable[Path]) -> list[Path]:
+    """The rule files below some paths, in order. Raises `UsageError` for a path without rules."""
     found: dict[Path, None] = {}
-    for place in places:
-        files = sorted(_below(place)) if place.is_dir() else [place] if place.exists() else []
+    for path in paths:
+        files = sorted(_below(path)) if path.is_dir() else [path] if path.exists() else []
         if not files:
-            what = f"holds no {FILE}, itself or below" if place.is_dir() else "is neither a file nor a directory"
-            raise UsageError(f"{place} {what}; nephila rules init DIR begins a rule")
+            what = f"holds no {FILE}, itself or below" if path.is_dir() else "is neither a file nor a directory"
+            raise UsageError(f"{path} {what}; nephila rules init DIR creates a rule")
         found.update(dict.fromkeys(files))
     return list(found)
 
 
-def _below(place: Path) -> Iterator[Path]:
+def _below(directory: Path) -> Iterator[Path]:
     count = 0
-    for folder, folders, files in os.walk(place):
+    for folder, folders, files in os.walk(directory):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in files:
             if name in (FILE, "rule.yml"):
                 count += 1
                 if count > MAX_FILES:
-                    raise UsageError(f"{place}: more than {MAX_FILES:,} rules")
+                    raise UsageError(f"{directory}: more than {MAX_FILES:,} rules")
                 yield Path(folder, name)
 
 
 def read(path: Path) -> list[RuleDocument]:
-    """The rules of a file. Raises `UsageError` in one line with the place."""
+    """The rules of a file. Raises `UsageError` with file, line and column of the mistake."""
     try:
-        # Whoever opens a FIFO waits for a writer, which may never come.
+        # Without O_NONBLOCK, opening a FIFO blocks until a writer opens it.
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UserError(f"cannot read {path}: it is no regular file; write the rule to one")
@@ -55,6 +56,6 @@ def read(path: Path) -> list[RuleDocument]:
     return load(data, str(path))
 
 
-def read_all(places: Iterable[Path]) -> list[RuleDocument]:
-    """All rules of some places, each name once. Raises `UsageError` for the first mistake."""
-    return distinct(document for path in find(places) for document in read(path))
+def read_all(paths: Iterable[Path]) -> list[RuleDocument]:
+    """All rules below some paths. Raises `UsageError` for the first mistake, and for two rules of one name."""
+    return distinct(document for path in find(paths) for document in read(path))

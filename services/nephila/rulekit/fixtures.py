@@ -1,8 +1,8 @@
-"""Rules tested on the page beside them: `rule.yaml`, `page.html` (or .json, .warc.gz) and `items.json`.
+"""Tests of rules on the stored pages beside them: `rule.yaml`, `page.html` (or .json, .warc.gz) and `items.json`.
 
-A rule with several pages has `page*.html`, each with its `items*.json`; a second page, which completes items of the
-others, is one of them by its URL and has no items of its own. Invariant: every difference is told with its
-place in the items; a rule without a page or without items has failed, since nothing says that it works.
+A rule with several pages has `page*.html`, each with its `items*.json`. Second pages (`followUps`) are recognised by
+their URL and have no items file. Invariants: every difference is reported with its path in the items; a rule without a
+page or without expected items fails.
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import typer
-
-from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UserError
 from nephila.parser.rules.load import RuleDocument, distinct
 from nephila.rulekit.files import find, read
@@ -24,29 +21,29 @@ from nephila.rulekit.second_pages import SecondPageItems
 from nephila.rulekit.stored_pages import pages_of
 
 SUFFIXES: Final = (".html", ".htm", ".json", ".warc.gz", ".warc")
-MAX_SHOWN: Final = 10
+MAX_DIFFERENCES: Final = 10
 
 
 @dataclass(slots=True)
 class FixtureResult:
-    """How a rule did on one file of pages."""
+    """Result of a rule on one file of pages."""
 
     rule: str
-    place: str
+    path: str
     items: int = 0
     differences: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     @property
     def good(self) -> bool:
-        """Everything was as expected."""
+        """Whether all items are as expected."""
         return not self.differences
 
     def as_json(self) -> dict[str, Any]:
-        """For machines."""
+        """The result as plain JSON values."""
         return {
             "rule": self.rule,
-            "place": self.place,
+            "place": self.path,
             "ok": self.good,
             "items": self.items,
             "differences": self.differences,
@@ -54,9 +51,9 @@ class FixtureResult:
         }
 
 
-def run(places: Iterable[Path], *, scripts: bool, write: bool) -> list[FixtureResult]:
-    """Every rule on every page beside it. Raises `UsageError` for a rule that cannot be read."""
-    files = {path: read(path) for path in find(places)}
+def run(paths: Iterable[Path], *, scripts: bool, write: bool) -> list[FixtureResult]:
+    """Run every rule on every page beside it. Raises `UsageError` for a rule that cannot be read."""
+    files = {path: read(path) for path in find(paths)}
     distinct(document for documents in files.values() for document in documents)
     results = []
     with RuleRunner(scripts=scripts) as runner:
@@ -64,12 +61,12 @@ def run(places: Iterable[Path], *, scripts: bool, write: bool) -> list[FixtureRe
             pages = list(_pages_beside(path))
             for document in documents:
                 parts = _second_pages(runner, document, pages)
-                mine = [page for page in pages if len(documents) == 1 or _is_for(page, document)]
-                mine = [page for page in mine if not _only_second(page, document)]
-                if not mine:
-                    told = f"no {path.parent / 'page.html'} beside it: nothing says that the rule works"
-                    results.append(FixtureResult(document.name, str(path), differences=[told]))
-                results += [_test(runner, document, page, parts, write) for page in mine]
+                own = [page for page in pages if len(documents) == 1 or _matches(page, document)]
+                own = [page for page in own if not _has_only_second_pages(page, document)]
+                if not own:
+                    missing = f"no {path.parent / 'page.html'} beside the rule: it is not tested"
+                    results.append(FixtureResult(document.name, str(path), differences=[missing]))
+                results += [_test(runner, document, page, parts, write) for page in own]
     return results
 
 
@@ -79,12 +76,12 @@ def _pages_beside(path: Path) -> Iterator[Path]:
             yield found
 
 
-def _is_for(page: Path, document: RuleDocument) -> bool:
+def _matches(page: Path, document: RuleDocument) -> bool:
     return any(document.rule.matches(stored.url) for stored in pages_of(page))
 
 
 def items_file(page: Path) -> Path:
-    """Where the expected items of a page stand: page-2.html → items-2.json."""
+    """The file of the expected items of a page: page-2.html → items-2.json."""
     stem = page.name
     for suffix in SUFFIXES:
         stem = stem.removesuffix(suffix)
@@ -92,17 +89,17 @@ def items_file(page: Path) -> Path:
 
 
 def _second_pages(runner: RuleRunner, document: RuleDocument, pages: Iterable[Path]) -> SecondPageItems:
-    """What the second pages of a rule give that are beside it."""
+    """Items of the second pages of a rule that are stored beside it."""
     parts = SecondPageItems()
-    readers = document.page_rules[:-1]
-    for stored in (stored for page in pages if readers for stored in pages_of(page)):
-        for reader in readers:
-            if reader.rule.matches(stored.url):
-                parts.add(reader.name, stored.url, runner.run(reader, stored))
+    follow_ups = document.page_rules[:-1]
+    for stored in (stored for page in pages if follow_ups for stored in pages_of(page)):
+        for follow_up in follow_ups:
+            if follow_up.rule.matches(stored.url):
+                parts.add(follow_up.name, stored.url, runner.run(follow_up, stored))
     return parts
 
 
-def _only_second(page: Path, document: RuleDocument) -> bool:
+def _has_only_second_pages(page: Path, document: RuleDocument) -> bool:
     return all(any(one.rule.matches(stored.url) for one in document.rule.follow_ups) for stored in pages_of(page))
 
 
@@ -112,7 +109,7 @@ def _test(runner: RuleRunner, document: RuleDocument, page: Path, parts: SecondP
     for stored in pages_of(page):
         if not stored.url:
             result.differences.append(
-                "its URL is not known; begin it with <!-- url: https://… -->, or say it in page.url"
+                "its URL is not known; begin the file with <!-- url: https://… -->, or write it to page.url"
             )
             continue
         if not document.rule.matches(stored.url):
@@ -120,8 +117,8 @@ def _test(runner: RuleRunner, document: RuleDocument, page: Path, parts: SecondP
                 continue
             result.differences.append(f"the rule does not match its URL {stored.url}")
         found = runner.run(document, stored)
-        if runner.broken:
-            result.differences.append(f"the rule was given up on it: {runner.broken}")
+        if runner.failure:
+            result.differences.append(f"the rule failed: {runner.failure}")
         items += parts.complete(document.name, found.items)
         result.problems += found.problems
     result.items = len(items)
@@ -129,9 +126,9 @@ def _test(runner: RuleRunner, document: RuleDocument, page: Path, parts: SecondP
     if write and not result.differences:
         target.write_text(json.dumps(items, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     elif not target.is_file():
-        result.differences.append(f"no {target}; --write makes it of what comes out now")
+        result.differences.append(f"no {target}; --write creates it from the present items")
     else:
-        result.differences += list(differences(_expected(target), items))[:MAX_SHOWN]
+        result.differences += list(differences(_expected(target), items))[:MAX_DIFFERENCES]
     return result
 
 
@@ -143,14 +140,14 @@ def _expected(path: Path) -> Any:
 
 
 def differences(expected: Any, found: Any, path: str = "items") -> Iterator[str]:
-    """Where two values differ, with the place."""
+    """Differences of two values, each with its path."""
     if isinstance(expected, dict) and isinstance(found, dict):
         for key in [*expected, *(key for key in found if key not in expected)]:
             where = f"{path}.{key}"
             if key not in found:
-                yield f"{where}: expected {_told(expected[key])}, is not there"
+                yield f"{where}: expected {_short(expected[key])}, is missing"
             elif key not in expected:
-                yield f"{where}: is {_told(found[key])}, nothing was expected"
+                yield f"{where}: is {_short(found[key])}, nothing is expected"
             else:
                 yield from differences(expected[key], found[key], where)
     elif isinstance(expected, list) and isinstance(found, list):
@@ -159,20 +156,9 @@ def differences(expected: Any, found: Any, path: str = "items") -> Iterator[str]
         for index, (one, other) in enumerate(zip(expected, found, strict=False)):
             yield from differences(one, other, f"{path}[{index}]")
     elif expected != found or isinstance(expected, bool) != isinstance(found, bool):
-        yield f"{path}: expected {_told(expected)}, is {_told(found)}"
+        yield f"{path}: expected {_short(expected)}, is {_short(found)}"
 
 
-def _told(value: Any) -> str:
+def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 80 else text[:79] + "…"
-
-
-def show(result: FixtureResult) -> None:
-    """A line per rule, and one per difference."""
-    typer.echo(
-        sanitize(f"{'ok  ' if result.good else 'FAIL'} {result.rule} ({result.place}): {result.items} items", 500)
-    )
-    for text in result.differences:
-        typer.echo(f"     {sanitize(text, 500)}")
-    for text in [] if result.good else result.problems[:MAX_SHOWN]:
-        typer.echo(f"     note: {sanitize(text, 500)}")

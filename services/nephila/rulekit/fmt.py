@@ -1,7 +1,7 @@
-"""Rule files in one style: keys in the order of the schema, short maps on a line, two blanks of indent, comments kept.
+"""Formatting of rule files: keys in the order of the schema, short maps on one line, indent of two, comments kept.
 
-A comment goes before the key that it stands before or beside. Invariants: what is written says the same as what was
-read, and writing it again changes nothing.
+A comment is written before the key that it precedes or follows on the line. Invariants: the formatted file has the same
+content; formatting it again changes nothing.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_/][\w ./+*@$()=-]*")
 _SPECIAL: Final = re.compile(r"(?i)true|false|yes|no|on|off|null|~|[-+.\d][\d._:xeE+-]*")
 
 Comments = dict[int, list[str]]
-"""Line of a key or of an item → the comments that go before it; -1: those at the end."""
+"""Line of a key or item → the comments before it; -1: comments at the end of the file."""
 
 
-def reformatted(places: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+def reformatted(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
     """The files that would change, with their new text. Raises `UsageError` for a rule that cannot be read."""
-    for path in find(places):
+    for path in find(paths):
         read(path)
         data = path.read_bytes()
         text = format_rules(data, str(path))
@@ -42,7 +42,7 @@ def reformatted(places: Iterable[Path]) -> Iterator[tuple[Path, str]]:
 
 
 def format_rules(data: bytes, name: str) -> str:
-    """A file of rules in the one style. Raises `UsageError`."""
+    """A formatted file of rules. Raises `UsageError`."""
     nodes = parse(data, name)
     comments = _comments(data.decode("utf-8-sig"), [line for node in nodes for line in _lines(node)])
     writer = _Writer(comments)
@@ -50,7 +50,7 @@ def format_rules(data: bytes, name: str) -> str:
     text = "---\n".join(parts) + "".join(f"{one}\n" for one in comments[-1])
     before, after = ([one.content for one in load(each, name)] for each in (data, text.encode()))
     if before != after:
-        raise UserError(f"{name}: cannot be written in the one style without a change; leave it as it is")
+        raise UserError(f"{name}: cannot be formatted without changing its content; it is left unchanged")
     return text
 
 
@@ -59,7 +59,7 @@ def _line(node: Node) -> int:
 
 
 def _lines(node: Node) -> Iterator[int]:
-    """Lines on which keys and items begin."""
+    """Lines on which keys and items start."""
     if isinstance(node.value, dict):
         for entry in node.value.values():
             yield _line(entry.key)
@@ -71,7 +71,7 @@ def _lines(node: Node) -> Iterator[int]:
 
 
 def _comments(text: str, lines: list[int]) -> Comments:
-    """Every comment by the key that it goes before."""
+    """Every comment, by the line of the key that it precedes."""
     spans = [(token.start_mark.index, token.end_mark.index) for token in yaml.scan(text) if hasattr(token, "style")]
     found: Comments = defaultdict(list)
     known = sorted(set(lines))
@@ -93,18 +93,18 @@ def _comments(text: str, lines: list[int]) -> Comments:
 class _Writer:
     def __init__(self, comments: Comments) -> None:
         self._comments = comments
-        self._told: set[int] = set()
+        self._written: set[int] = set()
 
     def document(self, node: Node) -> str:
         """One document in block style."""
-        # What stands above a document is about all of it, whichever key comes first.
+        # Comments above a document are about the whole document, whichever key is sorted first.
         head = self._before(min(_lines(node)), 0)
         return "".join(f"{line}\n" for line in [*head, *self._map(node, type_of(ParseRule), 0)])
 
     def _before(self, line: int, indent: int) -> list[str]:
-        if line in self._told:
+        if line in self._written:
             return []
-        self._told.add(line)
+        self._written.add(line)
         return [" " * indent + one for one in self._comments.get(line, ())]
 
     def _map(self, node: Node, kind: Any, indent: int) -> list[str]:
@@ -151,7 +151,7 @@ class _Writer:
         return [f"{head} {sign}", *body]
 
     def _flow(self, node: Node, kind: Any) -> str | None:
-        """On one line; None where comments or a group of fields want their own."""
+        """The value on one line; None if comments or a group of fields need lines of their own."""
         if isinstance(node.value, str):
             return None if "\n" in node.value.strip("\n") else _scalar(node)
         if any(self._comments.get(line) for line in _lines(node) if line != _line(node)):
@@ -178,7 +178,7 @@ def _line_of_last(node: Node) -> int:
 
 
 def _in_lines(node: Node) -> bool:
-    """Whether a map of names was written in lines of their own, were it one: without a brace it begins with its key."""
+    """Whether a map was written in block style: without a brace it starts at its first key."""
     entries: dict[str, Any] = node.value  # type: ignore[assignment]
     return _line(node) != _line_of_last(node) or node.location == next(iter(entries.values())).key.location
 
@@ -188,7 +188,7 @@ def _is_spec(keys: Any) -> bool:
 
 
 def _keys(kind: Any) -> dict[str, Any]:
-    """The keys of a section, in order, each with its type; none for another type."""
+    """The keys of a section in order, each with its type; empty for any other type."""
     found = _item(kind)
     return {field.encode_name: field.type for field in found.fields} if isinstance(found, inspect.StructType) else {}
 
@@ -213,5 +213,5 @@ def _scalar(node: Node) -> str:
         return text
     if not text.isprintable():
         return json.dumps(text, ensure_ascii=False)
-    # In double quotes a backslash begins an escape: expressions are easier to read in single ones.
+    # In double quotes a backslash starts an escape: expressions are easier to read in single quotes.
     return f'"{text}"' if '"' not in text and "\\" not in text else "'" + text.replace("'", "''") + "'"

@@ -1,7 +1,8 @@
-"""What a program knows of the health of its rules, kept beside the rows: DIR/rules.json.
+"""Health of the rules of a crawl, stored in DIR/rules.json.
 
-Written when a program ends and read when it begins again, so that a site that has changed in between is noticed. A file
-that cannot be read is told in one line and learned anew: nothing but the alarm depends on it.
+A program writes the file when it ends and reads it when it starts, so that it notices a site that has changed in the
+meantime. If the file cannot be read, one line is logged and the baselines are learned again: only the alarm depends on
+them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final
 import msgspec
 
 from nephila.kernel.messages import RuleVerdict
+from nephila.kernel.runtime.errors import UserError
 from nephila.parser.rule_health.messages import describe_all
 
 log = logging.getLogger(__name__)
@@ -23,7 +25,7 @@ FILE: Final = "rules.json"
 
 
 class RuleState(msgspec.Struct, kw_only=True):
-    """One rule."""
+    """Health of one rule."""
 
     rule: str
     version: int
@@ -33,25 +35,32 @@ class RuleState(msgspec.Struct, kw_only=True):
     """Seconds since 1970 UTC."""
     pages: int
     fill_rate: float
-    """Share of its last pages that had items."""
+    """Share of the rule's last pages that had items."""
     state: bytes
-    """What is usual of it, for this program."""
+    """Encoded baseline of the rule, see `parser.rule_health.health`."""
 
 
 def load(directory: Path) -> list[RuleState]:
-    """The rules of an output directory; none where there is nothing that can be read."""
+    """The rules of an output directory; none if the file is missing or cannot be read."""
     path = directory / FILE
     try:
         return msgspec.json.decode(path.read_bytes(), type=list[RuleState])
     except FileNotFoundError:
         return []
     except (OSError, msgspec.DecodeError) as error:
-        log.warning("%s is not read, and what is usual of rules learned anew: %s", path, error)
+        log.warning("%s cannot be read; the baselines of rules are learned again: %s", path, error)
         return []
 
 
+def states(directory: Path) -> list[RuleState]:
+    """The rules of a crawl that has ended, degraded ones first. Raises `UserError` if there is no such directory."""
+    if not directory.is_dir():
+        raise UserError(f"{directory} is no directory; --out names that of a crawl")
+    return sorted(load(directory), key=lambda one: (not one.degraded, one.rule))
+
+
 def save(directory: Path, verdicts: Iterable[RuleVerdict]) -> None:
-    """Replace the file; nothing is written for no rules. A disk that refuses is told in a line."""
+    """Replace the file, unless there are no rules. A failed write is logged."""
     states = [_state(verdict) for verdict in verdicts]
     path = directory / FILE
     if not states:
@@ -67,7 +76,7 @@ def save(directory: Path, verdicts: Iterable[RuleVerdict]) -> None:
 
 
 def degraded(verdicts: Iterable[RuleVerdict]) -> dict[str, str]:
-    """Rule → what is wrong, of those that are degraded."""
+    """Degraded rule → its findings in words."""
     return {verdict.rule: describe_all(verdict) for verdict in verdicts if verdict.degraded}
 
 

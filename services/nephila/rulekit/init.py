@@ -1,7 +1,7 @@
-"""`nephila rules init`: a rule to begin with, made from a page of the site where one is given.
+"""`nephila rules init`: files of a new rule, made from a page of the site if one is given.
 
-Fields are only those that give something on that page. Invariant: nothing that is there is overwritten, and what is
-written passes `nephila rules test`.
+The rule has the common fields that have a value on that page. Invariants: no existing file is overwritten; the new rule
+passes `nephila rules test`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from nephila.cli.rules.command import items_of
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import extract
 from nephila.parser.rules.load import RuleDocument, load
 from nephila.rulekit.files import FILE
+from nephila.rulekit.run_rule import items_of
 from nephila.rulekit.stored_pages import StoredPage
 from nephila.rulekit.try_page import page_of
 
@@ -49,15 +49,15 @@ _PAGE: Final = """<!-- url: https://{name}.example/2026/first -->
 
 
 def create(directory: Path, target: str, *, allow_private: bool) -> list[Path]:
-    """Make the files of a rule; returns their paths. Raises `UserError`."""
+    """Write the files of a new rule; returns their paths. Raises `UserError`."""
     name = re.sub(r"[^a-z0-9-]+", "-", directory.resolve().name.lower()).strip("-")
     if not name:
         raise UsageError(f"{directory} gives no name for a rule; name it as rules/shop")
     if (directory / FILE).exists():
-        raise UserError(f"{directory / FILE} is there already; nephila rules test {directory} says how it does")
+        raise UserError(f"{directory / FILE} exists already; nephila rules test {directory} tests it")
     page = page_of(target, "", allow_private=allow_private, host_map=[]) if target else _example(name)
     if not page.url:
-        raise UsageError(f"the URL of {page.place} is not known; begin it with <!-- url: https://… -->")
+        raise UsageError(f"the URL of {page.origin} is not known; begin the file with <!-- url: https://… -->")
     rule = _rule(name, page)
     paths = [directory / FILE, directory / "page.html", directory / "items.json"]
     document = load(rule.encode(), str(paths[0]))[0]
@@ -95,17 +95,17 @@ def _rule(name: str, page: StoredPage) -> str:
         "  fields:",
     ]
     found: dict[str, None] = {}
-    for field, said in _GUESSES:
-        if field not in found and _gives(field, said, page.document):
+    for field, selection in _GUESSES:
+        if field not in found and _has_value(field, selection, page.document):
             required = ", required: true" if not found else ""
-            lines.append(f"    {field}: {{{said}{required}}}")
+            lines.append(f"    {field}: {{{selection}{required}}}")
             found[field] = None
     if not found:
-        raise UserError(f"{page.place}: nothing on it that a rule could begin with; is it a page of HTML?")
+        raise UserError(f"{page.origin}: no field of a new rule has a value on this page; is it HTML?")
     return "\n".join(lines) + "\n"
 
 
-def _gives(field: str, said: str, document: Document) -> bool:
-    text = _HEAD + f"spec: {{match: {{url: a}}, fields: {{{field}: {{{said}}}}}}}"
+def _has_value(field: str, selection: str, document: Document) -> bool:
+    text = _HEAD + f"spec: {{match: {{url: a}}, fields: {{{field}: {{{selection}}}}}}}"
     one: RuleDocument = load(text.encode(), "guess")[0]
     return not extract(one.rule, document).missing

@@ -1,4 +1,4 @@
-"""What is wrong or doubtful about rules, beyond what cannot be read at all: one line each, with its place."""
+"""Errors and doubtful statements in rules, each with its file, line and column."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from nephila.rulekit.files import find, read
 from nephila.rulekit.stored_pages import pages_of
 
 _ANY: Final = ("https://zq7.invalid/", "http://a-b.zq8.invalid:8080/x/y.html?z=1", "https://192.0.2.7/q")
-"""URLs that no rule can mean."""
+"""URLs that no real rule is for: a pattern that matches all of them matches every URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line."""
+    """One error or warning."""
 
-    place: str
+    location: str
+    """file:line:column."""
     level: str
     """error or warning."""
     text: str
@@ -31,33 +32,33 @@ class Finding:
 
 @dataclass(slots=True)
 class Findings:
-    """All of them."""
+    """All errors and warnings, and the number of rules."""
 
     rules: int = 0
     all: list[Finding] = field(default_factory=list)
 
     @property
     def errors(self) -> int:
-        """How many are errors."""
+        """Number of errors."""
         return sum(one.level == "error" for one in self.all)
 
     @property
     def warnings(self) -> int:
-        """How many are warnings."""
+        """Number of warnings."""
         return len(self.all) - self.errors
 
 
-def check(places: Iterable[Path]) -> Findings:
-    """Every rule of some places; a file that cannot be read does not hide the next."""
+def check(paths: Iterable[Path]) -> Findings:
+    """Check every rule below some paths; a file that cannot be read does not stop the check."""
     findings = Findings()
     names: dict[str, RuleDocument] = {}
-    for path in find(places):
+    for path in find(paths):
         try:
             documents = read(path)
         except UserError as error:
             for one in (error, *getattr(error, "others", ())):
-                place, _, text = str(one).partition(": ")
-                findings.all.append(Finding(place, "error", text or str(one)))
+                location, _, text = str(one).partition(": ")
+                findings.all.append(Finding(location, "error", text or str(one)))
             continue
         for document in documents:
             findings.rules += 1
@@ -71,37 +72,37 @@ def check(places: Iterable[Path]) -> Findings:
 
 
 def warnings_of(document: RuleDocument) -> list[str]:
-    """What one rule may not mean."""
+    """Statements of a rule that its author may not mean."""
     rule = document.rule
-    told = []
+    found = []
     for pattern in rule.urls:
         if _is_any(pattern):
-            told.append(f"match.url {pattern!a} matches every URL; every page of the job would be read by this rule")
+            found.append(f"match.url {pattern!a} matches every URL; every page of the job would be read by this rule")
         elif not pattern.startswith(("^", r"\A")):
-            told.append(f"match.url {pattern!a} has no ^: it is searched in the whole URL, its query included")
+            found.append(f"match.url {pattern!a} has no ^: it is searched in the whole URL, including the query")
     for follow_up in rule.follow_ups:
-        told += [
-            f"followUps.{follow_up.name}.url {pattern!a} matches every URL; first pages are none then"
+        found += [
+            f"followUps.{follow_up.name}.url {pattern!a} matches every URL; then no page counts as a first page"
             for pattern in follow_up.rule.urls
             if _is_any(pattern)
         ]
     if rule.fields and not any(field.required for _, field in leaves(rule.fields)):
-        told.append("no field is required: a page that has none of them makes an empty item")
+        found.append("no field is required: a page without any of them gives an empty item")
     for path, one in leaves(rule.fields):
         if one.selection.source == "xpath" and one.selection.expression.startswith("/") and "." in path:
-            told.append(f"{path}: the xpath begins with /, so it looks at the whole page and not inside its group")
-        for what, said in (("default", one.default), ("constant", one.selection.expression)):
-            if said is not None and (what == "default" or one.selection == Selection(what, said)):
-                told += [f"{path}: the {what} {said!a} is left out: {why}" for why in _wrong_type(one, said)]
+            found.append(f"{path}: the xpath begins with /, so it searches the whole page and not its group")
+        for key, text in (("default", one.default), ("constant", one.selection.expression)):
+            if text is not None and (key == "default" or one.selection == Selection(key, text)):
+                found += [f"{path}: the {key} {text!a} is not used: {why}" for why in _wrong_type(one, text)]
         if one.default is not None and one.required:
-            told.append(f"{path}: required has no effect beside a default")
-    return told
+            found.append(f"{path}: required has no effect beside a default")
+    return found
 
 
-def _wrong_type(field: Field, said: str) -> list[str]:
-    """Why a text of the rule itself is not of its field's type."""
+def _wrong_type(field: Field, text: str) -> list[str]:
+    """Why a text in the rule itself is not of its field's type."""
     try:
-        value_of(field, said, lambda: _ANY[0])
+        value_of(field, text, lambda: _ANY[0])
     except ValueError as error:
         return [str(error)]
     return []
@@ -112,8 +113,8 @@ def _is_any(pattern: str) -> bool:
 
 
 def _equal_priorities(documents: list[RuleDocument]) -> list[Finding]:
-    """Rules of equal priority for one stored page: the name decides, which may not be meant."""
-    told = []
+    """Rules of equal priority that match one stored page: their names decide which one is used."""
+    found = []
     for document in documents:
         folder = Path(document.location.partition(":")[0]).parent
         for page in sorted(folder.glob("page*.htm*")):
@@ -124,6 +125,6 @@ def _equal_priorities(documents: list[RuleDocument]) -> list[Finding]:
                     and other.name < document.name
                     and (document.rule.matches(url) and other.rule.matches(url) and not other.rule.content)
                 ):
-                    text = f"{other.name!r} matches {url} as well and comes first by its name; give one a priority"
-                    told.append(Finding(document.location, "warning", text))
-    return told
+                    text = f"{other.name!r} matches {url} as well and wins by its name; give one rule a priority"
+                    found.append(Finding(document.location, "warning", text))
+    return found

@@ -1,6 +1,6 @@
-"""What nearly matched where a field is empty: the selector with a step or condition left out, names like its own.
+"""Near matches for an empty field: the selector without a step or condition, and names similar to its own.
 
-For a person who looks at one page. Invariant: every hint was tried on the page, and names what it gives there.
+For a person who looks at one page. Invariant: every hint was run on the page and names its result there.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _LAST: Final = re.compile(r"^(.*)(\.[\w-]+|#[\w-]+|\[[^\]]*\]|:[\w-]+(?:\([^)]*\
 def near_matches(rule: Rule, document: Document, missing: Iterable[str]) -> dict[str, list[str]]:
     """Path of each empty field → hints, the nearest first."""
     fields = dict(leaves(rule.fields))
-    told: dict[str, list[str]] = {}
+    hints_by_path: dict[str, list[str]] = {}
     for path in missing:
         if path in fields:
             hints = _hints(fields[path], document, _around(rule, document, path))
-            told[path] = list(dict.fromkeys(hints))[:MAX_HINTS]
-    return told
+            hints_by_path[path] = list(dict.fromkeys(hints))[:MAX_HINTS]
+    return hints_by_path
 
 
 def _around(rule: Rule, document: Document, path: str) -> list[Any]:
-    """The first objects of data that a field stands in; none where it is in the document or in elements."""
+    """The first JSON objects that enclose a field; none if elements or the whole document enclose it."""
     selections = [rule.each] if rule.each is not None else []
     fields = rule.fields
     for name in path.split(".")[:-1]:
@@ -44,7 +44,7 @@ def _around(rule: Rule, document: Document, path: str) -> list[Any]:
         fields = outer.fields
     scopes: list[Any] = [None]
     for selection in selections:
-        scopes = [value for scope in scopes for value in _tried(selection, document, scope)][:MAX_OBJECTS]
+        scopes = [value for scope in scopes for value in _run(selection, document, scope)][:MAX_OBJECTS]
     return [one for one in scopes if isinstance(one, dict | list)]
 
 
@@ -54,7 +54,7 @@ def _hints(field: Field, document: Document, around: list[Any]) -> Iterator[str]
         yield from islice((hint for value in around for hint in _of_jsonpath(selection.query, value)), 1)
         return
     if selection.regex or selection.path or selection.attr:
-        yield from _without(selection, document)
+        yield from _hints_without_steps(selection, document)
     if selection.source == "css":
         yield from _of_css(selection.expression, document)
     elif selection.source == "xpath":
@@ -71,10 +71,10 @@ def _hints(field: Field, document: Document, around: list[Any]) -> Iterator[str]
         yield from _of_jsonpath(selection.query, document.json)
 
 
-def _without(selection: Selection, document: Document) -> Iterator[str]:
-    """It is selected, and then something else leaves nothing of it."""
+def _hints_without_steps(selection: Selection, document: Document) -> Iterator[str]:
+    """The selector matches, but attr, regex or path leaves no value."""
     bare = Selection(selection.source, selection.expression)
-    found = _tried(bare, document)
+    found = _run(bare, document)
     if not found:
         return
     if selection.attr:
@@ -90,7 +90,7 @@ def _without(selection: Selection, document: Document) -> Iterator[str]:
 
 def _of_css(expression: str, document: Document) -> Iterator[str]:
     for relaxed in _relaxed(expression):
-        found = _tried(Selection("css", relaxed), document)
+        found = _run(Selection("css", relaxed), document)
         if found:
             yield f"css {relaxed!a} selects {len(found)}: {_short(found[0])}"
     wanted = _CLASS.findall(expression)
@@ -103,13 +103,13 @@ def _of_css(expression: str, document: Document) -> Iterator[str]:
         for word in wanted:
             for close in difflib.get_close_matches(word, names - {word}, n=2, cutoff=0.7):
                 instead = expression.replace(f".{word}", f".{close}")
-                found = [] if fault("css", instead) else _tried(Selection("css", instead), document)
+                found = [] if fault("css", instead) else _run(Selection("css", instead), document)
                 if found:
                     yield f"css {instead!a} selects {len(found)}: {_short(found[0])}"
 
 
 def _relaxed(expression: str) -> Iterator[str]:
-    """Without its last condition, then without its first steps."""
+    """The expression without its last condition, then without its first steps."""
     seen = {expression}
     queue = [expression.partition(",")[0].strip()]
     while queue and len(seen) < 30:
@@ -134,7 +134,7 @@ def _of_xpath(expression: str, document: Document) -> Iterator[str]:
         if shorter == text or not shorter.strip("/"):
             return
         text = shorter
-        found = [] if fault("xpath", text) else _tried(Selection("xpath", text), document)
+        found = [] if fault("xpath", text) else _run(Selection("xpath", text), document)
         if found:
             yield f"xpath {text!a} selects {len(found)}: {_short(found[0])}"
             return
@@ -144,14 +144,14 @@ def _of_names(wanted: str, names: list[str], what: str) -> Iterator[str]:
     known = list(dict.fromkeys(name for name in names if name))
     close = difflib.get_close_matches(wanted, known, n=3, cutoff=0.6)
     for name in close:
-        yield f"there is {what}: {name}"
+        yield f"the page has {what}: {name}"
     if not close and known:
         yield f"{what} on the page: {', '.join(known[:12])}"
 
 
 def _of_jsonpath(query: str, value: Any) -> Iterator[str]:
     if value is None:
-        yield "the page is no JSON; a script's JSON begins with css and its text"
+        yield "the page is no JSON; for JSON in a script, select the script with css first"
         return
     text = query
     for _ in range(20):
@@ -173,7 +173,7 @@ def _of_value(query: str, value: Any) -> list[Any]:
     return ask(compiled("jsonpath", query), value)
 
 
-def _tried(selection: Selection, document: Document, scope: Any = None) -> list[Any]:
+def _run(selection: Selection, document: Document, scope: Any = None) -> list[Any]:
     try:
         return list(select(selection, document, scope))
     except ValueError:

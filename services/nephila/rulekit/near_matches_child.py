@@ -1,6 +1,6 @@
-"""What nearly matched (`near.py`), in a child process: it tries a dozen selectors that nobody has bounded.
+"""Near matches (`near_matches.py`) in a child process: the search runs a dozen selectors without known bounds.
 
-Run in the sandbox; the page travels as it does for a rule (`task.py`).
+The page is encoded as it is for a rule (`parser/rules/task.py`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _decode = msgspec.msgpack.Decoder(dict[str, list[str]]).decode
 
 
 def run(payload: bytes) -> bytes:
-    """See `nephila.parser.sandbox.task.Task.module`."""
+    """Entry point of the child, see `Task.module`."""
     request = _decode_request(payload)
     ask = task.decode_request(request.ask)
     rule = next(rule for rule in from_text(ask.rules[0]).rule.page_rules if rule.name == ask.names[0])
@@ -40,12 +40,12 @@ def run(payload: bytes) -> bytes:
 
 
 def payload_of(rule: RuleDocument, document: Document, missing: list[str]) -> bytes:
-    """The payload of one page."""
+    """Payload for one page."""
     return _encode(Request(task.request_of({rule.name: rule.text}, document, scripts=False, chosen=True), missing))
 
 
 def decode_result(data: bytes) -> dict[str, list[str]]:
-    """Read what a child sent. Raises `msgspec.MsgspecError` when it is not of the form."""
+    """Decode the result of a child. Raises `msgspec.MsgspecError` for malformed data."""
     return _decode(data)
 
 

@@ -1,13 +1,14 @@
-"""Rules on a stored page for commands: here when they are bounded, else in the rules' child process; never for ever.
-
-Which of some rules is for the page, what it gives, and what nearly matched: each may need a tree of the page.
-"""
+"""Rules on one stored page, for commands: bounded rules in this process, all others in a child with a time limit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
+from typing import Any
 
+import msgspec
+
+from nephila.kernel.runtime.errors import UserError
 from nephila.parser.page.html_tree import MAX_DEPTH
 from nephila.parser.rules.bounds import fits
 from nephila.parser.rules.document import Document
@@ -19,15 +20,15 @@ from nephila.rulekit.stored_pages import StoredPage
 
 
 class RuleRunner:
-    """See the module; a context manager, since a child may be begun."""
+    """Runs rules on stored pages. A context manager: it owns the child process."""
 
     def __init__(self, *, scripts: bool = False, wall_s: float = 0.0) -> None:
-        """`wall_s`: what a page may take in the child; 0 is what it may take in a service."""
+        """`wall_s`: seconds that a page may take in the child; 0: as many as in a service."""
         self._wall_s = wall_s
         self._scripts = scripts
         self._sandbox = BlockingSandbox()
-        self.broken = ""
-        """Why the last run came to nothing; "" when it did not."""
+        self.failure = ""
+        """Why the last run failed; "" if it did not."""
 
     def __enter__(self) -> RuleRunner:
         return self
@@ -37,42 +38,46 @@ class RuleRunner:
 
     @property
     def pids(self) -> list[int]:
-        """Process ids of the children there are."""
+        """Process ids of the running children."""
         return self._sandbox.pids
 
     def run(self, rule: RuleDocument, page: StoredPage) -> Extraction:
-        """What the rule gives; a page that broke the child gives nothing, and says why among the problems."""
-        return self._read([rule], page, chosen=True)[1]
+        """Run a rule on a page. If the child fails on the page, the extraction is empty and its problems name the
+        failure."""
+        return self._extract([rule], page, chosen=True)[1]
 
     def run_first(self, rules: Sequence[RuleDocument], page: StoredPage) -> tuple[RuleDocument | None, Extraction]:
-        """The first of some rules that is for the page by its content, and what that gives."""
-        number, found = self._read(rules, page, chosen=not rules[0].rule.content) if rules else (-1, Extraction())
+        """The first rule whose conditions on content the page meets, and its extraction."""
+        number, found = self._extract(rules, page, chosen=not rules[0].rule.content) if rules else (-1, Extraction())
         return (rules[number] if number >= 0 else None), found
 
-    def _read(self, rules: Sequence[RuleDocument], page: StoredPage, *, chosen: bool) -> tuple[int, Extraction]:
-        """Number of the rule, -1 for none, and what it gives. `chosen`: it is the first, whatever it asks for."""
-        self.broken = ""
+    def _extract(self, rules: Sequence[RuleDocument], page: StoredPage, *, chosen: bool) -> tuple[int, Extraction]:
+        """Index of the matching rule (-1: none) and its extraction. `chosen`: use the first rule without checking its
+        conditions on content."""
+        self.failure = ""
         document = page.document
         depth = depth_of(document)
-        asked = rules[:1] if chosen else rules
-        if all(one.rule.bounded and fits(one.rule, page.body, depth) for one in asked):
-            for number, one in enumerate(asked):
+        candidates = rules[:1] if chosen else rules
+        if all(one.rule.bounded and fits(one.rule, page.body, depth) for one in candidates):
+            for number, one in enumerate(candidates):
                 if chosen or holds(one.rule, document):
                     return number, extract(one.rule, document)
             return -1, Extraction()
         from nephila.parser.rules.task import RULES, request_of
 
         try:
-            payload = request_of({one.name: one.text for one in asked}, document, scripts=self._scripts, chosen=chosen)
+            payload = request_of(
+                {one.name: one.text for one in candidates}, document, scripts=self._scripts, chosen=chosen
+            )
             answer = self._sandbox.call(RULES, payload, wall_s=self._wall_s)
         except ChildError as error:
-            self.broken = str(error)
-            return 0, Extraction(problems=[self.broken])
-        return (answer.number if answer.number < len(asked) else -1), answer.found
+            self.failure = str(error)
+            return 0, Extraction(problems=[self.failure])
+        return (answer.number if answer.number < len(candidates) else -1), answer.found
 
     def hints(self, rule: RuleDocument, page: StoredPage, missing: list[str]) -> dict[str, list[str]]:
-        """What nearly matched where a field is empty, by its path; nothing where looking takes too long."""
-        if not missing or self.broken:
+        """Near matches for empty fields, by path; empty if the search exceeds its time limit."""
+        if not missing or self.failure:
             return {}
         from nephila.rulekit.near_matches_child import NEAR_MATCHES, payload_of
 
@@ -85,12 +90,20 @@ class RuleRunner:
 
 
 def depth_of(document: Document) -> int:
-    """How deep a page is nested at most."""
+    """Upper bound of the nesting depth of a page."""
     from nephila.native import page_pass
 
-    # JSON and the like may hold markup, and a rule may ask for a tree of it; most hold none.
+    # A rule may ask for a tree of any document; JSON and text may hold markup, but mostly hold none.
     if (tags := document.body.count(b"<")) <= MAX_DEPTH:
         return tags
     return page_pass(
         document.body, document.url or "http://a.invalid/", document.encoding, max_links=0, max_text_bytes=0
     ).depth
+
+
+def items_of(found: Extraction) -> list[Any]:
+    """The items of an extraction as values. Raises `UserError`."""
+    try:
+        return [msgspec.json.decode(item) for item in found.items]
+    except msgspec.DecodeError as error:
+        raise UserError(f"an item is no JSON: {error}") from None

@@ -1,4 +1,4 @@
-"""Items of stored pages, completed from the second pages that are stored beside them; what storage does in a crawl."""
+"""Items of stored pages, completed from stored second pages (`followUps`). In a crawl storage does the same."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from nephila.parser.rules.extract import Extraction
 from nephila.storage.ledgers.item_parts import MAX_HOPS
 
 
-def _nowhere(_: str) -> str:
-    """Of stored pages no redirect is known."""
+def _no_redirect(_: str) -> str:
+    """Redirects of stored pages are not known."""
     return ""
 
 
 class SecondPageItems:
-    """What second pages gave, by what read them and their URL."""
+    """Items of second pages, by their rule (`rule/part`) and URL."""
 
     def __init__(self) -> None:
         self._parts: dict[tuple[str, str], str] = {}
 
     def add(self, rule: str, url: str, found: Extraction) -> bool:
-        """Keep what a page gave, if it is a second page."""
+        """Keep the item of a page if it is a second page; returns whether it is."""
         if is_part(rule) and found.items:
             self._parts[rule, _canonical(url)] = found.items[0].decode("utf-8", "replace")
         return is_part(rule)
 
-    def complete(self, rule: str, items: Sequence[bytes], target: Callable[[str], str] = _nowhere) -> list[Any]:
-        """The items of a page as values; those whose second page is not here keep their mark. `target` says where a URL
-        was found to lead."""
+    def complete(self, rule: str, items: Sequence[bytes], target: Callable[[str], str] = _no_redirect) -> list[Any]:
+        """The items of a page as values. An item keeps its `MISSING` key if its second page is not stored. `target`:
+        the URL that a URL redirects to, "" if there is no redirect."""
         return [json.loads(self._complete(rule, item.decode("utf-8", "replace"), target)) for item in items]
 
     def _complete(self, rule: str, data: str, target: Callable[[str], str]) -> str:

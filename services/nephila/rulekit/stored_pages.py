@@ -1,8 +1,8 @@
-"""Stored pages that rules are tried on: files of HTML or JSON, the responses of a WARC file, the bodies of --keep-raw.
+"""Stored pages for rules: files of HTML or JSON, the responses of WARC files, the bodies of --keep-raw.
 
-A page's URL is what its record there says; of a file it stands in a comment or key at its start - `<!-- url: … -->`, or
-beside it in `page.url` - or the caller knows it. Invariant: a file that cannot be read is one line, and so is a record
-of a larger one; its pages come one at a time, however large it is.
+The URL of a page comes from its record. For a plain file it comes from the caller, from a comment at the start of the
+file (`<!-- url: … -->`), or from a file `page.url` beside it. Invariants: a file or record that cannot be read costs
+one line; pages are read one at a time, so that memory does not grow with the file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 
 from nephila.kernel import messages as m
 from nephila.kernel import rawfile
-from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.native import page_pass, sniff_encoding
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.read import read_document
@@ -30,8 +30,9 @@ from nephila.parser.warcs import ArchivedPage, BadRecord, read_warc
 log = logging.getLogger(__name__)
 
 MAX_BYTES: Final = 64 << 20
-NOWHERE: Final = "http://a.invalid/"
-"""Of a page whose URL is not known: something has to be."""
+UNKNOWN_URL: Final = "http://a.invalid/"
+"""Base URL of a page whose URL is not known."""
+SUFFIXES: Final = (".warc.gz", ".warc", ".html", ".htm", ".json")
 _URL: Final = re.compile(rb"^\s*(?:<!doctype[^>]{0,200}>\s*)?<!--\s*url:\s*(\S{1,8000})\s*-->", re.IGNORECASE)
 _TYPES: Final = {
     ".json": "application/json",
@@ -49,19 +50,20 @@ class StoredPage:
     content_type: str
     charset: str
     body: bytes
-    place: str
+    origin: str
+    """File and record, for messages."""
     fetched_at: float = 0.0
-    """Seconds since 1970 UTC; 0 where nobody knows."""
+    """Seconds since 1970 UTC; 0: not known."""
 
     @property
     def document(self) -> Document:
-        """The page as rules see it in a crawl that keeps main texts."""
+        """The page as a rule gets it in a crawl that stores main texts."""
         config, record = ParserConfig(), m.Record(fetched_at=self.fetched_at)
         kind, sniffed = kind_of(self.content_type, self.body[:HEAD_BYTES])
         most, links = config.max_text_bytes, config.max_links
         if kind is BodyKind.HTML:
             encoding = encoding_of(self.body, self.charset, sniff_encoding)
-            found = page_pass(self.body, self.url or NOWHERE, encoding, max_links=0, max_text_bytes=most)
+            found = page_pass(self.body, self.url or UNKNOWN_URL, encoding, max_links=0, max_text_bytes=most)
             record.title, record.lang, record.text = found.title, found.lang, found.main_text or found.text
         else:
             encoding = encoding_of_text(self.body, self.charset, self.content_type or sniffed)
@@ -72,8 +74,35 @@ class StoredPage:
         return Document(self.body, self.url, encoding, self.content_type, facts_of(record))
 
 
+def stored_pages(path: Path) -> Iterator[StoredPage]:
+    """The stored pages of a file or directory, in order. Raises `UsageError` when there are none."""
+    files = [path]
+    if path.is_dir():
+        found = sorted(file for file in path.rglob("*") if file.name.endswith(SUFFIXES) and file.is_file())
+        warcs = [file for file in found if file.name.endswith(SUFFIXES[:2])]
+        bodies = sorted(file for file in path.rglob(f"{rawfile.PREFIX}*{rawfile.SUFFIX}") if rawfile.is_raw(file))
+        is_crawl = (path / "run.json").is_file()  # the JSON files of a crawl are no pages
+        files = warcs or bodies
+        if not files and is_crawl:
+            raise UsageError(f"the crawl in {path} kept no pages; crawl with --keep-raw or --format sqlite,warc")
+        files = files or [file for file in found if not file.name.startswith("items")]
+        if not files:
+            raise UsageError(
+                f"{path} holds no stored pages: bodies (crawl --keep-raw), WARC files (--format warc), HTML or JSON"
+            )
+    for file in files:
+        yield from pages_of(file)
+
+
+def holds_bodies(directory: Path) -> bool:
+    """Whether the directory of a crawl has bodies of pages."""
+    if any(rawfile.is_raw(file) for file in directory.glob(f"{rawfile.PREFIX}*{rawfile.SUFFIX}")):
+        return True
+    return any(file.name.endswith(SUFFIXES[:2]) for file in directory.iterdir())
+
+
 def pages_of(path: Path, url: str = "") -> Iterator[StoredPage]:
-    """The pages of a file. Raises `UserError` in one line."""
+    """The pages of one file. Raises `UserError`."""
     try:
         if path.name.endswith((".warc", ".warc.gz")):
             yield from _of_warc(path)
@@ -90,12 +119,12 @@ def _of_file(path: Path, url: str) -> StoredPage:
         body = file.read(MAX_BYTES + 1)
     if len(body) > MAX_BYTES:
         raise UserError(f"{path} is larger than {MAX_BYTES >> 20} MiB")
-    said = _URL.match(body[:10_000])
-    beside = path.with_suffix(".url")
-    if said and not url:
-        url = said[1].decode("utf-8", "replace")
-    elif not url and beside.is_file():
-        url = beside.read_text(encoding="utf-8", errors="replace").strip()
+    comment = _URL.match(body[:10_000])
+    url_file = path.with_suffix(".url")
+    if comment and not url:
+        url = comment[1].decode("utf-8", "replace")
+    elif not url and url_file.is_file():
+        url = url_file.read_text(encoding="utf-8", errors="replace").strip()
     return StoredPage(url, _TYPES.get(path.suffix.lower(), "text/html"), "", body, str(path))
 
 
@@ -106,12 +135,12 @@ def _of_warc(path: Path) -> Iterator[StoredPage]:
         for found in read_warc(file, MAX_BYTES):
             if isinstance(found, ArchivedPage):
                 if found.status != 200 or found.url.endswith("/robots.txt"):
-                    continue  # an archive holds every answer; these are no pages
+                    continue  # an archive holds every response; only these are pages
                 pages += 1
                 if found.problem:
                     log.warning("%s: %s: %s", path, ascii(found.url), found.problem)
-                place = f"{path}: {found.url}"
-                yield StoredPage(found.url, found.content_type, found.charset, found.body, place, found.fetched_at)
+                origin = f"{path}: {found.url}"
+                yield StoredPage(found.url, found.content_type, found.charset, found.body, origin, found.fetched_at)
             else:
                 bad = bad or found
                 log.warning("%s: the record at byte %d is left out: %s", path, found.offset, ascii(found.reason))

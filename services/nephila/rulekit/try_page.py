@@ -1,42 +1,33 @@
-"""A rule on one page, shown field by field: what each gives and, where one is empty, what nearly matched."""
+"""One rule on one page: its items, and near matches for its empty fields."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from nephila.cli.output import note
-from nephila.cli.rules.command import items_of
-from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UsageError, UserError, suggest
 from nephila.parser.rules.extract import Extraction
 from nephila.parser.rules.load import RuleDocument
 from nephila.parser.rules.match import RuleSet
 from nephila.rulekit.files import read_all
-from nephila.rulekit.run_rule import RuleRunner
+from nephila.rulekit.run_rule import RuleRunner, items_of
 from nephila.rulekit.stored_pages import StoredPage, pages_of
-
-MAX_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
 class RuleTrial:
-    """One attempt."""
+    """Result of one rule on one page."""
 
     rule: RuleDocument
     page: StoredPage
     found: Extraction
     hints: dict[str, list[str]]
-    """Path of an empty field → what nearly matched."""
+    """Path of an empty field → near matches."""
 
     def as_json(self) -> dict[str, Any]:
-        """For machines."""
+        """The result as plain JSON values."""
         links = self.found.links
         return {
             "url": self.page.url,
@@ -52,7 +43,7 @@ class RuleTrial:
 
 
 def page_of(target: str, url: str, *, allow_private: bool, host_map: list[str]) -> StoredPage:
-    """The page of a file, or fetched. Raises `UserError`."""
+    """The page of a file, or the page fetched from a URL. Raises `UserError`."""
     if "://" not in target:
         pages = pages_of(Path(target), url)
         page = next(pages, None)
@@ -66,9 +57,9 @@ def page_of(target: str, url: str, *, allow_private: bool, host_map: list[str]) 
     return StoredPage(fetched.url, fetched.content_type, fetched.charset, body, fetched.url, fetched.fetched_at)
 
 
-def attempt(page: StoredPage, places: Iterable[Path], name: str, *, scripts: bool) -> RuleTrial:
-    """The rule for a page, or the one that is named, on it. Raises `UsageError`."""
-    rules = read_all(places)
+def try_rule(page: StoredPage, paths: Iterable[Path], name: str, *, scripts: bool) -> RuleTrial:
+    """Run the named rule on a page, or the rule that matches the page. Raises `UsageError`."""
+    rules = read_all(paths)
     candidates = _candidates(page, rules, name)
     with RuleRunner(scripts=scripts) as runner:
         if name or not page.url:
@@ -82,8 +73,8 @@ def attempt(page: StoredPage, places: Iterable[Path], name: str, *, scripts: boo
 
 
 def _candidates(page: StoredPage, rules: list[RuleDocument], name: str) -> list[RuleDocument]:
-    """The rule that is named, or those for the URL of the page in the order in which they count."""
-    documents = {reader.name: reader for document in rules for reader in document.page_rules}
+    """The named rule, or the rules that match the page's URL in order of priority."""
+    documents = {one.name: one for document in rules for one in document.page_rules}
     if name:
         if name not in documents:
             raise UsageError(f"there is no rule {name!r}; {suggest(name, documents)}")
@@ -91,38 +82,5 @@ def _candidates(page: StoredPage, rules: list[RuleDocument], name: str) -> list[
     if len(rules) == 1 and not page.url:
         return rules[:1]
     if not page.url:
-        raise UsageError(f"the URL of {page.place} is not known; say --url, or which --rule")
+        raise UsageError(f"the URL of {page.origin} is not known; give --url, or --rule")
     return [documents[rule.name] for rule in RuleSet(one.rule for one in rules).for_url(page.url)]
-
-
-def show(trial: RuleTrial) -> None:
-    """For a person."""
-    rule = trial.rule.rule
-    items = items_of(trial.found)
-    note(f"{trial.page.url or trial.page.place}: rule {rule.name}, version {rule.version}, {len(items)} items")
-    for number, item in enumerate(items[:MAX_SHOWN]):
-        if number:
-            typer.echo("")
-        for key, value in item.items():
-            typer.echo(sanitize(f"{key}: {_shown(value)}", 2000))
-    if len(items) > MAX_SHOWN:
-        note(f"… and {len(items) - MAX_SHOWN:,} more items (--json shows all)")
-    for path in trial.found.missing:
-        note(f"{path} is empty" + ("" if trial.hints.get(path) else ": nothing like it on the page"))
-        for hint in trial.hints.get(path, []):
-            sys.stderr.write(f"             {sanitize(hint, 300)}\n")
-    for problem in trial.found.problems:
-        note(sanitize(problem, 500))
-    for what, links in (
-        ("link", trial.found.links),
-        ("next page", trial.found.next_pages),
-        ("second page", trial.found.second_pages),
-    ):
-        for link in (links or [])[:MAX_SHOWN]:
-            note(f"{what}: {sanitize(link.href, 300)}")
-        if links is not None and len(links) > MAX_SHOWN:
-            note(f"… and {len(links) - MAX_SHOWN:,} more")
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,8 +1,8 @@
-"""The rules of a directory, told to the services of this program, and told again when a file changes.
+"""The rules of a directory, published to the services of this program, and published again when a file changes.
 
-Files are looked at every CHECK_S seconds, by size and time of change; only what has another content is told.
-Invariants: a file that cannot be read or used leaves the rules as they were, and is told in one line, once; no page is
-held up or lost, since the parser reads each page by the rules of the moment.
+Files are checked every CHECK_S seconds by size and modification time; only rules with new content are published.
+Invariants: a file that cannot be read or used leaves the rules unchanged and is logged once; no page is delayed or
+lost, since the parser reads each page by the rules that it has at that time.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ CHECK_S: Final = 1.0
 
 
 def message_of(document: RuleDocument) -> ParseRule:
-    """A rule as it travels."""
+    """A rule as a message."""
     return ParseRule(document.name, document.text, document.rule.version)
 
 
 class RuleWatcher:
-    """See the module. Raises `UserError` when the rules cannot be read at the start."""
+    """Publishes the rules of one path. Raises `UserError` if the rules cannot be read at the start."""
 
-    def __init__(self, place: Path, bus: Bus, clock: Clock, on_change: Callable[[], None] | None = None) -> None:
-        """`on_change` is called when the set of names has changed."""
-        self.place = place
+    def __init__(self, path: Path, bus: Bus, clock: Clock, on_change: Callable[[], None] | None = None) -> None:
+        """`on_change` is called when rules are added or removed."""
+        self.path = path
         self.names: tuple[str, ...] = ()
         self.on_change = on_change
         self._bus = bus
@@ -43,33 +43,33 @@ class RuleWatcher:
         self._published: dict[str, ParseRule] = {}
         self._last_signature: tuple[object, ...] = ()
         self._last_error = ""
-        """What was wrong at the last look."""
+        """Error of the last check."""
         self._timer: Timer | None = None
         self._first = self._read()
 
     @property
     def rules(self) -> dict[str, ParseRule]:
-        """Name → rule, as published last."""
+        """Published rules by name."""
         return self._published
 
     def start(self) -> None:
-        """Tell all rules, and look at the files from now on."""
+        """Publish all rules and start to check the files."""
         self._publish(self._first)
         self._schedule_check()
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
 
     def check(self) -> bool:
-        """Look at the files now; True when a rule was told."""
+        """Check the files now; True if a rule was published."""
         try:
             seen = self._signature()
             found = self._read() if seen != self._last_signature else None
         except (UserError, OSError) as error:
             if str(error) != self._last_error:
-                log.warning("rules stay as they were: %s", error)
+                log.warning("the rules are unchanged: %s", error)
             self._last_error = str(error)
             return False
         self._last_error = ""
@@ -83,14 +83,12 @@ class RuleWatcher:
         self._schedule_check()
 
     def _read(self) -> list[RuleDocument]:
-        # Before the reading: what changes meanwhile is seen the next time.
+        # Taken before the files are read: a change during the reading is found by the next check.
         self._last_signature = self._signature()
-        return read_all([self.place])
+        return read_all([self.path])
 
     def _signature(self) -> tuple[object, ...]:
-        return tuple(
-            (path, (stat := path.stat()).st_mtime_ns, stat.st_size, stat.st_ino) for path in find([self.place])
-        )
+        return tuple((path, (stat := path.stat()).st_mtime_ns, stat.st_size, stat.st_ino) for path in find([self.path]))
 
     def _publish(self, documents: list[RuleDocument]) -> bool:
         wanted = {document.name: message_of(document) for document in documents}
@@ -103,7 +101,7 @@ class RuleWatcher:
         before, self._published, self.names = self.names, wanted, tuple(wanted)
         if before and (changed or gone):
             names = ", ".join([*(rule.name for rule in changed), *gone])
-            log.warning("rules read again: %s", names)
+            log.warning("rules reloaded: %s", names)
         if before and set(before) != set(self.names) and self.on_change is not None:
             self.on_change()
         return bool(changed or gone)

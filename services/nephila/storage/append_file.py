@@ -1,7 +1,7 @@
-"""An append-only file whose committed length stands in the ledger; on open it is cut to exactly that length.
+"""An append-only file whose committed length is stored in the ledger; on open it is truncated to that length.
 
-A longer file ends in what a crash left: it is cut. A shorter one has lost committed bytes, and a file that the ledger
-does not know belongs to somebody else: both are refused and left as they are.
+Bytes beyond the committed length are left from a crash and are cut off. A file that is shorter has lost committed
+bytes, and a file that the ledger does not know belongs to another crawl: both are refused and not changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class AppendFile:
     """One open append-only file."""
 
     def __init__(self, path: Path, committed: int, fsync: bool) -> None:
-        """Open it at its `committed` length in bytes, which the ledger already knows."""
+        """Open it at its `committed` length in bytes, which is stored in the ledger."""
         self.path = path
         self.length = self._committed = committed
         self._fsync = fsync
@@ -35,7 +35,7 @@ class AppendFile:
             os.ftruncate(self._fd, committed)
 
     def append(self, data: bytes | bytearray) -> None:
-        """Write all of it and make it durable. Raises `OSError`, which names the file."""
+        """Write all of it and make it durable. Raises `OSError` with the name of the file."""
         try:
             view = memoryview(data)
             while view:
@@ -48,17 +48,17 @@ class AppendFile:
             raise OSError(error.errno, error.strerror, str(self.path)) from error
 
     def after_commit(self) -> None:
-        """The ledger has committed the present length."""
+        """The ledger has committed the current length."""
         self._committed = self.length
 
     def rollback(self) -> None:
-        """Cut the file back to what the ledger has committed."""
+        """Truncate the file to its committed length."""
         os.ftruncate(self._fd, self._committed)
         self.length = self._committed
 
     def restore(self) -> str:
-        """When the file was deleted or replaced: write what was committed back under its name. Returns what happened,
-        for people; the empty string when the file is in its place. One `stat` then."""
+        """If the file was deleted or replaced: write the committed bytes to its path again. Returns a message for
+        people, empty if the file is in its place. Costs one `stat` then."""
         if self._fd < 0 or is_same_file(self.path, os.fstat(self._fd)):
             return ""
 
@@ -79,7 +79,7 @@ class AppendFile:
 
 
 def check_length(path: Path, size: int, committed: int) -> None:
-    """Raise `UserError` when the file of `size` bytes (-1: none) cannot hold the `committed` ones."""
+    """Raise `UserError` if a file of `size` bytes (-1: no file) cannot hold the `committed` bytes."""
     if size < committed and not (size < 0 and committed == 0):
         found = "is gone" if size < 0 else f"has {size} bytes"
         raise UserError(
@@ -89,7 +89,7 @@ def check_length(path: Path, size: int, committed: int) -> None:
 
 
 def is_same_file(path: Path, opened: os.stat_result) -> bool:
-    """Whether the name still leads to the file that was opened."""
+    """Whether the path still refers to the opened file."""
     try:
         return os.path.samestat(os.stat(path), opened)
     except OSError:
@@ -97,8 +97,8 @@ def is_same_file(path: Path, opened: os.stat_result) -> bool:
 
 
 def write_back(path: Path, write: Callable[[Path], None], finish: Callable[[], None] = lambda: None) -> str:
-    """Let `write` make a file that was deleted anew, under its name or, where another has that by now, `NAME.rescued`.
-    `finish` is called before it gets its name. Returns what happened, for people."""
+    """Call `write` to restore a deleted file, at its path or, if another file has this path, at `NAME.rescued`.
+    `finish` is called before the rename. Returns a message for people."""
     gone = not path.exists()
     kept = path if gone else path.with_name(path.name + ".rescued")
     part = path.with_name(path.name + ".part")
@@ -117,7 +117,8 @@ def write_back(path: Path, write: Callable[[Path], None], finish: Callable[[], N
 
 
 def keep_tail(path: Path, committed: int) -> None:
-    """Copy what a file has beyond its committed length to `NAME.cut-LENGTH`, before it is cut. Raises `OSError`."""
+    """Copy the bytes beyond the committed length to `NAME.cut-LENGTH`, before the file is truncated. Raises
+    `OSError`."""
     with path.open("rb") as file, path.with_name(f"{path.name}.cut-{committed}").open("wb") as kept:
         file.seek(committed)
         shutil.copyfileobj(file, kept)
@@ -126,13 +127,13 @@ def keep_tail(path: Path, committed: int) -> None:
 
 
 def refuse_unknown_file(path: Path) -> None:
-    """Raise `UserError` when there is a file that this crawl has not begun."""
+    """Raise `UserError` if a file exists that this crawl did not create."""
     if path.exists() and path.stat().st_size:
         raise UserError(f"{path} is there, but not of this crawl; move it away or choose another directory with --out")
 
 
 def sync_directory(directory: Path) -> None:
-    """Make new names in it durable, which the sync of a file does not."""
+    """Make new names in a directory durable; the fsync of a file does not."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""`LEDGERS` and `BACKENDS`: every place for rows, by the name it has in `--format`."""
+"""`LEDGERS` and `BACKENDS`: all outputs, by their names in `--format`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nephila.storage.source import is_url, require_driver
 
 
 def _postgres(config: StorageConfig) -> Ledger:
-    # The driver is imported where it is used: 0.1 s that a crawl into a directory does not pay.
+    # The driver is imported here: the import takes 0.1 s, which a crawl into a directory does not need.
     require_driver()
     from nephila.storage.ledgers.postgres import Postgres
 
@@ -26,7 +26,7 @@ def _postgres(config: StorageConfig) -> Ledger:
 
 
 LEDGERS: dict[str, Callable[[StorageConfig], Ledger]] = {"sqlite": Sqlite, "postgres": _postgres}
-"""One of them is always on."""
+"""One of them is always used."""
 
 BACKENDS: dict[str, Callable[[StorageConfig, Ledger], Backend]] = {
     "jsonl": Jsonl,
@@ -35,7 +35,7 @@ BACKENDS: dict[str, Callable[[StorageConfig, Ledger], Backend]] = {
     "raw": Bodies,
     "warc": Warc,
 }
-"""What is written besides it."""
+"""Further outputs."""
 
 FORMATS = (*LEDGERS, *BACKENDS)
 
@@ -52,7 +52,7 @@ def ledger_of(config: StorageConfig) -> Ledger:
 
 
 def choose(config: StorageConfig, ledger: Ledger) -> list[Backend]:
-    """The backends of a configuration without the ledger. Raises `UsageError` for a name that is in no row."""
+    """The backends of a configuration without the ledger. Raises `UsageError` for an unknown name."""
     for name in config.formats:
         if name not in FORMATS:
             raise UsageError(f"unknown format {name!r}; known are {', '.join(FORMATS)}")

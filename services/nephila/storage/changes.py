@@ -1,8 +1,8 @@
-"""What a fetch has changed, against the copy that stands in the table. Pure.
+"""What a fetch changed, compared with the stored copy. Pure.
 
 new: the first copy of a page · changed: another text than the copy's · same: the same text, or a 304 · gone: 404 or 410
-where there is a copy · empty: nothing can be said. A copy outlives whatever comes after it but a newer one: a page that
-is gone, or could not be fetched this time, keeps its text, and when it comes back with that text it is the same.
+where there is a copy · empty: no statement. A copy stays until a newer copy replaces it: a page that is gone, or could
+not be fetched, keeps its text, and if it comes back with this text it is the same.
 """
 
 from __future__ import annotations
@@ -18,43 +18,44 @@ _GONE_STATUS = (404, 410)
 
 
 class StoredVersion(NamedTuple):
-    """What the table has of a URL."""
+    """What the table holds of a URL."""
 
     fetch_no: int
     outcome: m.Outcome
     copy: bool
     """Whether there is a copy: an earlier fetch brought a body."""
     copy_hash: bytes
-    """Of the copy; empty in a row of schema version 1."""
+    """Hash of the copy; empty in a row of schema version 1."""
     first_at: str
     changed_at: str
     is_dead_letter: bool = False
-    """It ended as a dead letter: what comes of the same fetch after all, when that is replayed, takes the row over."""
+    """It ended as a dead letter: a replayed record of the same fetch replaces the row."""
 
 
 DEAD_LETTER = "dead_letter"
-"""Reason of a row whose message nobody could digest."""
+"""Reason of a row whose record became a dead letter."""
 
 
 def copy_hash_of(record: m.Record) -> bytes:
-    """What tells two copies apart: the hash of the text, of the body where there is no text; empty without a body."""
+    """The hash by which two copies are compared: of the text, or of the body if there is no text; empty without a
+    body."""
     return record.text_hash or record.sha256[:HASH_BYTES]
 
 
 def copy_hash_of_row(text: bytes, sha256: bytes) -> bytes:
-    """The same, of a row that was stored without it."""
+    """The same hash for a row that was stored without it."""
     return hashlib.sha256(text).digest()[:HASH_BYTES] if text else sha256[:HASH_BYTES]
 
 
 def is_durable(record: m.Record, stored: StoredVersion) -> bool:
-    """Whether a record says nothing that the table does not have already."""
+    """Whether the table already holds the result of this record's fetch."""
     if stored.fetch_no == record.fetch_no and stored.is_dead_letter:
         return record.reason == DEAD_LETTER
     return stored.fetch_no >= record.fetch_no
 
 
 def change_of(record: m.Record, stored: StoredVersion | None) -> str:
-    """One of the words above."""
+    """The change of a record: new, changed, same, gone or empty."""
     held = stored is not None and stored.copy
     if record.outcome is m.Outcome.STORED:
         if record.not_modified:

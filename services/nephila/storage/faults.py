@@ -1,4 +1,4 @@
-"""Foreign errors of files and of SQLite, translated once into one line for people."""
+"""Translates errors of files and of SQLite into one line for people."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from nephila.kernel.runtime.errors import UserError
 
 
 class StoreLost(UserError):
-    """The database cannot be reached or does not serve now; another try may find it. The batch is not lost: nothing of
-    it was receipted, and whether it is durable the database says when it is back."""
+    """The database cannot be reached or is not serving; another attempt may succeed. No batch is lost: nothing was
+    receipted, and the database shows later whether the last commit succeeded."""
 
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def write_fault(error: BaseException, path: Path) -> BaseException:
-    """The `UserError` of an error met while writing `path`; any other exception comes back as it is."""
+    """The `UserError` for an error while writing `path`; any other exception is returned unchanged."""
     where = Path(error.filename) if isinstance(error, OSError) and isinstance(error.filename, str) else path
     if isinstance(error, OSError):
         if error.errno in _FULL:
@@ -30,7 +30,7 @@ def write_fault(error: BaseException, path: Path) -> BaseException:
 
 
 def sqlite_fault(error: sqlite3.Error, path: Path) -> UserError:
-    """The `UserError` of an error of SQLite on the database `path`."""
+    """The `UserError` for an error of SQLite on the database `path`."""
     code = _code(error)
     if code == sqlite3.SQLITE_FULL:
         return UserError(f"disk full writing {path}; free space and run again with --resume")
@@ -46,7 +46,7 @@ def sqlite_fault(error: sqlite3.Error, path: Path) -> UserError:
 
 
 def damaged(path: Path, what: str) -> str:
-    """The line about a damaged database."""
+    """The error line about a damaged database."""
     frontier = path.with_name("frontier")
     return (
         f"{path} is damaged ({what}); restore it from a backup, or try sqlite3's .recover on a copy of it, or move it "
@@ -55,20 +55,20 @@ def damaged(path: Path, what: str) -> str:
 
 
 def busy(error: BaseException) -> bool:
-    """True when another program holds a lock on the database."""
+    """Whether another program holds a lock on the database."""
     return isinstance(error, sqlite3.Error) and _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def cannot_open(error: sqlite3.Error) -> bool:
-    """True when the database, or the log beside it, may not be opened this way."""
+    """Whether the database, or its write-ahead log, cannot be opened in this way."""
     return _code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
 
 
 def commit_unknown(error: BaseException) -> bool:
-    """True when a failed commit may yet turn out durable: its bytes were written and only the sync failed."""
+    """Whether a failed commit may still become durable: its bytes were written and only the fsync failed."""
     return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_FSYNC
 
 
 def _code(error: sqlite3.Error) -> int:
-    # The low byte is the primary result code; the rest says more than people need.
+    # The low byte is the primary result code.
     return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF

@@ -1,4 +1,4 @@
-"""Figures of storage."""
+"""Metrics of storage."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Raw pages between the moment they are seen and the flush of their record.
+"""Raw pages that wait for the flush of their record.
 
-A page and its record are acked together, so that the body is in the file by the time its URL has ended. A page that
-comes after its record was flushed (its group had no credit) is written by the next flush, alone; so is one whose record
-does not come for `wait_s`, as over a broker, where another member may have taken it: no page waits for ever.
+A page and its record are acknowledged together, so the body is in the file before its URL has ended. The next flush
+writes a page alone if its record was flushed before (the group had no credit), or if the record does not arrive within
+`wait_s`: over Kafka another member may have received it. No page waits without limit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nephila.kernel.runtime.clock import Clock, Timer
 
 _Key = tuple[str, bytes, int, int]
 MAX_ALONE: Final = 100_000
-"""Pages written without their records whose records are known when they come after all."""
+"""Limit of pages written alone that are remembered, so that their late record is recognised."""
 
 
 @dataclass(slots=True)
@@ -25,15 +25,15 @@ class RawBatch:
     """The raw pages of one flush."""
 
     pages: list[m.Page | None]
-    """Page of each record, None for a record without one."""
+    """The page of each record; None for a record without one."""
     late: list[m.Page]
-    """Pages whose records an earlier flush has made durable."""
+    """Pages whose records were made durable by an earlier flush."""
     deliveries: list[Delivery]
     exchanges: list[m.Page]
     """Answers that are no pages."""
 
     def ack(self) -> None:
-        """All of them are durable."""
+        """Acknowledge all pages; they are durable."""
         for delivery in self.deliveries:
             delivery.ack()
 
@@ -46,11 +46,11 @@ class RawPages:
         self._wait_s = wait_s
         self._timer: Timer | None = None
         self._waiting: dict[_Key, tuple[float, Delivery]] = {}
-        """In the order in which they came; with when that was."""
+        """In order of arrival, with the time of arrival."""
         self._written_alone: set[_Key] = set()
         self._records_first: set[_Key] = set()
         self.late: list[Delivery] = []
-        """Pages to be written without a record."""
+        """Pages that are written without a record."""
         self._exchanges: list[Delivery] = []
         self._on_late = on_late
 
@@ -59,11 +59,11 @@ class RawPages:
 
     @property
     def due(self) -> bool:
-        """Whether something is to be written without a record."""
+        """Whether something has to be written without a record."""
         return bool(self.late or self._exchanges)
 
     def on_exchange(self, delivery: Delivery) -> None:
-        """Handler of the topic `exchanges`: no record belongs to them."""
+        """Handler of the topic `exchanges`: no record belongs to these answers."""
         self._exchanges.append(delivery)
         self._on_late()
 
@@ -76,7 +76,7 @@ class RawPages:
             self.late.append(delivery)
             self._on_late()
             return
-        # The same attempt delivered again replaces its twin, which has nothing to add.
+        # A redelivery of the same attempt replaces the earlier copy.
         twin = self._waiting.pop(key, None)
         if twin is not None:
             twin[1].ack()
@@ -84,7 +84,7 @@ class RawPages:
         self._start_timer()
 
     def close(self) -> None:
-        """Watch no longer."""
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -95,7 +95,7 @@ class RawPages:
             self._timer = self._clock.call_at(came + self._wait_s, self._on_wait_over)
 
     def _on_wait_over(self) -> None:
-        """Those that have waited long enough go without their records."""
+        """Write pages alone that have waited for `wait_s`."""
         self._timer = None
         until = self._clock.monotonic() - self._wait_s
         while self._waiting:
@@ -115,7 +115,7 @@ class RawPages:
         self._written_alone.add(key)
 
     def take(self, records: list[m.Record]) -> RawBatch:
-        """Hand out the pages of these records and the late ones."""
+        """Return the pages of these records and the late ones."""
         batch = RawBatch([], [], [*self.late, *self._exchanges], [delivery.message for delivery in self._exchanges])
         batch.late = [delivery.message for delivery in self.late]
         self.late, self._exchanges = [], []

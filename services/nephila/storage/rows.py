@@ -1,7 +1,7 @@
-"""What a record looks like as a row: one tuple in column order, shared by every backend, made once.
+"""Converts a record to a row: one tuple in column order, made once and shared by all backends.
 
-Invariant: every string of a row is valid Unicode without NUL, so that no backend has to refuse a row: invalid UTF-8
-and lone surrogates become U+FFFD, and so does NUL (SQLite's functions and PostgreSQL stop at it).
+Invariant: every string of a row is valid Unicode without NUL, so no backend has to refuse a row. Invalid UTF-8, lone
+surrogates and NUL become U+FFFD (SQLite's functions and PostgreSQL stop at NUL).
 """
 
 from __future__ import annotations
@@ -47,26 +47,26 @@ COLUMNS = (
     "meta",
     "text",
 )
-"""Columns of `pages`. The text is last: what stands before it is read without walking a page's overflow chain."""
+"""Columns of `pages`. The text is last: the columns before it are read without its overflow pages."""
 
 OUTCOMES = ("unspecified", "stored", "denied", "failed", "dropped")
 """Text of each `Outcome`, by number."""
 
 NOT_MODIFIED = "not_modified"
-"""Reason of a row that says only that an earlier fetch still holds (304)."""
+"""Reason of a row whose fetch only confirmed an earlier one (304)."""
 
 Row = tuple[Any, ...]
 
 
 class Items(NamedTuple):
-    """What a rule made of a page."""
+    """The items that a rule extracted from a page."""
 
     rule: str
     version: int
     data: tuple[str, ...]
-    """A JSON object each."""
+    """One JSON object each."""
     fetch_id: str
-    """Of the copy that they were made of."""
+    """Fetch of the copy from which they were extracted."""
 
 
 URL, URL_KEY, JOB, OUTCOME, REASON, STATUS = (
@@ -83,38 +83,39 @@ CHANGE, CHANGED_AT, FIRST_AT, TEXT_HASH = (
 
 @dataclass(slots=True)
 class Batch:
-    """What one flush makes durable: fetches that no earlier flush has made durable, each once."""
+    """The content of one flush: fetches that no earlier flush has made durable, each once."""
 
     rows: list[Row] = field(default_factory=list)
     """Complete rows, in order of arrival."""
     not_modified: list[Row] = field(default_factory=list)
-    """304: the earlier row stays; when, how and by which fetch it was confirmed changes."""
+    """304: the earlier row stays; only the fields of the fetch change."""
     copy_kept: list[Row] = field(default_factory=list)
-    """Ends without a page where an earlier fetch brought one: outcome, reason and fetch change, the copy stays."""
+    """Fetches that ended without a page where an earlier fetch brought one: outcome, reason and fetch change, the copy
+    stays."""
     attempt_and_old_hash: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
-    """(job, fetch_id) → what only the history keeps: the attempt and, of a changed text, the hash before."""
+    """(job, fetch_id) → fields of the history alone: the attempt and, of a changed text, the previous hash."""
     changed: list[tuple[str, str]] = field(default_factory=list)
-    """(job, url_key) of rows with another text than the copy that stands, which is kept as the previous one."""
+    """(job, url_key) of rows whose text differs from the stored copy; that copy becomes the previous version."""
     links: list[tuple[str, str, m.Outlinks]] = field(default_factory=list)
-    """(job, url_key, links) of rows that keep their links."""
+    """(job, url_key, links) of rows whose links are stored."""
     items: dict[tuple[str, str], Items] = field(default_factory=dict)
-    """(job, url_key) → the items of its newest copy, in place of those it had; where it has none now, none."""
+    """(job, url_key) → the items of its newest copy, which replace the earlier items; empty if there are none now."""
     markdown: dict[tuple[str, str], bytes] = field(default_factory=dict)
-    """(job, url_key) → the main text of its newest copy as Markdown, where the parser made it."""
+    """(job, url_key) → the main text of its newest copy as Markdown, if the parser made it."""
     pages: list[m.Page] = field(default_factory=list)
-    """Raw pages of these fetches, for the sinks that keep them."""
+    """Raw pages of these fetches, for the sinks that store them."""
     records: dict[int, m.Record] = field(default_factory=dict)
-    """id() of a raw page → its record, where both came together."""
+    """id() of a raw page → its record, if both arrived together."""
     exchanges: list[m.Page] = field(default_factory=list)
-    """Answers that are no pages, for archives."""
+    """Answers that are no pages, for WARC files."""
 
     def fetches(self) -> Iterator[Row]:
-        """All rows, in the order in which they are to be written."""
+        """All rows, in the order of writing."""
         return chain(self.rows, self.not_modified, self.copy_kept)
 
 
 def row_of(record: m.Record, stored: StoredVersion | None = None, change: str = "") -> Row:
-    """The row of a record, after what `stored` says of the URL; its text stays UTF-8 bytes."""
+    """The row of a record; `stored` is the present version of its URL. The text stays UTF-8 bytes."""
     key = record.url_key.hex()
     at = iso(record.fetched_at)
     first_at, changed_at = (stored.first_at, stored.changed_at) if stored is not None else ("", "")
@@ -153,13 +154,13 @@ def row_of(record: m.Record, stored: StoredVersion | None = None, change: str = 
 
 
 def items_of(record: m.Record, fetch_id: str) -> Items:
-    """The items of a record; what is escaped in JSON cannot break a row."""
+    """The items of a record, as valid text."""
     data = tuple(str(clean_utf8(one), "utf-8") for one in record.items)
     return Items(clean(record.rule), record.rule_version, data, fetch_id)
 
 
 def item_rows(items: dict[tuple[str, str], Items]) -> list[tuple[str, str, str, int, int, str]]:
-    """Rows of the table items; a part of an item is none."""
+    """Rows of the table items, without parts of items."""
     return [
         (job, key, one.rule, one.version, ordinal, data)
         for (job, key), one in items.items()
@@ -181,7 +182,7 @@ def clean(text: str) -> str:
 
 
 def clean_utf8(data: bytes | bytearray | memoryview) -> bytes:
-    """The bytes as valid UTF-8 without NUL; 1 µs for 15 KB that are it already, the memory being cold."""
+    """The bytes as valid UTF-8 without NUL; 1 µs for 15 KB of valid text that is not in the CPU's cache."""
     text = data if type(data) is bytes else bytes(data)
     if is_storable(text):
         return text
@@ -194,7 +195,7 @@ def _second(second: int) -> str:
 
 
 def iso(seconds: float) -> str:
-    """2026-11-21T09:21:00.123Z; empty for 0 and for times no calendar holds."""
+    """2026-11-21T09:21:00.123Z; empty for 0 and for times outside the calendar."""
     if not seconds:
         return ""
     try:

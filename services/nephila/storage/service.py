@@ -1,7 +1,8 @@
-"""IN: records; pages too when a sink keeps them raw. OUT: receipts.
+"""IN: records; with a raw sink also pages and other answers. OUT: receipts.
 
-Records are collected on the loop and made durable by one thread, one flush at a time; what arrives meanwhile is the
-next flush. Invariant: a receipt is published, and its record acked, only after the transaction that holds its row.
+The event loop collects records; one thread makes them durable, one flush at a time. Records that arrive during a flush
+belong to the next one. Invariant: a receipt is published, and its record acknowledged, only after the transaction that
+holds its row.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ log = logging.getLogger(__name__)
 GROUP = "storage"
 RAW_GROUP = "raw"
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
-"""Between two tries to reach a database that is gone."""
+"""Pauses between attempts to reach a lost database."""
 
 
 def build(
@@ -42,13 +43,13 @@ def build(
 ) -> Storage:
     """The service, subscribed but not started. Raises `UsageError` for an unknown format.
 
-    Build it before the readers of pages subscribe, so that a raw page is here before its record.
+    Build it before the readers of pages subscribe, so that a raw page arrives here before its record.
     """
     return Storage(config, bus, clock, Writer(config), on_fatal)
 
 
 class Storage:
-    """See the module; `lifecycle.Service`."""
+    """The storage service; a `lifecycle.Service`."""
 
     def __init__(
         self,
@@ -58,9 +59,10 @@ class Storage:
         writer: Writer,
         on_fatal: Callable[[BaseException], None] | None = None,
     ) -> None:
-        """`on_fatal` is called once, on the loop, when a flush has failed for good; nothing is receipted after it."""
+        """`on_fatal` is called once, on the event loop, when a flush has failed permanently; no receipt follows it."""
         self.outcomes: Counter[str] = Counter()
-        """Rows that this run has added to the table, by outcome; a row that another outcome took over counts there."""
+        """Rows that this process added to the table, by outcome. If a replayed record replaces a dead letter's row, the
+        row counts for the new outcome."""
         self.on_fatal = on_fatal
         self._config = config
         self._bus = bus
@@ -77,9 +79,9 @@ class Storage:
         self._opening: asyncio.Task[None] | None = None
         self._failed: BaseException | None = None
         self.last_fetches: dict[str, int] = {}
-        """Highest fetch number of each job, where the frontier knows nothing of the jobs that have rows."""
+        """Highest fetch number of each job with rows; set when the frontier's log is lost."""
         self.trouble = ""
-        """Why nothing can be made durable just now, in one line; empty while all is well. The service is not ready."""
+        """Why nothing can be made durable now, in one line; the service is not ready. Empty: no problem."""
         self._closing = asyncio.Event()
         self._raw = RawPages(self._schedule_flush, clock, config.raw_wait_s) if writer.raw else None
         if self._raw is not None:
@@ -90,11 +92,11 @@ class Storage:
 
     @property
     def buffered(self) -> int:
-        """Records taken and not yet durable."""
+        """Records that are received and not yet durable."""
         return self._received - self._receipted
 
     async def start(self, ended: Mapping[str, int] | None = MappingProxyType({})) -> None:
-        """Open the directory and recover it; with `wait_at_start` a database that is away is opened later. `ended`: see
+        """Open and recover the directory. With `wait_at_start` an unreachable database is opened later. `ended`: see
         `Writer.open`. Raises `UserError` in one line."""
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="nephila-storage")
         try:
@@ -105,7 +107,7 @@ class Storage:
                 thread.shutdown(wait=False)
                 raise
             self.trouble = str(error)
-            log.warning("storage: %s; trying again", error)
+            log.warning("storage: %s; retrying", error)
             self._opening = asyncio.get_running_loop().create_task(self._open_later(thread))
             return
         except BaseException:
@@ -125,7 +127,7 @@ class Storage:
         self._schedule_flush()
 
     async def flush(self) -> None:
-        """Return once all that has been taken until now is durable. Raises what made a flush fail."""
+        """Return when all records received so far are durable. Raises the error that made a flush fail."""
         self._flush_target = goal = self._received
         while self._receipted < goal or (self._raw is not None and self._raw.due):
             if self._failed is not None:
@@ -136,17 +138,17 @@ class Storage:
             await asyncio.shield(self._task)
 
     async def drain(self, grace_s: float) -> None:
-        """Make durable what has been taken, for `grace_s` seconds at most; what is left comes again on a resume."""
+        """Make received records durable, within `grace_s` seconds; a resumed crawl fetches the rest again."""
         if self._failed is None and self._thread is not None:
             try:
                 await asyncio.wait_for(self.flush(), max(grace_s, 0.1))
             except TimeoutError:
                 log.warning("storage: %d records were not written in time; they are fetched again", self.buffered)
             except Exception as error:
-                log.debug("drained into a failure that on_fatal has told: %s", error)
+                log.debug("drain: an earlier flush failed: %s", error)
 
     async def close(self) -> None:
-        """End the flush under way, finish the files, close them. Raises `UserError` when a file cannot be finished."""
+        """Wait for the running flush, finish and close the files. Raises `UserError` if a file cannot be finished."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -174,11 +176,11 @@ class Storage:
             self._schedule_flush()
 
     def _on_dead(self, record: m.Record, error: BaseException) -> Iterable[Receipt]:
-        """The URL of a record that must not be written ends as failed(dead_letter), with the least that names it."""
+        """End the URL of a record that must not be written as failed(dead_letter), with a minimal record."""
         if not record.job or len(record.url_key) != 16:
             return ()
         written = Receipt()
-        # The bus does not say on which partition the record came; the fingerprint does.
+        # The bus does not report the partition of the record; the fingerprint determines it.
         partition = partition_of(record.url_key, self._config.partitions)
         self._on_record(Delivery(dead_letter_record(record), partition, written.resolve_one))
         return (written,)
@@ -188,7 +190,7 @@ class Storage:
         return len(self._buffer) >= self._config.batch_rows or self._bytes >= self._config.batch_bytes
 
     def _schedule_flush(self) -> None:
-        """Start a flush or the timer for one, if there is anything to write and nothing under way."""
+        """Start a flush, or the timer for one, if records wait and no flush is running."""
         if self._thread is None or self._task is not None or self._failed is not None:
             return
         if self._batch_full or self._receipted < self._flush_target:
@@ -206,7 +208,7 @@ class Storage:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        # The task takes the buffer in the next turn of the loop: a raw page published in this turn is still in time.
+        # The task takes the buffer in the next turn of the loop, so a raw page published in this turn is included.
         self._task = asyncio.get_running_loop().create_task(self._flush(self._thread))
 
     async def _flush(self, thread: ThreadPoolExecutor) -> None:
@@ -221,7 +223,7 @@ class Storage:
             self._receipt(deliveries, records, result)
             if raw is not None:
                 raw.ack()
-            # The receipts are out: what else the files need is done behind them, before the next batch.
+            # The receipts are published: the remaining work on files is done before the next batch.
             await self._retry_while_lost(thread, self._writer.after_commit)
         except Exception as error:
             self._fail(error)
@@ -230,8 +232,8 @@ class Storage:
         self._schedule_flush()
 
     async def _retry_while_lost(self, thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-        """Do it in the writer's thread, again and again while the database is away. Raises `UserError` when patience
-        ends, `StoreLost` when the service is closed meanwhile."""
+        """Run `work` in the writer's thread; repeat it while the database is lost. Raises `UserError` after
+        `patience_s`, `StoreLost` if the service is closed meanwhile."""
         loop, since, pause_s = asyncio.get_running_loop(), 0.0, _FIRST_PAUSE_S
         while True:
             try:
@@ -240,7 +242,7 @@ class Storage:
                 now = self._clock.monotonic()
                 since = since or now
                 if not self.trouble:
-                    log.warning("storage: %s; trying again, %d records wait", error, self.buffered)
+                    log.warning("storage: %s; retrying, %d records wait", error, self.buffered)
                 self.trouble = str(error)
                 patience_s = self._config.patience_s
                 if patience_s and now - since >= patience_s:
@@ -256,7 +258,7 @@ class Storage:
                 return result
 
     async def _wait(self, seconds: float) -> bool:
-        """Wait that long; False when the service is closed meanwhile."""
+        """Wait for this time; False if the service is closed meanwhile."""
         due = asyncio.Event()
         timer = self._clock.call_at(self._clock.monotonic() + seconds, due.set)
         both = [asyncio.ensure_future(event.wait()) for event in (due, self._closing)]
@@ -267,7 +269,7 @@ class Storage:
         return not self._closing.is_set()
 
     def _receipt(self, deliveries: list[Delivery], records: list[m.Record], result: FlushResult) -> None:
-        """Tell whoever waits for these URLs, then let go of the messages."""
+        """Publish the receipts of these records, then acknowledge the records."""
         self.outcomes.update(result.new)
         batches: dict[tuple[str, int], list[m.Receipt]] = {}
         for delivery, record, outcome in zip(deliveries, records, result.outcomes, strict=True):
@@ -280,7 +282,7 @@ class Storage:
         for (job, partition), receipts in batches.items():
             self._bus.publish(RECEIPTS, partition, m.Receipts(job, receipts))
         self._receipted += len(deliveries)
-        # A lost receipt is repaired by the lease: the URL is fetched again, found durable and receipted again.
+        # The lease repairs a lost receipt: the URL is fetched again, found durable, and a new receipt is published.
         for delivery in deliveries:
             delivery.ack()
 

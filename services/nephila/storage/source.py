@@ -1,6 +1,6 @@
-"""Where rows are read from: the directory of a crawl, or the URL of a PostgreSQL database.
+"""The location of rows: the directory of a crawl, or the URL of a PostgreSQL database.
 
-Invariant: what is shown to people or kept in a file never holds a password.
+Invariant: no password is shown to people or stored in a file.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ Source = Path | str
 """A directory, or a URL that `is_url` accepts."""
 
 ENVIRONMENT = "NEPHILA_STORAGE__STORE"
-"""Where a URL with a password belongs: a command line is seen by everybody on the machine."""
+"""Environment variable for a URL with a password: other users can read a command line."""
 _SCHEMES = ("postgresql://", "postgres://")
 _SECRET = ("password", "sslpassword")
 
 
 def is_url(text: str) -> bool:
-    """Whether this names a database on a server rather than a directory."""
+    """Whether this is the URL of a database on a server, not a directory."""
     return text.startswith(_SCHEMES)
 
 
 def require_driver() -> None:
-    """Raise `UserError` where the library that speaks to PostgreSQL is missing."""
+    """Raise `UserError` if the library for PostgreSQL is missing."""
     try:
         import psycopg  # noqa: F401
     except ImportError:
@@ -34,7 +34,7 @@ def require_driver() -> None:
 
 
 def without_password(url: str) -> str:
-    """The URL as it may be written down; what is no URL at all becomes its scheme alone."""
+    """The URL without its password; only the scheme if it cannot be parsed."""
     try:
         parts = urlsplit(url)
         user, at, place = parts.netloc.rpartition("@")
@@ -45,11 +45,11 @@ def without_password(url: str) -> str:
 
 
 def with_password(url: str) -> str:
-    """A URL that was written down, with the password that the environment holds for the same database."""
+    """A URL without password, completed from the environment if that has the same database."""
     known = os.environ.get(ENVIRONMENT, "")
     return known if known and without_password(known) == without_password(url) else url
 
 
 def display_name(source: Source) -> str:
-    """The source in a line for people."""
+    """The source as shown in messages."""
     return without_password(source).partition("?")[0] if isinstance(source, str) else str(source)

@@ -1,9 +1,9 @@
-"""The writer: what happens in the storage service's one thread. Takes records, gives back what is durable.
+"""The writer: all work of the storage service's one thread. It takes records and returns what is durable.
 
-A flush: rows made and those already durable set aside → sinks written and synced → rows and file lengths committed in
-one transaction. Invariant: after an error nothing of the batch is durable, and no later batch is accepted. The
-exception is a database that is lost on the way: then the same batch may be committed again, any number of times, and
-the first thing asked is what has become of it.
+A flush: look up which fetches are durable already → make rows of the others → write and fsync the sinks → commit rows
+and file lengths in one transaction. Invariant: after an error nothing of the batch is durable, and the writer accepts
+no further batch. The exception is a lost database: the same batch may then be committed again, any number of times; the
+writer first checks whether the last commit succeeded.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _NOBODY: Mapping[str, int] = MappingProxyType({})
 
 @dataclass(slots=True)
 class FlushResult:
-    """What became of the records of one flush, in their order."""
+    """The result of one flush, in the order of its records."""
 
     outcomes: list[m.Outcome] = field(default_factory=list)
-    """The durable outcome of each; of a fetch that was durable already, the one that stands in the database."""
+    """The durable outcome of each record; of a fetch that was durable before, the outcome in the database."""
     new: Counter[str] = field(default_factory=Counter)
-    """Rows that this flush adds to the table, by outcome; below 0 where another outcome took a row over."""
+    """Rows that this flush adds to the table, by outcome; negative where another outcome replaced a row."""
     dead: list[tuple[m.Record, str]] = field(default_factory=list)
-    """Records no row could be made of, with the error; they ended as failed(dead_letter)."""
+    """Records that could not be converted to rows, with the error; they ended as failed(dead_letter)."""
 
 
 class Writer:
-    """All files of one directory, and the database. Every method is called by one thread."""
+    """All files of one directory, and the database. One thread calls all methods."""
 
     def __init__(self, config: StorageConfig) -> None:
         """Raises `UsageError` for an unknown format."""
@@ -62,20 +62,20 @@ class Writer:
 
     @property
     def exchanges(self) -> bool:
-        """True when a sink keeps answers that are no pages."""
+        """Whether a sink stores answers that are no pages."""
         return any(getattr(sink, "exchanges", False) for sink in self._sinks)
 
     @property
     def raw(self) -> bool:
-        """True when a sink keeps raw pages."""
+        """Whether a sink stores raw pages."""
         return any(sink.raw for sink in self._sinks)
 
     def open(self, ended: Mapping[str, int] | None = _NOBODY) -> dict[str, int]:
-        """Make the directory, open and recover everything in it. Raises `UserError`.
+        """Create the directory, open and recover its contents. Raises `UserError`.
 
-        `ended`: how many URLs of each job have ended, so that each has its row; a database with fewer is refused before
-        anything is changed. None: the frontier's log is gone. Then nothing is known of what is beyond the committed
-        lengths of files, which is kept beside them, and the highest fetch number of each job is returned.
+        `ended`: number of ended URLs of each job. A database with fewer rows of a job is refused before any change.
+        None: the frontier's log is lost. Bytes beyond the committed lengths of files are then saved beside them, and
+        the highest fetch number of each job is returned.
         """
         directory = self._config.directory
         try:
@@ -109,12 +109,12 @@ class Writer:
         late: Sequence[m.Page],
         exchanges: Sequence[m.Page] = (),
     ) -> FlushResult:
-        """Make the records durable, each with its raw page if it has one, the `late` pages of earlier records, and
-        `exchanges` that are no pages.
+        """Make the records durable, each with its raw page if it has one; also the `late` pages of earlier records and
+        the `exchanges`, answers that are no pages.
 
-        Raises `StoreLost` when the database has gone away: call again with the same batch. Raises `UserError` when the
-        disk does not take it, anything else for a fault of this program; in both cases nothing of it is durable and
-        the writer takes no more.
+        Raises `StoreLost` when the database is lost: call again with the same batch. Raises `UserError` for an error of
+        the disk, other exceptions for an error of this program; then nothing of the batch is durable and the writer
+        accepts no further batch.
         """
         if self._broken is not None:
             raise self._broken
@@ -133,7 +133,7 @@ class Writer:
             self._lost = True
             raise
         except BaseException as error:
-            if busy(error):  # all of it was rolled back: the next try begins anew
+            if busy(error):  # all of it was rolled back: the next attempt begins from scratch
                 raise StoreLost(f"{self._ledger.path} is locked by another program") from error
             self._broken = write_fault(error, self._ledger.path)
             if self._broken is error:
@@ -142,14 +142,14 @@ class Writer:
         return result
 
     def _check_files_in_place(self) -> None:
-        """Raise `UserError` when a file was deleted or replaced under the crawl; what can be saved is saved first."""
+        """Raise `UserError` if a file was deleted or replaced during the crawl, after saving what can be saved."""
         found = [what for backend in self._all if (what := backend.restore())]
         if found:
-            raise UserError("; ".join([*found, "go on with --resume"]))
+            raise UserError("; ".join([*found, "run again with --resume"]))
 
     def after_commit(self) -> None:
-        """What may follow a commit: rotation of files and upkeep of the log. Raises `UserError`, and `StoreLost` when
-        it is to be called again."""
+        """Work after a commit: rotate files, checkpoint the log. Raises `UserError`; `StoreLost` if it has to be called
+        again."""
         try:
             for sink in self._sinks:
                 sink.after_commit()
@@ -161,7 +161,7 @@ class Writer:
             raise self._broken from error
 
     def close(self) -> None:
-        """Finish and close all files. Raises `UserError` when that cannot be done; the rows are safe in any case."""
+        """Finish and close all files. Raises `UserError` if that fails; the rows are durable in any case."""
         first: BaseException | None = None
         if self._broken is None and not self._lost:
             try:
@@ -187,7 +187,7 @@ class Writer:
                 continue
             try:
                 known = self._add(batch, record, stored)
-            except Exception as error:  # one impossible record must not cost its 255 neighbours
+            except Exception as error:  # one invalid record must not fail the 255 others
                 log.error("storage: dead letter: %s: %s", type(error).__name__, error)
                 result.dead.append((record, f"{type(error).__name__}: {error}"))
                 known = self._add(batch, dead_letter_record(record), stored)
@@ -202,7 +202,8 @@ class Writer:
         return batch, result
 
     def _add(self, batch: Batch, record: m.Record, stored: StoredVersion | None) -> StoredVersion:
-        """Put the record where it belongs in the batch; returns what stands of its URL then. All of it or nothing."""
+        """Add the record to the right list of the batch; returns the new version of its URL. Atomic: on an error
+        nothing is added."""
         if stored is not None and stored.copy and not stored.copy_hash and record.outcome is m.Outcome.STORED:
             stored = stored._replace(copy_hash=self._ledger.copy_hash(record.job, record.url_key.hex()))
         change = change_of(record, stored)
@@ -233,7 +234,7 @@ class Writer:
         )
 
     def _durable(self, records: Sequence[m.Record]) -> dict[Key, StoredVersion]:
-        # Asked for every batch, resumed or not: 1 µs per row, and it warms the index pages the insert needs next.
+        # For every batch, resumed or not: 1 µs per row, and it loads the index pages that the insert needs next.
         jobs: dict[str, list[str]] = {}
         for record in records:
             jobs.setdefault(record.job, []).append(record.url_key.hex())
@@ -252,14 +253,14 @@ class Writer:
             self._in_doubt = {}
             reach("sink_flush_after")
         except StoreLost:
-            # Whether this is durable is known when the database is back; until then the files keep their bytes.
+            # The database decides whether this is durable, once it is back; until then the files keep their bytes.
             raise
         except BaseException as error:
             self._roll_back(error)
             raise
 
     def _reopen(self) -> bool:
-        """Go back to what the database has, now that it may be there again. True when it had taken the last batch."""
+        """Reopen the database and the files at its state. Returns whether the last batch was committed."""
         in_doubt, self._in_doubt = self._in_doubt, {}
         for backend in self._all:
             backend.close()
@@ -276,25 +277,25 @@ class Writer:
         return bool(in_doubt) and all(committed.get(name) == length for name, length in in_doubt.items())
 
     def _roll_back(self, error: BaseException) -> None:
-        # A commit whose sync failed may come back to life from the log: then the files must have kept their bytes.
-        # The next open decides by what the database says.
+        # After a failed fsync the log may still hold the commit: then the files must have kept their bytes.
+        # The next open follows the database.
         backends: tuple[Backend | Ledger, ...] = (self._ledger,) if commit_unknown(error) else self._all
         for backend in backends:
             try:
                 backend.rollback()
             except (OSError, sqlite3.Error, UserError) as second:
-                log.warning("storage: not rolled back now, will be on the next open: %s", second)
+                log.warning("storage: the rollback failed and is repeated on the next open: %s", second)
 
     def _abandon(self) -> None:
         for backend in self._all:
             try:
                 backend.close()
             except (OSError, sqlite3.Error, UserError) as error:
-                log.debug("closing after a failed open: %s", error)
+                log.debug("close after a failed open: %s", error)
 
 
 def dead_letter_record(record: m.Record) -> m.Record:
-    """The least that ends a URL: what identifies it, and nothing that could be broken."""
+    """The minimal record that ends a URL: its identity, and no field that could be invalid."""
     url = record.url if isinstance(record.url, str) else ""
     return m.Record(
         job=record.job,

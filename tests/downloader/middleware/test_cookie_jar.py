@@ -129,8 +129,8 @@ def test_a_cookie_file() -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("hello\n", "f:1: not a line"),
-        ("# x\na.test\tTRUE\t/\tFALSE\tsoon\tk\tv\n", "f:2: 'soon' is no time"),
+        ("hello\n", "f:1: not a cookie file line"),
+        ("# x\na.test\tTRUE\t/\tFALSE\tsoon\tk\tv\n", "f:2: 'soon' is not an expiry"),
         ("\tTRUE\t/\tFALSE\t0\tk\tv\n", "f:1: domain"),
     ],
 )

@@ -210,9 +210,9 @@ async def test_a_request_that_is_given_back_leaves_the_login_to_the_others(monke
 @pytest.mark.parametrize(
     ("field", "words"),
     [
-        (m.LoginField("pw", env="HOME"), "is not one of NEPHILA_SECRET_"),
+        (m.LoginField("pw", env="HOME"), "does not begin with NEPHILA_SECRET_"),
         (m.LoginField("pw", env="NEPHILA_SECRET_NONE"), "is not set"),
-        (m.LoginField("pw", file="../pw"), "outside the directory"),
+        (m.LoginField("pw", file="../pw"), "outside the secrets directory"),
         (m.LoginField("pw", file="none"), "No such file"),
     ],
 )

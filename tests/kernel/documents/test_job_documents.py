@@ -167,7 +167,7 @@ def test_a_file_may_hold_many_jobs_but_none_twice():
         ("recrawl: {min: 2h, max: 1h}", "spec.recrawl: min 2h is longer than max 1h"),
         ("recrawl: {min: 2h}", "spec.recrawl: it needs both min and max, or every"),
         ("recrawl: {every: 1h, min: 1h, max: 2h}", "every and min and max exclude each other"),
-        ("recrawl: {monitor: true}", "spec.recrawl: it says no frequency"),
+        ("recrawl: {monitor: true}", "spec.recrawl: it has no frequency"),
         ("parse: {follow: [nxt]}", "spec.parse.follow[0]: 'nxt' is unknown; did you mean 'next'?"),
         ("parse: {nofollow: no}", "spec.parse.nofollow: 'no' is unknown; known are follow, skip"),
         ("parse: {mainText: trafilature}", "did you mean 'trafilatura'?"),

@@ -29,14 +29,14 @@ def test_a_cancelled_call_is_not_made():
 
 
 def test_a_timer_that_spins_is_found():
-    """A call that re-arms itself for now would hang a program; here it is an error."""
+    """A call that schedules itself for now would hang a program; here it is an error."""
     clock = ManualClock()
 
     def again() -> None:
         clock.call_soon(again)
 
     again()
-    with pytest.raises(RuntimeError, match="re-arms itself"):
+    with pytest.raises(RuntimeError, match="schedules itself again"):
         clock.run_due()
 
 

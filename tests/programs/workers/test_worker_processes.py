@@ -95,7 +95,7 @@ async def test_a_worker_that_stands_still_is_replaced(caplog):
             rig.ask("http://a.test/2")
             assert (await rig.ended()).result is m.FetchResult.FETCHED
             assert pid not in rig.workers.pids
-    assert "worker 1 gives no sign of life and is killed" in caplog.messages
+    assert "worker 1 does not answer and is killed" in caplog.messages
 
 
 async def test_workers_that_cannot_live_end_the_program(monkeypatch, caplog):

@@ -169,7 +169,7 @@ def test_damage_in_the_middle_is_refused(tmp_path):
     data = bytearray(path.read_bytes())
     data[30] ^= 1
     path.write_bytes(data)
-    with pytest.raises(UserError, match=r"00000001.log is damaged at byte 12"):
+    with pytest.raises(UserError, match=r"00000001.log is damaged at byte 16"):
         list(CommitLog(tmp_path).recover())
     assert path.read_bytes() == bytes(data)
 
@@ -205,7 +205,7 @@ def test_no_flipped_bit_drops_later_commits(tmp_path):
     """Of any length, checksum or payload: refused, with nothing changed. Only the last commit may be a torn tail."""
     last = len(frame(_encode(real_commits(40)[-1])))
     size = len(damaged_log(tmp_path / "f", lambda data: None))
-    for place in [*range(12, 120), size - last - 1, size - last, size - 1]:
+    for place in [*range(16, 124), size - last - 1, size - last, size - 1]:
 
         def flip(data, at=place):
             data[at] ^= 1 << at % 8
@@ -221,7 +221,7 @@ def test_no_flipped_bit_drops_later_commits(tmp_path):
             assert (tmp_path / "f" / "00000001.log").read_bytes() == data
 
 
-@pytest.mark.parametrize("block", [(12, 40), (200, 512), (300, 8)])
+@pytest.mark.parametrize("block", [(16, 40), (200, 512), (300, 8)])
 def test_a_zeroed_block_is_refused(tmp_path, block):
     """Zeros before whole commits are damage, not the tail of a power cut."""
     at, size = block
@@ -277,8 +277,24 @@ def test_another_version_is_refused(tmp_path):
     data = bytearray(path.read_bytes())
     data[8] = 9
     path.write_bytes(data)
-    with pytest.raises(UserError, match="frontier format 9, this program reads 3"):
+    with pytest.raises(UserError, match="frontier format 9, this program reads 4"):
         list(CommitLog(tmp_path).recover())
+
+
+def test_other_url_keys_are_refused(tmp_path):
+    """A log whose fingerprints another KEY_VERSION made is left alone; so is a snapshot."""
+    log = written(tmp_path)
+    log.open()
+    log.snapshot([])
+    log.close()
+    for name in ("00000002.log", "00000002.snapshot"):
+        path = tmp_path / name
+        data = path.read_bytes()
+        path.write_bytes(data[:12] + b"\x07" + data[13:])
+        with pytest.raises(UserError, match=f"{name} has URL keys of version 7, this program makes version"):
+            list(CommitLog(tmp_path).recover())
+        path.write_bytes(data)
+    list(CommitLog(tmp_path).recover())
 
 
 def test_a_foreign_file_is_refused(tmp_path):

@@ -44,7 +44,7 @@ async def test_a_file_that_is_deleted_is_saved(tmp_path, name):
 
     line, receipted = await gone(tmp_path, delete)
     assert line.startswith(f"{path} was deleted while it was written to; ")
-    assert line.endswith("go on with --resume")
+    assert line.endswith("run again with --resume")
     assert receipted == 20
     assert not appended or path.read_bytes() == content[0]
     async with running(tmp_path, formats=FORMATS) as rig:

@@ -1,4 +1,4 @@
-"""The end of a crawl in words and numbers: per outcome, per host, where the result lies, what to do next."""
+"""The summary of a crawl: counts per outcome, host and rule, where the result is, useful next commands."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def show(
 
 
 def show_changes(changed: Changed, *, quiet: bool) -> None:
-    """A line per page: + new, ~ changed, - gone; with `quiet` nothing where there is none, as cron wants it."""
+    """A line per page: + new, ~ changed, - gone; with `quiet` nothing without changes, as suits cron."""
     for name, mark in MARKS.items():
         for url, title in getattr(changed, name):
             print(f"{mark} {sanitize(url, 500)}" + (f"  {sanitize(title, 80)}" if title else ""))
@@ -155,7 +155,7 @@ def _hosts(console: Console, counts: Summary) -> None:
 
 
 def _items(console: Console, counts: Summary, result: Result) -> None:
-    """A rule without items is named: its URL pattern or its selectors are wrong."""
+    """Items per rule. A rule without items is named: its URL pattern or its selectors may be wrong."""
     from rich.table import Table
 
     rules = items_by_rule(counts, result)
@@ -176,7 +176,7 @@ def _items(console: Console, counts: Summary, result: Result) -> None:
 
 
 def remarks(run: Run, result: Result) -> list[str]:
-    """What a user has to know to understand the numbers."""
+    """Lines that explain the numbers."""
     lines = []
     stored = run.outcomes.get("stored", 0)
     denied = run.reasons.get("denied(robots)", 0)
@@ -185,9 +185,9 @@ def remarks(run: Run, result: Result) -> list[str]:
     if run.reasons.get("denied(address)"):
         lines.append("Private or otherwise non-public addresses were refused; --allow-private opens them.")
     if not stored and not denied and run.rows:
-        lines.append("No page was stored; `nephila explain URL` tells more about each URL.")
+        lines.append("No page was stored; see `nephila explain URL` for each URL.")
     moved = [place for place in result.anchors if place not in result.seed_anchors]
-    if moved and run.runs == 1:  # a resume need not read the seeds again, so it cannot tell theirs from the others
+    if moved and run.runs == 1:  # a resume may not read the seeds, so it does not know their anchors
         lines.append(f"Seeds redirected, so these count as seed hosts too: {sanitize(', '.join(moved[:5]), 200)}")
     if result.out_of_scope:
         lines.append(f"{result.out_of_scope:,} links led out of scope and were not followed; see --scope and --include")

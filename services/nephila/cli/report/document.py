@@ -171,7 +171,7 @@ def _broken(facts: Facts) -> str:
     lead += ", with the pages that link to them." if facts.links_kept else "."
     if not facts.links_kept:
         lead += (
-            " Where they stand is not known, since the links of this crawl were not kept:"
+            " The pages that link to them are unknown, since the links of this crawl were not kept:"
             " <code>nephila crawl --links</code> keeps them."
         )
     rows = [(link(fact.url) + _referrers(fact, facts), _why(fact.reason)) for fact in facts.broken]
@@ -222,7 +222,7 @@ def _settings(head: Head) -> str:
     pairs = [("seeds", ", ".join(head.seeds[:5]) + more)]
     pairs += head.options
     body = "".join(f"<dt>{text(name, 40)}</dt><dd><bdi>{text(value, 500)}</bdi></dd>" for name, value in pairs if value)
-    return section("What was asked for", f"<dl>{body}</dl>") if body else ""
+    return section("Options of the crawl", f"<dl>{body}</dl>") if body else ""
 
 
 def _closing(head: Head) -> str:

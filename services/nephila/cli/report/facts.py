@@ -1,4 +1,4 @@
-"""What a report says of a crawl: counts and lists from the tables, read once. Nothing here is written or fetched.
+"""The facts of a report: counts and lists from the tables, read once. Nothing is written or fetched.
 
 Cost: each query reads every row's first page once, about 1 s per 100,000 rows; links are read for broken URLs only.
 """
@@ -63,7 +63,7 @@ class HostFact:
 
 @dataclass(slots=True)
 class BrokenFact:
-    """A URL that could not be had, and where it stands."""
+    """A URL that failed, and the pages that link to it."""
 
     url: str
     reason: str
@@ -104,7 +104,7 @@ class Facts:
     types: list[tuple[str, int]] = field(default_factory=list)
     largest: list[PageFact] = field(default_factory=list)
     slowest: list[PageFact] = field(default_factory=list)
-    """By seconds from the request to the last byte; empty where the rows do not say it."""
+    """By seconds from the request to the last byte; empty where the rows have no time."""
     links_kept: bool = False
     links: int = 0
     broken: list[BrokenFact] = field(default_factory=list)
@@ -112,7 +112,7 @@ class Facts:
     items: list[tuple[str, int, int]] = field(default_factory=list)
     """(rule, pages, items)."""
     changes: dict[str, int] = field(default_factory=dict)
-    """Fetches of pages that were known, by what they found: changed, same, gone."""
+    """Fetches of known pages by result: changed, same, gone."""
 
     @property
     def rows(self) -> int:
@@ -153,7 +153,7 @@ class _Query:
 
 def _outcomes(facts: Facts, query: _Query) -> None:
     hosts: dict[str, HostFact] = {}
-    # Hosts are told apart by the first four bytes of url_key, MD5 of the host key.
+    # Hosts are distinguished by the first four bytes of url_key, MD5 of the host key.
     rows = query(
         "SELECT substr(url_key, 1, 8), outcome, reason, count(*), CAST(sum(bytes) AS bigint), min(url) FROM pages"
         " WHERE {only} GROUP BY 1, 2, 3"
@@ -235,7 +235,7 @@ def _shapes(facts: Facts, query: _Query) -> None:
         "SELECT content_type, count(*) FROM pages WHERE {only} AND outcome = 'stored'"
         " GROUP BY 1 ORDER BY 2 DESC LIMIT 8"
     )
-    facts.types = [(name or "not said", count) for name, count in types]
+    facts.types = [(name or "unknown", count) for name, count in types]
 
 
 def _pages(facts: Facts, query: _Query) -> None:
@@ -286,7 +286,7 @@ def _items(facts: Facts, query: _Query) -> None:
 
 
 def options_of(run: Any) -> list[tuple[str, str]]:
-    """What was asked for, in words; nothing that may hold a secret (headers, cookies, passwords)."""
+    """The options of the crawl as text, without those that may hold secrets (headers, cookies, passwords)."""
     options = run.options
     shown = []
     for name in ("scope", "include", "exclude", "strategy", "max_pages", "max_depth", "max_time", "delay", "render"):

@@ -1,7 +1,7 @@
 """Pieces of HTML for the report.
 
-Invariant: text of a stranger passes `text` or `link`; it can end no tag, open no script, turn no line around. Nothing
-here makes a browser send a request by itself.
+Invariant: text from the web passes `text` or `link`: it cannot end a tag, open a script or change the direction.
+Nothing here makes a browser send a request by itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _UNITS: Final = ("bytes", "KB", "MB", "GB", "TB")
 
 
 def text(value: object, limit: int = 200) -> str:
-    """Text of a stranger: one line, no controls, no marks of direction, escaped."""
+    """Text from the web: one line, without control and direction characters, escaped."""
     return html.escape(sanitize(str(value), limit), quote=True)
 
 
@@ -63,7 +63,7 @@ def instant(seconds: float, *, date: bool = True) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """A percentage; what is there is never 0 %."""
+    """A percentage; a part above zero is never shown as 0 %."""
     if not whole or not part:
         return "0 %"
     found = 100 * part / whole

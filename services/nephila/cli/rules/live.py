@@ -91,19 +91,15 @@ def _health(target: Target) -> list[api.RuleHealth]:
 
 
 def _stored(directory: Path) -> list[api.RuleHealth]:
-    from nephila.kernel.runtime.errors import UserError
-    from nephila.rulekit.health import load
+    from nephila.rulekit.health import states
 
-    if not directory.is_dir():
-        raise UserError(f"{directory} is no directory; --out names that of a crawl")
     names = api.RuleHealth.__struct_fields__
-    found = [api.RuleHealth(**{name: getattr(one, name) for name in names}) for one in load(directory)]
-    return sorted(found, key=lambda one: (not one.degraded, one.rule))
+    return [api.RuleHealth(**{name: getattr(one, name) for name in names}) for one in states(directory)]
 
 
 def _line(one: api.RuleHealth) -> str:
     pages = f"{one.pages:,} pages"
     if not one.degraded:
-        return f"well, {one.fill_rate:.0%} of its last pages have items; {pages}"
+        return f"healthy, {one.fill_rate:.0%} of its last pages have items; {pages}"
     since = datetime.fromtimestamp(one.since, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     return f"degraded: {one.findings}; since {since}, {pages}"

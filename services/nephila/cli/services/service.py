@@ -46,7 +46,7 @@ def api(config: Config = "") -> None:
 
 
 def run(name: str, path: str) -> None:
-    """Run one service until a signal; exit code 1 after a fault, 2 for wrong settings. All it says is JSON lines."""
+    """Run one service until a signal; exit code 1 after a fault, 2 for wrong settings. All output is JSON lines."""
     from nephila.kernel.runtime import logs
     from nephila.programs.service.run import run_service
     from nephila.programs.service.settings import read
@@ -58,7 +58,7 @@ def run(name: str, path: str) -> None:
         log.critical("%s", without_resume(str(wrong)))
         raise typer.Exit(2 if isinstance(wrong, UsageError) else 1) from None
     except ModuleNotFoundError:
-        raise  # which extra has it is said by main
+        raise  # main names the extra that has the module
     except Exception as wrong:
         log.critical("%s: %s", type(wrong).__name__, wrong, exc_info=True)
         raise typer.Exit(1) from None

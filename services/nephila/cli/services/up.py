@@ -1,4 +1,4 @@
-"""`nephila up`: every service in one program, with DIR/control.sock for jobs; runs until it is told to stop."""
+"""`nephila up`: every service in one program, with DIR/control.sock for jobs; runs until it is stopped."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def up(
     try:
         code = serve(directory, run, configs, tcp_address(api, api_token_file), quiet=quiet)
     except UserError as error:
-        # What goes on with a crawl is an option; this goes on by itself.
+        # `--resume` is an option of crawl; `nephila up` always continues.
         raise type(error)(without_resume(str(error))) from None
     raise typer.Exit(code)
 
@@ -165,7 +165,7 @@ def _write_result(directory: Directory, run: Run, jobs: list[Job], error: BaseEx
 
 
 def _write(directory: Directory, run: Run, jobs: list[Job]) -> None:
-    """run.json with the counts per job; a disk that refuses is told, and no reason to end."""
+    """Write run.json with the counts per job. A write error is printed and does not end the program."""
     run.jobs = {
         job.name: JobRun(
             generation=job.generation,

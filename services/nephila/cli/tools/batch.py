@@ -1,7 +1,7 @@
 """`--batch`: JSON lines on standard input, one JSON line each on standard output, in order.
 
-Every line gets an answer; one that cannot be answered gets {"error": …} and the next one goes on. Answers are flushed
-whenever no further line has arrived, so that a program at the other end may ask and wait.
+Every line gets an answer; a line with an error gets {"error": …}, and the next line is read. Answers are flushed before
+each read that may block, so that another program can send a line and wait for its answer.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ def lines(stream: BinaryIO, before_wait: Callable[[], None]) -> Iterator[bytes]:
         yield last
 
 
-def asker(question: type[Q]) -> Callable[[bytes], Q]:
-    """A decoder of lines into `question`; raises ValueError with the reason."""
+def line_decoder(question: type[Q]) -> Callable[[bytes], Q]:
+    """A decoder of lines into the type `question`; it raises ValueError with the reason."""
     decode = msgspec.json.Decoder(question).decode
 
-    def ask(line: bytes) -> Q:
+    def decode_line(line: bytes) -> Q:
         try:
             return decode(line)
         except msgspec.ValidationError as error:
             raise ValueError(str(error)) from None
         except (msgspec.DecodeError, UnicodeDecodeError):
-            return _ask_leniently(line, question)
+            return _decode_leniently(line, question)
 
-    return ask
+    return decode_line
 
 
-def _ask_leniently(line: bytes, question: type[Q]) -> Q:
+def _decode_leniently(line: bytes, question: type[Q]) -> Q:
     """JSON allows escaped lone surrogates, which msgspec refuses; they count as U+FFFD, as in any USVString."""
     try:
         return msgspec.convert(_scalar(json.loads(line)), question)
@@ -90,7 +90,7 @@ def answer_batch(answer: Callable[[bytes], Any]) -> None:
         try:
             reply = _encode(answer(line))
         except Exception as error:
-            # Whatever one line does, the others are still to be answered.
+            # One bad line must not keep the other lines from an answer.
             reply = _encode({"error": reason_of(error)})
         out.write(reply + b"\n")
     out.flush()

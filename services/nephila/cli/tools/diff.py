@@ -31,7 +31,7 @@ def diff(
     job: Annotated[str, typer.Option(metavar="NAME", help="Only of this job.")] = "",
     json: Annotated[bool, typer.Option("--json", help="Print both versions as JSON.")] = False,
 ) -> None:
-    """Show what has changed in the text of a page between its last two versions."""
+    """Show the changes in the text of a page between its last two versions."""
     from nephila.kernel.fragment_routes import parse_routed
     from nephila.native import parse_url
     from nephila.storage.ledgers.versions import versions
@@ -41,9 +41,7 @@ def diff(
     keys = dict.fromkeys((parse_routed(href).fingerprint, parse_url(href).fingerprint))
     page = next((found for key in keys if (found := versions(source, job or only, key)) is not None), None)
     if page is None:
-        raise UserError(
-            f"{display_name(source)} holds no page of {sanitize(href)}; nephila explain says what became of it"
-        )
+        raise UserError(f"{display_name(source)} holds no page of {sanitize(href)}; see nephila explain")
     now, before = page.now, page.before
     if json:
         print_json({"url": page.url, "job": page.job, "before": before and before._asdict(), "now": now._asdict()})

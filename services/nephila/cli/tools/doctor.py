@@ -1,4 +1,4 @@
-"""`nephila doctor`: whether this machine can crawl, and what would make it faster. Sends nothing to the network.
+"""`nephila doctor`: checks whether this machine can crawl, and what would make it faster. Sends nothing to the network.
 
 Each check is a function that returns one `Check`; the list `CHECKS` is the order in which they are printed.
 """
@@ -39,7 +39,7 @@ FASTER = {
     "brotli": "pages sent with Content-Encoding: br",
     **({} if sys.version_info >= (3, 14) else {"backports.zstd": "pages sent with Content-Encoding: zstd"}),
 }
-"""Library of every installation that some machines have no wheel of → what it is for."""
+"""Library that some machines have no wheel for → its purpose."""
 
 KAFKA = ("aiokafka", "protobuf", "zstandard", "prometheus-client", "structlog")
 COMMANDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -60,7 +60,7 @@ class Need(msgspec.Struct):
     needs: list[str]
     found: str
     remedy: str = ""
-    """The command line that installs what is missing; empty when nothing is."""
+    """The command line that installs missing libraries; empty when none is missing."""
 
 
 class Check(msgspec.Struct):
@@ -119,7 +119,7 @@ def check_native() -> list[Check]:
 
 def _native_remedy() -> str:
     if os.environ.get("NEPHILA_NATIVE", "").strip().lower() == "python":
-        return "NEPHILA_NATIVE=python asks for it; unset that"
+        return "NEPHILA_NATIVE=python selects it; unset that"
     return "install Rust (https://rustup.rs), then: make clean install"
 
 
@@ -197,7 +197,7 @@ def check_open_files(limits: tuple[int, int] | None = None) -> list[Check]:
 
 
 def check_directory() -> list[Check]:
-    """The current directory: it is where a crawl is written to unless --out says otherwise."""
+    """The current directory, where a crawl is written without --out."""
     here = Path.cwd()
     try:
         with tempfile.TemporaryFile(dir=here):
@@ -219,7 +219,7 @@ def check_names(resolv_conf: Path = Path("/etc/resolv.conf")) -> list[Check]:
     try:
         socket.getaddrinfo("localhost", 80, type=socket.SOCK_STREAM)
     except OSError as error:
-        return [Check("dns", "warn", f"localhost does not resolve: {error.strerror}", "mend /etc/hosts")]
+        return [Check("dns", "warn", f"localhost does not resolve: {error.strerror}", "correct /etc/hosts")]
     try:
         words = [line.split() for line in resolv_conf.read_text(errors="replace").splitlines()]
     except OSError:

@@ -36,11 +36,14 @@ def export(
         typer.Option("--raw-csv", help="CSV cells as they are: without the ' before what a spreadsheet would compute."),
     ] = False,
     changes: Annotated[
-        bool, typer.Option("--changes", help="Only pages that are new or whose text has changed; `change` says which.")
+        bool,
+        typer.Option(
+            "--changes", help="Only pages that are new or whose text has changed; the column `change` names which."
+        ),
     ] = False,
     job: Annotated[str, typer.Option(metavar="NAME", help="Only rows of this job.")] = "",
     items: Annotated[
-        bool, typer.Option("--items", help="What rules made of the pages, a row per item: jsonl or csv.")
+        bool, typer.Option("--items", help="The items that rules extracted, a row per item: jsonl or csv.")
     ] = False,
     columns: Annotated[
         str,
@@ -104,7 +107,7 @@ def _items(source: Source, format: str, out: str, job: str | None, columns: tupl
 
 
 def find(place: str) -> tuple[Source, str | None]:
-    """Where the rows are and of which job they are; None: all that are there. Raises `UserError`."""
+    """The source of the rows, and their job; None: the rows of all jobs. Raises `UserError`."""
     if is_url(place):
         return with_password(place), None
     directory = Directory(Path(place))
@@ -113,5 +116,5 @@ def find(place: str) -> tuple[Source, str | None]:
     try:
         run = directory.read()
     except UserError:
-        run = None  # rows are there to be had whatever has become of run.json
+        run = None  # the rows can be read without run.json
     return directory.rows(run), (run.uid or None) if run is not None else None

@@ -33,10 +33,10 @@ def extract(
     json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
     **options: Unpack[CommandOptions],
 ) -> None:
-    """Print what a reader would want of a document: title, author, date, language and main text.
+    """Print title, author, date, language and main text of a document.
 
-    HTML, PDF, JSON, XML, CSV and plain text; of sitemaps and feeds the links, of office files what they say of
-    themselves.
+    HTML, PDF, JSON, XML, CSV and plain text; of sitemaps and feeds the links, of office files their
+    metadata.
     """
     if batch:
         if file:
@@ -90,14 +90,14 @@ def _extract(file: str, url: str, content_type: str, markdown: bool) -> dict[str
         raise UsageError(f"--url {url}: {error}") from None
 
 
-_TOLD = ("title", "author", "published", "lang", "url", "description", "kind", "pages", "rows", "columns", "problem")
+_SHOWN = ("title", "author", "published", "lang", "url", "description", "kind", "pages", "rows", "columns", "problem")
 
 
 def _show(found: dict[str, Any], file: str) -> None:
     counts = (("links", "links"), ("images", "images"), ("videos", "videos"))
     print_pairs(
         [
-            *((key, found.get(key) or None) for key in _TOLD),
+            *((key, found.get(key) or None) for key in _SHOWN),
             *((label, len(found[key])) for label, key in counts if found.get(key)),
         ]
     )

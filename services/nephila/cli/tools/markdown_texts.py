@@ -1,5 +1,5 @@
 """Where the Markdown of stored pages comes from: the files of the crawl (--format markdown), or the bodies that it kept
-(--keep-raw, --format warc). Pages of which there is neither are written as plain text, and that is told once.
+(--keep-raw, --format warc). Pages without either are written as plain text; one line says how many.
 
 Bodies are read once, at the first page that has no file; their Markdown waits in a temporary directory by digest.
 """
@@ -17,7 +17,7 @@ from nephila.storage.sinks.markdown_file import FOLDER, path_of, read_document
 
 
 class MarkdownTexts:
-    """Gives the Markdown of a row. See the module."""
+    """Callable that returns the Markdown of a row."""
 
     def __init__(self, directory: Path | None) -> None:
         """`directory` of the crawl; None: its rows are on a server, without files."""
@@ -38,7 +38,7 @@ class MarkdownTexts:
         return text or ""
 
     def close(self) -> None:
-        """Say what could not be had."""
+        """Remove the temporary files and print how many pages are plain text."""
         if self._temporary is not None:
             self._temporary.cleanup()
         if self._plain:
@@ -56,13 +56,13 @@ class MarkdownTexts:
 
     def _read_bodies(self, into: Path) -> None:
         from nephila.parser.markdown import document_markdown
-        from nephila.rulekit.apply import holds_bodies, pages
+        from nephila.rulekit.stored_pages import holds_bodies, stored_pages
 
         assert self._directory is not None
         if not holds_bodies(self._directory):
             return
         try:
-            for page in pages(self._directory):
+            for page in stored_pages(self._directory):
                 path = into / sha256(page.body).hexdigest()
                 if not path.exists():
                     text = document_markdown(page.body, page.url, page.content_type, page.charset)

@@ -18,7 +18,7 @@ import typer
 
 from nephila.cli.options import values, with_options
 from nephila.cli.output import print_json, print_pairs
-from nephila.cli.tools.batch import answer_batch, asker, scalar_text
+from nephila.cli.tools.batch import answer_batch, line_decoder, scalar_text
 from nephila.kernel.net.robots import Robots, Verdict
 from nephila.kernel.net.robots import parse as parse_robots
 from nephila.kernel.runtime.errors import UsageError, UserError
@@ -63,15 +63,15 @@ def check(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing; exit 0 allowed, 1 denied.")] = False,
     **options: Unpack[CommandOptions],
 ) -> None:
-    """Say whether a URL may be fetched and which line decides.
+    """Print whether a URL may be fetched and which line decides.
 
     The exit code is 0 for either verdict, as both are answers; with --quiet it is the verdict: 0 allowed, 1 denied.
     """
     if batch:
         if file or url or target:
             raise UsageError("give a URL, or --file and --url, or --batch, not both")
-        ask = asker(Question)
-        answer_batch(lambda line: answer(ask(line)))
+        decode = line_decoder(Question)
+        answer_batch(lambda line: answer(decode(line)))
         return
     token = product_token(scalar_text(agent))
     found = ""
@@ -107,7 +107,7 @@ def _because(verdict: Verdict, token: str, found: str) -> str:
 
 
 def _of_host(url: str, token: str, options: dict[str, Any]) -> tuple[Robots, Verdict, str]:
-    """The robots.txt of a URL's host, its verdict, and what was found there. Raises `UserError`."""
+    """The robots.txt of a URL's host, its verdict, and its address with the status. Raises `UserError`."""
     from nephila.downloader.fetch_page import config_of, fetch_robots
     from nephila.kernel.seeds import seed_url
 
@@ -143,7 +143,7 @@ def _parsed(body: bytes) -> Robots:
 
 
 def decide(rules: Robots, token: str, url: str) -> Verdict:
-    """The verdict on a URL or path; see the module."""
+    """The verdict on a URL or path: that of the path as written and of the path as fetched; a denial wins."""
     verdicts = [rules.decide(token, path) for path in paths_of(url)]
     return next((verdict for verdict in verdicts if not verdict.allowed), verdicts[-1])
 
@@ -170,7 +170,7 @@ def _path_as_written(url: str) -> str:
 
 
 def product_token(agent: str) -> str:
-    """The name that robots.txt is asked for: of "Mozilla/5.0 (compatible; FooBot/1.0)" it is FooBot."""
+    """The product token of a User-Agent: FooBot for "Mozilla/5.0 (compatible; FooBot/1.0)"."""
     match = _COMPATIBLE.match(agent)
     return match[1] if match else agent
 

@@ -13,7 +13,7 @@ import msgspec
 import typer
 
 from nephila.cli.output import print_json, print_pairs
-from nephila.cli.tools.batch import answer_batch, asker, scalar_text
+from nephila.cli.tools.batch import answer_batch, line_decoder, scalar_text
 from nephila.kernel.runtime.errors import UsageError, UserError
 
 app = typer.Typer(add_completion=False, help="The identity of a URL: how it is written, keyed and placed.")
@@ -102,10 +102,10 @@ def key(url: Url = None, base: Base = None, batch: Batch = False, json: Json = F
 def _batch(url: str | None, base: str | None, describe: Describe) -> None:
     if url is not None:
         raise UsageError("give a URL or --batch, not both")
-    ask = asker(Question)
+    decode = line_decoder(Question)
 
     def answer(line: bytes) -> dict[str, Any]:
-        question = ask(line)
+        question = decode(line)
         return describe(question.url, base if question.base is None else question.base)
 
     answer_batch(answer)

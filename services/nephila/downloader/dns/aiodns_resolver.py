@@ -1,8 +1,7 @@
-"""A resolver on c-ares (aiodns): hundreds of look-ups at once over a few sockets, no thread for each.
+"""A resolver on c-ares (aiodns): hundreds of concurrent look-ups over a few sockets, without threads.
 
-The hosts file is read first. Names are absolute: the search list of resolv.conf does not apply. A and AAAA are asked
-for at once; truncated answers are asked for again over TCP. The library is imported with the first look-up: 35 ms that
-a crawl behind a host map does not pay.
+The hosts file is read first. Names are absolute: the search list of resolv.conf does not apply. A and AAAA are queried
+at once; truncated answers are repeated over TCP. The library is imported with the first look-up, which takes 35 ms.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from nephila.downloader.dns.lookup_slots import LookupSlots
 
 _FIRST_TRY_S = 2.0
 _TRIES = 5
-"""Each waits twice as long as the one before. c-ares shortens the first to five times a server's usual delay (at least
-250 ms): three tries would give a name up after 1.75 s that the name server has to look up itself."""
+"""Each try waits twice as long as the one before. c-ares shortens the first to five times the usual delay of a server
+(at least 250 ms): three tries would end after 1.75 s, too early for a name that the name server has to look up."""
 _ALL_TRIES = 2**_TRIES - 1
 _LOOKUPS = 2_000
 """Look-ups per channel. c-ares caches answers for an hour without a bound; `GuardedResolver` has a bounded cache."""
@@ -25,11 +24,11 @@ _PERMANENT = {"ENOTFOUND": "no such name", "ENODATA": "no address", "EBADNAME": 
 
 
 class _Unreachable(ResolveError):
-    """No server could be contacted: none answers there, or the channel's sockets are dead."""
+    """No name server could be contacted: none answers, or the sockets of the channel are dead."""
 
 
 class _Channel:
-    """One c-ares channel with its sockets; closed when it is replaced and its last look-up has ended."""
+    """One c-ares channel with its sockets; it is closed after its replacement, once its last look-up has ended."""
 
     def __init__(self, servers: Sequence[str], timeout_s: float) -> None:
         import aiodns
@@ -67,20 +66,20 @@ class _Channel:
         return list(dict.fromkeys(text.decode() if isinstance(text, bytes) else text for text in texts))
 
     async def retire(self) -> None:
-        """Take no further look-up; those under way end first."""
+        """Accept no further look-up; those in flight end first."""
         self.looked_up = _LOOKUPS
         if not self._running:
             await self.close()
 
     async def close(self) -> None:
-        """Cancel what is under way and close the sockets."""
+        """Cancel look-ups in flight and close the sockets."""
         await self._resolver.close()
 
 
 class AiodnsResolver:
     """See `dns.contract.Resolver`. `servers`: "address[:port]"; none = those of resolv.conf.
 
-    At most `max_lookups` look-ups at a time; one takes `timeout_s` at most, all tries at all servers included.
+    At most `max_lookups` look-ups at a time. One takes at most `timeout_s`, all tries at all servers included.
     """
 
     def __init__(self, servers: Sequence[str] = (), timeout_s: float = 15.0, max_lookups: int = 1000) -> None:
@@ -102,8 +101,8 @@ class AiodnsResolver:
         return interleave(addresses)
 
     async def _addresses(self, host: str) -> Sequence[str]:
-        """By the present channel; by a new one where its servers cannot be contacted, since sockets of a channel do not
-        outlive a change of the network."""
+        """Look up by the current channel. When its servers cannot be contacted, try once by a new channel: sockets of a
+        channel do not survive a change of the network."""
         channel = self._open()
         try:
             return await channel.addresses(host)

@@ -1,7 +1,7 @@
-"""The fetcher on aiohttp: slower, kept for what a full client does better (proxies, oddities), and as the twin that the
-lean one is held against. It dials the checked address: the URL it passes on names the address, Host and SNI the host.
+"""The fetcher on aiohttp: slower, for platforms where the lean one cannot run, and as reference in tests.
 
-Heads for raw capture are put together again from what aiohttp parsed. `pool_size` does not apply.
+It dials the checked address: the URL given to aiohttp contains the address, Host and SNI contain the host name. Heads
+for raw capture are rebuilt from the parsed headers. `pool_size` does not apply.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OWN_HEADERS = frozenset(("User-Agent", "Accept", "Accept-Encoding"))
 
 
 class Fetch(TimedFetch):
-    """One fetch on its way; the handle its caller holds."""
+    """One fetch in flight; the handle of its caller."""
 
     __slots__ = (
         "fetcher",
@@ -109,7 +109,7 @@ class AiohttpFetcher:
             await session.close()
 
     def forget(self, fetch: Fetch) -> None:
-        """Watch an aborted fetch no more."""
+        """Remove an aborted fetch from the time limits."""
         self._deadlines.discard(fetch)
 
     async def _run(self, fetch: Fetch) -> None:
@@ -133,7 +133,7 @@ class AiohttpFetcher:
     @staticmethod
     def _on_time_out(response: HttpResponse, detail: str) -> None:
         if response.status and not 200 <= response.status < 300:
-            return  # the status said all there is to know
+            return  # the status is sufficient
         response.reason, response.detail = "timeout", detail
 
     async def _try_addresses(self, fetch: Fetch) -> None:
@@ -150,7 +150,7 @@ class AiohttpFetcher:
             except aiohttp.ClientConnectorCertificateError as error:
                 found = dial_error(error.certificate_error, "https")
             except asyncio.CancelledError:
-                # Only an attempt to connect that took too long is followed by the next address.
+                # The next address follows only after an attempt to connect that took too long.
                 task = asyncio.current_task()
                 if number == len(addresses) or not fetch.timed_out.startswith("connect:") or task is None:
                     raise
@@ -166,7 +166,7 @@ class AiohttpFetcher:
 
     @staticmethod
     def _translate(response: HttpResponse, error: Exception) -> FetchError:
-        """Foreign errors become words of ours, once."""
+        """Errors of aiohttp become a reason and a text, here only."""
         cause = error.__cause__ or error
         text = " ".join(str(error).split())[:200] or type(error).__name__
         if isinstance(error, aiohttp.ClientResponseError):
@@ -203,7 +203,7 @@ class AiohttpFetcher:
                 reply.close()
 
     async def _read(self, fetch: Fetch, reply: aiohttp.ClientResponse) -> bool:
-        """Fill the answer; False when the connection must not be used again."""
+        """Fill the response; False when the connection must not be used again."""
         response, request, config = fetch.response, fetch.request, self._config
         status = response.status = reply.status
         headers: dict[str, str] = {}
@@ -279,7 +279,7 @@ class AiohttpFetcher:
                 max_field_size=MAX_HEAD_BYTES,
                 read_bufsize=256 << 10,
             )
-            # No public switch: aiohttp would send a GET again at once when a kept connection breaks.
+            # There is no public setting: aiohttp would repeat a GET at once when a kept connection breaks.
             self._session._retry_connection = False
         return self._session
 

@@ -1,4 +1,4 @@
-"""A body coming in: decoded as it streams, counted at both ends, cut off at the limits."""
+"""A response body: decoded while it arrives, counted on the wire and decoded, cut off at the limits."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from nephila.downloader.http.chunked import Piece
 from nephila.downloader.http.contract import FetchError
 from nephila.downloader.http.decode import BoundedCoding, Coding, pump_all
 
-# Below this many decoded bytes a ratio says nothing: an empty page of zeros is no danger.
+# Below this many decoded bytes the ratio is not checked: a small page of zeros is harmless.
 RATIO_FLOOR_BYTES = 1 << 20
 _MANY = 1024
 
 
 class Pieces:
-    """Bytes gathered piece by piece; every so many pieces become one, so that tiny ones cost their bytes only."""
+    """Collects bytes piece by piece; 1,024 pieces are joined into one, so that tiny pieces cost only their bytes."""
 
     __slots__ = ("_joined", "_parts")
 
@@ -24,7 +24,7 @@ class Pieces:
         self._joined = 0
 
     def append(self, data: bytes) -> None:
-        """O(len(data)) amortised: no byte is copied twice before the end."""
+        """O(len(data)) amortised: each byte is copied once before `join`."""
         parts = self._parts
         parts.append(data)
         if len(parts) - self._joined >= _MANY:
@@ -32,16 +32,16 @@ class Pieces:
             self._joined = len(parts)
 
     def join(self) -> bytes:
-        """Everything."""
+        """All bytes."""
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
 
 class Body:
-    """Gathers decoded bytes. With `keep` > 0 it is `full` at that many and what is beyond is dropped, no error.
-    `max_bytes` > 0 stands in for both limits of the configuration.
+    """Collects decoded bytes. `keep` > 0: the body is `full` at that size; further bytes are dropped without an error.
+    `max_bytes` > 0 replaces both limits of the settings.
 
-    `framing` is set by the owner: bytes of the transfer coding, which count against the limit on the wire as well.
-    Invariant: memory ≤ max_body_bytes (or keep) + one piece, + max_wire_bytes where the wire form is kept.
+    The owner sets `framing`: bytes of the transfer coding, which count against the wire limit as well.
+    Invariant: memory ≤ max_body_bytes (or keep) + one piece, + max_wire_bytes when the wire form is stored.
     """
 
     __slots__ = (
@@ -67,7 +67,7 @@ class Body:
         max_bytes: int = 0,
     ) -> None:
         self._limit = max_bytes or config.max_body_bytes
-        # Of codings in each other the last one's output is counted here, the others' where they are chained.
+        # With several codings the output of the last one is counted here, that of the others in BoundedCoding.
         self._codings = [BoundedCoding(coding) for coding in codings[:-1]] + codings[-1:]
         self._keep = keep
         self._ratio = config.max_ratio
@@ -81,16 +81,16 @@ class Body:
 
     @property
     def coded(self) -> bool:
-        """Whether bytes from the wire have to be decoded: that takes time."""
+        """Whether bytes from the wire have to be decoded, which takes time."""
         return bool(self._codings)
 
     def feed(self, data: Piece) -> None:
-        """Take bytes from the wire; raises `FetchError` (too_large, encoding)."""
+        """Add bytes from the wire; raises `FetchError` (too_large, encoding)."""
         for _ in self.steps(data):
             pass
 
     def steps(self, data: Piece) -> Iterator[None]:
-        """The same in steps of some milliseconds at most; it has to be run to its end unless the body is `full`."""
+        """The same in steps of some milliseconds; the caller runs it to its end unless the body is `full`."""
         self.wire_bytes += len(data)
         wire = self.wire_bytes + self.framing
         if wire > self._wire_limit and not self._keep:
@@ -131,5 +131,5 @@ class Body:
         return body[: self._keep] if self._keep and len(body) > self._keep else body
 
     def wire_body(self) -> bytes | None:
-        """The body as it came, None when it was not kept or equals the decoded one."""
+        """The body as received; None when it was not stored or equals the decoded one."""
         return None if self._wire is None else self._wire.join()

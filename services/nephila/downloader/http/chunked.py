@@ -1,4 +1,4 @@
-"""The chunked transfer coding (RFC 9112 7.1), taken off piece by piece. Pure."""
+"""Decoder of the chunked transfer coding (RFC 9112 7.1), piece by piece. Pure."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Iterator
 from nephila.downloader.http.contract import FetchError
 
 _SIZE = re.compile(rb"[ \t]*([0-9a-fA-F]{1,15})[ \t]*(?:;|$)")
-# A size line that lies whole in a read, as nearly all do; what it does not match is read line by line.
+# A size line that is complete in one read, as nearly all are; any other is read line by line.
 _SIZE_LINE = re.compile(rb"[ \t]{0,64}([0-9a-fA-F]{1,15})[ \t]{0,64}(?:;[^\n]{0,1024})?\r{0,4}\n")
 _MAX_LINE = 4096
 _MAX_TRAILERS = 16 << 10
 _MAX_CHUNKS = 1 << 18
 """32 MiB in chunks of 128 bytes; servers that flush each line write fewer."""
 _STEPS = 1024
-"""Chunks between two pieces handed out: half a millisecond to three."""
+"""Chunks between two pieces returned: 0.5 to 3 ms."""
 
 Piece = bytes | memoryview
 
 
 class Chunked:
-    """Feed it what the wire brings; it hands out body pieces, and `done` turns true behind the last chunk.
+    """Returns pieces of the body for bytes from the wire; `done` becomes True after the last chunk.
 
-    O(bytes). Raises `FetchError` (protocol) on a chunk size that is none. `framing` counts the bytes that are no body;
+    O(bytes). Raises `FetchError` (protocol) for an invalid chunk size. `framing` counts the bytes that are not body;
     `trailing` is True when bytes follow the end.
     """
 
@@ -40,7 +40,7 @@ class Chunked:
         self.trailing = False
 
     def feed(self, data: Piece) -> Iterator[Piece]:
-        """The body bytes in `data`, many chunks in a piece; a piece may be empty. It has to be run to its end."""
+        """The body bytes in `data`, many chunks in a piece; a piece may be empty. The caller runs it to its end."""
         data = bytes(data)
         view = memoryview(data)
         pieces: list[Piece] = []
@@ -87,7 +87,7 @@ class Chunked:
         if newline < 0:
             self._line += data[at : min(end, at + _MAX_LINE)]
             if len(self._line) >= _MAX_LINE:
-                raise FetchError("protocol", "a line of the chunked coding does not end")
+                raise FetchError("protocol", "a line of the chunked coding is too long")
             return None, end
         line = self._line + data[at:newline]
         self._line = b""
@@ -104,7 +104,7 @@ class Chunked:
         if self._state == 0:
             match = _SIZE.match(line)
             if match is None:
-                raise FetchError("protocol", f"chunk size {line[:20]!r} is no hexadecimal number")
+                raise FetchError("protocol", f"chunk size {line[:20]!r} is not a hexadecimal number")
             self._on_size(match[1])
         elif self._state == 2:
             if line:

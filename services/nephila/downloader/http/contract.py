@@ -1,11 +1,11 @@
-"""The contract of a fetcher: one order in, one answer out; what every implementation promises.
+"""The contract of a fetcher: one request in, one response out. Every implementation guarantees:
 
-- `fetch()` returns at once; `on_done` is called exactly once, never before `fetch()` has returned, and not at all after
-  `abort()`. It may order the next fetch.
-- Only `request.addresses` are dialled, up to three of them in order: they have passed the egress guard.
-- Every limit holds while bytes stream in; what an answer costs in memory is bounded by the limits.
-- Nothing is followed, nothing is cached, no cookie is kept: middleware/ does that. A URL's credentials are sent and
-  never logged.
+- `fetch()` returns at once. `on_done` is called exactly once, never before `fetch()` has returned, and not at all after
+  `abort()`. It may start the next fetch.
+- Only `route.addresses` are dialled, up to three of them in order: they have passed the egress guard.
+- Every limit applies while bytes arrive; the memory of a response is bounded by the limits.
+- No redirect is followed, no response is cached, no cookie is stored: middleware/ does that. Credentials of a URL are
+  sent and never logged.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from nephila.downloader.route import Route
 MAX_DIALS = 3
 MAX_HEAD_BYTES = 64 << 10
 MAX_INTERIM = 16
-"""Heads with a status of 1xx before the answer's own; servers send one or two."""
+"""1xx response heads before the final one; servers send one or two."""
 SLICE_S = 0.01
-"""Taking codings off goes on in a later turn of the loop after this long: a step takes some milliseconds at most."""
-# A body nobody reads (of a 404, of a redirect) is drained up to here to keep its connection, beyond it is cut off.
+"""Content decoding continues in a later turn of the event loop after this time; one step takes some milliseconds."""
+# An unused body (of a 404, of a redirect) is read up to this size to keep the connection; a longer one closes it.
 DRAIN_BYTES = 64 << 10
 
 
@@ -85,13 +85,13 @@ class HttpRequest:
 
 
 class HttpResponse:
-    """How a fetch ended. `reason` is empty when a response came; `status` may be set beside a reason.
+    """The end of a fetch. `reason` is empty when a complete response came; `status` may be set beside a reason.
 
     Reasons: connect, tls, timeout, too_large, protocol, disconnected, encoding; content_type = stopped after the
-    headers because the type is unwanted; stale = a kept connection broke before the first byte of the answer. `body` is
-    decoded from transfer and content encoding. `wire_body` is None when it equals `body` or was not asked for.
-    `wire_bytes` counts the body as it came, without framing. With raw capture the wire body of a status that is no 2xx
-    is kept as well, up to `DRAIN_BYTES`; `truncated` says in the words of WARC why it is not whole.
+    headers because the media type is not wanted; stale = a kept connection broke before the first byte of the response.
+    `body` is decoded from transfer and content coding. `wire_body` is None when it equals `body` or is not needed.
+    `wire_bytes` counts the body as received, without framing. With raw capture, bodies of other statuses than 2xx are
+    stored as well, up to `DRAIN_BYTES`; `truncated` is the WARC term for the reason why a body is incomplete.
     """
 
     __slots__ = (
@@ -130,24 +130,24 @@ OnDone = Callable[[HttpResponse], None]
 
 
 class Handle(Protocol):
-    """A fetch on its way."""
+    """A fetch in flight."""
 
     def abort(self) -> None:
-        """Stop; the connection is closed and `on_done` will not be called."""
+        """Stop the fetch: its connection is closed and `on_done` is not called."""
 
 
 class Fetcher(Protocol):
-    """See the module."""
+    """Sends HTTP requests; the module docstring is its contract."""
 
     def fetch(self, request: HttpRequest, on_done: OnDone) -> Handle:
         """Start one fetch."""
 
     async def close(self) -> None:
-        """Abort what is on its way and close every connection."""
+        """Abort all fetches and close all connections."""
 
 
 class FetchError(Exception):
-    """A fetch ends here: `reason` in one word, the text for people."""
+    """A fetch ends without a response: `reason` in one word, a text for people."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)

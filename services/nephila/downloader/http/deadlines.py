@@ -1,7 +1,7 @@
-"""Time limits of all fetches by one coarse timer. No clock is read and no timer set on the way of a byte.
+"""Time limits of all fetches by one coarse timer. Receiving a byte reads no clock and sets no timer.
 
-Every tick (an eighth of the shortest limit, half a second at most) each fetch is looked at: a phase begins, for the
-watch, at the tick that first sees it, so a limit may be exceeded by two ticks and is never cut short.
+At every tick (an eighth of the shortest limit, at most half a second) each fetch is checked. A phase counts from the
+first tick that sees it, so a limit may be exceeded by two ticks and is never shortened.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CONNECT, HEADERS, BODY = 1, 2, 3
 
 
 class TimedFetch:
-    """One fetch as the watch sees it. `dials` counts attempts to connect: each has the time of one."""
+    """The times of one fetch. `dials` counts attempts to connect; each one has the full connect time."""
 
     __slots__ = ("dials", "phase", "phase_seen", "progress_seen", "progress_since", "since", "started")
 
@@ -29,11 +29,11 @@ class TimedFetch:
 
     @property
     def progress(self) -> int:
-        """A number that changes whenever something comes in."""
+        """A number that changes with each read."""
         raise NotImplementedError
 
     def time_out(self, detail: str) -> None:
-        """A limit has passed; `detail` begins with the phase: connect, headers, body or total."""
+        """A limit is exceeded; `detail` begins with the phase: connect, headers, body or total."""
         raise NotImplementedError
 
 
@@ -41,7 +41,7 @@ W = TypeVar("W", bound=TimedFetch)
 
 
 class DeadlineTimer(Generic[W]):
-    """The fetches on their way. O(fetches) per tick; asleep when there are none and `on_tick` wants no other."""
+    """Checks all fetches in flight. O(fetches) per tick; no tick while there are none and `on_tick` needs none."""
 
     def __init__(self, config: DownloaderConfig, clock: Clock, on_tick: Callable[[float], bool] | None = None) -> None:
         self._config = config
@@ -61,21 +61,21 @@ class DeadlineTimer(Generic[W]):
         self._tick_s = min(0.5, max(0.01, shortest / 8))
 
     def add(self, one: W) -> None:
-        """Watch a fetch."""
+        """Add a fetch."""
         self._active.add(one)
         if self._timer is None:
             self._arm()
 
     def discard(self, one: W) -> None:
-        """It has ended."""
+        """Remove a fetch that has ended."""
         self._active.discard(one)
 
     def all(self) -> list[W]:
-        """Everything on its way."""
+        """All fetches in flight."""
         return list(self._active)
 
     def close(self) -> None:
-        """Tick no more."""
+        """Stop the timer."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -89,7 +89,7 @@ class DeadlineTimer(Generic[W]):
         self._timer = None
         now = self._clock.monotonic()
         for one in self.all():
-            if one in self._active:  # it may have been aborted by the end of another
+            if one in self._active:  # the end of another fetch may have aborted it
                 detail = self._passed(one, now)
                 if detail:
                     one.time_out(detail)
@@ -98,7 +98,7 @@ class DeadlineTimer(Generic[W]):
             self._arm()
 
     def _passed(self, one: W, now: float) -> str:
-        """Which limit has passed, empty when none has."""
+        """The limit that is exceeded; empty when none is."""
         config = self._config
         if now - one.started > config.total_timeout_s:
             return f"total: not done after {config.total_timeout_s:g} s"
@@ -117,7 +117,7 @@ class DeadlineTimer(Generic[W]):
             if progress != one.progress_seen:
                 one.progress_seen, one.progress_since = progress, now
             if now - one.progress_since > config.idle_timeout_s:
-                return f"body: nothing came for {config.idle_timeout_s:g} s"
+                return f"body: no byte for {config.idle_timeout_s:g} s"
             if elapsed > config.body_timeout_s:
                 return f"body: not complete within {config.body_timeout_s:g} s"
         return ""

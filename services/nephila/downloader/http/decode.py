@@ -1,8 +1,8 @@
-"""Content codings taken off with bounded output: gzip and zstd (of any number of members), deflate (zlib or raw), br.
+"""Decoders of content codings with bounded output: gzip and zstd (several members), deflate (zlib or raw), br.
 
-A coding is a generator over pieces of at most PIECE_BYTES, so a bomb costs one piece of memory before the limits of
-`body.Body` stop it. Each step takes SLICE_BYTES at most from the wire: some milliseconds whatever the bytes are. A step
-that makes nothing hands out an empty piece, so that whoever pulls can stop between any two.
+A coding yields pieces of at most PIECE_BYTES, so a decompression bomb costs one piece of memory before the limits of
+`body.Body` stop it. Each step reads at most SLICE_BYTES from the wire, which takes some milliseconds for any input. A
+step without output yields an empty piece, so that the caller can pause between any two steps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ try:
     from isal import isal_zlib
 
     fast_zlib = isal_zlib
-except ImportError:  # no wheel for this machine: 2.4 times the time
+except ImportError:  # no wheel for this platform: decoding takes 2.4 times as long
     pass
 zstd: Any = None
 try:
@@ -29,29 +29,29 @@ try:
 except ImportError:  # before Python 3.14
     try:
         from backports import zstd
-    except ImportError:  # no wheel for this machine: servers are not told that it is understood
+    except ImportError:  # no wheel for this platform: zstd is left out of Accept-Encoding
         pass
 
 PIECE_BYTES = 256 << 10
 SLICE_BYTES = 16 << 10
 MAX_CODINGS = 2
 MAX_MEMBERS = 1000
-"""Of gzip or frames of zstd in one body: a few for a file of joined logs. An empty one costs 20 bytes and 2 us."""
+"""Gzip members or zstd frames in one body; concatenated log files have a few. An empty one costs 20 bytes and 2 us."""
 # RFC 9659: a content coding needs no larger window than 8 MiB.
 _ZSTD_WINDOW_LOG = 23
-# What servers send that is no coding at all; browsers read the body as it is.
+# Values that servers send and that are not codings; browsers read the body unchanged.
 _NO_CODING = frozenset(("", "identity", "none", "binary", "8bit", "7bit", "utf-8", "utf8", "iso-8859-1", "text"))
 _ZLIB_ERRORS: tuple[type[Exception], ...] = (zlib.error, fast_zlib.error)
 
 
 class Coding(Protocol):
-    """One coding being taken off."""
+    """The decoder of one coding."""
 
     def pump(self, data: Piece) -> Iterator[bytes]:
-        """Decoded pieces of what `data` makes available, some empty; raises `FetchError` (encoding)."""
+        """Decoded pieces of `data`, some empty; raises `FetchError` (encoding)."""
 
     def finish(self) -> None:
-        """Nothing more comes; raises `FetchError` when the stream is not complete."""
+        """End of input; raises `FetchError` when the stream is not complete."""
 
 
 def _slices(data: Piece) -> Iterator[Piece]:
@@ -64,8 +64,7 @@ def _slices(data: Piece) -> Iterator[Piece]:
 
 
 class _MemberStream:
-    """A stream of members, one behind the other. Behind a member comes another, padding, or garbage that everybody
-    ignores."""
+    """A stream of members. After a member follows another one, padding, or bytes that clients ignore."""
 
     name = ""
     magic_bytes = 0
@@ -82,11 +81,11 @@ class _MemberStream:
         raise NotImplementedError
 
     def begins(self, data: bytes) -> bool:
-        """Whether these `magic_bytes` begin a member."""
+        """Whether these `magic_bytes` bytes begin a member."""
         raise NotImplementedError
 
     def decode(self, data: Piece) -> Iterator[bytes]:
-        """What the member makes of it, up to its end; raises `FetchError`."""
+        """The decoded bytes of the member, up to its end; raises `FetchError`."""
         raise NotImplementedError
 
     def pump(self, data: Piece) -> Iterator[bytes]:
@@ -158,7 +157,7 @@ class _Zstd(_MemberStream):
 
 
 class _Deflate:
-    """RFC 9110 8.4.1.2 says zlib format; raw deflate is so common that browsers take both."""
+    """RFC 9110 8.4.1.2 requires zlib format; raw deflate is so common that browsers accept both."""
 
     def __init__(self) -> None:
         self._inner: Any = None
@@ -213,7 +212,7 @@ class _Brotli:
                     yield out
                     if inner.is_finished():
                         return
-                    # can_accept_more_data() tells of input only: there may be output left where it is true.
+                    # can_accept_more_data() concerns input only: output may be left even when it is true.
                     out = inner.process(b"", output_buffer_limit=PIECE_BYTES)
             except brotli.error as error:
                 raise FetchError("encoding", f"broken br stream: {error}") from None
@@ -238,19 +237,19 @@ if zstd is not None:
 
 
 def codings_of(header: str) -> list[Coding]:
-    """The codings a Content-Encoding names, the outermost first; raises `FetchError` (encoding) when one is unknown."""
+    """Decoders for a Content-Encoding header, outermost first; raises `FetchError` (encoding) for an unknown one."""
     names = [name for one in header.split(",") if (name := one.strip().lower()) not in _NO_CODING]
     if len(names) > MAX_CODINGS:
-        raise FetchError("encoding", f"{len(names)} content codings on top of each other")
+        raise FetchError("encoding", f"{len(names)} nested content codings")
     for name in names:
         if name not in _CODINGS:
-            raise FetchError("encoding", f"content coding {name[:30]!r} is not understood")
+            raise FetchError("encoding", f"content coding {name[:30]!r} is not supported")
     return [_CODINGS[name]() for name in reversed(names)]
 
 
 class BoundedCoding:
-    """A coding whose output another coding takes. What is packed does not pack again: its output is bounded by its
-    input, or a few bytes would be work without end for the inner coding."""
+    """A coding whose output is the input of another one. Compressed data does not compress again, so the output is
+    bounded by a multiple of the input; else a few bytes could cause endless work in the inner coding."""
 
     FLOOR_BYTES = 64 << 10
     TIMES = 4
@@ -260,7 +259,7 @@ class BoundedCoding:
         self._left = self.FLOOR_BYTES
 
     def pump(self, data: Piece) -> Iterator[bytes]:
-        """See `Coding.pump`; raises `FetchError` (too_large) beyond the bound."""
+        """See `Coding.pump`; raises `FetchError` (too_large) above the bound."""
         self._left += self.TIMES * len(data)
         for piece in self._coding.pump(data):
             self._left -= len(piece)
@@ -274,7 +273,7 @@ class BoundedCoding:
 
 
 def pump_all(codings: list[Coding], data: Piece, last: int = 0) -> Iterator[bytes]:
-    """Run `data` through the codings from number `last` on; empty pieces mark steps that made nothing."""
+    """Run `data` through the codings from number `last` on; empty pieces mark steps without output."""
     if last == len(codings):
         yield bytes(data)
         return

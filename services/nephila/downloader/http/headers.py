@@ -1,4 +1,4 @@
-"""A header as it stands in the configuration: "Name: value" for every host, "HOST Name: value" for some. Pure."""
+"""Header lines of the settings: "Name: value" for every host, "HOST Name: value" for some hosts. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _OURS = frozenset(("host", "connection", "transfer-encoding", "content-length"))
 
 
 def split_header(line: str) -> tuple[str, str, str]:
-    """Host pattern (empty: every host), name and value. Raises `UsageError` for one that cannot be sent; its text does
-    not repeat the value, which may be a secret."""
+    """Host pattern (empty: every host), name and value. Raises `UsageError` for a header that cannot be sent; its text
+    does not repeat the value, which may be a secret."""
     start, colon, value = line.partition(":")
     # A host may have a port: "a.example:8080 Name: value".
     if colon and (match := re.match(r"(\d+\s+[^:\s]+)\s*:(.*)", value, re.DOTALL)) and " " not in start.strip():

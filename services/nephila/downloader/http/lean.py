@@ -1,9 +1,9 @@
-"""The lean fetcher: one asyncio protocol per connection, no task per request, one timer for everybody.
+"""The lean fetcher: one asyncio protocol per connection, no task per request, one timer for all fetches.
 
-Reads land in one buffer shared by all connections (the loop reads and hands over in one step); a body of known length
-that does not come in one read goes on in a buffer of its own, so every body is copied once. What a request costs beside
-the kernel: a request head, a response head, and one bytes object. `lean_conn.py` reads, this file decides what is
-dialled, reused, tried again and given up.
+All connections read into one shared buffer: the event loop reads and calls the protocol in one step. A body of known
+length that does not arrive in one read continues in a buffer of its own, so each body is copied once. A request costs,
+beside the kernel, a request head, a response head and one bytes object. `lean_conn.py` reads; this file decides about
+dials, reuse, the next address, and the end of a fetch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nephila.kernel.runtime.clock import Clock
 
 
 class Exchange(TimedFetch):
-    """One fetch on its way; the handle its caller holds."""
+    """One fetch in flight; the handle of its caller."""
 
     __slots__ = (
         "connection",
@@ -59,7 +59,7 @@ class Exchange(TimedFetch):
 
 
 class LeanFetcher:
-    """See `contract.Fetcher`. Needs a loop that reads and hands over in one step (not Proactor)."""
+    """See `contract.Fetcher`. Needs an event loop that reads and calls the protocol in one step (not Proactor)."""
 
     def __init__(self, config: DownloaderConfig, clock: Clock) -> None:
         self.config = config
@@ -72,7 +72,7 @@ class LeanFetcher:
         self._tls: ssl.SSLContext | None = None
         self._closed = False
 
-    # What callers see
+    # ---- interface
 
     def fetch(self, request: HttpRequest, on_done: OnDone) -> Exchange:
         """See `Fetcher.fetch`."""
@@ -93,16 +93,16 @@ class LeanFetcher:
         for connection in self._pool.drain():
             connection.drop()
         self._deadlines.close()
-        # Transports tell their protocols in the next turns of the loop; without them sockets would outlive us.
+        # Transports close their sockets in the next turns of the loop.
         for _ in range(2):
             await asyncio.sleep(0)
 
     @property
     def idle_connections(self) -> int:
-        """Connections waiting for their next request."""
+        """Number of idle connections."""
         return len(self._pool)
 
-    # Connections
+    # ---- connections
 
     @staticmethod
     def _keys(request: HttpRequest) -> list[tuple[str, int, str, str]]:
@@ -127,7 +127,7 @@ class LeanFetcher:
         exchange.dial.add_done_callback(lambda task: self._dialled(exchange, task))
 
     def _dialled(self, exchange: Exchange, task: asyncio.Task[object]) -> None:
-        if exchange.dial is not task:  # given up meanwhile
+        if exchange.dial is not task:  # the fetch has ended in the meantime
             if not task.cancelled() and task.exception() is None:
                 task.result()[1].drop()  # type: ignore[index]
             return
@@ -163,10 +163,10 @@ class LeanFetcher:
         if exchange.request.on_sent is not None:
             exchange.request.on_sent()
 
-    # What connections report
+    # ---- calls of the connections
 
     def done(self, exchange: Exchange, reuse: bool) -> None:
-        """The answer is complete; the connection is free, or dropped where it cannot be used again."""
+        """The response is complete; the connection returns to the pool, or is closed when it cannot be reused."""
         connection, exchange.connection = exchange.connection, None
         if connection is not None:
             if reuse and not self._closed:
@@ -181,7 +181,7 @@ class LeanFetcher:
             on_done(exchange.response)
 
     def fail(self, exchange: Exchange, reason: str, detail: str) -> None:
-        """The fetch ends without an answer worth having."""
+        """The fetch ends without a usable response."""
         response = exchange.response
         response.reason = reason
         response.detail = detail
@@ -189,20 +189,20 @@ class LeanFetcher:
         self.done(exchange, False)
 
     def lost(self, exchange: Exchange, detail: str) -> None:
-        """The connection died before the first byte of an answer; a reused one may have been closed meanwhile.
+        """The connection broke before the first byte of a response; a reused one may have been closed by the server.
 
-        It is never sent again from here: the server may have read it, so the next one has to keep the host's delay.
+        The fetcher never repeats the request: the server may have read it, so the delay of the host applies first.
         """
         connection = exchange.connection
         reused = connection is not None and connection.requests > 1
         self.fail(exchange, "stale" if reused else "disconnected", detail)
 
     def idle_lost(self, connection: Connection) -> None:
-        """An idle connection was closed by the server, or spoke out of turn."""
+        """The server closed an idle connection, or sent bytes on it without a request."""
         self._pool.remove(connection.key, connection)
 
     def forget(self, exchange: Exchange) -> None:
-        """Drop what an aborted exchange holds."""
+        """Close what an aborted exchange holds."""
         self._deadlines.discard(exchange)
         if exchange.dial is not None:
             task, exchange.dial = exchange.dial, None
@@ -211,10 +211,10 @@ class LeanFetcher:
             connection, exchange.connection = exchange.connection, None
             connection.drop()
 
-    # Time
+    # ---- time limits
 
     def time_out(self, exchange: Exchange, detail: str) -> None:
-        """A limit has passed. An attempt to connect may be followed by one to the next address."""
+        """A limit is exceeded. After an attempt to connect, the next address may follow."""
         if exchange.dial is not None:
             task, exchange.dial = exchange.dial, None
             task.cancel()

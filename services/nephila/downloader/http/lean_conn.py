@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection of the lean fetcher: bytes in, calls to the fetcher out.
 
-Invariant: between two calls from the loop a connection is idle (no exchange) or in one state of one exchange; bytes
-that come while it is idle end it. A connection goes back to the pool only when its message ended exactly where its
+Invariant: between two calls of the event loop a connection is idle (no exchange) or in one state of one exchange. Bytes
+that arrive while it is idle close it. A connection returns to the pool only when its message ended exactly where its
 framing said.
 """
 
@@ -29,7 +29,7 @@ IDLE, HEAD, FILL, LENGTH, CHUNKS, CLOSE, GONE = range(7)
 
 
 class Buffers:
-    """The buffer all connections read into, and spare ones of the same size for bodies that come in pieces."""
+    """The buffer that all connections read into, and spare ones of the same size for bodies that arrive in pieces."""
 
     def __init__(self) -> None:
         self.shared = bytearray(SHARED_BYTES)
@@ -37,20 +37,20 @@ class Buffers:
         self._spare: list[memoryview] = []
 
     def take(self) -> memoryview:
-        """A buffer of one's own; the one used last first, for it is warm."""
+        """A buffer for one body; the most recently used one, since it is in the CPU cache."""
         return self._spare.pop() if self._spare else memoryview(bytearray(SHARED_BYTES))
 
     def give(self, view: memoryview) -> None:
-        """Back to the spare ones."""
+        """Return a buffer."""
         if len(self._spare) < _SPARE:
             self._spare.append(view)
 
 
 class Connection(asyncio.BufferedProtocol):
-    """See the module. `progress` changes with every read; `requests` counts what was sent on it.
+    """The protocol of one connection. `progress` changes with every read; `requests` counts the requests sent on it.
 
-    Taking codings off may need more than one turn of the loop (`_work`); nothing is read until then, and an end of the
-    connection that is noticed meanwhile (`_lost`) counts afterwards.
+    Content decoding may need several turns of the event loop (`_work`). Nothing is read until it is done, and an end of
+    the connection that comes in between (`_lost`) takes effect after it.
     """
 
     __slots__ = (
@@ -96,10 +96,10 @@ class Connection(asyncio.BufferedProtocol):
         self.requests = 0
         self.progress = 0
 
-    # From the fetcher
+    # ---- calls of the fetcher
 
     def send(self, exchange: Exchange, head: bytes) -> None:
-        """Write a request; what comes next belongs to `exchange`."""
+        """Write a request; the next bytes belong to `exchange`."""
         if self._state == GONE:
             self._exchange = exchange
             asyncio.get_running_loop().call_soon(self.connection_lost, None)
@@ -111,24 +111,24 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.write(head)
 
     def drop(self) -> None:
-        """Close at once and say nothing."""
+        """Close at once without a call to the fetcher."""
         self._exchange = None
         self._state = GONE
         self._release()
-        # A TLS transport refers to its protocol until the collector runs: without this reference there is no cycle.
+        # A TLS transport keeps a reference to its protocol: without the one here there is no reference cycle.
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.abort()
 
     def give_up(self) -> bool:
-        """Time is over. True when the answer is complete without its body (a 404's), and has been reported."""
+        """A time limit is exceeded. True when the response (a 404, say) is complete without its body, and reported."""
         exchange = self._exchange
         if exchange is None or self._state < FILL or self._is_wanted(exchange):
             return False
         self._finish(b"", False)
         return True
 
-    # From the loop
+    # ---- calls of the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio."""
@@ -139,7 +139,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._view
 
     def buffer_updated(self, nbytes: int) -> None:
-        """See asyncio: `nbytes` have been read into what `get_buffer` gave."""
+        """See asyncio: `nbytes` were read into the buffer of `get_buffer`."""
         self.progress += 1
         state = self._state
         try:
@@ -188,7 +188,7 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._fail(FetchError("disconnected", f"the connection was {how} within the body"))
 
-    # Head
+    # ---- head
 
     def _on_head(self, nbytes: int) -> None:
         buffers = self._fetcher.buffers
@@ -235,7 +235,7 @@ class Connection(asyncio.BufferedProtocol):
             return response_head.parse(raw.lstrip(b"\r\n"))
         except FetchError:
             if self.requests > 1:
-                # Left over from the answer before, whose length was a lie: this request had no answer yet.
+                # Rest of the previous response, whose length was wrong: this request has no response yet.
                 raise _StaleError from None
             raise
 
@@ -263,7 +263,7 @@ class Connection(asyncio.BufferedProtocol):
         self._reuse = exact and response_head.keeps_alive(headers, http11)
         self._begin_body(length, headers.get("content-encoding", ""), wanted, rest)
 
-    # Body
+    # ---- body
 
     def _is_wanted(self, exchange: Exchange) -> bool:
         return 200 <= exchange.response.status < 300
@@ -299,7 +299,7 @@ class Connection(asyncio.BufferedProtocol):
             self._on_body(rest)
 
     def _fill(self, length: int, rest: memoryview) -> None:
-        """The straight way: a length, no coding. In one read, or into a buffer of its own that the kernel fills."""
+        """The fast path: a known length, no coding. The body is in one read, or the kernel fills its own buffer."""
         have = len(rest)
         if have == length:
             self._exchange.response.wire_bytes = length  # type: ignore[union-attr]
@@ -330,7 +330,7 @@ class Connection(asyncio.BufferedProtocol):
             body.feed(data)
             self._after_body()
         else:
-            # Other connections read into the shared buffer before the work is done.
+            # Other connections read into the shared buffer before the work is done, so the data is copied.
             self._work = self._steps(body, bytes(data))
             self._run()
 
@@ -347,21 +347,21 @@ class Connection(asyncio.BufferedProtocol):
             yield
 
     def _run(self) -> None:
-        """Take codings off for SLICE_S; what is left follows in later turns of the loop, and nothing is read before."""
+        """Decode for SLICE_S; the rest follows in later turns of the event loop. Nothing is read in between."""
         assert self._work is not None
         monotonic = self._fetcher.clock.monotonic
         until = monotonic() + SLICE_S
         for _ in self._work:
             if monotonic() >= until:
                 self._pause(True)
-                asyncio.get_running_loop().call_soon(self._go_on)
+                asyncio.get_running_loop().call_soon(self._continue)
                 return
         self._work = None
         self._pause(False)
         self._after_body()
 
-    def _go_on(self) -> None:
-        if self._work is None:  # dropped meanwhile
+    def _continue(self) -> None:
+        if self._work is None:  # closed in the meantime
             return
         try:
             self._run()
@@ -382,7 +382,7 @@ class Connection(asyncio.BufferedProtocol):
             (transport.pause_reading if paused else transport.resume_reading)()
 
     def _after_body(self) -> None:
-        """A read has been taken in: the message may be complete."""
+        """A read was processed: the message may be complete."""
         body, chunked = self._body, self._chunked
         assert body is not None
         if body.full:
@@ -414,7 +414,7 @@ class Connection(asyncio.BufferedProtocol):
         elif self._fetcher.config.raw_capture:
             response.wire_body = body
         if len(body) >= LARGE_BYTES:
-            # Whoever takes it hashes it in the same turn of the loop: tens of milliseconds beside those for joining it.
+            # The receiver hashes it in the same turn of the loop, which takes tens of milliseconds, as joining it did.
             self._state = GONE
             asyncio.get_running_loop().call_soon(self._fetcher.done, exchange, False)
             return
@@ -430,7 +430,7 @@ class Connection(asyncio.BufferedProtocol):
             self._exchange = None
             self._fetcher.lost(exchange, error.detail)
         elif exchange.response.status and not self._is_wanted(exchange):
-            # The status said all there is to know; its body was only read to keep the connection.
+            # The status is sufficient; the body was read only to keep the connection.
             exchange.response.truncated = "disconnect"
             self._finish(b"", False)
         else:
@@ -449,7 +449,7 @@ class Connection(asyncio.BufferedProtocol):
 
 
 class _StaleError(FetchError):
-    """The bytes belong to no request of ours."""
+    """The bytes belong to an earlier response."""
 
     def __init__(self) -> None:
         super().__init__("protocol", "bytes of an earlier answer")

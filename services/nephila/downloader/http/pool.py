@@ -1,4 +1,5 @@
-"""Idle connections by key, newest first within a key, oldest out first over all. Pure: it closes nothing itself."""
+"""Idle connections by key: the newest of a key is used first, the oldest of all is evicted first. Pure: the caller
+closes connections."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ class Pool(Generic[C]):
         return len(self._idle)
 
     def take(self, keys: Iterable[Hashable]) -> C | None:
-        """The connection used last under the first key that has one."""
+        """The most recently used connection of the first key that has one."""
         for key in keys:
             connections = self._by_key.get(key)
             if connections:
@@ -36,7 +37,7 @@ class Pool(Generic[C]):
         return None
 
     def put(self, key: Hashable, connection: C, now: float) -> C | None:
-        """Keep a connection; returns the one that has to go for it, to be closed by the caller."""
+        """Store a connection; returns the evicted one, which the caller closes."""
         if self._size <= 0:
             return connection
         evicted = None
@@ -48,7 +49,7 @@ class Pool(Generic[C]):
         return evicted
 
     def remove(self, key: Hashable, connection: C) -> bool:
-        """Forget a connection that is gone; False when it was not here."""
+        """Remove a closed connection; False when it was not stored."""
         if self._idle.pop(connection, None) is None:
             return False
         connections = self._by_key[key]
@@ -58,7 +59,7 @@ class Pool(Generic[C]):
         return True
 
     def expired(self, now: float) -> list[C]:
-        """Take out what has been idle too long."""
+        """Remove and return the connections that were idle for too long."""
         found = []
         for connection, (_, since) in self._idle.items():
             if now - since < self._keepalive_s:
@@ -69,7 +70,7 @@ class Pool(Generic[C]):
         return found
 
     def drain(self) -> list[C]:
-        """Take out everything."""
+        """Remove and return all connections."""
         everything = list(self._idle)
         self._idle.clear()
         self._by_key.clear()

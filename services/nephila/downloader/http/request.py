@@ -1,4 +1,4 @@
-"""The request as it goes out, and which answers are wanted. Pure."""
+"""Request heads, and the filter of wanted media types. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
 def request_headers(config: DownloaderConfig) -> dict[str, str]:
-    """The headers that every request carries; raises `UsageError` for one that cannot be sent."""
+    """The headers of every request; raises `UsageError` for a header that cannot be sent."""
     headers = {"User-Agent": config.agent(), "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
     for line in config.headers:
         host, name, value = split_header(line)
@@ -50,7 +50,7 @@ def request_headers_of(request: HttpRequest) -> dict[str, str]:
 
 
 class RequestHeads:
-    """Builds request heads; the part that is the same for all is built once."""
+    """Builds request heads; the common part is built once."""
 
     def __init__(self, config: DownloaderConfig) -> None:
         lines = "".join(f"{name}: {value}\r\n" for name, value in request_headers(config).items())
@@ -83,8 +83,11 @@ _PLAIN_LIST_ENDS = (".gz", ".txt")
 
 
 def names_list(path_query: str) -> bool:
-    """Whether a URL has the name of a sitemap or feed. Servers call those whatever they like, application/gzip most of
-    all, under which an archive would come that nobody wants; and a sitemap may be larger than any page."""
+    """Whether the path of a URL looks like a sitemap or feed.
+
+    Servers send these with many media types, most often application/gzip, which is refused for other URLs; and a
+    sitemap may be larger than any page.
+    """
     name = path_query.partition("?")[0].rpartition("/")[2].lower()
     return name.endswith(_LIST_ENDS) or ("sitemap" in name and name.endswith(_PLAIN_LIST_ENDS))
 
@@ -110,7 +113,7 @@ def http_request_of(
 
 
 def media_filter(accept: Iterable[str], refuse: Iterable[str]) -> Callable[[str], bool]:
-    """A function that says whether a media type is wanted; refusal wins, a missing type is wanted."""
+    """A predicate for wanted media types; `refuse` wins over `accept`, a missing type is wanted."""
     wanted, unwanted = _pattern(accept), _pattern(refuse)
 
     @lru_cache(maxsize=1024)

@@ -1,7 +1,7 @@
-"""A response head, from bytes to meaning: RFC 9112 read as leniently as browsers do. Pure.
+"""Parser of response heads: RFC 9112, as lenient as browsers. Pure.
 
-Lenient in what is read (bare LF, folded lines, junk lines, any bytes in values), strict in what follows from it: where
-the length of a body is in doubt the connection is not used again.
+Lenient in syntax (bare LF, folded lines, invalid lines, any bytes in values), strict in the consequence: when the
+length of a body is in doubt, the connection is not used again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ UNTIL_CLOSE = -2
 
 
 def find_end(buffer: bytearray, start: int, stop: int) -> int:
-    """Index behind the empty line that ends the head, -1 if it is not there yet."""
+    """Index after the empty line that ends the head; -1 when it has not arrived."""
     crlf = buffer.find(b"\n\r\n", start, stop)
     bare = buffer.find(b"\n\n", start, stop if crlf < 0 else crlf)
     if bare >= 0:
@@ -31,14 +31,14 @@ def find_end(buffer: bytearray, start: int, stop: int) -> int:
 def parse(head: bytes) -> tuple[int, dict[str, str], bool]:
     """Status, headers (names in lower case, repeated ones joined by ", ") and whether it is HTTP/1.1 or newer.
 
-    Values are Latin-1. Raises `FetchError` (protocol) when it does not begin as an HTTP/1 response does.
+    Values are Latin-1. Raises `FetchError` (protocol) when the head does not begin like an HTTP/1 response.
     """
     text = head.decode("latin-1")
     match = _STATUS.match(text)
     if match is None:
         raise FetchError("protocol", f"not an HTTP/1 response: {text[:40]!r}")
     headers: dict[str, str] = {}
-    longer: dict[str, list[str]] = {}  # joined once at the end: a head may be one header 16,000 times
+    longer: dict[str, list[str]] = {}  # joined once at the end: a head may repeat one header 16,000 times
     last = ""
     for line in text.split("\n")[1:]:
         name, colon, value = line.partition(":")
@@ -61,15 +61,15 @@ def parse(head: bytes) -> tuple[int, dict[str, str], bool]:
 
 
 def separator(name: str) -> str:
-    """Between the values of a repeated header; a line's end where a value may hold a comma of its own (an agent's name
-    in X-Robots-Tag holds for its own line, a cookie has a date)."""
+    """The separator between values of a repeated header; a line feed for headers whose values may contain a comma (an
+    agent name in X-Robots-Tag applies to its own line, a cookie contains a date)."""
     return "\n" if name in ("x-robots-tag", "set-cookie") else ", "
 
 
 def framing(status: int, headers: dict[str, str]) -> tuple[int, bool]:
-    """How long the body is - a number, CHUNKED or UNTIL_CLOSE - and whether that leaves the connection usable.
+    """The length of the body (a number, CHUNKED or UNTIL_CLOSE), and whether the connection stays usable.
 
-    RFC 9112 6.3; a length beside chunked is ignored as required, but such a connection is not trusted again.
+    RFC 9112 6.3. A Content-Length beside chunked is ignored as required, but the connection is not used again.
     """
     if status in _NO_BODY:
         return 0, True
@@ -79,23 +79,23 @@ def framing(status: int, headers: dict[str, str]) -> tuple[int, bool]:
         codings = [coding.strip().lower() for coding in transfer.split(",")]
         if codings[-1] == "chunked":
             if any(coding not in ("chunked", "identity") for coding in codings[:-1]) or codings.count("chunked") > 1:
-                raise FetchError("protocol", f"transfer encoding {transfer[:40]!r} is not understood")
+                raise FetchError("protocol", f"transfer encoding {transfer[:40]!r} is not supported")
             return CHUNKED, length is None
         if codings != ["identity"]:
-            raise FetchError("protocol", f"transfer encoding {transfer[:40]!r} is not understood")
+            raise FetchError("protocol", f"transfer encoding {transfer[:40]!r} is not supported")
     if length is None:
         return UNTIL_CLOSE, False
     if not _DIGITS.match(length):
         lengths = {one.strip() for one in length.split(",")}
         length = lengths.pop()
         if lengths or not _DIGITS.match(length):
-            raise FetchError("protocol", f"Content-Length {headers['content-length'][:40]!r} is no length")
+            raise FetchError("protocol", f"Content-Length {headers['content-length'][:40]!r} is not a length")
         return int(length), False
     return int(length), True
 
 
 def keeps_alive(headers: dict[str, str], http11: bool) -> bool:
-    """True when the server will read another request on the connection: RFC 9112 9.3."""
+    """True when the server accepts another request on the connection (RFC 9112 9.3)."""
     connection = headers.get("connection")
     if connection is None:
         return http11
@@ -105,7 +105,7 @@ def keeps_alive(headers: dict[str, str], http11: bool) -> bool:
 
 def media_type(value: str) -> tuple[str, str]:
     """Media type and charset of a Content-Type, both in lower case, empty where there is none."""
-    # Servers repeat the header; the last one wins for browsers (fetch, "extract a MIME type").
+    # Some servers repeat the header; the last one wins in browsers (fetch, "extract a MIME type").
     if "," in value:
         value = value.rpartition(",")[2].strip() or value
     return mime.media_type(value)

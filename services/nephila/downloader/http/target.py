@@ -1,7 +1,7 @@
-"""What a URL means to somebody who dials: scheme, host, port, request target, credentials. Pure.
+"""The parts of a URL that a request needs: scheme, host, port, request target, credentials. Pure.
 
-Everything rests on the WHATWG serialisation: once a URL has been through the one parser of the system, it splits
-without ambiguity, and what the egress guard checks is what is dialled.
+The URL is serialised by the one parser of the project (WHATWG) first. The result splits without ambiguity, so the host
+that the egress guard checks is the host that is dialled.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class Target:
-    """One URL, ready to dial; raises `UrlError` (a ValueError) when it is none, or not http(s).
+    """One parsed URL; raises `UrlError` (a ValueError) for other texts and other schemes than http(s).
 
-    `host` is ASCII; an IPv6 literal carries no brackets in `dial_host`. `href` has no fragment, and may hold
-    credentials: never for a log.
+    `host` is ASCII; `dial_host` has an IPv6 literal without brackets. `href` has no fragment and may contain
+    credentials, so it must not be logged.
     """
 
     __slots__ = ("authorization", "dial_host", "host", "host_header", "href", "path", "port", "scheme")

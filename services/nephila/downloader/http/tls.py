@@ -1,4 +1,4 @@
-"""TLS as a crawler needs it, and what its failures are called."""
+"""TLS settings of the fetchers, and the reasons of failed connections."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from nephila.downloader.http.contract import FetchError
 
 
 def tls_context(verify: bool) -> ssl.SSLContext:
-    """The client's TLS settings; one context for all connections."""
+    """The TLS context of the client; one for all connections."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     if not verify:
@@ -18,7 +18,7 @@ def tls_context(verify: bool) -> ssl.SSLContext:
 
 
 def dial_error(error: BaseException, scheme: str) -> FetchError:
-    """One word and one line for why no connection came about."""
+    """Reason and text of a connection that could not be opened."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     if isinstance(error, ssl.SSLCertVerificationError):
         return FetchError("tls", f"certificate: {error.verify_message}")

@@ -1,6 +1,6 @@
-"""The last guard of a server address: so many fetches at once, so long between two starts. Pure.
+"""The last limit per server address: fetches at once, and the gap between two starts. Pure.
 
-The scheduler paces the addresses it knows; a host's first contact, and whatever else slips through, is held back here.
+The scheduler paces the addresses it knows. Fetches that it could not count, such as the first of a host, wait here.
 A request that cannot start almost at once is refused and given back, so that the scheduler learns the address and
 queues the host. Only a redirect of a robots.txt, which must not be given back, calls `acquire` at once and waits here.
 """
@@ -16,11 +16,11 @@ from nephila.kernel.net.address_pace import AddressPace
 T = TypeVar("T")
 
 TOLERANCE_S = 0.05
-"""What the way here may have cost a fetch that was paced before: so much more than one gap is still waited for."""
+"""Transport delay of a fetch that the scheduler paced: a wait of one gap and this much more is accepted."""
 
 
 class AddressSlots(Generic[T]):
-    """Every operation is O(1) amortised but `cancel`, O(waiting on the address)."""
+    """Slots and queues by address. O(1) amortised, except `cancel`: O(waiting on the address)."""
 
     def __init__(self, limits: AddressLimits) -> None:
         self._pace = AddressPace(limits)
@@ -42,15 +42,15 @@ class AddressSlots(Generic[T]):
         return at
 
     def confirm(self, address: str, now: float) -> float:
-        """Called by a holder when it dials: 0.0 when it may, else the instant at which to ask again."""
+        """Called by a holder before its dial: 0.0 when it may start, else the instant of the next try."""
         return self._pace.confirm(address, now)
 
     def record_sent(self, address: str, now: float) -> None:
-        """What a holder has dialled has reached the server: the gap counts from here."""
+        """The request of a holder was written: the gap counts from now."""
         self._pace.restart_gap(address, now)
 
     def release(self, address: str, now: float) -> tuple[T, float] | None:
-        """A holder is done; the first in line holds the slot now and may be dialled from the instant returned."""
+        """Free a slot. Returns the first waiter, which holds the slot now, and the instant from which it may dial."""
         self._pace.end(address, now)
         queue = self._waiting.get(address)
         if not queue:
@@ -63,7 +63,7 @@ class AddressSlots(Generic[T]):
         return waiter, at
 
     def cancel(self, address: str, waiter: T) -> bool:
-        """Take `waiter` out of the line; False when it was not waiting."""
+        """Remove `waiter` from the queue; False when it was not in it."""
         queue = self._waiting.get(address)
         if queue is None or waiter not in queue:
             return False
@@ -73,12 +73,12 @@ class AddressSlots(Generic[T]):
         return True
 
     def __len__(self) -> int:
-        """Addresses remembered."""
+        """Number of addresses stored."""
         return len(self._pace)
 
     def check(self) -> None:
         """Raise AssertionError when an invariant is broken."""
         self._pace.check()
-        assert all(self._waiting.values()), "an empty line"
+        assert all(self._waiting.values()), "an empty queue"
         for address in self._waiting:
-            assert self._pace.next_start(address, float("inf")) is None, "somebody waits for a free slot"
+            assert self._pace.next_start(address, float("inf")) is None, "a waiter beside a free slot"

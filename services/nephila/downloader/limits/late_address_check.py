@@ -1,8 +1,9 @@
-"""First contacts where several downloaders fetch: what no scheduler has counted on its address goes back with it, once.
+"""The late address check of a downloader with peers: a request whose address was not counted is given back once.
 
-One that has all requests knows all that is dialled: its own slots are enough. Others know only their part, and the
-scheduler counts. A request that comes again and is still not counted there (its name leads somewhere else each time,
-or its job is not paced) begins, as far as the slots here allow: nobody is sent back for ever.
+The scheduler counts fetches per server address. When a name resolves to another address than the counted one, only a
+downloader that receives all requests can decide alone: its slots know every fetch. With peers, the request is given
+back with the address, and the scheduler counts it there. A request that comes a second time starts as soon as the local
+slots allow, even when it is still not counted (a name with changing addresses, an unpaced job): none returns for ever.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ REMEMBERED = 10_000
 
 
 class LateAddressCheck:
-    """See the module. O(1)."""
+    """Remembers which requests were given back, at most `REMEMBERED`. O(1)."""
 
     def __init__(self, alone: Callable[[], bool]) -> None:
-        """`alone`: whether no other downloader has a partition."""
+        """`alone`: whether no other downloader holds a partition."""
         self._alone = alone
         self._given_back: OrderedDict[tuple[str, bytes], None] = OrderedDict()
 
     def check(self, request: FetchRequest, address: str, answer: Callable[[bool], None]) -> None:
-        """Answer whether a fetch may start on an address it was not counted on; see `service.AddressCheck`."""
+        """Answer whether a fetch may start on an address it was not counted on; see `coordination.AddressCheck`."""
         key = (request.job, request.url_key)
         if self._alone() or key in self._given_back:
             self._given_back.pop(key, None)

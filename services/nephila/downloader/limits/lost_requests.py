@@ -1,10 +1,10 @@
-"""Requests that a downloader had in hand when it ended without a word: reported before their leases end.
+"""Requests that a crashed downloader had in flight: reported before their leases expire.
 
-Positions of requests are committed before delivery, so nobody else is given these. Whoever takes a partition over
-from a member that did not let go reads them in the log again and publishes for each the outcome that the lease would
-have brought later. The bus calls once no earlier owner can dial any more. Invariant: a request that came after the
-take-over is never reported, by its URL in the log and, at the scheduler, by the instant at which its lease was given.
-What cannot be read is left to the leases.
+Offsets of requests are committed before delivery, so no other member receives these requests. The member that takes a
+partition over from a crashed one reads them from the log again. For each it publishes the outcome that the expired
+lease would have caused later. The bus calls `report` once no earlier owner can dial. Invariant: a request that came
+after the takeover is never reported: its URL in the log excludes it here, the start of its lease in the scheduler.
+Requests that cannot be read are left to their leases.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from nephila.kernel.topics import OUTCOMES, REQUESTS, Topic
 log = logging.getLogger(__name__)
 
 CHUNK = 256
-"""Records read at once, from the newest back to the first request whose lease has ended."""
+"""Records per read, from the newest back to the first request whose lease has expired."""
 
 Key = tuple[str, bytes]
 
 
 class Log(Protocol):
-    """What is needed of a bus with logs."""
+    """The part of a bus with logs that is used here."""
 
     def publish(self, topic: Topic, partition: int, message: FetchOutcome) -> Receipt:
         """See `Bus.publish`."""
@@ -42,21 +42,24 @@ class Log(Protocol):
 
 
 class LostRequests:
-    """See the module."""
+    """Finds and reports the lost requests of partitions."""
 
     def __init__(self, bus: Log, clock: Clock) -> None:
         self._bus = bus
         self._clock = clock
         self.reported = 0
-        """Requests of members that ended without a word."""
+        """Requests reported for members that crashed."""
 
     async def report(self, starts: Mapping[int, int], gone_at: float) -> None:
-        """Report what was taken before these offsets and may still be waited for. `gone_at`: an instant, in seconds
-        since 1970 UTC, at which no earlier owner could dial any more and the present one had not begun."""
+        """Report requests before these offsets whose leases are still valid.
+
+        `gone_at`: an instant, in seconds since 1970 UTC, at which no earlier owner could dial and the present one had
+        not started.
+        """
         try:
             found = await self._read(starts)
         except (TemporaryError, UserError) as error:
-            log.warning("requests of a member that ended are left to their leases: %s", error)
+            log.warning("requests of a crashed downloader are left to their leases: %s", error)
             return
         count = 0
         for partition, request in found:
@@ -64,7 +67,7 @@ class LostRequests:
             count += 1
         self.reported += count
         if count:
-            log.info("%d requests that a member which ended may have had in hand are reported", count)
+            log.info("reported %d requests that a crashed downloader may have had in flight", count)
 
     async def _read(self, starts: Mapping[int, int]) -> list[tuple[int, FetchRequest]]:
         bounds = await self._bus.bounds(REQUESTS, starts)
@@ -85,7 +88,7 @@ class LostRequests:
         return found
 
     def _waited_for(self, requests: list[FetchRequest], known: set[Key]) -> tuple[bool, list[FetchRequest]]:
-        """(whether older ones may be waited for too, those whose leases go on and of whose URL none is newer)."""
+        """(whether older requests may have a valid lease, those with one whose URL has no newer request)."""
         now = self._clock.now()
         live: list[FetchRequest] = []
         for request in reversed(requests):

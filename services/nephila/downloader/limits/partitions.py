@@ -1,8 +1,9 @@
-"""Partitions of requests while they are this downloader's: what may be begun for them, and how they are let go.
+"""Partitions of requests assigned to this downloader: which fetches may start, and how a partition is released.
 
-A partition that leaves: what is not dialled goes back at once, what is dialled may end within `move_s` and then goes
-back as well, so that nobody fetches for it when its next member begins. One that is lost is another's already: all is
-dropped, and nothing is said. Invariant: after a request of an owner (epoch) nothing of an earlier one is taken.
+A partition is revoked: requests that are not dialled are given back at once. Dialled ones may end within `move_s` and
+are given back after it, so that no fetch is in flight when the next member starts. A partition is lost: it belongs to
+another member already, so its requests are dropped without an outcome. Invariant: after a request with the epoch of one
+owner, no request of an earlier owner is accepted.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ class Partitions:
         self._epochs: dict[int, int] = {}
         self._waiters: set[asyncio.Event] = set()
         self.stale = 0
-        """Requests ignored: a later owner of their partition had been heard of."""
+        """Requests ignored: a request of a later owner of their partition came before them."""
 
     def is_stale(self, partition: int, request: FetchRequest) -> bool:
-        """Whether a request comes from an owner that another has followed; then it is ignored."""
+        """Whether a request comes from an earlier owner of its partition; it is ignored then."""
         if request.epoch < self._epochs.get(partition, 0):
             self.stale += 1
             return True
@@ -49,18 +50,18 @@ class Partitions:
         return False
 
     def is_revoked(self, partition: int) -> bool:
-        """Whether nothing may begin for a partition."""
+        """Whether no fetch may start for a partition."""
         return self._draining or partition in self._revoked
 
     def ended(self) -> None:
-        """A flight is no longer in hand."""
+        """A request has ended."""
         for changed in self._waiters:
             changed.set()
 
-    # ---- from outside
+    # ---- calls of the program and the consumer group
 
     async def drain(self, grace_s: float) -> None:
-        """All of them leave: what is not dialled goes back now, the rest has `grace_s` seconds to end."""
+        """Release all partitions: requests not dialled are given back now, the rest after `grace_s` seconds."""
         self._draining = True
         await self._release(lambda fetch: True, grace_s)
 
@@ -69,7 +70,7 @@ class Partitions:
         self._revoked -= partitions
 
     async def on_revoking(self, partitions: frozenset[int]) -> None:
-        """See `RebalanceListener`; returns within `move_s`, and gives back what is left when it is cancelled before."""
+        """See `RebalanceListener`. Returns within `move_s`; when cancelled, it gives back all remaining requests."""
         self._revoked |= partitions
         await self._release(lambda fetch: fetch.delivery.partition in partitions, self._move_s)
 
@@ -80,7 +81,7 @@ class Partitions:
             self._drop(fetch)
 
     def _newest_first(self, selects: Selector) -> list[InFlight]:
-        # Nobody in line is left when a holder gives its slot.
+        # Waiting requests end before the holders of the slots they wait for, so no slot passes to one of them.
         return [fetch for fetch in reversed(list(self._fetches)) if selects(fetch)]
 
     async def _release(self, selects: Selector, grace_s: float) -> None:

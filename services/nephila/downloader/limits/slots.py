@@ -1,7 +1,7 @@
-"""The last guard of politeness: so many fetches at once on one key, the rest waits in order. Pure.
+"""A bound on concurrent fetches per key; further ones wait in order of arrival. Pure.
 
-One instance counts hosts, another everything. The scheduler decides the pace; this holds where something slips through.
-Server addresses have a guard of their own (`address_slots.py`).
+One instance bounds fetches per host, another one all fetches. The scheduler decides the pace; this is the last limit.
+Server addresses have their own (`address_slots.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Slots(Generic[T]):
-    """At most `limit` holders per key (0 = no limit). Every operation is O(1) but `cancel`, O(waiting on the key)."""
+    """At most `limit` holders per key (0 = no limit). O(1), except `cancel`: O(waiting on the key)."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -22,7 +22,7 @@ class Slots(Generic[T]):
         self._waiting: dict[Hashable, deque[T]] = {}
 
     def acquire(self, key: Hashable, waiter: T) -> bool:
-        """True when `waiter` may go on; False when it has been put in line."""
+        """True when `waiter` holds a slot; False when it was queued."""
         if self._limit <= 0:
             return True
         held = self._held.get(key, 0)
@@ -33,7 +33,7 @@ class Slots(Generic[T]):
         return False
 
     def release(self, key: Hashable) -> T | None:
-        """A holder is done; the slot passes to the first in line, which is returned and may go on."""
+        """Free a slot. Returns the first waiter, which holds the slot now; None when nothing waits."""
         if self._limit <= 0:
             return None
         queue = self._waiting.get(key)
@@ -50,7 +50,7 @@ class Slots(Generic[T]):
         return None
 
     def cancel(self, key: Hashable, waiter: T) -> bool:
-        """Take `waiter` out of the line; False when it was not waiting."""
+        """Remove `waiter` from the queue; False when it was not in it."""
         queue = self._waiting.get(key)
         if queue is None or waiter not in queue:
             return False
@@ -62,5 +62,5 @@ class Slots(Generic[T]):
     def check(self) -> None:
         """Raise AssertionError when an invariant is broken."""
         assert all(0 < held <= self._limit for held in self._held.values())
-        assert all(self._waiting.values()), "an empty line"
-        assert all(self._held[key] == self._limit for key in self._waiting), "somebody waits for a free slot"
+        assert all(self._waiting.values()), "an empty queue"
+        assert all(self._held[key] == self._limit for key in self._waiting), "a waiter beside a free slot"

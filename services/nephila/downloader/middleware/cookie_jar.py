@@ -1,8 +1,9 @@
 """Cookies of one session, by site (RFC 6265, section 5.3 and 5.4). Pure: instants are passed in.
 
-Invariant: a cookie is sent to the host that set it, or, where it says so, to hosts below its domain, which is never a
-public suffix and never another host's; to https alone where it is secure. Bounds: `MAX_SITES` sites, of each
-`MAX_PER_SITE` cookies; the site that was used least recently goes first, the oldest cookie of a site first.
+Invariant: a cookie is sent to the host that set it, or, with a Domain attribute, to hosts below that domain. The domain
+is never a public suffix and always contains the host that set the cookie. Secure cookies are sent over https only.
+Bounds: `MAX_SITES` sites and `MAX_PER_SITE` cookies per site. The least recently used site is evicted first, and within
+a site the oldest cookie.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MAX_PER_SITE = 100
 
 @dataclass(frozen=True, slots=True)
 class Cookie:
-    """One cookie as kept."""
+    """One stored cookie."""
 
     name: str
     value: str
@@ -30,10 +31,10 @@ class Cookie:
     secure: bool
     expires_at: float
     order: int
-    """Rises with each cookie that is new; an update keeps it."""
+    """Sequence number of the first time the cookie was set; an update keeps it."""
 
     def goes_to(self, host: str, path: str, secure: bool) -> bool:
-        """Whether it belongs in a request."""
+        """Whether the cookie is sent with a request."""
         if self.secure and not secure:
             return False
         if host != self.domain and (self.host_only or not _is_below(host, self.domain)):
@@ -47,7 +48,7 @@ _Site = dict[tuple[str, str, str], Cookie]
 
 
 class CookieJar:
-    """See the module. Setting and reading are O(cookies of the site). Hosts are without port, paths without query."""
+    """A cookie jar. Setting and reading are O(cookies of the site). Hosts have no port, paths no query."""
 
     def __init__(self) -> None:
         self._sites: OrderedDict[str, _Site] = OrderedDict()
@@ -64,14 +65,14 @@ class CookieJar:
         return other
 
     def set_all(self, headers: Iterable[str], host: str, path: str, secure: bool, now: float) -> None:
-        """Take the Set-Cookie headers of an answer."""
+        """Store the cookies of the Set-Cookie headers of a response."""
         for header in headers:
             cookie = parse_set_cookie(header, now)
             if cookie is not None:
                 self.set(cookie, host, path, secure, now)
 
     def set(self, cookie: SetCookie, host: str, path: str, secure: bool, now: float) -> bool:
-        """Keep a cookie that a host has set; False when it may not have set it."""
+        """Store a cookie that a host has set; False when the host may not set it."""
         domain, host_only = cookie.domain or host, cookie.domain is None
         if domain != host and (is_public_suffix(domain) or not _is_below(host, domain)):
             return False
@@ -83,7 +84,7 @@ class CookieJar:
         return True
 
     def load(self, cookie: SetCookie, domain: str, below: bool, now: float) -> bool:
-        """Keep a cookie of a file; False when it would hold for a public suffix."""
+        """Store a cookie of a file; False when its domain is a public suffix."""
         if below and is_public_suffix(domain):
             return False
         self._keep(cookie, domain, not below or is_address(domain), cookie.path or "/", now)
@@ -109,7 +110,7 @@ class CookieJar:
             self._sites.popitem(last=False)
 
     def header(self, host: str, path: str, secure: bool, now: float) -> str:
-        """The value of Cookie for a request; empty when no cookie goes with it."""
+        """The value of the Cookie header for a request; empty when no cookie applies."""
         site = self._sites.get(site_of(host)) if self._sites else None
         if site is None:
             return ""
@@ -128,7 +129,7 @@ class CookieJar:
             for key, cookie in site.items():
                 assert key == (cookie.domain, cookie.path, cookie.name), f"{cookie.name} is under another key"
                 assert site_of(cookie.domain) == name, f"{cookie.name} is under another site"
-                assert cookie.host_only or not is_public_suffix(cookie.domain), f"{cookie.name} is everybody's"
+                assert cookie.host_only or not is_public_suffix(cookie.domain), f"{cookie.name} is for a public suffix"
 
 
 def _is_below(host: str, domain: str) -> bool:

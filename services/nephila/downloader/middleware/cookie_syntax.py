@@ -1,6 +1,6 @@
 """Set-Cookie headers and cookie files, from text to values (RFC 6265, section 5). Pure.
 
-Texts are octets as Latin-1. Any Set-Cookie is read or ignored, none fails.
+Texts are octets as Latin-1. A malformed Set-Cookie header is ignored, never an error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from nephila.kernel.runtime.errors import UsageError
 
 MAX_BYTES = 4096
-"""Name and value of one cookie, as browsers limit it; a longer one is ignored."""
+"""Limit of browsers for name and value of one cookie together; a longer cookie is ignored."""
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _DATE_TOKEN = re.compile(r"[^\x09\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
 _TIME = re.compile(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?!\d)")
@@ -26,12 +26,12 @@ FOREVER = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class SetCookie:
-    """One Set-Cookie header, read. Attributes that are empty or missing are None."""
+    """One parsed Set-Cookie header. Empty and missing attributes are None."""
 
     name: str
     value: str
     domain: str | None = None
-    """In lower case, without a leading dot."""
+    """Lower case, without a leading dot."""
     path: str | None = None
     expires_at: float | None = None
     """Seconds since 1970 UTC; None: until the session ends."""
@@ -39,7 +39,7 @@ class SetCookie:
 
 
 def parse_set_cookie(header: str, now: float) -> SetCookie | None:
-    """The cookie of one header; None when it is to be ignored."""
+    """The cookie of one header; None when the header has to be ignored."""
     if _CONTROL.search(header):
         return None
     pair, _, attributes = header.partition(";")
@@ -69,7 +69,7 @@ def parse_set_cookie(header: str, now: float) -> SetCookie | None:
 
 
 def parse_date(text: str) -> float | None:
-    """A date as cookies have it (RFC 6265 5.1.1), in seconds since 1970 UTC; None when it is none."""
+    """A cookie date (RFC 6265 5.1.1) in seconds since 1970 UTC; None for any other text."""
     time = day = month = year = None
     for token in _DATE_TOKEN.findall(text):
         if time is None and (match := _TIME.match(token)):
@@ -92,9 +92,9 @@ def parse_date(text: str) -> float | None:
 
 
 def read_cookie_file(text: str, name: str) -> list[tuple[str, bool, SetCookie]]:
-    """(host or domain, whether it holds below that name too, cookie) of each line of a file in Netscape's format.
+    """(host or domain, whether hosts below it are included, cookie) of each line of a cookie file in Netscape format.
 
-    Raises `UsageError` that names the line.
+    Raises `UsageError` with the line number.
     """
     found = []
     for number, raw in enumerate(text.splitlines(), 1):
@@ -103,17 +103,17 @@ def read_cookie_file(text: str, name: str) -> list[tuple[str, bool, SetCookie]]:
             continue
         fields = line.split("\t")
         if len(fields) == 6:
-            fields.append("")  # an empty value, whose tab an editor has cut off
+            fields.append("")  # an empty value; an editor has removed the tab before it
         if len(fields) != 7:
             raise UsageError(
-                f"{name}:{number}: not a line of a cookie file (domain, TRUE or FALSE, path, TRUE or FALSE, expiry, "
-                f"name, value, with tabs between); it has {len(fields)} fields"
+                f"{name}:{number}: not a cookie file line (domain, TRUE or FALSE, path, TRUE or FALSE, expiry, "
+                f"name, value, separated by tabs); it has {len(fields)} fields"
             )
         domain, below, path, secure, expires, key, value = (field.strip() for field in fields)
         try:
             expires_at = float(expires or 0)
         except ValueError:
-            raise UsageError(f"{name}:{number}: {expires[:40]!r} is no time of expiry in seconds") from None
+            raise UsageError(f"{name}:{number}: {expires[:40]!r} is not an expiry time in seconds") from None
         domain = domain.lower().removeprefix(".")
         if not domain or not key or path[:1] != "/" or _CONTROL.search(key + value):
             raise UsageError(f"{name}:{number}: domain, path or name of the cookie is missing or malformed")

@@ -1,12 +1,13 @@
-"""Logging in to a site before its first page, and again when the session is lost.
+"""Form login before the first page of a site, and again when the session is lost.
 
-A job's login holds for all hosts of the site of its URL. The form is fetched, filled and posted by the member that has
-a request for the site in its hands, so each member has a session of its own; requests for the site wait meanwhile. A
-password is sent only to the site of the login's URL, and to https where that URL is https.
+The login of a job applies to all hosts of the site of its URL. The member that has a request for the site fetches the
+form, fills it in and posts it; each member has its own session. Other requests for the site wait until then. A password
+is sent only to the site of the login URL, and only over https when that URL is https.
 
-Bounds: a login that the site refuses is not tried again before the job changes (an account may be locked); one that
-fails for the network is tried again after `RETRY_S`. A session that seems lost is renewed at most every `RENEW_S`, and
-no more once `FALSE_ALARMS` pages answered the same way after a renewal: the site refuses these pages to this user.
+Bounds: a login that the site refuses is not repeated before the job changes, since an account may be locked. A login
+that fails because of the network is repeated after `RETRY_S`. A session that seems lost is renewed at most every
+`RENEW_S`. After `FALSE_ALARMS` pages that look the same after a renewal, the session is not renewed for such pages any
+more: the site refuses them to this user.
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ RENEW_S = 60.0
 FALSE_ALARMS = 5
 MAX_HOPS = 5
 PAGE_BYTES = 512 << 10
-"""What is read of a login page."""
+"""Bytes read of a login page."""
 SECRET_PREFIX = "NEPHILA_SECRET_"  # noqa: S105
 
 
 class LoginRefusedError(Exception):
-    """The site, or the job's document, makes a login impossible: trying again would not help."""
+    """The site or the job document makes a login impossible; a retry would not help."""
 
 
 class _Session:
-    """The session of one job."""
+    """The login session of one job."""
 
     def __init__(self, job: m.CrawlJob, login: m.Login) -> None:
         self.login = login
@@ -61,14 +62,14 @@ class _Session:
         self.open = False
         self.refused = ""
         self.since = 0.0
-        """When the login was accepted, monotonic."""
+        """Monotonic instant at which the login was accepted."""
         self.failed_at = -RETRY_S
         self.failure: FetchError | None = None
         self.task: asyncio.Task[None] | None = None
         self.number = 0
-        """Rises with each login."""
+        """Number of logins so far."""
         self.sent: dict[bytes, int] = {}
-        """URLs under way, with the number of the session they were asked for in."""
+        """URLs in flight, with the `number` of the session that they were requested in."""
         self.suspects: set[bytes] = set()
         """URLs for which the session was renewed."""
         self.false_alarms = 0
@@ -111,7 +112,7 @@ class FormLogin(Middleware):
         return None if session is None or session.open else self._await_session(session, request)
 
     async def _await_session(self, session: _Session, request: m.FetchRequest) -> None:
-        """Wait for the session; whoever comes first begins the login, and it goes on when that request is aborted."""
+        """Wait for the session. The first request starts the login; it continues when that request is aborted."""
         if session.refused:
             raise FetchError("login", session.refused)
         if session.task is None:
@@ -148,33 +149,33 @@ class FormLogin(Middleware):
         form = login_form(page, names)
         if form is None:
             if session.check is not None and session.check.search(page):
-                return  # the cookies of a file were enough
-            raise LoginRefusedError(f"no form of the page has the fields {', '.join(names)}")
+                return  # the cookies of the cookie file are a valid session
+            raise LoginRefusedError(f"no form of the page has all fields {', '.join(names)}")
         if form.method != "post":
-            raise LoginRefusedError("the form is sent by GET, which would put the password into a URL")
+            raise LoginRefusedError("the form uses GET, which would put the password into a URL")
         try:
             action = Target(form.action or target.href, target.href)
         except ValueError as error:
-            raise LoginRefusedError(f"the form leads nowhere: {error}") from None
+            raise LoginRefusedError(f"the action of the form is not a URL: {error}") from None
         values = {field.name: self._value(field) for field in session.login.fields}
         page, _ = await self._page(session, request, action, form.filled(values))
         if session.check is not None:
             if not session.check.search(page):
                 raise LoginRefusedError(
-                    "the page that answers does not match spec.login.check; are the credentials right?"
+                    "the page after the login does not match spec.login.check; are the credentials right?"
                 )
         elif any(one.has_password for one in forms_of(page)):
-            raise LoginRefusedError("the page that answers asks for a password again; are the credentials right?")
+            raise LoginRefusedError("the page after the login asks for a password again; are the credentials right?")
 
     async def _page(
         self, session: _Session, request: m.FetchRequest, target: Target, body: bytes | None = None
     ) -> tuple[str, Target]:
-        """A page of the login, its redirects followed within the site, each after the job's delay."""
+        """Fetch a page of the login. Redirects are followed within the site, each one after the delay of the job."""
         for _ in range(MAX_HOPS + 1):
             if site_of(host_of(target)) != session.site:
-                raise LoginRefusedError(f"it leads to another site, {target.host_header}")
+                raise LoginRefusedError(f"it redirects to another site, {target.host_header}")
             if session.target.scheme == "https" and target.scheme != "https":
-                raise LoginRefusedError("it leads from https to http")
+                raise LoginRefusedError("it redirects from https to http")
             response = await self._fetch(session, request, target, body)
             for middleware in reversed(self._previous):
                 middleware.on_response(request, target, response)
@@ -227,23 +228,21 @@ class FormLogin(Middleware):
         return response
 
     def _value(self, field: m.LoginField) -> str:
-        """The value of a field, from the document, the environment or a file of the secrets' directory."""
+        """The value of a field: from the document, the environment or a file below the secrets directory."""
         if field.env:
             if not field.env.startswith(SECRET_PREFIX):
-                raise LoginRefusedError(f"the variable {field.env} is not one of {SECRET_PREFIX}…")
+                raise LoginRefusedError(f"the variable {field.env} does not begin with {SECRET_PREFIX}")
             if field.env not in os.environ:
-                raise LoginRefusedError(f"the variable {field.env} is not set where pages are fetched")
+                raise LoginRefusedError(f"the variable {field.env} is not set in the process that fetches pages")
             return os.environ[field.env]
         if not field.file:
             return field.value
         if not self._secrets:
-            raise LoginRefusedError(
-                f"the file {field.file}: no directory of secrets is configured (downloader.secrets)"
-            )
+            raise LoginRefusedError(f"the file {field.file}: no secrets directory is configured (downloader.secrets)")
         base = Path(self._secrets).resolve()
         path = (base / field.file).resolve()
         if not path.is_relative_to(base):
-            raise LoginRefusedError(f"the file {field.file} is outside the directory of secrets")
+            raise LoginRefusedError(f"the file {field.file} is outside the secrets directory")
         try:
             return path.read_text("utf-8").rstrip("\r\n")
         except (OSError, ValueError) as error:
@@ -256,7 +255,7 @@ class FormLogin(Middleware):
             session.sent[request.url_key] = session.number
 
     def on_response(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
-        """See `Middleware`. An answer for strangers closes the session and gives the request back."""
+        """See `Middleware`. A response that shows a lost session closes the session and gives the request back."""
         session = self._session(request, target)
         if session is None:
             return
@@ -264,7 +263,7 @@ class FormLogin(Middleware):
         if response.reason or not self._is_lost(session, target, response):
             return
         if not session.open or number < session.number:
-            # Asked for in a session that others have found lost meanwhile.
+            # Requested in an earlier session that another response has shown to be lost.
             _give_back(response, "the session was lost")
             return
         if request.url_key in session.suspects:
@@ -294,7 +293,7 @@ class FormLogin(Middleware):
         return bool(session.lost.search(response.body.decode("utf-8", "replace")))
 
     async def close(self) -> None:
-        """Abort logins under way."""
+        """Cancel logins in flight."""
         tasks = [session.task for session in self._sessions.values() if session.task is not None]
         for task in tasks:
             task.cancel()

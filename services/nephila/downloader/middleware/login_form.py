@@ -1,4 +1,4 @@
-"""The form of a login page: found by the fields it has to have, filled, ready to be posted. Pure."""
+"""The form of a login page: found by its required fields, filled in, encoded for the POST. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import re2
 
 MAX_FORMS = 50
 MAX_TAGS = 5_000
-"""Tags of forms and fields that are looked at in a page."""
+"""Form and field tags that are read in a page."""
 MAX_ATTRIBUTES = 50
 MAX_FIELDS = 500
 _HIDDEN = re2.compile(rb"(?is)<!--.*?-->|<script\b.*?</script")
@@ -22,14 +22,14 @@ _NOT_SENT = frozenset(("submit", "button", "image", "reset", "file"))
 
 @dataclass(slots=True)
 class Form:
-    """A form as it stands in the page."""
+    """A form of a page."""
 
     action: str = ""
     method: str = "get"
     fields: dict[str, str] = field(default_factory=dict)
-    """Name and value of what a browser would send untouched, and of text and password fields."""
+    """Name and value of the fields that a browser sends without user input, and of text and password fields."""
     button: tuple[str, str] | None = None
-    """The first button with a name, which a browser sends when Enter is pressed."""
+    """The first submit button with a name; a browser sends it when Enter is pressed."""
     has_password: bool = False
 
     def filled(self, values: dict[str, str]) -> bytes:
@@ -43,8 +43,8 @@ class Form:
 def forms_of(page: str) -> list[Form]:
     """Every form of a page, at most `MAX_FORMS`.
 
-    O(page): RE2, since a page may be made to be slow to read; over octets, since over text it counts characters anew
-    for each match.
+    O(page): RE2 has no slow patterns that a hostile page could use. It runs over octets, since over text it counts all
+    characters again for each match.
     """
     forms: list[Form] = []
     inside = False
@@ -62,7 +62,7 @@ def forms_of(page: str) -> list[Form]:
 
 
 def _attributes(text: bytes) -> dict[str, str]:
-    """Name → value; the first of a name counts, as in browsers."""
+    """Name → value; of attributes with one name the first counts, as in browsers."""
     found: dict[str, str] = {}
     for name, double, single, bare in (match.groups() for match in islice(_ATTRIBUTE.finditer(text), MAX_ATTRIBUTES)):
         value = double or single or bare or b""
@@ -83,6 +83,6 @@ def _add_field(form: Form, tag: str, found: dict[str, str]) -> None:
 
 
 def login_form(page: str, names: list[str]) -> Form | None:
-    """The form that has all these fields; of several the first with a password field."""
+    """The form with all these fields; among several the first one with a password field."""
     found = [form for form in forms_of(page) if all(name in form.fields for name in names)]
     return next((form for form in found if form.has_password), found[0] if found else None)

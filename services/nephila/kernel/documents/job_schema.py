@@ -305,7 +305,7 @@ class JobSpec(Section, kw_only=True):
         if self.recrawl.every is not None and self.schedule:
             raise ValueError("every and schedule exclude each other", "recrawl")
         if self.recrawl.every is None and self.recrawl.min is None and not self.schedule:
-            raise ValueError("it says no frequency; give min and max, every, or spec.schedule", "recrawl")
+            raise ValueError("it has no frequency; give min and max, every, or spec.schedule", "recrawl")
 
 
 class CrawlJob(Section):

@@ -1,7 +1,7 @@
-"""How much one server address bears, by network: a table that scheduler and downloader read from their settings.
+"""Limits per server address, by network: a table that scheduler and downloader read from their settings.
 
-An entry is "CIDR=connections/gap": "10.0.0.0/8=16/0.05" is sixteen fetches at once and 0.05 s between two starts, on
-each address of 10.0.0.0/8. 0 is no limit. The longest prefix that holds an address counts, whatever the order.
+An entry is "CIDR=connections/gap": "10.0.0.0/8=16/0.05" allows sixteen fetches at once and a start every 0.05 s on
+each address of 10.0.0.0/8. 0 means no limit. The longest matching prefix applies, whatever the order of the entries.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BITS = {4: 32, 6: 128}
 
 @dataclass(frozen=True, slots=True)
 class AddressLimit:
-    """What one address bears."""
+    """The limits of one address."""
 
     connections: int
     """Fetches in flight at once; 0 = no limit."""
@@ -27,7 +27,7 @@ class AddressLimit:
 
     @property
     def unlimited(self) -> bool:
-        """Whether neither count nor gap is limited."""
+        """Whether there is no limit on count and gap."""
         return not self.connections and not self.gap_s
 
 
@@ -44,7 +44,7 @@ class AddressLimits:
             network, limit = _parse(entry, where)
             table = self._tables.setdefault((network.version, network.prefixlen), {})
             if int(network.network_address) in table:
-                raise UsageError(f"{where}: {entry!r}: {network} is named twice; leave one of the two")
+                raise UsageError(f"{where}: {entry!r}: {network} is named twice; remove one of the entries")
             table[int(network.network_address)] = limit
         self._lengths = sorted(self._tables, key=lambda key: -key[1])
 
@@ -54,7 +54,7 @@ class AddressLimits:
         return self.default.unlimited and all(b.unlimited for table in self._tables.values() for b in table.values())
 
     def find(self, address: str) -> AddressLimit:
-        """What an address bears; the default for one that no entry holds, or that is none."""
+        """The limit of an address; the default when no entry matches or the text is not an address."""
         if not self._lengths:
             return self.default
         try:
@@ -77,17 +77,17 @@ def _parse(entry: str, where: str) -> tuple[ipaddress.IPv4Network | ipaddress.IP
     name, equals, limits = (part.strip() for part in entry.partition("="))
     connections, slash, gap_s = (part.strip() for part in limits.partition("/"))
     if not (equals and slash and name and connections.isascii() and connections.isdigit() and len(connections) < 10):
-        raise UsageError(f"{where}: {entry!r}: expected 'network=connections/gap', such as '10.0.0.0/8=16/0.05'")
+        raise UsageError(f"{where}: {entry!r}: expected 'network=connections/gap', for example '10.0.0.0/8=16/0.05'")
     try:
         network = ipaddress.ip_network(name, strict=False)
     except ValueError:
-        raise UsageError(f"{where}: {entry!r}: {name!r} is no network; expected such as 10.0.0.0/8") from None
+        raise UsageError(f"{where}: {entry!r}: {name!r} is not a network; expected a form such as 10.0.0.0/8") from None
     if "/" in name and network.network_address != ipaddress.ip_address(name.partition("/")[0]):
-        raise UsageError(f"{where}: {entry!r}: {name} is an address within a network; the network is {network}")
+        raise UsageError(f"{where}: {entry!r}: {name} is an address inside a network; the network is {network}")
     try:
         seconds = float(gap_s)
     except ValueError:
-        raise UsageError(f"{where}: {entry!r}: {gap_s!r} is no number of seconds") from None
+        raise UsageError(f"{where}: {entry!r}: {gap_s!r} is not a number of seconds") from None
     return network, _limit(f"{where}: {entry!r}", int(connections), seconds)
 
 

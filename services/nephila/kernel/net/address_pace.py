@@ -1,7 +1,7 @@
-"""Count and gap per server address: so many fetches at once, so long between two starts. Pure.
+"""Pace per server address: a limit on concurrent fetches and a gap between two starts. Pure.
 
-The scheduler plans by it, the downloader guards by it. Instants are monotonic seconds. What is idle is forgotten:
-an address without a fetch whose gap is over is as good as one never seen.
+The scheduler plans by it, the downloader enforces it. Instants are monotonic seconds. An address without a fetch whose
+gap is over carries no information, so it is removed.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections import deque
 from nephila.kernel.net.address_limits import AddressLimit, AddressLimits
 
 REFUSED_S = 0.05
-"""Before an address without a gap is tried again after a refusal."""
+"""First wait after a refusal on an address without a gap."""
 
 
 class AddressState:
-    """What is remembered of one address."""
+    """The state of one address."""
 
     __slots__ = (
         "free_at",
@@ -30,49 +30,49 @@ class AddressState:
     def __init__(self, limit: AddressLimit, free_at: float) -> None:
         self.limit = limit
         self.free_at = free_at
-        """When the gap after the last start is over."""
+        """End of the gap after the last start."""
         self.last = float("-inf")
-        """When a reserved start was made last."""
+        """Instant of the last start that was confirmed or sent."""
         self.in_flight = 0
         self.pins = 0
-        """How many rely on it beyond the fetches in flight."""
+        """References that keep the state beyond the fetches in flight."""
         self.refused = 0
-        """Fetches in a row that were sent back: more goes on there than is known here."""
+        """Fetches in a row that were given back: there are fetches on the address that are not counted here."""
         self.queued = False
 
 
 class AddressPace:
-    """Every operation is O(1) amortised; memory is that of the addresses that are not idle."""
+    """Pace of all addresses. O(1) amortised per operation; memory is O(addresses that are not idle)."""
 
     def __init__(self, limits: AddressLimits, restarted_at: float = float("-inf")) -> None:
-        """`restarted_at`: when a restart begins; starts of the program before are unknown, so the first start on
-        every address is one gap later."""
+        """`restarted_at`: instant of a restart. Starts before it are unknown, so the first start on each address comes
+        one gap later."""
         self._limits = limits
         self._nobody_before = restarted_at
         self._known: dict[str, AddressState] = {}
         self._idle: deque[str] = deque()
 
     def __len__(self) -> int:
-        """Addresses remembered."""
+        """Number of addresses stored."""
         return len(self._known)
 
     def next_start(self, address: str, now: float) -> float | None:
-        """0.0 when a fetch may start now, else the instant; None when only an end can make room."""
+        """0.0 when a fetch may start now, else the instant when it may; None when a running fetch has to end first."""
         known = self._known.get(address) or self._new(address)
         if known.limit.connections and known.in_flight >= known.limit.connections:
             return None
         return known.free_at if known.free_at > now else 0.0
 
     def start(self, address: str, now: float, at: float = 0.0) -> None:
-        """A fetch starts, now or `at` a later instant that is reserved for it."""
+        """Count a fetch that starts now, or `at` a later instant that is reserved for it."""
         known = self._get(address)
         known.in_flight += 1
         known.free_at = max(known.free_at, max(now, at) + known.limit.gap_s)
         self._drop_idle(now)
 
     def confirm(self, address: str, now: float) -> float:
-        """Whether a reserved start may be made now: 0.0, or when. A program that stood still wakes up with several that
-        are due; between those it makes the gap counts as well."""
+        """0.0 when a reserved start may be made now, else the instant when it may. After a blocked event loop several
+        reserved starts are due at once; the gap applies between them as well."""
         known = self._known[address]
         due = known.last + known.limit.gap_s
         if now < due:
@@ -81,45 +81,45 @@ class AddressPace:
         return 0.0
 
     def record_sent(self, address: str, at: float) -> None:
-        """Like `restart_gap`, for whoever hears of it later: the address may be forgotten by then."""
+        """Like `restart_gap`, for a late report: the address may have been removed by then."""
         if address in self._known:
             self.restart_gap(address, at)
 
     def restart_gap(self, address: str, now: float) -> None:
-        """A start that was made took until now."""
+        """A request was written now: the gap counts from here."""
         known = self._known[address]
         known.last = now
         known.free_at = max(known.free_at, now + known.limit.gap_s)
 
     def delay_until(self, address: str, until: float) -> None:
-        """Nothing starts there before an instant: somebody else's start may have been just now."""
+        """Allow no start before an instant: another scheduler may have started a fetch just now."""
         known = self._get(address)
         known.free_at = max(known.free_at, until)
         self._queue_if_idle(address, known)
 
     def in_flight(self, address: str) -> int:
-        """Fetches that were started there and have not ended."""
+        """Fetches on the address that have not ended."""
         known = self._known.get(address)
         return known.in_flight if known is not None else 0
 
     def wait_s(self, address: str, now: float) -> float:
-        """Seconds until the gap after the last start there is over."""
+        """Seconds until the end of the current gap."""
         known = self._known.get(address)
         return max(known.free_at - now, 0.0) if known is not None else 0.0
 
     def limited(self) -> list[str]:
-        """Addresses remembered that have a limit. O(addresses)."""
+        """Stored addresses that have a limit. O(addresses)."""
         return [address for address, known in self._known.items() if not known.limit.unlimited]
 
     def end(self, address: str, now: float) -> None:
-        """A fetch that was started has ended."""
+        """A fetch has ended."""
         known = self._known[address]
         known.refused = 0
         self._finish(address, known, now)
 
     def refuse(self, address: str, now: float) -> None:
-        """A fetch that was started never was one: a stricter guard sent it back. Each time in a row the next try is
-        twice as far away, up to sixteen gaps."""
+        """A fetch was given back by the stricter limit of a downloader. The wait doubles each time in a row, up to
+        sixteen gaps."""
         known = self._known[address]
         wait_s = max(known.limit.gap_s, REFUSED_S) * 2 ** min(known.refused, 4)
         known.free_at = max(known.free_at, now + wait_s)
@@ -127,12 +127,12 @@ class AddressPace:
         self._finish(address, known, now)
 
     def gap_s(self, address: str) -> float:
-        """Seconds between two starts there."""
+        """Seconds between two starts on the address."""
         known = self._known.get(address)
         return known.limit.gap_s if known is not None else self._limits.find(address).gap_s
 
     def pin(self, address: str) -> AddressState:
-        """The address, not to be forgotten until `unpin`."""
+        """The state of the address; it is not removed before `unpin`."""
         known = self._get(address)
         known.pins += 1
         return known
@@ -164,7 +164,7 @@ class AddressPace:
             self._idle.append(address)
 
     def _drop_idle(self, now: float) -> None:
-        """Drop what rests and whose gap is over, a few at a time; one with a long gap holds up those behind it."""
+        """Remove at most two idle addresses whose gap is over; a long gap delays the removal of those behind it."""
         for _ in range(min(2, len(self._idle))):
             known = self._known[self._idle[0]]
             idle = not known.in_flight and not known.pins
@@ -178,10 +178,10 @@ class AddressPace:
     def check(self) -> None:
         """Raise AssertionError when an invariant does not hold. O(addresses)."""
         queued = set(self._idle)
-        assert len(queued) == len(self._idle), "an address rests twice"
+        assert len(queued) == len(self._idle), "an address is in the idle queue twice"
         assert queued == {address for address, known in self._known.items() if known.queued}
         for address, known in self._known.items():
             assert min(known.in_flight, known.pins) >= 0, f"{address}: more ends than starts"
-            assert known.in_flight or known.pins or known.queued, f"{address} is idle and will never be forgotten"
+            assert known.in_flight or known.pins or known.queued, f"{address} is idle and is never removed"
             most = known.limit.connections
             assert not most or known.in_flight <= most, f"{address}: {known.in_flight} fetches, at most {most}"

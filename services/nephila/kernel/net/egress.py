@@ -1,9 +1,8 @@
-"""The egress guard: which addresses may be dialled, decided on the addresses themselves. Pure.
+"""The egress guard: which IP addresses may be dialled. Pure.
 
-A name is resolved once, every address it has is checked here, and only a checked one is dialled - so neither a name
-that points inwards nor one that changes its mind between check and dial (DNS rebinding) reaches an inner network.
-Addresses that carry an IPv4 address inside (mapped, compatible, NAT64, 6to4, Teredo, ISATAP) are judged by both.
-Resolving is `kernel.resolver`'s business.
+A name is resolved once, each of its addresses is checked here, and only checked addresses are dialled. So neither a
+name that points to an inner network nor one that changes between check and dial (DNS rebinding) reaches it. An IPv6
+address that contains an IPv4 address (mapped, compatible, NAT64, 6to4, Teredo, ISATAP) has to pass both checks.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from nephila.native import UrlError, parse_url
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-# WHATWG fetch, "port blocking": services that a crafted request could talk to by accident.
+# WHATWG fetch, "port blocking": services of other protocols that a crafted HTTP request could reach.
 BAD_PORTS = frozenset(
     (
         0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109,
@@ -27,7 +26,7 @@ BAD_PORTS = frozenset(
     )
 )  # fmt: skip
 
-# What no crawl has business with, and what to call it; the first network that holds an address names it.
+# Networks that a crawl must not reach, with a name for messages; the first network that contains an address names it.
 # IANA special-purpose address registries (RFC 6890 and its updates), plus what clouds put on them.
 _DENIED = tuple(
     (ipaddress.ip_network(network), name)
@@ -80,12 +79,12 @@ _IETF = ipaddress.ip_network("2001::/23")
 
 
 class EgressError(Exception):
-    """No address of a name may be dialled; the text says which and why."""
+    """No address of a name may be dialled; the text names the addresses and the reasons."""
 
 
 @lru_cache(maxsize=65_536)
 def denial(address: str) -> str:
-    """Why an address may not be dialled, in a few words; empty when it may."""
+    """Why an address may not be dialled, in a few words; empty when it may be."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -112,7 +111,7 @@ def _denial(address: Address) -> str:
 
 
 def embedded(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
-    """The IPv4 addresses an IPv6 address carries, by every scheme it could be read in."""
+    """The IPv4 addresses inside an IPv6 address, by every scheme that could apply."""
     number = int(address)
     low = ipaddress.IPv4Address(number & 0xFFFFFFFF)
     if any(address in network for network in (_MAPPED, _TRANSLATED, _COMPATIBLE, _NAT64)):
@@ -135,7 +134,7 @@ def embedded(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
 
 
 class EgressGuard:
-    """What may be dialled. `allow_private` opens everything: addresses and ports."""
+    """Decides which addresses and ports may be dialled. `allow_private` allows all of them."""
 
     def __init__(self, allow_private: bool = False) -> None:
         self.allow_private = allow_private
@@ -146,7 +145,7 @@ class EgressGuard:
             raise EgressError(f"port {port} is blocked")
 
     def allowed(self, host: str, addresses: Iterable[str]) -> tuple[str, ...]:
-        """Those that may be dialled, in order; raises `EgressError` when none may."""
+        """The addresses that may be dialled, in order; raises `EgressError` when there is none."""
         if self.allow_private:
             return tuple(addresses)
         reasons: list[str] = []
@@ -163,8 +162,10 @@ class EgressGuard:
 
 
 class HostMap:
-    """ "pattern=address[:port]": what to dial instead of asking DNS. Exact names win over `*.suffix`, longer suffixes
-    over shorter; `*` alone maps everything. A wildcard covers names below its suffix at any depth, not the suffix.
+    """Entries "pattern=address[:port]": the address to dial instead of a DNS look-up.
+
+    Exact names win over `*.suffix`, longer suffixes over shorter ones; `*` alone maps every name. A wildcard covers
+    names below its suffix at any depth, not the suffix itself.
     """
 
     def __init__(self, entries: Iterable[str] = ()) -> None:
@@ -179,14 +180,14 @@ class HostMap:
             if pattern == "*" or pattern.startswith("*."):
                 table, pattern = self._below, pattern[2:]
             if "*" in pattern or any(char in pattern for char in "/@ :"):
-                raise UsageError(f"host map {entry!r}: {pattern!r} is no host name; a * may only stand at the start")
+                raise UsageError(f"host map {entry!r}: {pattern!r} is not a host name; a * may only stand first")
             table[_ascii(entry, pattern)] = literal(f"host map {entry!r}", target)
 
     def __bool__(self) -> bool:
         return bool(self._exact or self._below)
 
     def find(self, host: str) -> tuple[str, int] | None:
-        """Address and port to dial (0 = the URL's own); None when no pattern covers the host."""
+        """Address and port to dial (0 = the port of the URL); None when no pattern covers the host."""
         host = host.lower().rstrip(".")
         found = self._exact.get(host)
         if found is not None or not self._below:
@@ -201,29 +202,29 @@ class HostMap:
 
 
 def _ascii(entry: str, name: str) -> str:
-    """A host name as URLs spell it."""
+    """A host name in the form that URLs use."""
     if name.isascii():
         return name
     try:
         return parse_url(f"http://{name}/").host_key
     except UrlError as error:
-        raise UsageError(f"host map {entry!r}: {name!r} is no host name: {error}") from None
+        raise UsageError(f"host map {entry!r}: {name!r} is not a host name: {error}") from None
 
 
 def literal(where: str, target: str) -> tuple[str, int]:
-    """An IP address and the port behind it (0 = none) of a setting; raises `UsageError`, which begins with `where`."""
+    """IP address and port (0 = none) of a setting; raises a `UsageError` whose text begins with `where`."""
     address, port = target, ""
     if target.startswith("["):
         address, bracket, rest = target[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
-            raise UsageError(f"{where}: {target!r} is no [address]:port")
+            raise UsageError(f"{where}: {target!r} is not of the form [address]:port")
         port = rest[1:]
     elif target.count(":") == 1:
         address, _, port = target.partition(":")
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
-        raise UsageError(f"{where}: {address!r} is no IP address") from None
+        raise UsageError(f"{where}: {address!r} is not an IP address") from None
     if (port or target.endswith(":")) and not (port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
-        raise UsageError(f"{where}: {port!r} is no port")
+        raise UsageError(f"{where}: {port!r} is not a port")
     return str(parsed), int(port or 0)

@@ -1,6 +1,6 @@
 """Registrable domains by the public suffix list, private suffixes included.
 
-The list is the one that comes with tldextract; nothing is fetched. Loaded at the first question, some 30 ms.
+The list is the copy inside tldextract; nothing is downloaded. The first call loads it in some 30 ms.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ def registrable_domain(host: str) -> str:
 
 @lru_cache(maxsize=4096)
 def site_of(host: str) -> str:
-    """The site of a host without port: hosts of one site may share cookies. Below a top level that is in no list, as in
-    an intranet, that is the last two labels; an address is a site of its own."""
+    """The site of a host without port; hosts of one site may share cookies.
+
+    Below a top-level domain that is not in the list, as in an intranet, a site is the last two labels. An IP address is
+    a site of its own.
+    """
     if is_address(host):
         return host
     found = _extract()(host)
@@ -36,7 +39,7 @@ def site_of(host: str) -> str:
 
 @lru_cache(maxsize=4096)
 def is_public_suffix(name: str) -> bool:
-    """Whether anybody can register a name below this one: no cookie may be set for all of them."""
+    """Whether anyone can register a name below this one; then no cookie may be set for all of these names."""
     return "." not in name or _extract()(name).suffix == name
 
 

@@ -1,11 +1,11 @@
-"""robots.txt: what a site asks of crawlers (RFC 9309), read as Google's open-source parser reads it. Pure.
+"""robots.txt: the rules of a site for crawlers (RFC 9309), parsed as Google's open-source parser does. Pure.
 
-Longest match wins, Allow wins a tie, `*` and a final `$` are special, groups of one agent are merged, misspelt keys are
-understood. Beyond that parser, the RFC's comparison of percent-encoded octets (2.2.2) is made as well: a URL is allowed
-only where both readings allow it, so a difference between them is always on the polite side.
+The longest match wins, Allow wins a tie, `*` and a final `$` are special, groups of one agent are merged, common
+misspellings of keys are accepted. In addition the comparison of percent-encoded octets of the RFC (2.2.2) applies: a
+URL is allowed only when both readings allow it, so a difference between them is on the polite side.
 
-Reading and matching are in the native core (`native.RobotsRules`): reading is O(bytes), a decision O(length of the
-path) and as much again for each rule with a star inside that could win.
+Parsing and matching are in the native core (`native.RobotsRules`). Parsing is O(bytes). A decision is O(length of the
+path), and as much again for each rule with an inner star that could win.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from typing import Literal, NamedTuple
 from nephila.native import RobotsRules, robots_rule, robots_sitemaps
 
 _PACKED_FROM = 16 * 1024
-"""Bodies from this size are kept compressed: beside its rules a body is needed only for sitemaps and for `explain`."""
+"""Bodies from this size on are stored compressed: only sitemaps and `explain` need the body beside its rules."""
 
 _COMPATIBLE = re.compile(r"compatible;\s*([A-Za-z_-]+)")
 _FIRST = re.compile(r"([A-Za-z_-]+)")
 DEFAULT_NAME = "nephila"
-"""The name for robots.txt of a crawler whose User-Agent holds none."""
+"""The robots.txt name of a crawler whose User-Agent contains none."""
 
 Policy = Literal["rules", "allow", "disallow"]
 
 
 class Verdict(NamedTuple):
-    """May a path be fetched, and which line says so (0 and "" when none does)."""
+    """Whether a path may be fetched, and the line that decides (0 and "" when no line does)."""
 
     allowed: bool
     line: int
@@ -36,7 +36,7 @@ class Verdict(NamedTuple):
 
 
 class Robots:
-    """A robots.txt: its bytes, and the rules of each agent that has asked."""
+    """A robots.txt: its bytes, and the parsed rules per agent."""
 
     __slots__ = ("_agents", "_body", "_packed")
 
@@ -47,19 +47,19 @@ class Robots:
 
     @property
     def body(self) -> bytes:
-        """The file as fetched. Unpacked at each call where it is large."""
+        """The file as fetched; a large one is decompressed at each call."""
         return zlib.decompress(self._body) if self._packed else self._body
 
     @property
     def sitemaps(self) -> tuple[str, ...]:
-        """Addresses of sitemaps, as written, each once; they belong to no group. Read anew at each call."""
+        """URLs of sitemaps as written, each once; they belong to no group. Parsed at each call."""
         return tuple(dict.fromkeys(value.decode("utf-8", "replace") for value in robots_sitemaps(self.body)))
 
     def decide(self, agent: str, path_query: str) -> Verdict:
-        """What the file says of a path (with its query, as in a request) for an agent's product token, and where.
+        """The verdict for a path (with its query, as in a request) and the product token of an agent.
 
-        A full User-Agent is cut to its token. /robots.txt is a path like any other here: whoever fetches it for its
-        rules does not ask. O(bytes) for the text of the line; `allowed` does without.
+        A full User-Agent is reduced to its token. /robots.txt is a path like any other here: the fetch of the rules
+        themselves needs no verdict. O(bytes) for the text of the line; `allowed` does not need it.
         """
         line = self._line(agent, path_query)
         text = robots_rule(self.body, abs(line)).decode("latin-1") if line else ""
@@ -73,11 +73,11 @@ class Robots:
         return self.rules(agent).decide(path_query.encode("utf-8", "replace"))
 
     def crawl_delay_s(self, agent: str) -> float | None:
-        """Seconds of the Crawl-delay that holds for an agent; None where there is none. Not capped."""
+        """Seconds of the Crawl-delay of an agent; None without one. Not capped."""
         return self.rules(agent).crawl_delay_s
 
     def rules(self, agent: str) -> RobotsRules:
-        """The rules that hold for an agent; read when it first asks."""
+        """The rules of an agent, parsed at its first call."""
         rules = self._agents.get(agent)
         if rules is None:
             rules = self._agents[agent] = RobotsRules(self.body, agent.encode("utf-8", "replace"))
@@ -85,14 +85,14 @@ class Robots:
 
     @property
     def size_bytes(self) -> int:
-        """Memory that the bytes and the rules take."""
+        """Memory used by the bytes and the rules."""
         return len(self._body) + sum(rules.size_bytes for rules in self._agents.values())
 
 
 def product_token(user_agent: str) -> str:
-    """The name under which robots.txt addresses a crawler with this User-Agent (RFC 9309, 2.2.1).
+    """The name that robots.txt files use for a crawler with this User-Agent (RFC 9309, 2.2.1).
 
-    That of the first product, or of the one after "compatible;" where a crawler calls itself Mozilla as browsers do.
+    It is the first product, or the one after "compatible;" for a crawler whose first product is Mozilla.
     """
     found = _COMPATIBLE.search(user_agent) or _FIRST.match(user_agent)
     token = found[1].lower() if found else ""
@@ -100,15 +100,15 @@ def product_token(user_agent: str) -> str:
 
 
 def parse(body: bytes) -> Robots:
-    """A robots.txt from its octets (not text: lines and escapes are octets); never fails."""
+    """A robots.txt from its octets; lines and escapes are octets, not text. Never fails."""
     return Robots(body)
 
 
 def policy_for(status: int, reason: str = "") -> Policy:
-    """What the answer to a robots.txt request means (RFC 9309 2.3.1).
+    """The meaning of the response to a robots.txt request (RFC 9309 2.3.1).
 
-    2xx: its rules. 4xx and a redirect that leads nowhere: no rules, everything allowed. 5xx, 429 (a server that asks
-    for less is not unavailable, and Google reads it so) and no answer at all: everything disallowed for now.
+    2xx: the rules of the file. 4xx and a redirect without a usable target: no rules, everything is allowed. 5xx, 429
+    and no response: everything is disallowed for now. 429 counts as an overloaded server, as for Google.
     """
     if 200 <= status < 300:
         return "rules" if not reason else "disallow"

@@ -1,7 +1,6 @@
-"""Time comes in as a Clock, so that nothing has to sleep in a test.
+"""Time is a dependency, a Clock, so that no test has to sleep.
 
-Two scales: `now()` is UTC in seconds since 1970 and goes into messages and stores; `monotonic()` never jumps and is
-what waits are measured on.
+Two scales: `now()` is UTC in seconds since 1970, for messages and stores; `monotonic()` never jumps, for waits.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from typing import Protocol
 
 
 class Timer(Protocol):
-    """A call that is due later."""
+    """A scheduled call."""
 
     def cancel(self) -> None:
-        """Forget the call; harmless when it has already been made."""
+        """Cancel the call; no effect when it has already been made."""
 
 
 class Clock(Protocol):
-    """Where time comes from."""
+    """The source of time."""
 
     def now(self) -> float:
         """Seconds since 1970 UTC."""
@@ -31,14 +30,14 @@ class Clock(Protocol):
         """Seconds on a scale that never jumps."""
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
-        """Call back once `monotonic()` has reached `when`, on the loop's thread."""
+        """Call back once `monotonic()` has reached `when`, on the thread of the event loop."""
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call back in the next turn of the loop."""
+        """Call back in the next turn of the event loop."""
 
 
 class SystemClock:
-    """The machine's clocks and the running event loop's timers."""
+    """The clocks of the machine and the timers of the running event loop."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -53,7 +52,7 @@ class SystemClock:
     monotonic = staticmethod(time.monotonic)
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
-        """See `Clock.call_at`; loop time may differ from `time.monotonic`, so the wait is carried over."""
+        """See `Clock.call_at`. Loop time may differ from `time.monotonic`, so the remaining wait is passed on."""
         loop = self._running()
         return loop.call_later(max(0.0, when - time.monotonic()), callback)
 
@@ -71,7 +70,7 @@ class _ManualTimer:
 
 
 class ManualClock:
-    """A clock that moves only when told; due calls are made in order while it moves."""
+    """A clock that moves only by `advance` and `jump`; due calls are made in order while it moves."""
 
     def __init__(self, now: float = 1_800_000_000.0, monotonic: float = 1_000.0) -> None:
         self._now = now
@@ -94,11 +93,11 @@ class ManualClock:
         return timer
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """See `Clock.call_soon`; made by the next `run_due` or `advance`."""
+        """See `Clock.call_soon`; the next `run_due` or `advance` makes the call."""
         self.call_at(self._monotonic, callback)
 
     def run_due(self, limit: int = 100_000) -> int:
-        """Make every call that is due now, and those that they add; returns how many."""
+        """Make all calls that are due now, including those they add; returns their number."""
         made = 0
         while self._heap and self._heap[0][0] <= self._monotonic:
             timer = heapq.heappop(self._heap)[2]
@@ -106,11 +105,11 @@ class ManualClock:
                 timer.callback()
                 made += 1
                 if made >= limit:
-                    raise RuntimeError(f"{limit} calls in one instant: a timer re-arms itself without waiting")
+                    raise RuntimeError(f"{limit} calls in one instant: a timer schedules itself again without a wait")
         return made
 
     def run_one(self) -> bool:
-        """Make the one call that is due next; False when none is due now."""
+        """Make the next due call; False when none is due now."""
         while self._heap and self._heap[0][0] <= self._monotonic:
             timer = heapq.heappop(self._heap)[2]
             if timer.callback is not None:
@@ -119,7 +118,7 @@ class ManualClock:
         return False
 
     def advance(self, seconds: float) -> None:
-        """Move both scales on, making due calls at their own instants."""
+        """Move both scales forward and make due calls at their own instants."""
         end = self._monotonic + seconds
         self.run_due()
         while self._heap and self._heap[0][0] <= end:
@@ -129,7 +128,7 @@ class ManualClock:
         self.run_due()
 
     def jump(self, seconds: float) -> None:
-        """Set the UTC clock forward or back without time passing, as NTP or an administrator would."""
+        """Set the UTC clock forward or back without a change of `monotonic`, as NTP or an administrator does."""
         self._now += seconds
 
     @property

@@ -16,11 +16,10 @@ from nephila.kernel.runtime.errors import UsageError, suggest
 
 C = TypeVar("C", bound=msgspec.Struct)
 SECTIONS = ("program", "kafka", "scheduler", "downloader", "parser", "storage")
-"""What a variable NEPHILA_<SERVICE>__<FIELD> may name; any other is a mistake, and is refused wherever settings are
-read."""
+"""Services that a variable NEPHILA_<SERVICE>__<FIELD> may name; any other name is an error."""
 _VARIABLE = re.compile(r"NEPHILA_(.*?)__(.*)", re.IGNORECASE | re.DOTALL)
 Positive = Annotated[int, msgspec.Meta(ge=1)]
-"""A number of which none is no setting."""
+"""A number from 1 on."""
 
 
 def load(cls: type[C], values: Mapping[str, Any], where: str, service: str = "") -> C:
@@ -46,13 +45,13 @@ def load(cls: type[C], values: Mapping[str, Any], where: str, service: str = "")
 
 
 def check_environment(sections: Mapping[str, type[msgspec.Struct]]) -> None:
-    """Raise `UsageError` for a variable of these services that names no setting: one environment may serve all."""
+    """Raise `UsageError` for a variable of these services that is not a setting; they may share one environment."""
     for service, cls in sections.items():
         _environment({field.name for field in msgspec.structs.fields(cls)}, service)
 
 
 def _path(kind: type, value: Any) -> Any:
-    """What msgspec does not know itself."""
+    """Conversion of types that msgspec does not know."""
     if kind is Path and isinstance(value, str | Path):
         return Path(value)
     raise NotImplementedError(f"a setting of type {kind.__name__}")
@@ -82,7 +81,7 @@ def _close(name: str) -> str:
 
 
 def listed(name: str, value: Any) -> Any:
-    """The value of a variable: a list is written as JSON, since its words may hold any separator."""
+    """The value of a variable; a list is written as JSON, since its items may contain any separator."""
     if not isinstance(value, str) or not value.startswith("["):
         return value
     try:

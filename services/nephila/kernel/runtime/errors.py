@@ -1,4 +1,4 @@
-"""The error words of the house; foreign errors are translated into them once, at the edge."""
+"""The error types of the project; errors of libraries are translated into them once, where the library is called."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ class TemporaryError(Exception):
 
 
 class PermanentError(Exception):
-    """The message will never succeed: the bus sends it to the dead letters."""
+    """The message can never succeed: the bus writes it to the dead letters."""
 
 
 class UserError(Exception):
-    """Something a person can put right; the text is one line that names the place and the remedy."""
+    """An error that a person can correct; its text is one line with the place and the remedy."""
 
 
 class NotReadyError(UserError):
-    """What keeps a service from its work, and may come right without it: it waits and says so (readiness)."""
+    """A condition that stops a service and may pass without it: the service waits and reports not ready."""
 
 
 class UsageError(UserError):
-    """A wrong argument or a command in the wrong place (exit code 2)."""
+    """A wrong argument, or a command that does not fit the situation (exit code 2)."""
 
     others: tuple[UsageError, ...] = ()
-    """Further mistakes of the same file, for whoever tells all of them."""
+    """Further errors of the same file, for output that lists all of them."""
 
 
 class UsageErrors:
-    """Context manager for the steps of reading something: each step's `UsageError` is kept, and all are raised as one,
-    the first with the others."""
+    """Context manager for the steps of reading a document: collects the `UsageError` of each step. `raise_all` raises
+    the first one with the others attached."""
 
     def __init__(self) -> None:
         self._all: list[UsageError] = []
@@ -54,7 +54,7 @@ class UsageErrors:
         return True
 
     def raise_all(self) -> None:
-        """Raise what was kept, if anything was."""
+        """Raise the first collected error, if there is one."""
         if self._all:
             first, *rest = self._all
             first.others = tuple(rest)
@@ -69,5 +69,5 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 
 def without_resume(text: str) -> str:
-    """A line for a program that goes on by itself when it is started again: --resume is an option of a crawl alone."""
+    """The line for a program that resumes by itself after a new start: --resume is an option of a crawl only."""
     return _WITH_RESUME.sub("start it again", text).replace("--resume", "a new start")

@@ -1,7 +1,7 @@
-"""Places where a test or a bench can make the program kill itself as kill -9 would.
+"""Failpoints: places where a test or a bench makes the process kill itself, as kill -9 would.
 
-`NEPHILA_FAILPOINT=name` kills at the first passage of that point, `name:n` at the n-th; `parse:text` at each page whose
-URL holds the text. Unset, a passage costs one comparison.
+`NEPHILA_FAILPOINT=name` kills at the first pass of that point, `name:n` at the n-th, `parse:text` at each page whose
+URL contains the text. When it is not set, a pass costs one comparison.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _left = int(_what) if _what.isdecimal() else 1
 
 
 def reach(name: str) -> None:
-    """Die here when this is the point asked for."""
+    """Kill the process when this failpoint is set."""
     global _left
     if name == _name:
         _left -= 1
@@ -31,6 +31,6 @@ def reach(name: str) -> None:
 
 
 def reach_with(name: str, text: str) -> None:
-    """Die here when this is the point asked for and the text holds what was named with it."""
+    """Kill the process when this failpoint is set and the text contains its argument."""
     if name == _name and _what in text:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""How a service lives: built with `build(config, bus, clock)`, started, drained, closed."""
+"""The lifecycle of a service: built with `build(config, bus, clock)`, started, drained, closed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Protocol
 
 
 class Service(Protocol):
-    """What the program that runs services sees of each of them."""
+    """The interface of a service for the program that runs it."""
 
     async def start(self) -> None:
-        """Open what is durable and begin to take work; raises `UserError` when that is impossible."""
+        """Open the durable state and subscribe; raises `UserError` when that is impossible."""
 
     async def drain(self, grace_s: float) -> None:
-        """Take no new work; finish or give back what is in hand within `grace_s` seconds."""
+        """Accept no new work; finish or give back work in flight within `grace_s` seconds."""
 
     async def close(self) -> None:
-        """Release everything; nothing may be published afterwards."""
+        """Release all resources; nothing is published afterwards."""

@@ -1,7 +1,7 @@
-"""Structured logs of a service: one JSON object a line on standard error, with what the line is about as fields.
+"""Structured logs of a service: one JSON object per line on standard error, with fields for its subject.
 
-`about` names the fields of a message that a person would look for (url, host, partition, fetch id). What a hostile page
-can put into them is data of a JSON string there, never a line of its own.
+`about` returns the fields of a message that a person searches for (url, host, partition, fetch id). Text of a hostile
+page in these fields stays inside a JSON string; it cannot start a line.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import structlog
 
 
 def configure(service: str, member: str, level: str = "info") -> None:
-    """All loggers of the program write JSON from now on."""
+    """Let all loggers of the program write JSON."""
     shared: list[Any] = [
         structlog.stdlib.add_log_level,
         structlog.stdlib.ExtraAdder(),

@@ -20,7 +20,7 @@ Read = Callable[[S], float | Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Metric(Generic[S]):
-    """One metric of a service: how it is read off the service, and what it means."""
+    """One metric of a service: how it is read from the service, and its meaning."""
 
     name: str
     help: str
@@ -28,7 +28,7 @@ class Metric(Generic[S]):
     """A number, or one for each value of `label`."""
     label: str = ""
     counter: bool = False
-    """A counter, which only ever rises; else a gauge."""
+    """A counter, which never falls; else a gauge."""
 
     def family(self, prefix: str, service: S) -> MetricFamily:
         """The metric as it is now, named `nephila_<prefix>_<name>`."""
@@ -53,7 +53,7 @@ class MetricsCollector(Collector, Generic[S]):
         self._table = tuple(table)
 
     def describe(self) -> Iterable[MetricFamily]:
-        """Nothing: the registry must not read a service that has not begun."""
+        """Nothing: the registry must not read a service that has not started."""
         return ()
 
     def collect(self) -> Iterator[MetricFamily]:

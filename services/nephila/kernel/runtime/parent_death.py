@@ -1,5 +1,5 @@
-"""A child process ends with its parent, however that ends. Linux alone can promise it; elsewhere the end of their pipe
-has to do."""
+"""A child process ends with its parent, even after kill -9 of the parent. Linux only; elsewhere the child ends when
+their pipe closes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel end this process with `parent`, its process id."""
+    """Let the kernel kill this process when `parent`, a process id, ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before that
+        if os.getppid() != parent:  # the parent ended before the call
             os._exit(1)

@@ -1,4 +1,4 @@
-"""What every process of the program does before its work: its event loop, its open files."""
+"""Setup of each process of the program: event loop, garbage collector, memory allocator, open files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 FOR_MAIN = (signal.SIGINT, signal.SIGTERM)
-"""Ctrl-C reaches the whole group of processes, a service manager's SIGTERM too: the main process says what is to be
-done, the others ignore them."""
+"""Ctrl-C and the SIGTERM of a service manager reach the whole process group. The main process handles them, the other
+processes ignore them."""
 _KEEP_BYTES = 64 << 20
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 
@@ -23,7 +23,8 @@ _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
     """Run on uvloop where it is installed.
 
-    What was imported lives for ever and messages hold no cycles, so the collector looks rarely: 3 % of a page.
+    Imported modules are never freed and messages have no cycles, so the collector runs rarely. That saves 3 % CPU per
+    page.
     """
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
@@ -36,8 +37,8 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
 
 
 def keep_memory() -> None:
-    """Have the C library keep what was freed, up to `_KEEP_BYTES`, instead of asking the kernel for cleared pages for
-    each large page anew. Only with glibc (mallopt(3)); elsewhere nothing happens."""
+    """Let the C library keep freed memory, up to `_KEEP_BYTES`, instead of a request to the kernel for each large page.
+    Only with glibc (mallopt(3)); elsewhere this has no effect."""
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_THRESHOLD, 32 << 20)

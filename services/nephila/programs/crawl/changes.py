@@ -1,4 +1,4 @@
-"""What one run of a crawl has changed: pages that are new, changed and gone, by the history of fetches."""
+"""The changes of one run: new, changed and gone pages, from the history of fetches."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Changed:
-    """Pages of one run by what has become of them, each as (URL, title)."""
+    """The new, changed and gone pages of one run, each as (URL, title)."""
 
     new: list[tuple[str, str]] = field(default_factory=list)
     changed: list[tuple[str, str]] = field(default_factory=list)
     gone: list[tuple[str, str]] = field(default_factory=list)
     ended: int = 0
-    """Fetches of the run that ended, however."""
+    """Fetches of the run that ended, with any outcome."""
     fetched: int = 0
-    """Those of them that brought a copy or confirmed one."""
+    """Those of them that stored or confirmed a page."""
 
 
 class ChangeTracker:
-    """The history as it stands before a run; `found` after it is the difference. O(fetches of the run)."""
+    """Remembers the end of the history before a run; `found` reads what was added after it. O(fetches of the run)."""
 
     def __init__(self, plan: Plan) -> None:
         self._source, self._job = plan.rows, plan.job.uid
@@ -38,7 +38,7 @@ class ChangeTracker:
             pass
 
     def found(self) -> Changed:
-        """What has come since, in the order of the fetches; of several of one URL, the last one."""
+        """The changes since, in the order of the fetches; of several fetches of one URL, the last one."""
         query = (
             "SELECT fetches.change, fetches.outcome, fetches.url_key, pages.url, pages.title FROM fetches"
             " JOIN pages ON pages.job = fetches.job AND pages.url_key = fetches.url_key"

@@ -46,30 +46,30 @@ class Plan:
 
     job: CrawlJob
     seeds: Iterable[Seed]
-    """Read lazily by a thread: they may come from a pipe that says nothing for an hour."""
+    """Read lazily in a thread: a pipe may deliver nothing for an hour."""
     configs: ServiceConfigs
     sources: tuple[tuple[str, str], ...] = ()
-    """(file, sitemap or feed; name or URL) of seeds that the job names otherwise than as URLs."""
+    """(file, sitemap or feed; name or URL) of seeds that the job does not give as URLs."""
     ignored: tuple[str, ...] = ()
-    """Keys of the job that mean nothing to a crawl that runs once."""
+    """Keys of the job that have no effect in a crawl that runs once."""
     max_time_s: float = 0.0
     """0 means no limit."""
     max_wait_s: float = 600.0
     """The crawl ends when all that is left waits longer than this."""
     grace_s: float = GRACE_S
-    """How long fetches in flight may go on once the crawl is told to stop."""
+    """Time for fetches in flight after a stop."""
     refetch: tuple[str, ...] = ()
-    """What has ended and is fetched again: kinds of rows (`storage.ended.WHICH`), DUE, LINKS."""
+    """Ended URLs to fetch again: kinds of rows (`storage.ended.WHICH`), DUE, LINKS."""
     on_refetch_queued: Callable[[], None] = lambda: None
-    """Called once all of that is queued and in the log: a restart must not ask for it a second time."""
+    """Called once all of them are queued and in the log: a restart must not queue them a second time."""
     conditional: bool = True
-    """Pages are asked for with the validators of their copies."""
+    """Requests carry the validators (ETag, Last-Modified) of stored pages."""
     rules: Path | None = None
-    """Where the rules of the job are, which are read again when they change."""
+    """Directory of the job's rules; they are read again when a file changes."""
     tcp: TcpAddress | None = None
-    """Where the control API is served beside DIR/control.sock."""
+    """Address of the control API, in addition to DIR/control.sock."""
     all_rules: bool = False
-    """The job is read by all rules there are, by those as well that come later."""
+    """The job uses all rules of the directory, also those added later."""
 
     @property
     def rows(self) -> Source:
@@ -79,12 +79,12 @@ class Plan:
 
 
 def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = False) -> Plan:
-    """The plan of a run; its seeds are added by the caller. Notes the window in `run`. `system`: services elsewhere
-    crawl, which may have rules that are not here."""
+    """The plan of a run; its seeds are added by the caller. Stores the window in `run`. `system`: services elsewhere
+    crawl, and may have rules that are not in a directory here."""
     options = run.options
     document, job = job_of(run)
     run.uid = job.uid if store else ""
-    RecrawlPolicy(job.recrawl)  # times that make no sense are told now
+    RecrawlPolicy(job.recrawl)  # checks the times
     ignored = _drop_recurring_keys(job, keep_recrawl=not system)
     named = options["format"] if "format" in options else ",".join(document.sinks if document else ())
     formats = formats_of(named, options.get("keep_raw", False))
@@ -131,8 +131,8 @@ def job_of(run: Run) -> tuple[JobDocument | None, CrawlJob]:
 
 
 def lifted_limits(before: Run, after: Run) -> list[str]:
-    """Why URLs have ended under the options of a run that no longer counts under those of another: kinds of rows
-    (`ended_urls.ROW_KINDS`) and `embedded.LINKS`."""
+    """Reasons for which URLs ended under the options of one run and would not end under those of another: kinds of rows
+    (`ended_urls.ROW_KINDS`) and `LINKS`."""
     (_, old), (_, new) = job_of(before), job_of(after)
     was, now = before.options, after.options
     found = []
@@ -155,13 +155,13 @@ def _scope_fields(job: CrawlJob) -> tuple[Any, ...]:
 
 
 def check_text_library(job: CrawlJob) -> None:
-    """That the library is there which a job wants its texts from. Raises `UsageError`."""
+    """Check that the library for the job's main text is installed. Raises `UsageError`."""
     if trafilatura_text.lacks_library(job):
         raise UsageError(trafilatura_text.MISSING)
 
 
 def check_rules(job: CrawlJob, directory: Path | None) -> None:
-    """That rules can be read, and that there are all that a job names. Raises `UsageError`."""
+    """Check that the rules can be read and include all that the job names. Raises `UsageError`."""
     if directory is None:
         if job.rules:
             raise UsageError(f"the job names the rule {job.rules[0]!r} (spec.rules); --rules DIR says where it is")
@@ -175,8 +175,8 @@ def check_rules(job: CrawlJob, directory: Path | None) -> None:
 
 
 def _drop_recurring_keys(job: CrawlJob, *, keep_recrawl: bool) -> tuple[str, ...]:
-    """Take from a job what means nothing to a crawl that runs once; returns the names of those keys. When pages are
-    due is kept where a later run may ask (--refresh)."""
+    """Remove from a job the keys that have no effect in a crawl that runs once; returns their names.
+    `keep_recrawl`: the recrawl times stay, for a later --refresh."""
     recrawl = job.recrawl
     names = []
     if recrawl is not None and recrawl.cron:
@@ -192,12 +192,12 @@ def _drop_recurring_keys(job: CrawlJob, *, keep_recrawl: bool) -> tuple[str, ...
 
 
 def override(job: CrawlJob, options: dict[str, Any]) -> None:
-    """Put options over a job; those that are not there leave it as it is. Raises `UsageError`."""
+    """Apply the options that are present to a job. Raises `UsageError`."""
     scope = job.scope or Scope()
     if "scope" in options:
         scope.mode = _value_of(MODES, options["scope"], "--scope")
     _set(scope, options, include="include", exclude="exclude", max_depth="max_depth", max_pages="max_pages")
-    CompiledScope(scope)  # a bad expression is told now, not in the middle of the crawl
+    CompiledScope(scope)  # checks the expressions before the crawl starts
     politeness = job.politeness or Politeness(concurrency_per_host=1)
     _set(politeness, options, delay_s="delay", ignore_robots="ignore_robots")
     budget = job.host_budget or HostBudget()
@@ -226,7 +226,7 @@ def _set_parse(job: CrawlJob, options: dict[str, Any]) -> None:
 
 
 def _set(message: Struct, options: dict[str, Any], **fields: str) -> None:
-    """Field by field from the option of that name, where there is one."""
+    """Set each field from the option of that name, if it is present."""
     for field, option in fields.items():
         if option in options:
             setattr(message, field, options[option])

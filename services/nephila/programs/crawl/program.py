@@ -1,7 +1,7 @@
-"""One crawl from its start to its end: what `nephila crawl` runs.
+"""One crawl from its start to its end: `nephila crawl`.
 
-`Crawl` owns the life of one job: start, seeds, end, drain. It decides when a crawl is over; everything else is decided
-in the configs. The caller holds the directory's lock.
+`CrawlProgram` owns the life of one job: start, seeds, end, drain. It decides when a crawl is over; the services
+decide everything else. The caller holds the directory's lock.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ class Result:
     """done, max_pages, max_time, waiting, interrupted or failed."""
     error: BaseException | None = None
     left: int = 0
-    """URLs left in queues; a later --resume takes them up."""
+    """URLs left in queues; a later --resume continues with them."""
     ended: int = 0
-    """URLs that have ended according to the frontier, in all runs: each of them has had a durable row."""
+    """URLs that have ended according to the frontier, in all runs. Each of them has a durable row."""
     requests: int = 0
-    """Requests handed out in this run, robots.txt included."""
+    """Requests published in this run, robots.txt included."""
     resumed_urls: int = 0
     resumed_leased: int = 0
-    """Of those, handed out when the run before ended: these are fetched again at most once."""
+    """Of those, in flight when the run before ended: they are fetched again at most once."""
     errors: dict[str, int] = field(default_factory=dict)
     refetched: int = 0
     """URLs that had ended and were queued once more in this run, links that were refused before among them."""
     degraded: dict[str, str] = field(default_factory=dict)
-    """Rule → what is wrong, of rules whose site has changed under them."""
+    """Rule → the finding, for rules that no longer fit their site."""
     seeded: bool = False
     """All seeds of this run were read."""
     rules: list[str] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Result:
     anchors: list[str] = field(default_factory=list)
     """Hosts, domains or directories the scope is anchored at."""
     seed_anchors: set[str] = field(default_factory=set)
-    """Of those, the ones of the seeds themselves; the others are where seeds redirected to."""
+    """Of those, the anchors of the seeds themselves; the others are targets of redirects."""
     elapsed_s: float = 0.0
 
 
@@ -148,14 +148,14 @@ class CrawlProgram:
         return result
 
     async def _open_socket(self) -> None:
-        """Take questions; a crawl without them is a crawl all the same."""
+        """Accept control requests; the crawl runs also if the socket cannot be opened."""
         try:
             await self.servers.open()
         except UserError as error:
-            log.warning("nephila: %s; the crawl goes on and takes no requests", error)
+            log.warning("nephila: %s; the crawl continues without control requests", error)
 
     def stop(self, reason: str, error: BaseException | None = None) -> None:
-        """End the crawl; the first reason counts. A second call shortens the drain to nothing."""
+        """End the crawl; the first reason counts. A second call ends the drain at once."""
         if self._over.is_set():
             self.assembly.skip_grace()
             return
@@ -171,7 +171,7 @@ class CrawlProgram:
             yield
 
     def _publish_rules(self) -> None:
-        """Before the job, so that none of its pages is read without them."""
+        """Before the job, so that every page of the job is parsed with the rules."""
         if self.rules is None:
             return
         self.rules.start()
@@ -185,12 +185,12 @@ class CrawlProgram:
         self.bus.publish(JOBS, 0, job)
 
     def _publish_job(self) -> None:
-        """On a resume the job as it is now applies to what is queued as well."""
+        """On a resume, the job with its present options applies to queued URLs as well."""
         job = self.plan.job
         known = job_view.spec(self.scheduler, job.uid)
         if known is not None:
             job.generation = known.generation + 1
-            # In another mode the scope is anchored anew, by the seeds: until they are in, what is queued looks foreign.
+            # In another mode the seeds set new anchors: before they are read, queued URLs would count as out of scope.
             self._scope_mode_changed = mode_of(known) != mode_of(job)
             self.scheduler.hold(self._scope_mode_changed or bool(self.plan.refetch))
         self.bus.publish(JOBS, 0, job)
@@ -216,7 +216,7 @@ class CrawlProgram:
         self.clock.call_soon(self._check_end)
 
     async def _fetch_again(self) -> None:
-        """Queue what has ended and is to be fetched once more, before the first request: the scheduler is held."""
+        """Queue ended URLs that are to be fetched once more. The scheduler is held until all of them are queued."""
         refetch = self.scheduler.refetch(self.plan.job.uid)
         if refetch is None or not self.plan.refetch:
             return
@@ -253,7 +253,7 @@ class CrawlProgram:
 
     def _fatal(self, error: BaseException) -> None:
         if self._over.is_set() and self.result.error is None:
-            # It was about to end well: what could not be written now is what the user has to know.
+            # The crawl was about to end well: the user must learn that the last write failed.
             self.result.reason, self.result.error = "failed", error
         self.assembly.skip_grace()
         self.stop("failed", error)
@@ -268,7 +268,7 @@ class CrawlProgram:
         self._check_end()
 
     def _check_end(self) -> None:
-        """Over when nothing is on its way and nothing is left that is worth waiting for."""
+        """The crawl ends when nothing is in flight and no queued URL is worth waiting for."""
         if self._over.is_set() or self._seeding or not self.scheduler.idle or self.bus.unacked:
             return
         spent = job_view.budget_spent(self.scheduler, self.plan.job.uid)

@@ -1,6 +1,6 @@
-"""One run of a crawl in its directory, from what was asked for: which run, which seeds, `run.json` before and after.
+"""One run of a crawl in its directory: the request, the run it continues, its seeds, `run.json` before and after.
 
-`nephila crawl` and the Python API are built on it. How the event loop is run and what is printed is up to the caller.
+`nephila crawl` and the Python API are built on it. The caller runs the event loop and prints.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ REMOVE, MOVE = "remove", "move"
 
 @dataclass(slots=True)
 class Request:
-    """A command line, read."""
+    """A command line or a call, after parsing."""
 
     urls: list[str]
     job_file: str
@@ -49,14 +49,14 @@ class Request:
     given: set[str]
     """Names of options that were written on the command line; on a resume only those override."""
     store: str = ""
-    """URL of a database for the rows; not among the options, which are written down."""
+    """URL of a database for the rows; not among the options, since those are written to run.json."""
     fresh: bool = False
     refresh: bool = False
     retry_failed: bool = False
     tcp: TcpAddress | None = None
     """Where the control API is served beside DIR/control.sock."""
     clear: str = ""
-    """What becomes of an earlier result in the directory once this run has its lock: REMOVE, MOVE, or nothing."""
+    """How an earlier result in the directory is cleared once this run has the lock: REMOVE, MOVE, or not at all."""
 
 
 def request_of(
@@ -71,7 +71,7 @@ def request_of(
     refresh: bool = False,
     retry_failed: bool = False,
 ) -> Request:
-    """What a command line or a call asks for. `options`: by the names of the table, with a value for each. Raises
+    """The request of a command line or a call. `options`: by the names of the table, with a value for each. Raises
     `UsageError`."""
     job_file = next((url for url in urls if is_job_file(url)), "")
     if job_file and len(urls) > 1:
@@ -93,12 +93,12 @@ def request_of(
 
 
 def plan_refetches(request: Request, run: Run, plan: Plan, *, info: Print) -> None:
-    """Say in the plan and in run.json which ended URLs are fetched once more."""
+    """Set in the plan and in run.json which ended URLs are fetched once more."""
     wanted = [*run.refetch, *(["failed"] if request.retry_failed else []), *([DUE] if request.refresh else [])]
     plan.refetch = tuple(dict.fromkeys(wanted)) if run.runs else ()
     if LINKS in plan.refetch and not ended_urls.keeps_links(plan.rows, plan.job.uid):
         plan.refetch = tuple(kind for kind in plan.refetch if kind != LINKS)
-        # Where links were not kept, the pages have to be read once more for those that the scope refused.
+        # Links were not kept: pages have to be fetched once more to find the links that the scope refused.
         plan.conditional = not request.refresh
         if not request.refresh:
             info("the links of stored pages were not kept (--links); add --refresh to follow what was out of scope")
@@ -106,10 +106,10 @@ def plan_refetches(request: Request, run: Run, plan: Plan, *, info: Print) -> No
 
 
 def resolve_run(request: Request, directory: Directory) -> Run:
-    """The run as it will be: fresh, or what was stored with the given options over it."""
+    """The run to execute: a new one, or the stored one with the given options applied."""
     document = read_job(request)
     if request.fresh and request.resume:
-        raise UsageError("--fresh begins anew; leave --resume, --refresh and --retry-failed out")
+        raise UsageError("--fresh starts a new crawl; leave --resume, --refresh and --retry-failed out")
     if not request.resume:
         if not request.urls and not request.seed_file and document is None:
             raise UsageError("nothing to crawl: give a URL, a job.yaml, --seeds FILE, or --resume with --out DIR")
@@ -147,9 +147,9 @@ def resolve_run(request: Request, directory: Directory) -> Run:
 
 
 def _clear_mode(request: Request, directory: Directory) -> str:
-    """What becomes of a result that is in the directory. Raises `UsageError` where it has to stay."""
+    """How a result in the directory is cleared. Raises `UsageError` when it must stay."""
     if request.fresh:
-        with contextlib.suppress(UserError):  # what cannot be read can be moved
+        with contextlib.suppress(UserError):  # a damaged run.json can still be moved
             run = directory.read()
         if run is not None:
             directory.check_command(run, "crawl")
@@ -172,7 +172,7 @@ def _has_copies(directory: Directory, run: Run) -> bool:
 
 
 def read_job(request: Request) -> dict[str, Any] | None:
-    """The one job of a file; options that it says and the command line does not are left to it."""
+    """The one job of a file. Options that were not given on the command line are left to the file."""
     if not request.job_file:
         return None
     documents = read_jobs([request.job_file])
@@ -238,7 +238,7 @@ def _file_seeds(name: str, refused: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def _open_first_seed(seeds: Iterator[Seed], plan: Plan, run: Run) -> Iterator[Seed]:
-    """The seeds with the first of each source read, so that a wrong file is told before anything is made."""
+    """The seeds with the first one read, so that a wrong file is an error before anything is created."""
     named = [(place, "the seeds ") for kind, place in plan.sources if kind == "file"]
     for name, option in (*named, (run.seed_file, "--seeds ")):
         if name in ("", STDIN):
@@ -297,7 +297,8 @@ def run_request(
 
 
 def _seeds_already_read(request: Request, directory: Directory, run: Run) -> bool:
-    """Whether the frontier has the seeds of earlier runs. Raises `UsageError` when it is gone, and nobody else has."""
+    """Whether the frontier has the seeds of earlier runs. Raises `UsageError` when it is gone and the seeds cannot be
+    read again."""
     if not request.resume or "seeds" in request.given:
         return False
     if not directory.has_log and run.seed_file == STDIN:
@@ -309,7 +310,7 @@ def _seeds_already_read(request: Request, directory: Directory, run: Run) -> boo
 
 
 def _clear(how: str, directory: Directory, info: Print) -> None:
-    """Make room for a new crawl, as `Request.clear` says."""
+    """Clear an old result for a new crawl, see `Request.clear`."""
     if how == REMOVE:
         directory.remove_result()
         info(f"{directory.path} held a crawl that had stored nothing; it is replaced")

@@ -1,8 +1,8 @@
-"""One service as a program of its own: what `nephila scheduler|downloader|parser|storage` runs.
+"""One service as a program: `nephila scheduler|downloader|parser|storage`.
 
-Started: the service, the bus, then ready. SIGTERM: not ready, the service stops taking and finishes or gives back
-within the grace period, the bus commits what was dealt with and leaves its groups. A fault that the service cannot go
-on after ends the program with exit code 1; whoever runs it starts it again, and nothing is lost.
+Start: the service, the bus, then ready. SIGTERM: not ready; the service finishes or returns its work within the grace
+period; the bus commits finished work and leaves its groups. After a fault that it cannot handle the program ends with
+exit code 1; a restart loses nothing.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ log = logging.getLogger("nephila.programs.service.program")
 
 
 RETRY_S = (0.5, 5.0)
-"""First and longest wait before a broker, or what the service needs beside it, is asked for again."""
+"""First and longest wait before the next attempt to reach the broker or another dependency."""
 POLL_S = 0.1
-"""How often it is looked whether partitions are open, and what the service needs is there."""
+"""Interval of checks: are the partitions open, and are the dependencies reachable?"""
 UNABLE_AFTER_S = 15.0
-"""A service whose database is away for so long gives its partitions to members that have it."""
+"""After this time without its database, a service gives its partitions to members that have theirs."""
 
 
 DRAINING = "draining"
 
 
 class Transport(Bus, Protocol):
-    """A bus that has a life of its own."""
+    """A bus that is started and closed."""
 
     async def start(self) -> None:
         """Connect and begin to deliver; UserError when that is impossible. Services subscribe before."""
 
     async def close(self) -> None:
-        """Commit what was dealt with, leave the groups."""
+        """Commit finished work and leave the groups."""
 
     def watch_partitions(self, group: str, listener: Any) -> None:
-        """Tell the service which partitions come and go; before `start`."""
+        """Register the listener of partition assignments; before `start`."""
 
     def watch_crashes(self, group: str, on_crash: OnMemberCrash) -> None:
-        """Tell a service what members that ended without a word had in hand of a leased topic; before `start`."""
+        """Register the listener for messages that crashed members had not finished; before `start`."""
 
     async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
         """See `LogReader.bounds`."""
@@ -82,18 +82,18 @@ class Transport(Bus, Protocol):
         """Whether this member has all partitions of a group."""
 
     def may_emit(self, group: str) -> bool:
-        """False when this member's partitions may be others' by now."""
+        """False when other members may own this member's partitions by now."""
 
     def set_able(self, able: bool) -> None:
-        """Say whether this member can do its work; one that cannot gives its partitions to members that can."""
+        """Set whether this member can work. A member that cannot gives its partitions to members that can."""
 
     @property
     def unsettled(self) -> str:
-        """What this member still takes over, in one line; empty once all that was given to it is open."""
+        """The partitions that are still being taken over, in one line; empty once all of them are open."""
 
     @property
     def troubles(self) -> list[str]:
-        """Why nothing can be taken or sent at present, one line each."""
+        """Reasons why the bus cannot receive or send now, one line each."""
 
 
 Fatal = Callable[[BaseException], None]
@@ -104,7 +104,7 @@ bus for the partitions of its group."""
 
 @dataclass(frozen=True, slots=True)
 class ServiceKind:
-    """What a program of this name is made of."""
+    """The parts of a service's program."""
 
     name: str
     build: Build
@@ -124,7 +124,7 @@ class ServiceProgram:
         grace_s: float,
         host: str = "",
     ) -> None:
-        """`make_bus` gets the clock and what to call when a person has to look."""
+        """`make_bus` gets the clock and the callback for errors that need a person."""
         self.clock: Clock = SystemClock()
         self.bus = bus = make_bus(self.clock, self._on_bus)
         self.service: Service = kind.build(config, bus, self.clock, self._fatal)
@@ -165,7 +165,7 @@ class ServiceProgram:
 
     @property
     def _trouble(self) -> str:
-        """Storage says so when its database is away."""
+        """Why the service cannot work now; storage sets it while its database is unreachable."""
         return str(getattr(self.service, "trouble", ""))
 
     async def run(self) -> None:
@@ -224,7 +224,8 @@ class ServiceProgram:
             await self.service.reach()
 
     async def _wait_for_partitions(self) -> None:
-        """Not ready before the first assignment is open: who stops the next member then stops what nobody else has."""
+        """Not ready before the first assigned partitions are open: a rolling restart must not stop the next member
+        before that."""
         while not self._over.is_set() and (waits := self.bus.unsettled or getattr(self.service, "unsettled", "")):
             self._state = "; ".join([waits, *self.bus.troubles])
             await self._pause(POLL_S)
@@ -254,7 +255,7 @@ class ServiceProgram:
         self._over.set()
 
     def _on_bus(self, error: UserError) -> None:
-        # What cannot be read stands still where it is; the rest goes on, and readiness says what a person has to do.
+        # The affected partition stops; the others continue, and readiness names the remedy.
         if isinstance(error, NotReadyError):
             log.error("%s", error)
         else:
@@ -262,5 +263,5 @@ class ServiceProgram:
 
     def _fatal(self, error: BaseException) -> None:
         self.error = self.error or error
-        log.critical("the service cannot go on: %s", without_resume(str(error)))
+        log.critical("the service cannot continue: %s", without_resume(str(error)))
         self._over.set()

@@ -80,7 +80,7 @@ PACKAGES = {"api": "control"}
 
 
 def service_kind(name: str) -> ServiceKind:
-    """What a service of this name is made of."""
+    """The parts of a service's program."""
     metrics = importlib.import_module(f"nephila.{PACKAGES.get(name, name)}.metrics").METRICS
     return ServiceKind(name, BUILDERS[name], metrics)
 

@@ -6,7 +6,7 @@ The file has the settings of the program at its top and those of the service in 
     user_agent: "examplebot/1.0 (+https://example.org/bot)"
     downloader: {concurrency: 200}
 
-What all services have to agree on stands at the top (shared_settings.py), and members of a system compare it.
+Settings on which all services have to agree stand at the top (shared_settings.py), and members of a system compare it.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ class ProgramConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All that one program is told."""
+    """All settings of one program."""
 
     program: ProgramConfig
     kafka: dict[str, Any]
     service: Any
     agreed: dict[str, str]
-    """What has to be the same in the other services of the system (shared_settings.py)."""
+    """Settings that must be equal in the other services of the system (shared_settings.py)."""
 
 
 def read(name: str, path: str) -> Settings:
@@ -107,7 +107,7 @@ def read(name: str, path: str) -> Settings:
 
 
 def transport_of(path: str) -> dict[str, Any]:
-    """What a file of settings says of the transport. Raises `UsageError`."""
+    """The settings of the transport in a file. Raises `UsageError`."""
     values = _file(path)
     kafka = values.get("kafka", {})
     if not isinstance(kafka, dict):

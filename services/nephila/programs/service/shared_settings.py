@@ -1,5 +1,5 @@
-"""Settings on which the services of a system have to agree: where each is written, what follows from it, what is
-compared between members.
+"""Settings that must be equal in all services of a system: where each is written, which others follow from it, which
+are compared between members.
 
 A shared setting is written once, at the top of the file or as NEPHILA_PROGRAM__<FIELD>. The section of the service that
 it comes from (`HOME`) may hold it instead; any other section may repeat it. A different value is refused with both
@@ -54,15 +54,15 @@ def shared(top: Mapping[str, Any], sections: Sections, where: str) -> dict[str, 
         field = next(one for one in msgspec.structs.fields(CONFIGS[home]) if one.name == name)
         given = list(_given(name, field.type, top, sections, where))
         source, value = "the default", field.default
-        for service, place, said in given:
+        for service, where_given, given_value in given:
             if service in ("", home):
-                source, value = place, said
+                source, value = where_given, given_value
                 break
-        for _, place, said in given:
-            if _normal(said) != _normal(value):
+        for _, where_given, given_value in given:
+            if _normal(given_value) != _normal(value):
                 raise UsageError(
-                    f"{place} is {_shown(said)}, {source} is {_shown(value)}: all services have to agree on it; set "
-                    f"{name} once, at the top of the file or as NEPHILA_PROGRAM__{name.upper()}"
+                    f"{where_given} is {_shown(given_value)}, {source} is {_shown(value)}: all services have to agree"
+                    f" on it; set {name} once, at the top of the file or as NEPHILA_PROGRAM__{name.upper()}"
                 )
         found[name] = value
     check_names(robots_name(found), sections, where)
@@ -70,13 +70,13 @@ def shared(top: Mapping[str, Any], sections: Sections, where: str) -> dict[str, 
 
 
 def check_names(token: str, sections: Sections, where: str) -> None:
-    """Raise `UsageError` where a service is told another name for robots.txt than the one in the User-Agent."""
+    """Raise `UsageError` where a service has another name for robots.txt than the one in the User-Agent."""
     for service, field in TOKENS.items():
-        for _, place, said in _given_in(service, field, str, sections.get(service, {}), where):
-            if product_token(said) != token:
+        for _, where_given, given_value in _given_in(service, field, str, sections.get(service, {}), where):
+            if product_token(given_value) != token:
                 raise UsageError(
-                    f"{place} is {said!r}, but robots.txt is asked for the name in the User-Agent, {token!r}: leave "
-                    "it out and set user_agent"
+                    f"{where_given} is {given_value!r}, but robots.txt is asked for the name in the User-Agent,"
+                    f" {token!r}: leave it out and set user_agent"
                 )
 
 
@@ -90,12 +90,12 @@ def own_settings(service: str, values: Mapping[str, Any], common: Mapping[str, A
 
 
 def robots_name(common: Mapping[str, Any]) -> str:
-    """The name under which this system looks itself up in robots.txt."""
+    """The name of this system in robots.txt."""
     return product_token(DownloaderConfig(user_agent=common["user_agent"], contact=common["contact"]).agent())
 
 
 def agreed(service: str, member: str, common: Mapping[str, Any], config: Any) -> dict[str, str]:
-    """What a member says of its settings to the others of a system, who compare what they have in common."""
+    """The settings that a member publishes; the other members compare those that they have as well."""
     if service == "storage":
         store = without_password(config.store) if config.store else f"nephila.db of {member}"
         return {"store": store}
@@ -114,7 +114,7 @@ def wants_sqlite(values: Mapping[str, Any]) -> bool:
 def _given(
     name: str, kind: Any, top: Mapping[str, Any], sections: Sections, where: str
 ) -> Iterator[tuple[str, str, Any]]:
-    """(service or empty, place, value) of every place that says it, the top first."""
+    """(service or empty, where it is written, value) for each place with the setting, the top first."""
     yield from _given_in("", name, kind, top, where)
     for service, struct in CONFIGS.items():
         if name in struct.__struct_fields__:
@@ -126,15 +126,15 @@ def _given_in(
 ) -> Iterator[tuple[str, str, Any]]:
     variable, text = _variable(service or "program", name)
     if text is not None:
-        place, value = variable, listed(variable, text)
+        where_given, value = variable, listed(variable, text)
     elif name in values:
-        place, value = f"{where}: {service}.{name}" if service else f"{where}: {name}", values[name]
+        where_given, value = f"{where}: {service}.{name}" if service else f"{where}: {name}", values[name]
     else:
         return
     try:
-        yield service, place, msgspec.convert(value, kind, strict=False)
+        yield service, where_given, msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{place}: {error}") from None
+        raise UsageError(f"{where_given}: {error}") from None
 
 
 def _variable(section: str, name: str) -> tuple[str, str | None]:

@@ -45,19 +45,19 @@ from nephila.parser.config import ParserConfig
 
 log = logging.getLogger(__name__)
 
-MAX_IDLE_DEATHS = 5
-"""Deaths in a row of workers that had no request in their hands: no page is to blame, and a new one would die too."""
-MAX_FRUITLESS_DEATHS = 20
-"""Deaths in a row between which no request was ended."""
+MAX_IDLE_CRASHES = 5
+"""Crashes in a row of workers without a request: no page is the cause, and a new worker would crash as well."""
+MAX_FRUITLESS_CRASHES = 20
+"""Crashes in a row without one finished request between them."""
 BACKOFF_S = 0.1
-"""Before the second death in a row is made good; doubles with each."""
+"""Seconds before the restart after a second crash in a row; doubles with each."""
 CHECK_S = 15.0
-"""Between two looks at workers that have something in their hands; with nothing to do nobody looks."""
+"""Seconds between two checks of workers that hold requests; idle workers are not checked."""
 MAX_MISSED_CHECKS = 4
-"""Looks at which a worker gave no sign of life, though asked, before it is killed. Looks are counted, not seconds: a
-main process that stood still has heard nothing either."""
+"""Checks without an answer from a worker before it is killed. Checks are counted, not seconds: a main process that was
+suspended received no answers either."""
 KILL_MARGIN_S = 2.0
-"""What a worker gets beyond its grace before it is killed."""
+"""Extra seconds after the grace period before a worker is killed."""
 
 
 class _Process:
@@ -68,15 +68,15 @@ class _Process:
         self.popen: subprocess.Popen[bytes] | None = None
         self.pipe: Pipe
         self.received = False
-        """Something has come from it since it was looked at last."""
+        """Data came from it since the last check."""
         self.missed_checks = 0
-        """Looks at which nothing had come."""
+        """Checks in a row without data."""
         self.drained = asyncio.Event()
-        """It has nothing in its hands any more, or is gone."""
+        """It holds no request any more, or has ended."""
 
 
 class WorkerProcesses:
-    """See the module; `lifecycle.Service`."""
+    """Starts, watches, replaces and drains the workers (`lifecycle.Service`)."""
 
     def __init__(
         self,
@@ -120,13 +120,13 @@ class WorkerProcesses:
         return [one.popen.pid for one in self._processes if one.popen is not None]
 
     async def start(self) -> None:
-        """Begin the workers, and take requests; they wait until a worker is ready."""
+        """Start the workers and accept requests; requests wait until a worker is ready."""
         self.bus.start()
         for number in range(1, self._started + 1):
             await self._start_one(number)
 
     async def drain(self, grace_s: float) -> None:
-        """Hand out nothing more; what workers have ends within `grace_s` seconds or goes back."""
+        """Send no more requests. Requests in flight end within `grace_s` seconds or are returned."""
         self._ending = True
         self.bus.drain(grace_s)
         waits = [asyncio.ensure_future(one.drained.wait()) for one in self._processes]
@@ -141,7 +141,7 @@ class WorkerProcesses:
                 await one.drained.wait()
 
     async def close(self) -> None:
-        """Let all workers end."""
+        """End all workers."""
         self._ending = True
         for one in self._processes:
             one.pipe.close()
@@ -154,7 +154,7 @@ class WorkerProcesses:
     # ---- one process
 
     def _grow(self) -> None:
-        """One more, if there may be one and none is beginning."""
+        """Start one more worker, unless the limit is reached or one is starting."""
         if self._started < self._count and not self._growing and not self._ending:
             self._growing = True
             self._started += 1
@@ -197,13 +197,13 @@ class WorkerProcesses:
             self._clock.call_at(self._clock.monotonic() + self._check_s, self._check_liveness)
 
     def _check_liveness(self) -> None:
-        """Ask those that have something in their hands for a sign of life; kill who gave none for long."""
+        """Ping workers that hold requests; kill those that missed too many checks."""
         self._check_scheduled = False
         for one in self._processes:
             one.missed_checks = 0 if one.received or not one.member.load else one.missed_checks + 1
             one.received = False
             if one.missed_checks > MAX_MISSED_CHECKS and one.popen is not None:
-                log.error("worker %d gives no sign of life and is killed", one.member.number)
+                log.error("worker %d does not answer and is killed", one.member.number)
                 one.popen.kill()
             elif one.member.load:
                 one.member.link.send_control(Ping())
@@ -233,11 +233,11 @@ class WorkerProcesses:
             self._fatal(UsageError(control.text) if control.usage else UserError(control.text))
 
     def _on_gone(self, process: _Process, error: Exception | None) -> None:
-        """The pipe has ended, and the process with it."""
+        """The pipe is closed: the process has ended."""
         if process not in self._processes:
             return
         if isinstance(error, ValueError):
-            log.error("worker %d: what it sent could not be read: %s", process.member.number, error)
+            log.error("worker %d: its message could not be read: %s", process.member.number, error)
         lost = self.bus.lost(process.member)
         process.drained.set()
         self._task(self._replace(process, lost))
@@ -249,7 +249,7 @@ class WorkerProcesses:
         self._idle_crashes = 0 if lost else self._idle_crashes + 1
         self._fruitless_crashes = 0 if process.member.done else self._fruitless_crashes + 1
         log.warning("worker %d %s; %s", process.member.number, how, _replacement_text(lost))
-        if self._idle_crashes >= MAX_IDLE_DEATHS or self._fruitless_crashes >= MAX_FRUITLESS_DEATHS:
+        if self._idle_crashes >= MAX_IDLE_CRASHES or self._fruitless_crashes >= MAX_FRUITLESS_CRASHES:
             self._fatal(UserError(f"worker processes keep dying ({how}); try --workers 0, and see nephila doctor"))
             return
         if self._idle_crashes > 1:
@@ -257,7 +257,7 @@ class WorkerProcesses:
         await self._start_again(process.member.number)
 
     async def _reap(self, process: _Process) -> str:
-        """Wait for the end of a process, not for ever; says how it ended."""
+        """Wait for the end of a process, at most KILL_MARGIN_S; returns how it ended."""
         popen = process.popen
         assert popen is not None
         loop = asyncio.get_running_loop()
@@ -297,7 +297,7 @@ def _replacement_text(lost: int) -> str:
 def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
     """A worker on that end of a pair."""
     command = [sys.executable, "-P", "-m", "nephila.programs.workers.worker", str(descriptor), str(os.getpid())]
-    # Inherited, until the worker ignores them by itself: Ctrl-C may come while it still imports.
+    # The worker inherits the blocked signals: Ctrl-C may come before it ignores them itself.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_MAIN)
     try:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(descriptor,), env=_environment())
@@ -306,7 +306,7 @@ def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, with the place this program was imported from: the worker has to be the same version."""
+    """The environment, with the directory of this package first: the worker must be the same version."""
     here = str(Path(nephila.__file__).resolve().parent.parent)
     before = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": here + os.pathsep + before if before else here}

@@ -1,8 +1,8 @@
 """A worker process: downloader and parser on a loop of their own, on one end of a pipe to the main process.
 
-It is told its settings first, says that it is ready, and takes requests from then on; bodies never leave it unless the
-main process asks for them. It owns nothing that would have to be saved: when it dies, main knows what it had. It ends
-with main, whose signals reach it through the pipe alone.
+It receives its settings first, reports that it is ready, and then takes requests. Bodies stay in the worker unless the
+main process has readers of pages. A worker has no state to save: after a crash, main knows its requests. It ends with
+main; signals are forwarded through the pipe.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ GROUP = "main"
 
 
 class Worker:
-    """See the module."""
+    """Downloader, parser and the link to the main process."""
 
     def __init__(self) -> None:
         self.clock = SystemClock()
@@ -158,7 +158,7 @@ def main(arguments: list[str]) -> None:
         await Worker().run(end)
 
     run_loop(run())
-    # Connections need no farewell, and nobody reads what would still be said.
+    # No clean-up: connections need no shutdown, and the pipe has no reader any more.
     os._exit(0)
 
 

@@ -1,6 +1,7 @@
-"""Admission: which seeds and links become URLs of a job. Pure; every URL that is admitted is in seen, queue and log.
+"""Admission: which seeds and links become URLs of a job. Pure.
 
-One seen test and one push per page's links, not per link: the common link was seen before and costs a few nanoseconds.
+An admitted URL is in seen set, queue and log at once. A page's links cost one seen test and one push together, not one
+each: most links were seen before and cost a few nanoseconds.
 """
 
 from __future__ import annotations
@@ -34,17 +35,16 @@ from nephila.scheduler.politeness.robots import origin_of
 from nephila.scheduler.traps.url_shape import without_session
 
 LISTED_SITEMAP = 6
-"""Kind of link, in Outlinks.flags, of a sitemap that a sitemap index lists."""
+"""Kind of link, in `Outlinks.flags`, of a sitemap that a sitemap index lists."""
 MAX_SITEMAPS = 50_000
-"""Sitemaps that indexes list, followed on one host of a job in one run: what one index may list by the protocol."""
+"""Sitemaps from indexes, followed on one host of a job in one run: as many as the protocol allows one index to list."""
 SITEMAPS_REPORTED = 100
-"""Of those beyond, how many get a row that says so."""
+"""Sitemaps beyond the limit that get a row with the reason."""
 HEAD = 0
-"""Order of what goes before everything else of its host."""
+"""Order of URLs that come before all others of their host."""
 REJECTED_LIMIT = 500_000
-"""Out-of-scope fingerprints remembered, some 50 MB, so that the links of a site's template are judged once, not on
-every page. Each of n jobs has an n-th of them; one that has more, since there are further jobs, until it refuses again.
-"""
+"""Out-of-scope fingerprints remembered, about 50 MB. The links of a site's template are judged once, not on every page.
+Each of n jobs may hold 1/n of them; a job with more keeps them until it refuses the next URL."""
 
 
 def add_seed(
@@ -57,7 +57,7 @@ def add_seed(
     context: Context | None = None,
     render: Render = Render.UNSPECIFIED,
 ) -> str:
-    """Admit a seed and anchor the scope at it; returns why not, or the empty string."""
+    """Admit a seed and anchor the scope at it; returns the reason of a refusal, or the empty string."""
     try:
         packed_context = pack_context(context)
     except PermanentError as error:
@@ -76,8 +76,8 @@ def add_seed(
 
 
 def add_sitemaps(frontier: Frontier, job: Job, host_key: str, origin: str, robots: Robots | None) -> None:
-    """Admit the sitemaps of a seed's host, where the job asks for them: those its robots.txt names, or the usual one.
-    They anchor nothing: a sitemap may lie on another host."""
+    """Admit the sitemaps of a seed's host, where the job wants them: those in its robots.txt, else the usual one. They
+    add no anchor, because a sitemap may be on another host."""
     if not job.spec.sitemaps or not job.is_seed_host(host_key):
         return
     for parts in sitemap_seeds(job.spec, origin, robots):
@@ -86,7 +86,7 @@ def add_sitemaps(frontier: Frontier, job: Job, host_key: str, origin: str, robot
 
 
 def anchor_scope(frontier: Frontier, job: Job, host_key: str, path_query: str) -> None:
-    """Count the place of a seed as inside the job's scope."""
+    """Add the host or directory of a seed to the job's scope."""
     place = job.scope.add_seed(host_key, path_query)
     if place:
         note_anchor(frontier, job, place)
@@ -94,7 +94,7 @@ def anchor_scope(frontier: Frontier, job: Job, host_key: str, path_query: str) -
 
 
 def note_anchor(frontier: Frontier, job: Job, place: str) -> None:
-    """The scope has a further anchor: what was refused before may be wanted."""
+    """Log a new anchor of a scope. Links that were refused before may be wanted now."""
     job.scope.anchors.add(place)
     frontier.pending(frontier.partitions[0]).anchors.append(Anchor(job.uid, place))
     job.rejected.clear()
@@ -102,7 +102,7 @@ def note_anchor(frontier: Frontier, job: Job, place: str) -> None:
 
 
 def add_forwarded(frontier: Frontier, job: Job, seed: Seed, parts: UrlParts | Routed) -> None:
-    """Admit a URL that another partition has found and judged as far as it could."""
+    """Admit a URL that another partition found and checked as far as it could."""
     if seed.anchor:
         anchor_scope(frontier, job, parts.host_key, parts.path_query)
     if parts.fingerprint in job.seen:
@@ -138,8 +138,8 @@ def admit(
     priority: int = 0,
     context: bytes = b"",
 ) -> None:
-    """Insert one URL into seen, queue and log: one atomic change of the URL's partition. One of a partition that is not
-    here is left to it."""
+    """Add one URL to seen set, queue and log: one atomic change of its partition. A URL of another partition is
+    forwarded."""
     if frontier.is_other_partition(url_key):
         is_seed = bool(flags & SEED)
         seed = Seed(job.uid, url, "", True, depth, hops, head, is_seed, priority, is_seed and hops > 0)
@@ -158,7 +158,7 @@ def admit(
 
 
 def add_links(frontier: Frontier, links: Outlinks) -> int:
-    """Admit what is new and in scope of one page's links; returns how many."""
+    """Admit the new links of one page that are in scope; returns how many."""
     job = frontier.jobs.get(links.job)
     if job is None or 0 <= job.scope.max_depth < links.depth:
         return 0
@@ -171,25 +171,25 @@ def add_links(frontier: Frontier, links: Outlinks) -> int:
 
 
 class _PageLinks:
-    """The new links of one page on their way into the frontier."""
+    """The new links of one page during admission."""
 
     def __init__(self, frontier: Frontier, job: Job, links: Outlinks) -> None:
         self.frontier = frontier
         self.job = job
         self.links = links
         self.numbers: dict[str, int] = {}
-        """Host key → number, of this page's links."""
+        """Host key → number in the host store; -1 where the host takes no more."""
         self.firsts: dict[int, int] = {}
         """Host → best order of the page's new URLs there."""
         self.context = pack_context(links.context)
         self.hops = self._hops()
-        """Of its links: a sitemap is one more step in a row of sitemaps and redirects, which bounds endless ones."""
+        """Hops of the links. A sitemap counts as one more hop, which bounds endless chains of sitemaps."""
         self.hosts: list[int] = []
         self.orders: list[int] = []
         self.packed: list[bytes] = []
 
     def admit(self, new: list[int]) -> int:
-        """Judge and admit the links at these indices."""
+        """Check and admit the links at these indices."""
         links, job, frontier = self.links, self.job, self.frontier
         ends = memoryview(links.url_ends).cast("I")
         spans = memoryview(links.host_spans).cast("I")
@@ -216,7 +216,7 @@ class _PageLinks:
                 continue
             hops = self.hops
             if links.source and links.flags[i] >> 1 & 7 == LISTED_SITEMAP:
-                # A sitemap that an index names is no page: include patterns are not for it.
+                # A sitemap is no page: include patterns do not apply to it.
                 hops = self._sitemap_hops(host_key)
                 unwanted = bool(scope.excluded(url)) or hops < 0
             else:
@@ -241,8 +241,8 @@ class _PageLinks:
         return len(keys)
 
     def _hops(self) -> int:
-        """How many sitemaps and redirects led to what this document lists; 0 for pages. Of a sitemap in a partition
-        that is not here it is not known: 1."""
+        """Sitemaps and redirects that led to this document; 0 for pages. For a sitemap of another partition the number
+        is unknown and taken as 1."""
         links, frontier = self.links, self.frontier
         if links.source is not LinkSource.SITEMAP:
             return 0
@@ -252,7 +252,7 @@ class _PageLinks:
         return min(waiting.entry.hops, TOO_MANY - 2) + 1 if waiting is not None else 1
 
     def _sitemap_hops(self, host_key: str) -> int:
-        """Hops of one more sitemap of a host that an index lists; -1 when nothing is made of it at all."""
+        """Hops of one more sitemap that an index lists; -1 when it is ignored."""
         self.job.sitemaps_listed[host_key] += 1
         beyond = self.job.sitemaps_listed[host_key] - MAX_SITEMAPS
         if beyond > SITEMAPS_REPORTED:
@@ -262,7 +262,7 @@ class _PageLinks:
         return TOO_LONG if self.hops > self.frontier.config.max_hops else self.hops
 
     def _is_session_copy(self, url: str, host_key: str) -> bool:
-        """Whether it is one more copy of a page under a new session id."""
+        """Whether the URL is a copy of a known page under a new session id."""
         if not without_session(url):
             return False
         host = self.frontier.hosts.get_or_create(host_key)
@@ -270,8 +270,8 @@ class _PageLinks:
         return bool(novelty_of(host, self.job).is_session_copy(url))
 
     def _record_self_links(self, admitted: list[str]) -> None:
-        """A part of a site that leads to itself alone is watched for what it yields. Over a broker a page's links to
-        hosts of other partitions are not among these: leading there alone does not save a part."""
+        """Tell the novelty tracker whether a part of the site links only to itself. In a cluster, links to hosts of
+        other partitions are missing here, so they do not save a part from being closed."""
         links, job = self.links, self.job
         if job.traps.off or links.source or not links.parent_url:
             return
@@ -281,7 +281,7 @@ class _PageLinks:
             host.changed = True
 
     def _relevance(self, new: list[int]) -> bytes:
-        """Priorities of all links by relevance: their own, or what is left of their parent's."""
+        """Priorities of all links by relevance: their own, or a share of their parent's."""
         links = self.links
         count = len(links.fingerprints) // 16
         priorities, flags = bytearray(links.priorities or count), links.flags or bytes(count)

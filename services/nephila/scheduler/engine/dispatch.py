@@ -1,4 +1,4 @@
-"""Taking URLs from ready hosts: leases, robots.txt first, ends without a fetch. Pure; the service publishes."""
+"""Dispatch: takes URLs from ready hosts, leases them, fetches robots.txt first, ends what is not fetched. Pure."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ from nephila.scheduler.politeness.robots import origin_of, robots_request
 from nephila.scheduler.traps.url_shape import shape
 
 ENDED_PER_TURN = 64
-"""URLs of one host ended without a fetch in one go, so that a host full of forbidden URLs cannot hold up the others."""
+"""URLs of one host that end without a fetch in one go. A host full of forbidden URLs must not block the others."""
 EFFORT_PER_TURN = 10_000_000
-"""Rules of robots.txt times characters of URLs that one turn goes through, some 30 ms: with ten thousands of rules each
-question takes milliseconds, and a host that has them must not hold up the loop."""
+"""Limit of robots.txt rules times URL characters per turn, about 30 ms. With tens of thousands of rules one check takes
+milliseconds, and such a host must not block the event loop."""
 MOVED_PER_TURN = 4096
-"""Hosts that become ready in one turn: a million that are due at once must not hold up the loop."""
+"""Hosts that become ready in one turn. A million due hosts must not block the event loop."""
 ODD_SHAPES_ALLOWED = 3
-"""URLs of a trap's shape fetched from each host all the same: a real page may look odd, a trap has more than three."""
+"""URLs with the shape of a trap that are fetched per host anyway. A real page may look odd; a trap has more
+than three."""
 READY_MAX = 100_000
-"""Hosts kept by job as long as every job that can go on has one; the others wait in the heap of the store."""
+"""Ready hosts listed by job, while every job that can go has one. The other hosts wait in the heap of the store."""
 
 
 def trap(host: Host, job: Job, entry: Entry, frontier: Frontier) -> str:
-    """Why a URL counts as part of a trap, or the empty string."""
+    """Why a URL belongs to a trap, or the empty string."""
     reason = shape(entry.url, frontier.utc_now)
     if reason and job.odd_shape_count[host.number] < ODD_SHAPES_ALLOWED:
         job.odd_shape_count[host.number] += 1
@@ -53,7 +54,7 @@ def trap(host: Host, job: Job, entry: Entry, frontier: Frontier) -> str:
 
 
 class Dispatcher:
-    """Hands out at most `concurrency` fetches and `window` URLs without receipt."""
+    """Leases at most `concurrency` fetches and `window` URLs without receipt."""
 
     def __init__(self, frontier: Frontier) -> None:
         self.frontier = frontier
@@ -61,28 +62,28 @@ class Dispatcher:
         self.shares: FairShare[int] = FairShare()
         self._weights: dict[int, float] = {}
         self._charged = -1
-        """Number of the job that was charged a fetch by `shares` and has not had it; -1 when none was."""
+        """Number of the job that `shares` has charged for a fetch it has not used yet; -1 for none."""
         self._delayed: list[tuple[float, int, int, int, bytes]] = []
-        """(when, order, host, number of the job, packed URL): a job may be deleted, and one of its name come."""
+        """(when, order, host, job number, packed URL). By number, because a uid may be deleted and used again."""
         self._order = itertools.count()
         self._effort = 0
-        """Of this turn; see EFFORT_PER_TURN."""
+        """Effort of this turn, see EFFORT_PER_TURN."""
 
     @property
     def room(self) -> bool:
-        """Whether another URL may be handed out."""
+        """Whether another URL may be leased."""
         frontier = self.frontier
         return frontier.in_fetch < frontier.concurrency and frontier.outstanding < frontier.window
 
     def next_event(self) -> float | None:
-        """When time alone will give something to do; None when nothing waits for time. Without room only a lease
-        that ends does: an outcome or a receipt makes room, and either starts a turn of its own."""
+        """When time alone gives work; None when nothing waits for time. Without room only the end of a lease gives
+        work: outcomes and receipts make room, and they start a turn themselves."""
         lease = self._first_lease()
         fetch = None
         if self._effort > EFFORT_PER_TURN:
             return self.frontier.now
         if self.room:
-            # A job without a place for anything new may have pages to fetch again.
+            # A job without budget for new pages may still have pages to fetch again.
             able = any(job.has_room for job in self.frontier.jobs.values())
             fetch = self.next_fetch() if able else recrawl_queue.next_due(self.frontier)
         if lease is None or fetch is None:
@@ -90,27 +91,28 @@ class Dispatcher:
         return min(lease, fetch)
 
     def next_fetch(self) -> float | None:
-        """When the next URL that waits for nothing but time may be fetched; None when none does."""
+        """When the next URL that waits only for time may be fetched; None for none."""
         frontier = self.frontier
         aside = self._delayed[0][0] if self._delayed else None
         stored, paced = frontier.store.next_ready(), frontier.addresses.next_ready()
         instants = (stored, paced, aside, recrawl_queue.next_due(frontier))
         return min((at for at in instants if at is not None), default=None)
 
-    # ---- URLs kept aside
+    # ---- delayed URLs
 
     def retry_later(self, host: int, job: Job, packed: bytes, when: float) -> None:
-        """Keep a URL aside until `when`; it then goes to the head of its host's queue."""
+        """Delay a URL until `when`. Then it goes to the head of its host's queue."""
         job.delayed += 1
         heapq.heappush(self._delayed, (when, next(self._order), host, job.number, packed))
 
     def delayed(self) -> list[tuple[float, int, str, bytes]]:
-        """(when, host, job, packed URL) of everything kept aside."""
+        """(when, host, job, packed URL) of all delayed URLs."""
         jobs = self.frontier.numbered
         return [(when, host, jobs[job].uid, packed) for when, _, host, job, packed in self._delayed if job in jobs]
 
     def trim_hosts(self) -> None:
-        """Put host objects away when there are too many; not those of delayed URLs, which hold the host's number."""
+        """Evict host objects when there are too many, but not those of delayed URLs, which hold the number of their
+        host."""
         self.frontier.hosts.trim(lambda: {host for _, _, host, _, _ in self._delayed})
 
     def _due(self, now: float, out: TurnOutput) -> None:
@@ -131,10 +133,10 @@ class Dispatcher:
         leases = self.frontier.leases
         return leases[next(iter(leases))] if leases else None
 
-    # ---- which host, for which job
+    # ---- choice of host and job
 
     def dispatch(self, now: float, out: TurnOutput) -> None:
-        """Take URLs of ready hosts while there is room; requests and terminal rows go to `out`."""
+        """Take URLs from ready hosts while there is room. Requests and terminal rows go to `out`."""
         self._due(now, out)
         moves = MOVED_PER_TURN
         self._effort = 0
@@ -150,7 +152,7 @@ class Dispatcher:
                 self._serve(self.frontier.hosts.get(number), job, now, out)
 
     def _serve_waiting_for_address(self, now: float, out: TurnOutput) -> bool:
-        """One fetch from the host that is first in the line of an address; False when there is none."""
+        """One fetch from the first host in an address queue; False when none has room."""
         frontier = self.frontier
         number = frontier.take_waiting_for_address()
         if number < 0:
@@ -166,7 +168,7 @@ class Dispatcher:
         return True
 
     def _fill(self, now: float, limit: int) -> int:
-        """Move hosts whose time has come from the heap to the ready ones; returns how many."""
+        """Move due hosts from the heap to the ready ones; returns how many."""
         frontier = self.frontier
         store, ready, numbered = frontier.store, frontier.ready, frontier.numbered
         moved = 0
@@ -187,8 +189,7 @@ class Dispatcher:
         return moved
 
     def _unserved_job_waits(self) -> bool:
-        """Whether a job could take a URL and has none of the hosts that are ready. O(jobs), asked only when there are
-        very many of them."""
+        """Whether a job that could take a URL has no ready host. O(jobs); called only at READY_MAX."""
         served = set(self.frontier.ready.jobs())
         return any(job.has_room and job.number not in served and job.queued for job in self.frontier.jobs.values())
 
@@ -197,14 +198,14 @@ class Dispatcher:
         return job.is_blocked or number in job.over_budget_hosts or number in job.waiting_hosts
 
     def _choose(self) -> Job | None:
-        """The job whose turn it is among those that can take a URL."""
+        """The next job among those that can take a URL."""
         numbered = self.frontier.numbered
         able = [numbered[n] for n in self.frontier.ready.jobs() if n in numbered and numbered[n].has_room]
         single = able[0] if able else None
         return self._next_share(able) if len(able) > 1 else single
 
     def _next_share(self, able: list[Job]) -> Job:
-        """Deficit round-robin by the jobs' weights."""
+        """The next job by deficit round-robin over the weights."""
         shares, numbered = self.shares, self.frontier.numbered
         for job in able:
             if self._weights.get(job.number) != job.spec.weight:
@@ -222,9 +223,10 @@ class Dispatcher:
     # ---- one host
 
     def _has_to_wait(self, host: Host, job: Job, now: float, waiting_for_address: bool) -> bool:
-        """Whether the host's own pace or that of its server address is in the way; it is set aside for it."""
+        """Whether the pace of the host, its budget or its server address forbids a fetch. If so, the host is put where
+        it waits."""
         frontier = self.frontier
-        if host.pace.not_before > now:  # it was only bytes when its turn was set
+        if host.pace.not_before > now:  # the heap did not know the pace of an idle host
             frontier.store.schedule(host.number, host.pace.not_before)
             return True
         if job.counts_host_use and frontier.update_host_budget(host, job):
@@ -238,7 +240,7 @@ class Dispatcher:
         return False
 
     def _serve(self, host: Host, job: Job, now: float, out: TurnOutput, waiting_for_address: bool = False) -> None:
-        """One fetch from a ready host, and whatever ends without one on the way to it."""
+        """One fetch from a ready host. URLs before it that need no fetch get their terminal row."""
         frontier = self.frontier
         store = frontier.store
         charged, self._charged = self._charged, -1
@@ -259,7 +261,7 @@ class Dispatcher:
             entry = unpack(packed)
             unwanted = self._unwanted(host, job, entry)
             if not unwanted and not job.ignore_robots and self._robots_first(host, job, entry, now, out):
-                return  # the outcome of robots.txt puts the host back
+                return  # the outcome of robots.txt schedules the host
             self._effort += self._cost(host, job, entry)
             store.pop(host.number, job.number)
             job.free_reservation(entry.url_key)
@@ -268,12 +270,12 @@ class Dispatcher:
             elif not self._denied(host, job, entry, out):
                 self._lease(host, job, entry, now, out)
                 break
-        # Behind the hosts that are ready already: one with many forbidden URLs must not be first for ever.
+        # Behind the hosts that are ready: a host with many forbidden URLs must not stay first.
         frontier.schedule(host.number, now)
 
     def _priority_to_front(self, host: Host, job: Job) -> bool:
-        """Where only a URL that has its place in the budget may be taken: put one that waits at the head of this host's
-        queue before the others there. O(URLs at the head)."""
+        """When only URLs with a claim on the page budget may be taken: move one of them to the front of the queue's
+        head. O(URLs at the head)."""
         if not job.has_room:
             return False
         store = self.frontier.store
@@ -289,7 +291,7 @@ class Dispatcher:
         return first is not None
 
     def _unwanted(self, host: Host, job: Job, entry: Entry) -> str:
-        """Why a queued URL is not to be fetched any more: it left the scope, or turned out to be in a trap."""
+        """Why a queued URL is no longer fetched: it left the scope, or belongs to a trap."""
         if job.left_scope(entry, host.key):
             return "excluded"
         if entry.hops == TOO_LONG:
@@ -306,7 +308,7 @@ class Dispatcher:
         return ""
 
     def _robots_first(self, host: Host, job: Job, entry: Entry, now: float, out: TurnOutput) -> bool:
-        """Ask for robots.txt when none is believed for the URL's origin; True when the URL has to wait for it."""
+        """Request robots.txt when none is valid for the URL's origin; True when the URL has to wait for it."""
         origin = origin_of(entry.url, host.key)
         robots = host.robots.get(origin)
         if robots is not None and now < robots.expires:
@@ -321,12 +323,12 @@ class Dispatcher:
         return True
 
     def _cost(self, host: Host, job: Job, entry: Entry) -> int:
-        """What the question costs whether robots.txt allows a URL."""
+        """Effort of checking a URL against robots.txt."""
         robots = host.robots.get(origin_of(entry.url, host.key)) if not job.ignore_robots else None
         return robots.effort(self.frontier.config.agent, entry.url) if robots is not None else 0
 
     def _denied(self, host: Host, job: Job, entry: Entry, out: TurnOutput) -> bool:
-        """Give the URL its terminal row when robots.txt forbids it or its host cannot be reached."""
+        """End the URL when robots.txt forbids it or its host cannot be reached."""
         if job.ignore_robots:
             return False
         end = self.outcomes.end_unfetched
@@ -368,7 +370,7 @@ class Dispatcher:
 
     @staticmethod
     def _make_conditional(request: FetchRequest, job: Job) -> None:
-        """Ask for the page only if it is not the stored copy."""
+        """Add the validators of the stored copy."""
         state = job.due_table.get(request.url_key)
         if state is not None and state.outcome is Outcome.STORED:
             request.etag, request.last_modified = state.etag, state.last_modified
@@ -386,7 +388,7 @@ class Dispatcher:
         out.requests.append((partition.number, request))
 
     def _start_fetch(self, request: FetchRequest, waiting: Outstanding, until: float, now: float) -> None:
-        """The host is being fetched from, and the lease says until when."""
+        """Count the fetch on host and address, and set the instants of its lease."""
         frontier = self.frontier
         frontier.in_fetch += 1
         waiting.host.in_flight += 1
@@ -398,7 +400,7 @@ class Dispatcher:
             frontier.addresses.start(waiting.address, now)
 
     def resume(self, waiting: Outstanding, until: float, now: float) -> FetchRequest:
-        """A lease that another owner gave goes on here; returns its request, should nobody have seen it."""
+        """Continue a lease that another owner gave; returns its request, in case nobody has consumed it."""
         host, entry = waiting.host, waiting.entry
         job = self.frontier.jobs.get(waiting.job)
         if job is not None:
@@ -406,7 +408,7 @@ class Dispatcher:
         elif not waiting.job:
             request = robots_request(entry.url.removesuffix("/robots.txt"), host.key, waiting.attempt)
         else:
-            request = FetchRequest()  # of a deleted job: nobody will ask for it again
+            request = FetchRequest()  # the job is deleted: nobody publishes this
         request.attempt = waiting.attempt
         self._start_fetch(request, waiting, until, now)
         return request

@@ -1,7 +1,7 @@
-"""All invariants of a frontier in plain lines: what must be true between two turns, whatever happened before.
+"""All invariants of a frontier in plain lines: what holds between two turns.
 
-Every URL that was ever seen is in one place: queued, aside, on its way, or ended. Every host with something queued will
-be taken: it is in the heap, ready, being fetched from, or set aside by name.
+Every seen URL is exactly one of: queued, delayed, outstanding, ended. Every host with queued URLs will be served: it is
+in the heap, ready, in flight, in an address queue, or held back for a job or a spent budget.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def check(dispatcher: Dispatcher) -> None:
     frontier.ready.check()
     frontier.addresses.check()
     assert {place.number for place in frontier.addresses.waiting()} == set(frontier.waiting_for_address), (
-        "lines and hosts differ"
+        "address queues and hosts differ"
     )
     outstanding = [waiting for partition in frontier.partitions for waiting in partition.outstanding.values()]
     _check_leases(frontier, outstanding)
@@ -40,11 +40,11 @@ def _check_leases(frontier: Frontier, outstanding: list[Outstanding]) -> None:
     assert set(frontier.leases) == {(w.job, w.entry.url_key) for w in leased}, "leases and leased URLs differ"
     assert list(frontier.leases.values()) == sorted(frontier.leases.values()), "leases out of order"
     known = {"", *frontier.jobs}
-    assert all(w.job in known or w.job.startswith(DELETED) for w in outstanding), "a URL of no job is on its way"
+    assert all(w.job in known or w.job.startswith(DELETED) for w in outstanding), "an outstanding URL has no job"
     in_flight = Counter(id(w.host) for w in leased)
     for host in frontier.hosts.hot.values():
         assert host.in_flight == in_flight[id(host)], f"{host.key}: {host.in_flight} in flight"
-    assert all(w.host is frontier.hosts.hot.get(w.host.number) for w in leased), "a host was put away in use"
+    assert all(w.host is frontier.hosts.hot.get(w.host.number) for w in leased), "an active host was evicted"
 
 
 def _check_hosts(frontier: Frontier) -> None:
@@ -54,7 +54,7 @@ def _check_hosts(frontier: Frontier) -> None:
         name = store.name(number)
         scheduled, ready = store.ready_at(number) is not None, number in frontier.ready
         waiting_for_address = number in frontier.waiting_for_address
-        assert scheduled + ready + waiting_for_address <= 1, f"{name} stands in two places"
+        assert scheduled + ready + waiting_for_address <= 1, f"{name} is in two places"
         host = frontier.hosts.hot.get(number)
         if ready and host is not None:
             assert host.pace.not_before <= frontier.now, f"{name} would be taken before its pace allows"
@@ -76,11 +76,11 @@ def _check_job(dispatcher: Dispatcher, job: Job, mine: list[Outstanding]) -> Non
     uid = job.uid
     assert job.queued == len(queued), f"{uid}: {job.queued} queued, but {len(queued)} in queues"
     taken = sum(w.state is not OutstandingState.ENDING for w in mine)
-    assert job.leased == taken, f"{uid}: {job.leased} leased, but {taken} on their way as pages"
+    assert job.leased == taken, f"{uid}: {job.leased} leased, but {taken} on their way as pages outstanding"
     keys = queued + [w.entry.url_key for w in mine]
     assert len(keys) == len(set(keys)), f"{uid}: a URL is in two places"
     assert all(key in job.seen for key in keys), f"{uid}: a URL was not seen"
-    assert job.priority_refetch | job.reserved <= set(queued), f"{uid}: a place is kept for a URL that is not queued"
-    assert not job.priority_refetch & job.reserved, f"{uid}: two places are kept for a URL"
+    assert job.priority_refetch | job.reserved <= set(queued), f"{uid}: a URL with a reservation is not queued"
+    assert not job.priority_refetch & job.reserved, f"{uid}: a URL has two reservations"
     ended = sum(job.ended.values())
     assert len(job.seen) == len(keys) + ended, f"{uid}: {len(job.seen)} seen, {len(keys)} left, {ended} ended"

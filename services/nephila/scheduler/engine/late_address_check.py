@@ -1,6 +1,6 @@
-"""A first contact: a fetch that was handed out before the address of its host was known, and is about to begin there.
+"""Late address check: a fetch was leased before the address of its host was known, and is about to start there. Pure.
 
-Whoever fetches asks, where several fetch for one scheduler: each of them alone would keep a pace of its own. Pure.
+Every downloader process asks the one scheduler. If each process kept a pace of its own, the server would see their sum.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from nephila.scheduler.frontier.host_state import OutstandingState
 
 
 def check_late_address(frontier: Frontier, key: Key, attempt: int, address: str, now: float) -> bool:
-    """Whether an attempt may begin on an address now; it is counted there from then on, and its host lives there.
+    """Whether an attempt may start on an address now. If so, it counts there, and the host has that address from now
+    on.
 
-    False: it is to be given back with the address, so that its host gets in line. O(1).
+    If not, the downloader gives it back with the address, and the host enters the queue of the address. O(1).
     """
     waiting = frontier.partition(key[1]).outstanding.get(key)
     if waiting is None or waiting.state is not OutstandingState.LEASED or waiting.attempt != attempt:

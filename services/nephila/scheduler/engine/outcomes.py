@@ -1,4 +1,4 @@
-"""What an outcome or a receipt does to the frontier: pace of the host, retry, redirect, terminal row, end. Pure."""
+"""Outcomes and receipts: pace of the host, retry, redirect, terminal row, end of a URL. Pure."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from nephila.scheduler.politeness.robots import from_outcome
 
 RetryLater = Callable[[int, Job, bytes, float], None]
 SEED_HOPS = 5
-"""Redirects of a seed that anchor the scope at their target's host as well."""
+"""Redirects of a seed that add their target's host to the scope."""
 NO_OUTCOME = (LEASE_EXPIRED, NOT_CONSUMED)
-"""Reasons that are found here when no outcome comes."""
+"""Reasons that the scheduler gives when no outcome comes."""
 CRASH_TRIES_FACTOR = 3
-"""Times the usual tries for a URL whose downloaders end: most of those in hand at a crash did not cause it."""
+"""Factor of `tries` for a URL whose downloader process crashed: most URLs in flight at a crash did not cause it."""
 NOT_COUNTED = (FetchResult.UNSPECIFIED, FetchResult.EXPIRED, FetchResult.LOST)
-"""The attempt does not count: nobody dialled, or who did is dead."""
+"""Results that count as no attempt: nothing was dialled, or the process that had the request is dead."""
 
 
 class OutcomeHandler:
-    """Applies outcomes and receipts; `retry_later` keeps a URL aside for a while."""
+    """Applies outcomes and receipts; `retry_later` delays a URL."""
 
     def __init__(self, frontier: Frontier, retry_later: RetryLater) -> None:
         self.frontier = frontier
@@ -49,7 +49,7 @@ class OutcomeHandler:
     # ---- outcomes
 
     def outcome(self, outcome: FetchOutcome, now: float, out: TurnOutput) -> None:
-        """One attempt has ended. A late or unknown outcome changes the host's pace only."""
+        """One attempt has ended. A late or unknown outcome changes only the pace of the host."""
         frontier = self.frontier
         if outcome.reason not in NO_OUTCOME:
             frontier.note_consumed(now)
@@ -102,7 +102,7 @@ class OutcomeHandler:
         return self.frontier.lease_start(self.frontier.leases[key]) + self.frontier.utc_offset
 
     def _pace(self, host: Host, job: Job | None, outcome: FetchOutcome, now: float) -> None:
-        """The host rests after the fetch, longer when it asked for it."""
+        """Set when the host may be fetched from next: after its delay, or later when it refused."""
         if outcome.address:
             host.address = outcome.address
         if outcome.started_at <= 0:
@@ -119,7 +119,7 @@ class OutcomeHandler:
             host.pace.after_answer(self.frontier.config, now)
 
     def _account(self, host: Host, job: Job, outcome: FetchOutcome) -> None:
-        """Write a fetch down to the job's budget on the host."""
+        """Count a fetch in the job's budget for the host."""
         if not job.counts_host_use or outcome.started_at <= 0:
             return
         use = host.uses.get(job.uid)
@@ -131,7 +131,7 @@ class OutcomeHandler:
         self.frontier.update_host_budget(host, job)
 
     def _log_host(self, partition: Partition, host: Host, before: float, now: float, always: bool = False) -> None:
-        """A pause that has been set, and what was spent, must outlive a restart."""
+        """Log a new pause and the used budget, so that they outlive a restart."""
         if always or host.pace.not_before > max(before, now):
             host.changed = True
             self.frontier.pending(partition).hosts.append(self.frontier.hosts.state_of(host))
@@ -158,7 +158,7 @@ class OutcomeHandler:
             self._end(waiting, job, out, Outcome.FAILED, outcome.reason, outcome)
 
     def _lost_page(self, waiting: Outstanding, outcome: FetchOutcome, now: float) -> None:
-        """The fetch has ended well, and its page was lost before a record was made of it: fetch it again."""
+        """The fetch succeeded, but its page was lost before it became a record: fetch it again."""
         job = self.frontier.jobs.get(waiting.job)
         same = (waiting.attempt, waiting.entry.fetch_no) == (outcome.attempt, outcome.fetch_no)
         if same and waiting.state is OutstandingState.FETCHED and job is not None:
@@ -168,7 +168,7 @@ class OutcomeHandler:
         return self.frontier.config.tries * (CRASH_TRIES_FACTOR if outcome.detail == GONE else 1)
 
     def _retry_wait(self, waiting: Outstanding, outcome: FetchOutcome) -> float:
-        """Seconds until the next try: none of its own when the whole host pauses anyway."""
+        """Seconds until the next try; 0 when the whole host pauses anyway."""
         if is_refusal(outcome):
             return 0.0
         config = self.frontier.config
@@ -200,14 +200,14 @@ class OutcomeHandler:
             host.pace.after_fetch(now, host.crawl_delay_s)
 
     def _finish_untracked(self, waiting: Outstanding) -> Partition:
-        """It is waited for no more: a robots.txt, or what a deleted job has left in the air."""
+        """Remove a robots.txt, or a URL of a deleted job, from the outstanding URLs."""
         waiting.state = OutstandingState.FETCHED
         self.frontier.log_outstanding(waiting)
         return self.frontier.remove_outstanding(waiting)
 
     def lease_expired(self, key: Key, now: float, out: TurnOutput) -> None:
-        """No outcome came in time: a try that failed like any other, and what comes later is late. Where nobody
-        has taken it, it says nothing about the URL, which is handed out until somebody does."""
+        """No outcome came in time. That is a failed try, and a later outcome is late. If no downloader consumed the
+        request, the try does not count and the URL is leased again."""
         utc = self.frontier.utc_now
         waiting = self.frontier.partition(key[1]).outstanding[key]
         no_outcome = FetchOutcome(
@@ -235,7 +235,7 @@ class OutcomeHandler:
         wait_s: float = 0.0,
         entry: Entry | None = None,
     ) -> None:
-        """Back to the head of the host's queue, in the log too; after `wait_s` when given."""
+        """Put the URL at the head of its host's queue, in the log too; after `wait_s` when given."""
         frontier = self.frontier
         entry = entry or waiting.entry
         host = waiting.host
@@ -260,7 +260,7 @@ class OutcomeHandler:
     # ---- redirects
 
     def _redirect(self, waiting: Outstanding, job: Job, outcome: FetchOutcome, now: float, out: TurnOutput) -> None:
-        """The target goes through the queue like any URL: scope, seen, robots, pace and egress apply to it."""
+        """Queue the target like any URL: scope, seen set, robots.txt, pace and egress guard apply."""
         entry = waiting.entry
         try:
             target = redirected(job.spec, outcome.location, entry.url)
@@ -272,7 +272,7 @@ class OutcomeHandler:
             self._end(waiting, job, out, Outcome.FAILED, "too_many_redirects", outcome, target.href)
             return
         if target.fingerprint == entry.url_key and target.host_key == waiting.host.key:
-            # Another spelling of the same canonical URL: the row is still to come, from the next fetch.
+            # Another spelling of the same canonical URL: its row comes from the next fetch.
             hop = entry._replace(url=target.href, hops=hops, fetch_no=entry.fetch_no + 1)
             self._requeue(waiting, job, 0, now, entry=hop)
             return
@@ -283,7 +283,7 @@ class OutcomeHandler:
                 return
             anchor_scope(self.frontier, job, target.host_key, target.path_query)
         elif self.frontier.is_other_partition(target.fingerprint):
-            pass  # whoever has it knows whether its host is wanted
+            pass  # the partition of the target checks the scope
         elif not job.scope.decide(target.href, target.host_key, entry.depth).admitted:
             return
         if target.fingerprint not in job.seen:
@@ -304,7 +304,7 @@ class OutcomeHandler:
     # ---- ends
 
     def end_unfetched(self, host: Host, job: Job, entry: Entry, out: TurnOutput, outcome: Outcome, reason: str) -> None:
-        """A URL that was never dialled gets its terminal row."""
+        """Give a terminal row to a URL that was never dialled."""
         waiting = Outstanding(job.uid, host, entry, entry.attempts)
         self.frontier.partitions[host.partition].outstanding[(job.uid, entry.url_key)] = waiting
         self.frontier.outstanding += 1
@@ -322,7 +322,7 @@ class OutcomeHandler:
         fetched: FetchOutcome | None,
         final_url: str = "",
     ) -> None:
-        """Publish the terminal row of a URL without a page; its receipt ends the URL."""
+        """Publish the terminal row of a URL without a page. Its receipt ends the URL."""
         entry = waiting.entry
         waiting.state = OutstandingState.ENDING
         job.leased -= 1
@@ -347,7 +347,7 @@ class OutcomeHandler:
         self.frontier.resume_hosts(job)
 
     def receipts(self, message: Receipts) -> None:
-        """These URLs are durable in storage: they have ended."""
+        """The rows of these URLs are durable: the URLs have ended."""
         for receipt in message.receipts:
             waiting = self.frontier.partition(receipt.url_key).outstanding.get((message.job, receipt.url_key))
             if waiting is None or waiting.entry.fetch_no != receipt.fetch_no:
@@ -359,11 +359,11 @@ class OutcomeHandler:
                 self._ended(waiting, receipt)
 
     def _yielded(self, job: Job, waiting: Outstanding, receipt: Receipt) -> None:
-        """Count what the page brought for the parts of its host; close the part that brings nothing new."""
+        """Count whether the page brought new text; close the path pattern that brings none."""
         frontier = self.frontier
         host = waiting.host
         if frontier.hosts.hot.get(host.number) is not host:
-            host = frontier.hosts.get_or_create(host.key)  # it was put away meanwhile
+            host = frontier.hosts.get_or_create(host.key)  # it was evicted meanwhile
         host.changed = True
         size_bytes = receipt.size_bytes
         closed = novelty_of(host, job).fetched(waiting.entry.url, receipt.text_hash, size_bytes, frontier.utc_now)

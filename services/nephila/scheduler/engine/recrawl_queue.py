@@ -25,11 +25,11 @@ from nephila.scheduler.frontier.strategies import AVERAGE_PRIORITY, HEAD
 from nephila.scheduler.recrawl.due_table import REWIND_S
 
 DUE_PER_TURN = 1000
-"""URLs of a job that become due in one turn; the next turn takes up the rest."""
+"""URLs of a job that become due in one turn; the next turn takes the rest."""
 
 
 def queue_due(frontier: Frontier) -> None:
-    """Queue what is due, of all jobs that are not paused. O(1) while nothing is, else O(jobs)."""
+    """Queue the due URLs of all jobs that are not paused. O(1) while nothing is due, else O(jobs)."""
     if not frontier.config.recrawl:
         return
     now = frontier.utc_now
@@ -50,23 +50,23 @@ def queue_due(frontier: Frontier) -> None:
 
 
 def next_due(frontier: Frontier) -> float | None:
-    """When the next URL is due, in monotonic seconds; None when none ever is."""
+    """When the next URL is due, in monotonic seconds; None for never."""
     first = frontier.next_recrawl if frontier.config.recrawl else math.inf
     return first - frontier.utc_offset if first < math.inf else None
 
 
 def requeue(frontier: Frontier, job: Job, state: UrlState) -> None:
-    """Queue a URL that has ended, whose state is out of the due table, for its next fetch."""
+    """Queue the next fetch of an ended URL, whose state is checked out."""
     mark_open(frontier, job, state)
     enqueue(frontier, job, state)
 
 
 def enqueue(frontier: Frontier, job: Job, state: UrlState) -> None:
-    """Queue the next fetch of a URL that is not counted among the ended."""
+    """Queue the next fetch of a URL that does not count among the ended ones."""
     partition = frontier.partition(state.url_key)
     number = frontier.store.host(state.host)
     strategy = job.strategy
-    # Under a page budget it takes the place it had: nothing new of its host may stand before it and find no place.
+    # With a page budget it has a reservation: a new URL of its host before it could find no budget left.
     head = bool(job.max_pages)
     order = HEAD if head else strategy.order(state.depth, AVERAGE_PRIORITY)
     fetch_no = state.fetch_no + 1
@@ -80,7 +80,7 @@ def enqueue(frontier: Frontier, job: Job, state: UrlState) -> None:
 
 
 def mark_open(frontier: Frontier, job: Job, state: UrlState) -> None:
-    """A URL that had ended is open again."""
+    """An ended URL is open again."""
     job.ended[state.outcome] -= 1
     if state.outcome is Outcome.STORED:
         job.reserve_page(state.url_key)
@@ -88,7 +88,7 @@ def mark_open(frontier: Frontier, job: Job, state: UrlState) -> None:
 
 
 def record_fetch(frontier: Frontier, job: Job, waiting: Outstanding, receipt: Receipt) -> None:
-    """A fetch has ended: when the next one is."""
+    """A fetch has ended: compute when the next one is due."""
     entry = waiting.entry
     seed = bool(entry.flags & SEED)
     watched = job.recrawl.watches(seed)
@@ -100,13 +100,13 @@ def record_fetch(frontier: Frontier, job: Job, waiting: Outstanding, receipt: Re
         old.context, old.render = unpack_context(entry.context), entry.render
     new = job.recrawl.after(old, receipt, frontier.utc_now)
     if not watched:
-        # It was taken out when it was: back it goes, for a policy that watches it again.
+        # The table keeps the state for a policy that watches the URL again.
         new.next_at = 0.0
     _keep(frontier, job, new)
 
 
 def apply_lastmods(frontier: Frontier, job: Job, links: Outlinks) -> None:
-    """A sitemap or feed says when its pages changed last."""
+    """A sitemap or feed names the last changes of pages."""
     if not links.lastmods or not job.recrawl.active:
         return
     for i, lastmod in enumerate(memoryview(links.lastmods).cast("d")):

@@ -1,9 +1,9 @@
-"""URLs that have ended go back into the queues because a person asks for it: a retry of failures, a lifted denial, a
-refresh of what is due. Pure; one object per request, before the first URL is handed out.
+"""Refetch: URLs that have ended are queued again on request: retry of failures, a lifted denial, refresh of what is
+due. Pure.
 
-A URL is queued with the number of its next fetch and with a state in the job's due table, in one commit, so that a
-restart finds it open. Invariant: a URL that is queued, leased or without receipt is left alone; no URL is queued twice.
-Cost: each host's queue is read once, O(queued URLs of the hosts that are named).
+One object per request, before the first URL is dispatched. A URL is queued with its next fetch number and a state in
+the due table, in one commit, so that a restart finds it open. Invariant: a queued, delayed or outstanding URL stays as
+it is; no URL is queued twice. Cost: each host's queue is read once, O(queued URLs of the named hosts).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Refetch:
         self._seeds = {key for url in job.spec.seeds if (key := _key(job, url))}
 
     def ended(self, row: UrlState, *, due: bool = False, conditional: bool = True) -> bool:
-        """Queue the URL of a terminal row; `row` says what the table knows of it. False: it is still open, the scope
-        does not admit it now, or, with `due`, its time has not come. `conditional`: ask with its validators."""
+        """Queue the URL of a terminal row; `row` is what the table knows. False: the URL is open, the scope refuses it
+        now, or, with `due`, it is not due. `conditional`: send its validators."""
         frontier, job, key = self.frontier, self.job, row.url_key
         try:
             host_key = parse_for(job.spec, row.url).host_key
@@ -56,7 +56,7 @@ class Refetch:
         job.due_table.put(state)
         frontier.pending(frontier.partition(key)).urls.append(state)
         if job.seen.add(key):
-            recrawl_queue.enqueue(frontier, job, state)  # a new frontier never counted it as ended
+            recrawl_queue.enqueue(frontier, job, state)  # not counted as ended in this frontier
         else:
             job.due_table.check_out(key)
             recrawl_queue.requeue(frontier, job, state)
@@ -64,7 +64,7 @@ class Refetch:
         return True
 
     def link(self, url: str, depth: int) -> bool:
-        """Admit a link that the scope refused when it was found; False when it still does, or when it is known."""
+        """Admit a link that the scope refused earlier; False when the scope still refuses it, or when it is known."""
         frontier, job = self.frontier, self.job
         try:
             parts = parse_for(job.spec, url)
@@ -91,8 +91,8 @@ class Refetch:
     def _merged(self, row: UrlState, known: UrlState | None, host_key: str) -> UrlState:
         if known is not None:
             return msgspec.structs.replace(known, fetch_no=max(known.fetch_no, row.fetch_no))
-        # The table does not say what was a seed. At depth 0 there are seeds, their redirects and what sitemaps list;
-        # of these only a seed may be outside of what the scope admits.
+        # The table does not mark seeds. At depth 0 are seeds, their redirects and URLs from sitemaps. Of these only a
+        # seed may be out of scope.
         state = msgspec.structs.replace(row, job=self.job.uid, host=host_key)
         state.seed = row.depth == 0 and (row.url_key in self._seeds or not self._in_scope(state))
         return state
@@ -101,7 +101,7 @@ class Refetch:
         return self.job.scope.decide(state.url, state.host, state.depth).admitted
 
     def _ask_robots_again(self, host: Host, url: str) -> None:
-        """A robots.txt that could not be had is asked for anew: it may be the reason why the URL ended."""
+        """Expire a robots.txt that could not be fetched: it may be the reason why the URL ended."""
         known = host.robots.get(origin_of(url, host.key))
         if known is None or known.rules is not None or known.policy == "allow" or known.expires <= self.frontier.now:
             return

@@ -1,4 +1,4 @@
-"""A part of a host that was closed for a job as a trap is opened again, because a person says so."""
+"""Release of a quarantine: a part of a host that was closed as a trap is opened again by hand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from nephila.scheduler.frontier.frontier import Frontier
 
 
 def release_quarantine(frontier: Frontier, uid: str, host: str, place: str) -> bool:
-    """For good; in the next commit. False when it is not closed."""
+    """Release for good, with the next commit. False when that part is not closed."""
     job, found = frontier.jobs.get(uid), frontier.hosts.find(host)
     closed = found.novelty.get(uid) if found is not None else None
     released = closed.release(place) if closed is not None else None

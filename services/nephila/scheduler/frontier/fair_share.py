@@ -1,8 +1,8 @@
-"""Fair share between jobs: deficit round-robin, unit one fetch. Pure.
+"""Fair share between jobs: deficit round-robin; the unit is one fetch. Pure.
 
-Each job has a quantum, its weight by the smallest weight present; when its turn comes it may have so many fetches
-before the turn goes on. Invariants: a job that always has work is never behind its share by more than one quantum and
-one fetch; a job without work saves nothing up for later; no job waits longer than one round of all quanta.
+A job's quantum is its weight divided by the smallest weight present. In its turn a job may use that many fetches.
+Invariants: a job that always has work is behind its share by at most one quantum and one fetch; a job without work
+saves nothing; no job waits longer than one round of all quanta.
 
 Source: Shreedhar and Varghese, Efficient Fair Queueing Using Deficit Round Robin, 1996.
 """
@@ -17,8 +17,8 @@ J = TypeVar("J")
 
 
 class FairShare(Generic[J]):
-    """Whose turn it is. `next` is O(1) amortised over jobs that have work, plus one step per job passed over that has
-    none; `add` and `remove` are O(jobs)."""
+    """Chooses the next job. `next` is O(1) amortised over jobs with work, plus one step per job without work; `add` and
+    `remove` are O(jobs)."""
 
     def __init__(self) -> None:
         self._weights: dict[J, float] = {}
@@ -28,19 +28,19 @@ class FairShare(Generic[J]):
         self._least = 1.0
 
     def __len__(self) -> int:
-        """Jobs that share."""
+        """Number of jobs."""
         return len(self._ring)
 
     def __contains__(self, job: J) -> bool:
         return job in self._weights
 
     def add(self, job: J, weight: float = 1.0) -> None:
-        """Let a job share, or change its weight; 0 means 1. ValueError when the weight is no positive number."""
+        """Add a job or change its weight; 0 means 1. ValueError when the weight is not a positive number."""
         weight = weight or 1.0
         if not (weight > 0 and math.isfinite(weight)):
             raise ValueError(f"weight of a job must be a positive number, got {weight}")
         if job not in self._weights:
-            # Behind the job whose turn it is: the new one waits for a whole round like all others.
+            # Behind the current job, so that the new one waits for a whole round like all others.
             self._ring.insert(self._at, job)
             self._at = (self._at + 1) % len(self._ring)
         self._weights[job] = weight
@@ -48,21 +48,21 @@ class FairShare(Generic[J]):
         self._least = min(self._weights.values())
 
     def remove(self, job: J) -> None:
-        """Take a job out; harmless when it is not in."""
+        """Remove a job; no effect when it is not there."""
         if job not in self._weights:
             return
         at = self._ring.index(job)
         del self._ring[at], self._weights[job], self._deficits[job]
         if at <= self._at:
-            # One step back, so that the next job's turn begins with its quantum.
+            # One step back, so that the turn of the next job starts with its quantum.
             self._at = self._at - 1 if self._at else max(0, len(self._ring) - 1)
         self._least = min(self._weights.values(), default=1.0)
 
     def next(self, candidates: Container[J]) -> J | None:
-        """The job among `candidates` (those that have work) that the next fetch goes to, and charge it one; None when
-        none of them shares."""
+        """Choose the job among `candidates` (those with work) for the next fetch and charge it one; None
+        without any."""
         ring, deficits = self._ring, self._deficits
-        # At most two visits each: the first may find less than one fetch left over, the second adds a whole quantum.
+        # At most two visits per job: the first may find a deficit below one, the second adds a whole quantum.
         for _ in range(2 * len(ring)):
             job = ring[self._at]
             if job not in candidates:
@@ -77,7 +77,7 @@ class FairShare(Generic[J]):
         return None
 
     def refund(self, job: J) -> None:
-        """The last fetch charged to a job was none; harmless for one that does not share. O(1)."""
+        """Undo the last charge of a job that used no fetch; no effect for an unknown job. O(1)."""
         if job in self._deficits:
             self._deficits[job] += 1
 

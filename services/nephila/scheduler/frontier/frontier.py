@@ -1,9 +1,9 @@
-"""The frontier: P partition objects over one commit log. Pure but for the files of the host store and the seen sets:
-values and instants in, values out.
+"""The frontier: one or more partitions of URLs, over one commit log. Pure, apart from the files of host store and seen
+sets.
 
-Every change goes two ways at once: into the views (seen, queues, hosts) and into the pending commit of its partition.
-`commits()` hands those over to be written; only after that may what was dispatched be published: commit first, emit
-after. Views are never a second truth: `restore` rebuilds them from the log alone.
+Every change updates the views (seen, queues, hosts) and adds to the pending commit of its partition. `commits()`
+returns the pending commits. Requests and rows are published only after those are written: commit first, emit after. The
+views are never a second truth: recovery rebuilds them from the log alone.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from nephila.scheduler.politeness.address_queue import AddressQueue
 
 Key = tuple[str, bytes]
 COUNTED = 10_000
-"""Hosts that a metric looks at."""
+"""Hosts that a gauge looks at, at most."""
 DELETED = "\0"
-"""Before the uid of a job that was deleted while URLs of it were being fetched."""
+"""Prefix of the uid of a deleted job, on URLs of it that are still being fetched."""
 
 
 class PartitionSlice(NamedTuple):
-    """Which partition a frontier has, where it has one of many."""
+    """The partition of a frontier, where it has one of many."""
 
     number: int
     of: int
 
 
 class Partition:
-    """Outstanding URLs of one slice of the MD5 circle, and its commit in the making."""
+    """Outstanding URLs of one slice of the MD5 circle, and its pending commit."""
 
     __slots__ = ("ended", "epoch", "number", "outstanding", "pending", "sequence")
 
@@ -61,7 +61,8 @@ def address_limits(config: SchedulerConfig) -> AddressLimits:
 
 
 class Frontier:
-    """All partitions of one scheduler, or one of them. Instants are monotonic seconds; `utc_offset` makes them UTC."""
+    """All partitions of one scheduler, or one of them. Instants are monotonic seconds; `utc_offset` converts them to
+    UTC."""
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class Frontier:
         self.new_seen = new_seen
         self.now = 0.0
         self.utc_now = 0.0
-        """Instants of the turn that is being worked on."""
+        """Instants of the current turn."""
         self.rng = rng or random.Random()
         self.partitions = (
             [Partition(n) for n in range(config.partitions)]
@@ -99,21 +100,24 @@ class Frontier:
         )
         self.partition_slice = partition_slice
         self.for_other_partitions: list[tuple[int, Seed]] = []
-        """(partition, URL) of what was found here and belongs to others: to be sent on before the next commit."""
+        """(partition, URL) that were found here and belong to other partitions. They are sent before the
+        next commit."""
         self.concurrency, self.window = config.concurrency, config.window
         """Limits of `in_fetch` and `outstanding`."""
         self.next_job = 0
         self.deleted: dict[str, int] = {}
-        """Uid of a deleted job → highest number that a fetch of it had: rows of it are left, and later ones count."""
+        """Uid of a deleted job → the highest number of a fetch of it. Its rows remain, so a new job counts on from
+        there."""
         self.next_recrawl = -math.inf
-        """When the first page of all jobs is due again, or sooner: UTC. Jobs are looked at then, and after a change."""
+        """UTC instant, or earlier, at which the first page of any job is due. The due tables are read then, and after a
+        change."""
         self.recrawl_checked_at = -math.inf
         self.in_fetch = 0
         """Requests without outcome."""
         self.outstanding = 0
-        """URLs taken from their queue and without receipt."""
+        """URLs taken from their queue that have no receipt yet."""
         self.leases: OrderedDict[Key, float] = OrderedDict()
-        """When each lease ends, in order; all leases are equally long."""
+        """When each lease expires, in that order: all leases have the same length."""
         self.consumed_until = consumed_until
         """Requests that were handed out up to this instant have been consumed; infinite in one program."""
         self.addresses = addresses if addresses is not None else AddressQueue(address_limits(config))
@@ -124,7 +128,7 @@ class Frontier:
         self._dirty: list[Partition] = []
 
     def begin_turn(self, now: float, utc_now: float) -> None:
-        """A turn begins."""
+        """Set the instants of a new turn."""
         self.now, self.utc_now = now, utc_now
         self.hosts.begin_turn(now, utc_now - now)
 
@@ -133,7 +137,7 @@ class Frontier:
         self.concurrency, self.window = concurrency, window
 
     def restore_counts(self, next_job: int, deleted: Mapping[str, int]) -> None:
-        """Take over what a snapshot or the table of rows knows: the next job number, fetch numbers of deleted jobs."""
+        """Set the next job number and the fetch numbers of deleted jobs, from a snapshot or from the table of rows."""
         self.next_job = max(self.next_job, next_job)
         self.deleted.update(deleted)
 
@@ -149,7 +153,7 @@ class Frontier:
         return self.partitions[partition_of(url_key, len(self.partitions))]
 
     def pending(self, partition: Partition) -> FrontierCommit:
-        """The commit a change of this partition goes into."""
+        """The pending commit of a partition, created when there is none."""
         commit = partition.pending
         if commit is None:
             commit = partition.pending = FrontierCommit(partition=partition.number, epoch=partition.epoch)
@@ -157,7 +161,7 @@ class Frontier:
         return commit
 
     def commits(self) -> list[FrontierCommit]:
-        """Take over what has to be written now, one commit per changed partition; jobs (partition 0) come first."""
+        """Return the pending commits, one per changed partition. Partition 0 comes first, because it holds the jobs."""
         commits = []
         if len(self._dirty) > 1:
             self._dirty.sort(key=lambda partition: partition.number)
@@ -172,19 +176,20 @@ class Frontier:
         return commits
 
     def is_other_partition(self, url_key: bytes) -> bool:
-        """Whether a URL belongs to a partition that is not here."""
+        """Whether a URL belongs to a partition that this frontier does not have."""
         return (
             self.partition_slice is not None
             and partition_of(url_key, self.partition_slice.of) != self.partition_slice.number
         )
 
     def forward(self, seed: Seed, url_key: bytes) -> None:
-        """Leave a URL to the partition that it belongs to."""
+        """Hand a URL to the partition that it belongs to."""
         assert self.partition_slice is not None
         self.for_other_partitions.append((partition_of(url_key, self.partition_slice.of), seed))
 
     def lease_of(self, waiting: Outstanding) -> LeasedUrl:
-        """What the log says of a URL on its way; more of it where a successor is to wait for it."""
+        """The logged form of an outstanding URL. It is longer with `partition_slice`, where a successor waits for the
+        URL."""
         entry = waiting.entry
         leased = LeasedUrl(entry.url_key, waiting.job, waiting.host.key, waiting.attempt)
         if self.partition_slice is not None:
@@ -200,12 +205,12 @@ class Frontier:
         return leased
 
     def log_outstanding(self, waiting: Outstanding) -> None:
-        """The log has to say how a URL on its way stands now, where a successor is to wait for it."""
+        """Log the state of an outstanding URL, where a successor would wait for it."""
         if self.partition_slice is not None:
             self.pending(self.partitions[waiting.host.partition]).leased.append(self.lease_of(waiting))
 
     def remove_outstanding(self, waiting: Outstanding) -> Partition:
-        """Take a URL off those that are on their way; returns its partition."""
+        """Remove a URL from the outstanding ones; returns its partition."""
         partition = self.partitions[waiting.host.partition]
         del partition.outstanding[waiting.job, waiting.entry.url_key]
         self.outstanding -= 1
@@ -243,13 +248,13 @@ class Frontier:
     # ---- jobs
 
     def put_job(self, spec: CrawlJob) -> Job | None:
-        """Take a job, a changed desired state of one, or its deletion; into the log, too."""
+        """Apply and log a new job, a changed one, or a deletion."""
         job = self.apply_job(spec)
         self.pending(self.partitions[0]).jobs.append(spec)
         return job
 
     def apply_job(self, spec: CrawlJob, number: int = -1) -> Job | None:
-        """Make the desired state of a job the actual one; None when the job is deleted."""
+        """Apply the desired state of a job; None when the job is deleted."""
         known = self.jobs.get(spec.uid)
         self.next_recrawl = -math.inf
         if spec.deleted:
@@ -282,7 +287,7 @@ class Frontier:
         return job
 
     def _delete_job(self, job: Job) -> None:
-        """All that is known of a job goes; what is being fetched for it frees its host when it ends."""
+        """Delete all state of a job. Fetches in flight for it free their hosts when they end."""
         del self.jobs[job.uid], self.numbered[job.number]
         self.deleted[job.uid] = job.last_fetch_no
         self.store.drop_job(job.number)
@@ -294,7 +299,7 @@ class Frontier:
                 if waiting.state is not OutstandingState.LEASED:
                     self.remove_outstanding(waiting)
                     continue
-                # Under a name that no job can have: one of the same name may come before this fetch has ended.
+                # A name that no job can have: a new job of the same name may come before this fetch ends.
                 url_key = waiting.entry.url_key
                 del partition.outstanding[job.uid, url_key]
                 waiting.job = DELETED + job.uid
@@ -311,8 +316,8 @@ class Frontier:
             host.novelty.pop(job.uid, None)
 
     def _reserve_due_pages(self, job: Job) -> bool:
-        """A job that had no page budget may have one now: its stored pages that are due have their places in it.
-        Returns whether there are any. O(watched URLs)."""
+        """Reserve budget for the stored pages that are due, when a job gets a page budget. Returns whether there are
+        any. O(watched URLs)."""
         for state in job.due_table.states() if job.max_pages else ():
             due = state.outcome is Outcome.STORED and job.due_table.is_checked_out(state.url_key)
             if due and (job.uid, state.url_key) not in self.partition(state.url_key).outstanding:
@@ -320,7 +325,7 @@ class Frontier:
         return bool(job.reserved)
 
     def _reorder(self, job: Job) -> None:
-        """Put what is queued into the order of another strategy, pages with a place before all. O(queued URLs)."""
+        """Requeue all URLs in the order of another strategy, pages with reserved budget first. O(queued URLs)."""
         store, strategy = self.store, job.strategy
         for host in store.hosts_of(job.number):
             items = store.items(host, job.number)
@@ -336,7 +341,7 @@ class Frontier:
     # ---- readiness
 
     def schedule(self, number: int, earliest: float = 0.0) -> None:
-        """Put a host on the workbench when it could be fetched from at all."""
+        """Put a host into the heap of the store, unless it is there, ready, in an address queue, or fully in use."""
         store = self.store
         if store.ready_at(number) is not None or number in self.ready or number in self.waiting_for_address:
             return
@@ -344,20 +349,20 @@ class Frontier:
             return
         host = self.hosts.hot.get(number)
         if host is None:
-            # Its pace is read when it is taken: a million of them must not be read at a restart.
+            # Its pace is read when it is taken. A restart must not read the pace of a million hosts.
             store.schedule(number, max(earliest, self.now))
         elif not host.in_flight or host.in_flight < self._limit(host):
             store.schedule(number, max(host.pace.not_before, earliest, self.now))
 
     def _reschedule_ready(self) -> None:
-        """Put ready hosts back on the workbench: they stand there for the jobs that could go when they came, and a host
-        that waits for a job which was paused or deleted since would be lost to the others. O(hosts that are ready)."""
+        """Move all ready hosts back into the heap. A host is ready for the jobs that could go at that time: if that job
+        is paused or deleted, the host would be lost to the others. O(ready hosts)."""
         for number in self.ready.hosts():
             self.ready.discard(number)
             self.schedule(number)
 
     def reschedule(self, host: Host) -> None:
-        """Like `schedule`, when the host's pace has changed."""
+        """Schedule a host again after a change of its pace."""
         number, not_before = host.number, host.pace.not_before
         at = self.store.ready_at(number)
         if at is not None:
@@ -383,7 +388,7 @@ class Frontier:
         return max(now - min((at for at in instants if at is not None), default=now), 0.0)
 
     def newly_queued(self, number: int, job: Job, order: int) -> None:
-        """A job has queued a URL on a host; it may be one that the job can take where it could take no other."""
+        """A job has queued a URL on a host, which may be one it can take where it could take no other."""
         job.waiting_hosts.pop(number, None)
         if number in self.ready:
             self.ready.offer(number, job.number, order)
@@ -391,7 +396,7 @@ class Frontier:
             self.schedule(number)
 
     def _limit(self, host: Host) -> int:
-        """Fetches at once: what the most careful of the jobs on it wants, as with the delay."""
+        """Concurrent fetches of a host: the smallest limit of the jobs that use it."""
         limits = [job.policies.concurrency(host.key) for job in self.jobs_on(host)]
         return min(limits) if limits else 1
 
@@ -401,18 +406,18 @@ class Frontier:
         return [numbered[number] for number, _ in self.store.jobs(host.number) if number in numbered]
 
     def delay_s(self, host: Host, job: Job | None) -> float:
-        """Seconds between two fetches of a host on behalf of a job; of None, on behalf of all that use the host."""
+        """Seconds between two fetches of a host for a job; for None the longest over all jobs that use the host."""
         if job is None:
             return max((self.delay_s(host, user) for user in self.jobs_on(host)), default=host.crawl_delay_s)
         return job.policies.delay_s(host.key, host.crawl_delay_s, host.pace.took_s)
 
     def wait_for_address(self, host: Host, head: bool) -> None:
-        """Line a host up for its server address; `head` when it was first of that line before."""
+        """Put a host into the queue of its server address; `head`: it was the first there before."""
         place = self.waiting_for_address.setdefault(host.number, QueueSlot(host.number))
         self.addresses.wait(host.address, place, self.now, head)
 
     def take_waiting_for_address(self) -> int:
-        """The host that is next in the line of an address that has room, out of its line; -1 when there is none."""
+        """Remove and return the next host of an address that has room; -1 when there is none."""
         taken = self.addresses.take(self.now)
         if taken is None:
             return -1
@@ -420,25 +425,26 @@ class Frontier:
         return taken[1].number
 
     def note_quarantine(self, job: Job, host: Host, quarantine: Quarantine) -> None:
-        """A part of a host was closed for a job, or opened again."""
+        """Log that a part of a host was closed for a job, or released."""
         job.quarantines[quarantine.host, quarantine.place] = quarantine
         self.pending(self.partitions[host.partition]).quarantines.append(quarantine)
 
     def set_waiting_for_job(self, number: int, jobs: Iterable[Job]) -> None:
-        """Set a host aside until one of the jobs can take more."""
+        """Hold a host back until one of the jobs can take more."""
         for job in jobs:
             job.waiting_hosts[number] = None
 
     def resume_hosts(self, job: Job) -> None:
-        """Reconsider hosts that were set aside because the job could not take more."""
+        """Schedule the hosts that were held back because the job could take no more."""
         if job.waiting_hosts and job.has_room:
             parked, job.waiting_hosts = job.waiting_hosts, {}
             for number in parked:
-                self.ready.discard(number)  # it stands there for others
+                self.ready.discard(number)  # it may be ready for other jobs
                 self.schedule(number)
 
     def update_host_budget(self, host: Host, job: Job) -> bool:
-        """Note whether the job's budget on a host is spent; a host whose budget was raised goes on."""
+        """Record and return whether the job's budget on a host is spent. A host whose budget was raised is scheduled
+        again."""
         if job.spent(host.uses.get(job.uid)):
             job.over_budget_hosts[host.number] = None
             return True
@@ -449,7 +455,7 @@ class Frontier:
 
 
 def _without(commit: FrontierCommit, uid: str) -> None:
-    """Take out what a deleted job has put into a commit that is not written yet: one of its name may come in it."""
+    """Remove a deleted job from a commit that is not written yet: the same commit may bring a new job of that name."""
     commit.queued = [queued for queued in commit.queued if queued.job != uid]
     commit.leased = [leased for leased in commit.leased if leased.job != uid]
     commit.ended = [ended for ended in commit.ended if ended.job != uid]

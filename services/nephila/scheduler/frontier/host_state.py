@@ -1,4 +1,4 @@
-"""What the frontier remembers of one host that something happens to, and of its URLs on the way."""
+"""State of one active host, and of its outstanding URLs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nephila.scheduler.traps.novelty import NoveltyTracker
 
 
 class Host:
-    """Pace, robots and accounts of one host that something happens to. Its queues are in the store."""
+    """Pace, robots.txt and budget use of one active host. Its queues are in the host store."""
 
     __slots__ = (
         "address",
@@ -43,32 +43,32 @@ class Host:
         self.crawl_delay_s = 0.0
         self.address = ""
         self.uses: dict[str, HostUse] = {}
-        """What jobs with a budget per host have spent here."""
+        """What jobs with a budget per host have used here."""
         self.novelty: dict[str, NoveltyTracker] = {}
-        """What its parts have yielded to jobs."""
+        """Job → how much new text its path patterns bring."""
         self.changed = False
-        """What the store holds of it is out of date."""
+        """The bytes in the host store are out of date."""
 
 
 class OutstandingState(IntEnum):
-    """Where an outstanding URL stands."""
+    """State of an outstanding URL."""
 
     LEASED = 0
-    """A request is out; it comes back by an outcome or when the lease ends."""
+    """Its request is published. An outcome or the end of the lease brings it back."""
     FETCHED = 1
-    """Its page is on the way to storage."""
+    """Its page is between downloader and storage."""
     ENDING = 2
     """Its terminal row is on the way to storage."""
 
 
 @dataclass(slots=True)
 class QueueSlot:
-    """A host's place in the line of its server address: lighter than the host, which may be bytes meanwhile."""
+    """A host in the queue of its server address. Smaller than the host, whose object may be evicted meanwhile."""
 
     number: int
     line: int = 0
     owner: Any = None
-    """Whose host it is, where several frontiers share the lines."""
+    """The view that the host belongs to, where several frontiers share the queues."""
 
 
 @dataclass(slots=True)
@@ -80,17 +80,17 @@ class Outstanding:
     entry: Entry
     attempt: int
     address: str = ""
-    """Server address on which its fetch was counted; empty when none was known."""
+    """Server address that the fetch counts against; empty when it was not known."""
     state: OutstandingState = OutstandingState.LEASED
     receipted: Receipt | None = None
-    """That its row is durable, which came before its outcome."""
+    """The receipt, when it came before the outcome."""
     record: Record | None = None
-    """Its terminal row while it is on the way to storage, where the log has to say so."""
+    """Its terminal row, where the log must hold it until the receipt."""
 
 
 @dataclass(slots=True)
 class TurnOutput:
-    """What a turn of the scheduler wants published once its commit is written."""
+    """Messages to publish once the commit of the turn is written."""
 
     requests: list[tuple[int, Any]] = field(default_factory=list)
     records: list[tuple[int, Any]] = field(default_factory=list)

@@ -1,7 +1,7 @@
-"""The table of hosts: those that something happens to as objects, all others as bytes in the host store.
+"""The host table: active hosts are Python objects, idle hosts are bytes in the native store.
 
-A million hosts wait for their turn; a few thousand are being fetched from. Invariant: a host with a fetch in flight is
-an object; what is not an object is complete in the store.
+A million hosts wait; a few thousand are being fetched from. Invariant: a host with a fetch in flight is an object, and
+the store holds the complete state of every host that is not an object.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from nephila.scheduler.traps.novelty import CAP_FETCHES, CAP_SHARE, NoveltyTrack
 log = logging.getLogger(__name__)
 
 _NUMBER = "\0"
-"""Before the number of a job, where earlier programs have written its uid."""
+"""Prefix of a job number, in a field that holds a uid elsewhere."""
 Account = TypeVar("Account", HostUse, HostYield)
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(HostRecord).decode
 
 
 class HostTable:
-    """Hosts by number or name. `now` (monotonic) and `utc_offset` are those of the turn that is worked on."""
+    """Hosts by number or key. `now` (monotonic) and `utc_offset` are those of the current turn."""
 
     def __init__(self, store: HostStore, config: SchedulerConfig, numbered: Mapping[int, Job]) -> None:
         self.store = store
         self.numbered = numbered
-        """Jobs by number. In the store accounts stand under it: a job may be deleted, and one of its name come."""
+        """Jobs by number. The store names jobs by number, because a uid may be deleted and used again."""
         self.config = config
         self.now = 0.0
         self.utc_offset = 0.0
         self.hot: dict[int, Host] = {}
         self.robots = RobotsCache(config.agent)
-        """Of hosts that are objects."""
+        """robots.txt files of active hosts."""
         self.written_bytes = 0
-        """States written since the last checkpoint: the store keeps them in memory until then."""
+        """States written since the last checkpoint. The store keeps them in memory until the next one."""
 
     def __len__(self) -> int:
         return len(self.store)
 
     def begin_turn(self, now: float, utc_offset: float) -> None:
-        """Take over the instants of a turn."""
+        """Set the instants of a new turn."""
         self.now, self.utc_offset = now, utc_offset
 
     def checkpointed(self) -> None:
@@ -60,16 +60,16 @@ class HostTable:
         self.written_bytes = 0
 
     def get_or_create(self, key: str) -> Host:
-        """The host of that name, made when first met."""
+        """The host of that key, created when it is new."""
         return self.get(self.store.host(key))
 
     def find(self, key: str) -> Host | None:
-        """The host of that name, if there is one."""
+        """The host of that key, or None."""
         number = self.store.find(key)
         return self.get(number) if number >= 0 else None
 
     def get(self, number: int) -> Host:
-        """The host of that number as an object."""
+        """The host of that number, as an object."""
         host = self.hot.get(number)
         if host is None:
             host = self.hot[number] = self._load(number)
@@ -99,8 +99,8 @@ class HostTable:
         try:
             known.unpack(part.packed)
         except ValueError as error:
-            # A release to come has packed it in its own way. What was closed stands with the job as well.
-            log.warning("%s; learned anew", error)
+            # A newer release packed it. The job holds the quarantines too, so those survive.
+            log.warning("%s; novelty is measured from zero", error)
             closed = [q for job in self.numbered.values() if job.uid == part.job for q in job.quarantines.values()]
             for quarantine in closed:
                 if quarantine.host == host.key:
@@ -108,7 +108,7 @@ class HostTable:
         return known
 
     def set_robots(self, host: Host, text: RobotsTxt) -> None:
-        """Believe a robots.txt from now on."""
+        """Use this robots.txt from now on."""
         before = host.robots.get(text.origin)
         host.robots[text.origin] = from_log(text, self.now, self.now + self.utc_offset, self.robots)
         if before is not None and before.rules is not None:
@@ -116,11 +116,11 @@ class HostTable:
         host.crawl_delay_s = crawl_delay_s(host.robots.values(), self.config)
 
     def state_of(self, host: Host) -> HostState:
-        """What outlives a restart of a host's politeness and accounts."""
+        """The state of a host that outlives a restart."""
         return host.pace.to_state(host.key, host.address, self.utc_offset, host.crawl_delay_s, list(host.uses.values()))
 
     def evict(self, host: Host) -> None:
-        """Write a host into the store and let its object go; forget it when nothing is worth remembering."""
+        """Write a host into the store and drop its object. A host without state worth keeping is forgotten."""
         self._save(host)
         del self.hot[host.number]
         for known in host.robots.values():
@@ -148,7 +148,7 @@ class HostTable:
         self.written_bytes += len(packed)
 
     def _by_uid(self, accounts: Iterable[Account]) -> list[Account]:
-        """Accounts of the store under the names of their jobs, without those of deleted ones."""
+        """Accounts of the store with uids instead of job numbers, without those of deleted jobs."""
         found = []
         for account in accounts:
             if account.job.startswith(_NUMBER):
@@ -160,8 +160,8 @@ class HostTable:
         return found
 
     def trim(self, pinned: Callable[[], set[int]]) -> None:
-        """Put away the coldest objects when there are too many, but those that are `busy`: the number of a host may be
-        another's once it is away, and somebody has noted it. O(objects that are put away), amortised."""
+        """Evict inactive objects when there are too many. `pinned` hosts stay: the number of a forgotten host may be
+        given to another, and somebody still uses it. O(evicted objects) amortised."""
         hosts, robots_bytes = self.config.hot_hosts, self.config.hot_robots_bytes
         many, heavy = len(self.hot) > hosts, self.robots.size_bytes > robots_bytes
         if not many and not heavy:
@@ -178,7 +178,7 @@ class HostTable:
         return (host for host in list(self.hot.values()) if not host.in_flight and host.number not in pinned)
 
     def flush(self) -> None:
-        """Write every object that has changed into the store, before a checkpoint."""
+        """Write every changed object into the store, before a checkpoint."""
         for host in self.hot.values():
             self._save(host)
 
@@ -193,7 +193,7 @@ class HostTable:
 
 
 def novelty_of(host: Host, job: Job) -> NoveltyTracker:
-    """What the parts of a host have yielded to a job, under its limits as they are now."""
+    """The novelty tracker of a job on a host, with the current limits of the job."""
     known = host.novelty.get(job.uid)
     if known is None:
         known = host.novelty[job.uid] = NoveltyTracker(job.uid, host.key)
@@ -203,7 +203,7 @@ def novelty_of(host: Host, job: Job) -> NoveltyTracker:
 
 
 def load_state(host: Host, state: HostState, now: float, utc_now: float) -> None:
-    """The stored form, read back."""
+    """Set the pace and use of a host from their stored form."""
     host.pace = from_state(state, now, utc_now)
     host.address = state.address
     host.uses = {use.job: use for use in state.uses}

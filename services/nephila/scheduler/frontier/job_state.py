@@ -1,4 +1,4 @@
-"""One job as the scheduler sees it: its scope, its seen URLs, its counts."""
+"""The state of one job in the scheduler: scope, seen URLs, due pages, budgets, counts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def _host_key(url: str) -> str:
 
 
 class Job:
-    """Mutable state of a job; all of it is rebuilt from the commit log. `number` is its name in the host store."""
+    """Mutable state of a job. All of it is rebuilt from the commit log. `number` identifies the job in the
+    host store."""
 
     def __init__(
         self,
@@ -45,47 +46,50 @@ class Job:
         first_fetch_no: int = 1,
         page_quota: int | None = None,
     ) -> None:
-        """`page_quota`: share of one of many partitions in the page budget; None: this frontier has all of it."""
+        """`page_quota`: the share of one of many partitions in the page budget; None where one frontier has
+        all of it."""
         self.number = number
         self.seen = seen
         self._store = store
         self.rejected: set[bytes] = set()
         self.out_of_scope = 0
-        """URLs that the scope refused since the program started; one is counted again when `rejected` was cleared."""
+        """URLs refused by the scope since the program started. A URL may count twice, when `rejected` was cleared
+        between."""
         self.waiting_hosts: dict[int, None] = {}
-        """Hosts set aside because the job could not take more, in order; the frontier wakes them."""
+        """Hosts held back because the job could take no more, in order. `Frontier.resume_hosts` schedules them."""
         self.over_budget_hosts: dict[int, None] = {}
-        """Hosts on which the job has spent its budget; their URLs stay in the queue and are not waited for."""
+        """Hosts on which the job has spent its budget. Their URLs stay queued, and the job can end without them."""
         self.first_fetch_no = self.last_fetch_no = first_fetch_no
-        """Number of every URL's first fetch (a job of this name may have left rows before), and the highest given."""
+        """Number of the first fetch of every URL (an earlier job of this name may have left rows), and the highest
+        number given."""
         self.seed_anchors: set[str] = set()
-        """Anchors contributed by seeds of this run themselves, not by what they redirect to."""
+        """Anchors of the seeds of this run, without those of their redirects."""
         self.delayed = 0
-        """URLs kept outside the queues until an instant."""
+        """URLs that wait outside the queues for an instant."""
         self.leased = 0
-        """Fetches in flight or on the way to storage as a page."""
+        """Fetches in flight, and fetched pages without a receipt."""
         self.dispatched = 0
-        """URLs taken out of their queues since this program began with the job."""
+        """URLs taken from their queues since this program started with the job."""
         self.page_quota = page_quota
-        """Of the page budget, for one of many partitions; None: all are here."""
+        """Share of this partition in the page budget; None: all of it."""
         self.spent_elsewhere = False
-        """All partitions together have stored what the page budget allows."""
+        """All partitions together have stored as many pages as the budget allows."""
         self.reserved: set[bytes] = set()
-        """Stored pages that are queued to be fetched again: each has its place in the page budget."""
+        """Stored pages that are queued for another fetch. Each has a reservation in the page budget."""
         self.priority_refetch: set[bytes] = set()
-        """Queued URLs that were handed out by a run that was killed, so that their rows may be in the table already:
-        each goes before what is new, but not before what is kept, for it may have been about to end without a page."""
+        """Queued URLs that were in flight when a run was killed. Their rows may be in the table already, so they come
+        before new URLs. They come after reserved ones, because their fetch may end without a page."""
         self.ended: Counter[Outcome] = Counter()
         self.sitemaps_listed: Counter[str] = Counter()
-        """Host → sitemaps that indexes have listed; not kept over a restart."""
+        """Host → sitemaps that sitemap indexes have listed. Lost in a restart."""
         self.odd_shape_count: Counter[int] = Counter()
-        """Host → URLs of a trap's shape that were let through; not kept over a restart."""
+        """Host → URLs with the shape of a trap that were fetched. Lost in a restart."""
         self.quarantines: dict[tuple[str, str], Quarantine] = {}
-        """(host, place) → why it was closed, or that it was opened again."""
-        # Of a later generation: what is queued may have been admitted by an earlier scope.
+        """(host, path pattern) → the quarantine, also after its release."""
+        # An earlier generation may have queued URLs under another scope.
         self._recheck = spec.generation > 1
         self.due_table = DueTable(spec.uid)
-        """URLs that are fetched again, and when."""
+        """URLs that are fetched repeatedly, and when."""
         self._apply(spec, ())
 
     def _apply(self, spec: CrawlJob, anchors: tuple[str, ...]) -> None:
@@ -99,14 +103,14 @@ class Job:
         self.max_pages = spec.scope.max_pages if spec.scope else 0
         self.budget = spec.host_budget or HostBudget()
         self.counts_host_use = bool(self.budget.pages or self.budget.bytes or self.budget.time_s)
-        """Whether what the job spends on each host is counted."""
+        """Whether fetches count against a budget per host."""
         self.traps = spec.traps or Traps()
         self.recrawl = RecrawlPolicy(spec.recrawl)
         self.render = spec.render or Render.NEVER
         self._seed_hosts: frozenset[str] | None = None
 
     def change(self, spec: CrawlJob) -> None:
-        """A new desired state: applies to what is queued as well."""
+        """Apply a new desired state. It holds for queued URLs too."""
         self._recheck = self._recheck or spec.scope != self.spec.scope
         self.rejected.clear()
         scope = self.scope
@@ -114,7 +118,7 @@ class Job:
         self.scope.take_over(scope)
 
     def reapply_recrawl(self, utc_now: float) -> None:
-        """Put every URL that is fetched again under the policy as it is now. O(watched URLs)."""
+        """Apply the current recrawl policy to every watched URL. O(watched URLs)."""
         for state in self.due_table.states():
             if not self.due_table.is_checked_out(state.url_key):
                 new = self.recrawl.reapplied(state, utc_now)
@@ -123,22 +127,22 @@ class Job:
 
     @property
     def queued(self) -> int:
-        """URLs that wait, those kept aside included."""
+        """URLs in queues, and delayed ones."""
         return self._store.job_length(self.number) + self.delayed
 
     @property
     def waiting(self) -> int:
-        """URLs that wait for something that will come: not those behind a spent budget. O(stalled hosts)."""
+        """Queued URLs without those on hosts whose budget is spent. O(such hosts)."""
         return max(self.queued - sum(self._store.length(host, self.number) for host in self.over_budget_hosts), 0)
 
     @property
     def has_room(self) -> bool:
-        """Whether another URL may be taken: not paused, and the page budget covers what is on the way."""
+        """Whether another URL may be taken: the job is not paused, and its page budget covers what is outstanding."""
         return not self.spec.paused and (not self.max_pages or self._budget_left > 0)
 
     @property
     def is_blocked(self) -> bool:
-        """Whether nothing will be taken until somebody changes the job."""
+        """Whether the job takes nothing until its spec changes."""
         return self.spec.paused or self.budget_spent
 
     @property
@@ -148,11 +152,11 @@ class Job:
 
     @property
     def pages_claimed(self) -> int:
-        """Places of the page budget that are taken: pages stored or on the way, and those kept for queued URLs."""
+        """Pages of the budget that are in use: stored, outstanding or reserved."""
         return self.ended[Outcome.STORED] + self.leased + len(self.reserved) + len(self.priority_refetch)
 
     def is_seed_host(self, host_key: str) -> bool:
-        """Whether the scope is anchored there; without anchors whether the job names a seed there. O(1) amortised."""
+        """Whether the scope is anchored at a host; without anchors, whether a seed is there. O(1) amortised."""
         if self.scope.mode != ScopeMode.ANY:
             return self.scope.is_anchor(host_key)
         if self._seed_hosts is None:
@@ -164,23 +168,23 @@ class Job:
         self.page_quota, self.spent_elsewhere = pages, spent_elsewhere
 
     def restore_fetch_numbers(self, first: int, last: int) -> None:
-        """Take over the numbers of a snapshot."""
+        """Set the fetch numbers from a snapshot."""
         self.first_fetch_no, self.last_fetch_no = first, last
 
     def reserve_page(self, url_key: bytes) -> None:
-        """A stored page waits to be fetched again."""
+        """Reserve page budget for a stored page that is queued again."""
         if self.max_pages:
             self.reserved.add(url_key)
             self.priority_refetch.discard(url_key)
 
     def free_reservation(self, url_key: bytes) -> None:
-        """A URL is taken, or has ended: its place in the page budget is its own."""
+        """Free the reservation of a URL that is taken or has ended."""
         if self.reserved or self.priority_refetch:
             self.reserved.discard(url_key)
             self.priority_refetch.discard(url_key)
 
     def may_take(self, url_key: bytes) -> bool:
-        """Whether this URL may be taken: the last places of the budget are for those that are kept or owed one."""
+        """Whether this URL may be taken. The last pages of the budget are for URLs with a reservation or priority."""
         if not self.max_pages:
             return not self.spec.paused
         if url_key in self.reserved:
@@ -190,7 +194,7 @@ class Job:
 
     @property
     def budget_spent(self) -> bool:
-        """Whether max_pages pages are stored."""
+        """Whether `max_pages` pages are stored."""
         if not self.max_pages:
             return False
         if self.page_quota is not None:
@@ -198,7 +202,7 @@ class Job:
         return self.ended[Outcome.STORED] >= self.max_pages
 
     def spent(self, use: HostUse | None) -> str:
-        """Which budget of a host is spent, in words; the empty string when none is."""
+        """The budget of a host that is spent, in words; the empty string when none is."""
         if use is None or not self.counts_host_use:
             return ""
         budget = self.budget
@@ -211,7 +215,7 @@ class Job:
         return ""
 
     def reject(self, url_key: bytes, limit: int) -> None:
-        """Remember that a URL is out of scope; forgotten wholesale at the limit, since judging again is only slower."""
+        """Remember an out-of-scope URL. At the limit all are forgotten: to judge a URL again is only slower."""
         if len(self.rejected) >= limit:
             self.rejected.clear()
         self.rejected.add(url_key)

@@ -1,7 +1,7 @@
-"""Hosts that may be fetched from now, by job: the best head of a queue first, then who has been ready longest.
+"""Ready hosts by job: the host with the best queue head first, then the one that has been ready longest.
 
-A host stands here once for each job that has URLs on it. Taking it for one job takes it for all: what the others have
-of it is recognised as stale by its stamp when they come upon it.
+A host is listed once for each job that has URLs there. To take it for one job takes it for all: entries of other jobs
+become stale, and their stamp shows it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _SPARE = 64
 
 
 class ReadyHosts:
-    """Operations are O(log hosts) amortised, memory that of hosts x jobs. Hosts and jobs are small integers."""
+    """Operations are O(log hosts) amortised; memory is O(hosts x jobs). Hosts and jobs are small integers."""
 
     def __init__(self) -> None:
         self._heaps: dict[int, list[int]] = {}
-        """Job → heap of order, stamp, host in one integer: a third of the memory of a tuple."""
+        """Job → heap of (order, stamp, host), packed into one integer: a third of the memory of a tuple."""
         self._hosts: dict[int, tuple[Any, ...]] = {}
-        """Host → stamp, instant, then the jobs it is listed for; in the order of the stamps."""
+        """Host → stamp, instant, and the jobs it is listed for; in the order of the stamps."""
         self._stamp = 0
 
     def __len__(self) -> int:
@@ -42,7 +42,7 @@ class ReadyHosts:
         self._hosts[host] = (self._stamp, now, *jobs)
 
     def offer(self, host: int, job: int, order: int) -> None:
-        """A job has its first URL on a host that is ready already; no effect where the host is listed for that job."""
+        """A job has its first URL on a host that is ready already. No effect where the host is listed for that job."""
         stamp, since, *jobs = self._hosts[host]
         if job not in jobs:
             self._push(job, order, stamp, host)
@@ -56,7 +56,7 @@ class ReadyHosts:
         entry = order << (_STAMP_BITS + _HOST_BITS) | stamp << _HOST_BITS | host
         heap = self._heaps.setdefault(job, [])
         if len(heap) > 2 * len(self._hosts) + _SPARE:
-            # Behind a head that its job is slow to take others come and go.
+            # A head that its job does not take would keep the stale entries behind it for ever.
             heap[:] = filter(self._counts, heap)
             heapq.heapify(heap)
         heapq.heappush(heap, entry)
@@ -66,15 +66,15 @@ class ReadyHosts:
         return known is not None and known[0] == entry >> _HOST_BITS & ((1 << _STAMP_BITS) - 1)
 
     def jobs(self) -> list[int]:
-        """Jobs with a host that is ready."""
+        """Jobs that have a ready host."""
         return [job for job in list(self._heaps) if self._first(job) is not None]
 
     def count(self, job: int) -> int:
-        """Hosts that are ready for a job. O(hosts that were ready for it)."""
+        """Ready hosts of a job. O(entries of the job)."""
         return sum(map(self._counts, self._heaps.get(job, ())))
 
     def _first(self, job: int) -> int | None:
-        """The first host of a job; what is stale is dropped on the way."""
+        """The first host of a job; removes stale entries before it."""
         heap = self._heaps[job]
         while heap:
             if self._counts(heap[0]):
@@ -84,7 +84,7 @@ class ReadyHosts:
         return None
 
     def take(self, job: int) -> int:
-        """Take out the first host of a job; -1 when none is ready."""
+        """Remove and return the first host of a job; -1 when none is ready."""
         host = self._first(job) if job in self._heaps else None
         if host is None:
             return -1
@@ -93,7 +93,7 @@ class ReadyHosts:
         return host
 
     def discard(self, host: int) -> bool:
-        """Take a host out; True when it was here."""
+        """Remove a host; True when it was ready."""
         return self._hosts.pop(host, None) is not None
 
     def hosts(self) -> list[int]:
@@ -108,7 +108,7 @@ class ReadyHosts:
                 assert heap[(i - 1) // 2] <= entry, "heap order is broken"
             for entry in filter(self._counts, heap):
                 host = entry & ((1 << _HOST_BITS) - 1)
-                assert job not in found.setdefault(host, set()), f"host {host} stands twice for job {job}"
+                assert job not in found.setdefault(host, set()), f"host {host} is listed twice for job {job}"
                 found[host].add(job)
         for host, known in self._hosts.items():
-            assert found.get(host, set()) == set(known[2:]), f"host {host} is not where it should be"
+            assert found.get(host, set()) == set(known[2:]), f"host {host} is not listed where it should be"

@@ -1,7 +1,7 @@
-"""Scope: which URLs belong to a job. Pure; the scheduler asks it once per new URL.
+"""Scope: which URLs belong to a job. Pure; checked once per new URL.
 
-A scope is anchored at the seeds: their hosts (mode host), registrable domains (domain) or directories (prefix). Anchors
-grow when a seed redirects to another host. `include` and `exclude` are RE2, searched in the full URL.
+A scope is anchored at the seeds: at their host (mode host), registrable domain (domain) or directory (prefix). A seed
+that redirects to another host adds an anchor. `include` and `exclude` are RE2 expressions, searched in the full URL.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nephila.native import partition_of
 
 
 class Verdict(NamedTuple):
-    """What was decided and by which rule, in words for people."""
+    """The decision and the rule that made it, in words."""
 
     admitted: bool
     rule: str
@@ -29,12 +29,13 @@ _ANY: Final = Verdict(True, "scope any")
 
 
 def bare_host(host_key: str) -> str:
-    """Host key without a leading www., so that a site and its www twin are one."""
+    """Host key without a leading www., so that a site and its www variant are one."""
     return host_key[4:] if host_key.startswith("www.") else host_key
 
 
 def anchored_in(mode: ScopeMode, place: str, partitions: int) -> set[int]:
-    """Partitions that may have URLs inside this anchor: all of them for a domain, else those of host and www twin."""
+    """Partitions that may have URLs inside this anchor: all for a domain, else those of the host and its
+    www variant."""
     if mode == ScopeMode.DOMAIN:
         return set(range(partitions))
     bare = place.partition("/")[0]
@@ -45,7 +46,7 @@ def anchored_in(mode: ScopeMode, place: str, partitions: int) -> set[int]:
 
 
 def compile_patterns(patterns: Iterable[str], option: str) -> list[re2._Regexp]:
-    """RE2 programs of user expressions; a bad one is a `UsageError` that names option, pattern and reason."""
+    """RE2 programs of user expressions. A bad one raises `UsageError` with option, pattern and reason."""
     options = re2.Options()
     options.log_errors = False
     compiled = []
@@ -59,16 +60,16 @@ def compile_patterns(patterns: Iterable[str], option: str) -> list[re2._Regexp]:
 
 
 def _first(programs: list[re2._Regexp], url: str) -> re2._Regexp | None:
-    """The first that is found in the URL."""
+    """The first program that matches the URL."""
     if not programs:
         return None
-    # Bytes: for a text the binding works out where each character begins, three times the cost of the search.
+    # Bytes: for str the binding computes the offset of each character, at three times the cost of the search.
     data = url.encode()
     return next((program for program in programs if program.search(data)), None)
 
 
 class CompiledScope:
-    """The scope of one job with its anchors. `decide` is O(patterns), independent of the number of anchors."""
+    """The scope of one job with its anchors. `decide` is O(patterns), whatever the number of anchors."""
 
     def __init__(self, scope: Scope, anchors: Iterable[str] = ()) -> None:
         self.mode = scope.mode
@@ -80,7 +81,7 @@ class CompiledScope:
         self._hosts_of = 0
 
     def anchor_of(self, host_key: str, path: str) -> str:
-        """The anchor a seed at this place contributes; empty for mode any."""
+        """The anchor that a seed with this host and path adds; empty for mode any."""
         if self.mode == ScopeMode.UNSPECIFIED:
             return bare_host(host_key)
         if self.mode == ScopeMode.DOMAIN:
@@ -90,7 +91,7 @@ class CompiledScope:
         return ""
 
     def add_seed(self, host_key: str, path: str) -> str:
-        """Anchor the scope at a seed; returns the anchor when it is new, else the empty string."""
+        """Add the anchor of a seed; returns it when it is new, else the empty string."""
         anchor = self.anchor_of(host_key, path)
         if not anchor or anchor in self.anchors:
             return ""
@@ -101,7 +102,7 @@ class CompiledScope:
         return anchor
 
     def is_anchor(self, host_key: str) -> bool:
-        """Whether a seed's anchor is this host, its domain or a directory on it. O(1) amortised."""
+        """Whether some anchor is this host, its domain, or a directory on it. O(1) amortised."""
         if self.mode == ScopeMode.PREFIX:
             if self._hosts_of != len(self.anchors):  # anchors are only ever added
                 self._hosts = {anchor.partition("/")[0] for anchor in self.anchors}
@@ -110,9 +111,9 @@ class CompiledScope:
         return self.anchor_of(host_key, "/") in self.anchors
 
     def take_over(self, old: CompiledScope) -> None:
-        """Keep the anchors of an earlier scope of the same job, as far as they can be said in this mode.
+        """Keep the anchors of an earlier scope of the same job, as far as the new mode can express them.
 
-        A narrower mode begins without any: only the seeds know their directory or host.
+        A narrower mode starts without anchors: only the seeds have the directory or the host.
         """
         if old.mode == self.mode:
             self.anchors |= old.anchors
@@ -129,7 +130,7 @@ class CompiledScope:
         return str(found.pattern) if found is not None else ""
 
     def decide(self, url: str, host_key: str, depth: int = 0) -> Verdict:
-        """Whether a link belongs to the job, and the rule that says so."""
+        """Whether a link belongs to the job, and the rule that decided."""
         if 0 <= self.max_depth < depth:
             return Verdict(False, f"depth {depth} is beyond the limit of {self.max_depth}")
         inside = self._inside(url, host_key)
@@ -161,7 +162,7 @@ class CompiledScope:
     def _inside_prefix(self, url: str, bare: str) -> Verdict:
         path = url.split("://", 1)[-1].partition("/")[2].partition("?")[0]
         place = f"{bare}/{path}"
-        # Every directory above the URL is looked up, so the cost is the depth of the path, not the number of anchors.
+        # One look-up per directory above the URL: the cost is the depth of the path, not the number of anchors.
         cut = len(place)
         while (cut := place.rfind("/", 0, cut)) > 0:
             if place[: cut + 1] in self.anchors:

@@ -1,5 +1,4 @@
-"""Seen: the URL-seen test of one job is an MD5 trie. A view of the commit log; what it writes is part of that log's
-snapshots, as runs beside them."""
+"""The seen set of one job: an MD5 trie. A view of the commit log; snapshots of that log name the files it writes."""
 
 from __future__ import annotations
 
@@ -12,12 +11,12 @@ Seen = Trie
 
 
 def new_seen(directory: str, number: int) -> Seen:
-    """The seen URLs of the job of that number; without a directory in memory only."""
+    """The seen set of the job of that number; in memory only without a directory."""
     return Trie(directory, f"{number:05d}")
 
 
 def drop_others(directory: str, numbers: Container[int]) -> None:
-    """Delete the files of all jobs but those: of deleted ones. O(files of the directory)."""
+    """Delete the files of deleted jobs: all but those of `numbers`. O(files in the directory)."""
     found = {path.name.split("-")[1] for path in Path(directory).glob("seen-*.run")} if directory else set()
     for name in found:
         if name.isdigit() and int(name) not in numbers:

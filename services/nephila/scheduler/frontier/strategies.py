@@ -1,8 +1,8 @@
-"""The order of a job's URLs within a host: one row per strategy.
+"""The order of a job's URLs within a host: one row per strategy. Pure.
 
-A row turns a URL's depth and priority (0-255, what it means is the strategy's) into the order under which it is queued:
-1 .. 2^24 - 1, smaller first; within one order by arrival, or the latest first. Order 0 is the head of the queue and no
-strategy's: redirect targets, retries and returned leases go there. Pure; nothing is remembered here.
+A row maps depth and priority (0-255; its meaning depends on the strategy) to an order from 1 to 2^24 - 1, smaller
+first. URLs of one order come by arrival, oldest or newest first. Order 0 is the head of the queue, for redirect
+targets, retries and returned leases; no strategy uses it.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ HEAD: Final = 0
 MAX_ORDER: Final = (1 << 24) - 1
 MAX_PRIORITY: Final = 255
 AVERAGE_PRIORITY: Final = 128
-"""Of a page that is fetched again: neither before all that is new nor behind all of it."""
+"""Priority of a page that is fetched again: between new URLs of high and of low priority."""
 SEED_PRIORITY: Final = MAX_PRIORITY
-"""What the user named goes first."""
+"""Seeds go first."""
 DECAY: Final = 0.5
-"""What a link inherits of its parent's priority (shark-search, Hersovici et al. 1998),"""
+"""Share of its parent's priority that a link inherits (shark-search, Hersovici et al. 1998)."""
 DECAY_IN_NAV: Final = 0.25
-"""and a link in navigation, which stands there for the site and not for the page."""
+"""The same for a link in navigation, which belongs to the site rather than to the page."""
 
 
 class StrategyRow(NamedTuple):
-    """A strategy: its number in messages, its order, and which of equals comes first."""
+    """A strategy: its number in messages, its order, and which of equal URLs comes first."""
 
     number: Strategy
     order: Callable[[int, int], int]
     newest_first: bool = False
     relevance: bool = False
-    """Priorities come from the parser (Outlinks.priorities) and are inherited."""
+    """Priorities come from the parser (`Outlinks.priorities`) and are inherited."""
 
 
 def _by_depth(depth: int, priority: int) -> int:
@@ -57,11 +57,11 @@ _BY_NUMBER: Final = {int(row.number): row for row in STRATEGIES.values()}
 
 
 def row_of(number: int) -> StrategyRow:
-    """The row of a job's strategy; breadth-first for a number of a later version. O(1)."""
+    """The row of a job's strategy; breadth-first for an unknown number of a newer version. O(1)."""
     return _BY_NUMBER.get(number, STRATEGIES["bfs"])
 
 
 def inherited(priority: int, parent_priority: int, flag: int = 0) -> int:
-    """Priority of a link under best-first: its own, or what is left of its parent's. A way through pages that say
-    nothing stays open for a few steps below one that did. `flag` is the link's byte in `Outlinks.flags`."""
+    """Priority of a link under best-first: its own, or a share of its parent's. So a path through pages without
+    relevance stays open for a few steps. `flag` is the link's byte in `Outlinks.flags`."""
     return max(priority, int(parent_priority * (DECAY_IN_NAV if POSITIONS[flag] == NAV else DECAY)))

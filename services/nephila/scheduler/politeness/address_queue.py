@@ -1,10 +1,10 @@
-"""Pace per server address over all hosts, jobs and lanes, and the line of hosts that wait for one. Pure.
+"""Pace per server address over all hosts and jobs, and the queue of hosts that wait for each address. Pure.
 
-A host that is ready while its address has no room goes to the end of that address's line and off the workbench. Only
-the first of a line is looked at, and only when there is room: a thousand hosts on one address cost as much as one.
-`next_ready` and `take` are those of the workbench; the dispatcher serves whichever of the two is due first. A host that
-`take` has given is out of the line, whether it is served or not: nobody behind it waits for somebody who is gone.
-Lines are not durable: after a restart a host meets its address again when it is ready.
+A ready host whose address has no room goes to the end of the address's queue. Only the first host of a queue is looked
+at, and only when there is room: a thousand hosts on one address cost as much as one. The dispatcher uses `next_ready`
+and `take` beside those of the host store. A host that `take` has returned is out of its queue, whether it is fetched
+from or not, so it cannot block those behind it. Queues are not durable: after a restart a host enters one when it is
+ready.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nephila.kernel.net.address_pace import AddressPace
 
 
 class Lined(Protocol):
-    """What a line needs of a host: its number there, 0 while it stands in none."""
+    """A host in a queue: `line` is its ticket there, 0 while it is in none."""
 
     line: int
 
@@ -28,17 +28,17 @@ H = TypeVar("H", bound=Lined)
 
 
 class _Line(Generic[H]):
-    """Hosts in order of arrival. An entry counts while its number is the host's current one."""
+    """Hosts in order of arrival. An entry is valid while its ticket is the host's current one."""
 
     __slots__ = ("due", "entries")
 
     def __init__(self) -> None:
         self.entries: deque[tuple[int, H]] = deque()
         self.due: float | None = None
-        """When it is looked at next; None while only an end can make room."""
+        """When the queue is looked at next; None while only the end of a fetch can make room."""
 
     def first(self) -> H | None:
-        """Who is first of those that have not left."""
+        """The first host that has not left."""
         entries = self.entries
         while entries and entries[0][1].line != entries[0][0]:
             entries.popleft()
@@ -46,21 +46,21 @@ class _Line(Generic[H]):
 
 
 class AddressQueue(Generic[H]):
-    """Operations are O(log lines) amortised, memory that of addresses with a fetch, a gap or a line."""
+    """Operations are O(log queues) amortised; memory is O(addresses with a fetch, a gap or a queue)."""
 
     def __init__(
         self, networks: AddressLimits, restarted_at: float = float("-inf"), pace: AddressPace | None = None
     ) -> None:
-        """`restarted_at`: the instant of a restart, see `AddressPace`; `pace`: another one than that alone."""
+        """`restarted_at`: see `AddressPace`; `pace`: use this pace instead."""
         self._pace = AddressPace(networks, restarted_at) if pace is None else pace
         self._lines: dict[str, _Line[H]] = {}
         self._heap: list[tuple[float, int, str]] = []
         self._order = itertools.count(1)
 
     def room(self, address: str, now: float, first: bool = False) -> float | None:
-        """0.0 when a fetch may start now, else the instant; None when only an end can make room.
+        """0.0 when a fetch may start now, else the instant; None when only the end of a fetch can make room.
 
-        Who is not `first`, as is the host that `take` has just given, comes after the line: no room while one waits.
+        `first`: the host is the one that `take` has returned. Any other host has no room while the queue is not empty.
         """
         room = self._pace.next_start(address, now)
         if first or room is None:
@@ -68,26 +68,26 @@ class AddressQueue(Generic[H]):
         line = self._lines.get(address)
         if line is None or line.first() is None:
             return room
-        # As if each of the line took one gap: an estimate for people, at least not 0.
+        # An estimate, not 0: one gap for each host in the queue.
         return max(room, now) + len(line.entries) * max(self._pace.gap_s(address), 1e-3)
 
     def start(self, address: str, now: float) -> None:
-        """A fetch on the address is handed out."""
+        """A fetch on the address was leased."""
         self._pace.start(address, now)
 
     def sent(self, address: str, at: float) -> None:
-        """A request that was started has reached the server: the gap counts from here."""
+        """The request has reached the server; the gap counts from this instant."""
         self._pace.record_sent(address, at)
 
     def end(self, address: str, now: float, refused: bool = False) -> None:
-        """A fetch that was started there has ended, whatever became of it; `refused` when the downloader sent it back
-        undialled: it knows of fetches that are not known here, such as first contacts."""
+        """A fetch on the address has ended. `refused`: the downloader gave it back undialled, because of fetches that
+        this scheduler does not know."""
         (self._pace.refuse if refused else self._pace.end)(address, now)
         self.look(address, now)
 
     def wait(self, address: str, host: H, now: float, head: bool = False) -> None:
-        """Put the host at the end of the address's line, or at its head where it has been before; one that stands in
-        a line keeps its place."""
+        """Put the host at the end of the queue, or at its head when it was first before; no effect for a host in a
+        queue."""
         if host.line:
             return
         line = self._lines.get(address)
@@ -100,21 +100,21 @@ class AddressQueue(Generic[H]):
             self._arm(address, line, now)
 
     def look(self, address: str, now: float) -> None:
-        """There may be room at an address where no end was waited for."""
+        """Look at a queue again: there may be room without the end of a fetch."""
         line = self._lines.get(address)
         if line is not None and line.due is None:
             self._arm(address, line, now)
 
     def leave(self, host: H) -> None:
-        """Take the host out of its line: it has nothing to fetch any more, or rests for a reason of its own."""
+        """Take the host out of its queue: it has nothing to fetch, or waits for another reason."""
         host.line = 0
 
     def next_ready(self) -> float | None:
-        """When the first of a line may be served; None when no line waits for time."""
+        """When the first host of a queue may be served; None when no queue waits for time."""
         return self._heap[0][0] if self._heap else None
 
     def take(self, now: float) -> tuple[str, H] | None:
-        """(address, host) that is next where there is room; None when there is nobody. It has left its line."""
+        """Remove and return (address, host), the next where there is room; None for none."""
         while self._heap and self._heap[0][0] <= now:
             address = heapq.heappop(self._heap)[2]
             line = self._lines[address]
@@ -139,32 +139,32 @@ class AddressQueue(Generic[H]):
             heapq.heappush(self._heap, (line.due, next(self._order), address))
 
     def __len__(self) -> int:
-        """Addresses remembered."""
+        """Number of known addresses."""
         return len(self._pace)
 
     def lined(self) -> list[str]:
-        """Addresses with a line."""
+        """Addresses with a queue."""
         return list(self._lines)
 
     def line(self, address: str) -> list[H]:
-        """Who waits, in order. O(line)."""
+        """Hosts that wait for an address, in order. O(queue)."""
         line = self._lines.get(address)
         return [host for number, host in line.entries if host.line == number] if line is not None else []
 
     def waiting(self) -> list[H]:
-        """All that stand in a line. O(hosts in lines)."""
+        """Hosts in all queues. O(them)."""
         return [host for address in self._lines for host in self.line(address)]
 
     def check(self) -> None:
         """Raise AssertionError when an invariant does not hold. O(everything)."""
         self._pace.check()
         due = {address: at for at, _, address in self._heap}
-        assert len(due) == len(self._heap), "a line is looked at twice"
+        assert len(due) == len(self._heap), "a queue is due twice"
         numbers = [number for line in self._lines.values() for number, host in line.entries if host.line == number]
-        assert len(numbers) == len(set(numbers)), "a host stands in two lines"
+        assert len(numbers) == len(set(numbers)), "a host is in two queues"
         for address, line in self._lines.items():
-            assert due.get(address) == line.due, f"nobody will look at the line of {address}"
+            assert due.get(address) == line.due, f"the queue of {address} is never looked at"
             if line.due is None:
                 assert self._pace.next_start(address, float("inf")) is None, (
-                    f"{address} has room, and its line waits for ever"
+                    f"{address} has room, and its queue waits for ever"
                 )

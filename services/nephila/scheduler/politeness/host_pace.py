@@ -1,11 +1,10 @@
-"""Politeness of one host: when it may be fetched from next. Pure; shared by all jobs and both lanes.
+"""Pace of one host: when it may be fetched from next. Pure; shared by all jobs.
 
-The pace is measured from the end of a fetch to the start of the next. A refusal (429, 503, Retry-After, time-out)
-pauses the whole host: a pause doubles while refusals keep coming, is forgiven once the host has been asked and has not
-refused for half an hour, and is stretched at random so that hosts do not come back in step. Instants are monotonic
-seconds here; they are stored as UTC and clamped on load to [now, now + the pause that set them]: a clock set back
-between two runs cannot freeze a host, one set forward frees it by that pause too early at most. Within a run no clock
-that jumps is noticed.
+The delay counts from the end of a fetch to the start of the next. A refusal (429, 503, Retry-After, time-out) pauses
+the whole host. The pause doubles with each further refusal, has random jitter, and its back-off ends when the host has
+not refused for half an hour after the pause. Instants are monotonic seconds here, and UTC when stored. On load they are
+clamped to [now, now + the pause that set them]: a clock set back between two runs cannot freeze a host, and a clock set
+forward frees it early by that pause at most.
 """
 
 from __future__ import annotations
@@ -18,28 +17,28 @@ from nephila.kernel.messages import FetchOutcome, HostState, HostUse
 from nephila.scheduler.config import SchedulerConfig
 
 MARGIN_S = 0.005
-"""Added to every pause: a server notes the end of an answer a moment after we have read it."""
+"""Added to every pause: a server logs the end of an answer a moment after the client has read it."""
 TOOK_MAX_S = 3600.0
-"""No fetch takes longer; a clock that was set while one was on its way says so."""
+"""Longest believable fetch; a longer one means that the clock was set meanwhile."""
 REFUSALS = frozenset({"http_429", "http_503", "timeout"})
 _NEVER = float("-inf")
 
 
 @dataclass(slots=True)
 class HostPace:
-    """What is remembered of a host. `not_before` and `refused_at` are monotonic seconds."""
+    """The pace of a host. `not_before` and `refused_at` are monotonic seconds."""
 
     not_before: float = 0.0
     pause_s: float = 0.0
     backoff_s: float = 0.0
     refused_at: float = _NEVER
     took_s: float = 0.0
-    """How long the last fetch took."""
+    """Duration of the last fetch."""
     answered: bool = False
-    """Whether the host has answered since its last refusal. Not stored: a restart takes it for silent."""
+    """Whether the host has answered since its last refusal. Not stored; False after a restart."""
 
     def after_fetch(self, now: float, delay_s: float) -> None:
-        """A fetch ended now: the next may start `delay_s` later."""
+        """A fetch ended now; the next may start `delay_s` later."""
         self._wait(now, delay_s)
 
     def after_refusal(
@@ -50,13 +49,13 @@ class HostPace:
         rng: random.Random,
         timed_out: bool = False,
     ) -> float:
-        """The host asked for a pause, or showed that it needs one; returns its length in seconds.
+        """The host refused; returns the length of the pause in seconds.
 
-        A time-out right after an answer starts at the first step again: it is a page that hangs, not the host. One such
-        page in a hundred must not add up to hours of silence for the ninety-nine.
+        A time-out right after an answer restarts the back-off at its first step: one page hangs, not the host. One such
+        page in a hundred must not block the host for hours.
         """
         if retry_after_s > 0:
-            # It knows how long it needs; that is not the next step of a guess.
+            # Retry-After is the host's own figure and no step of the back-off.
             pause = min(retry_after_s, config.backoff_max_s)
         else:
             if self._forgiven(now, config) or (timed_out and self.answered):
@@ -71,13 +70,13 @@ class HostPace:
         return pause
 
     def after_answer(self, config: SchedulerConfig, now: float = _NEVER) -> None:
-        """The host answered as hosts do; after half an hour without a refusal its back-off is over."""
+        """The host answered. Half an hour without a refusal ends its back-off."""
         self.answered = True
         if self.backoff_s and self._forgiven(now, config):
             self.backoff_s = 0.0
 
     def _forgiven(self, now: float, config: SchedulerConfig) -> bool:
-        # Quiet begins where the pause ends: nobody refuses while nobody asks.
+        # Counted from the end of the pause: a host that is not asked cannot refuse.
         return self.backoff_s <= 0 or now - self.refused_at > (
             self.backoff_s * (1 + config.jitter) + config.backoff_forget_s
         )
@@ -98,7 +97,7 @@ class HostPace:
         crawl_delay_s: float = 0.0,
         uses: Sequence[HostUse] = (),
     ) -> HostState:
-        """The stored form, with what else is remembered of the host."""
+        """The stored form, with the rest of the host's state."""
         refused = self.refused_at + utc_minus_monotonic if self.backoff_s else 0.0
         return HostState(
             host,
@@ -114,7 +113,7 @@ class HostPace:
 
 
 def from_state(state: HostState, now: float, utc_now: float) -> HostPace:
-    """The pace as stored, clamped to what its pause allows."""
+    """The stored pace, clamped to the pause that set it."""
     remaining = min(max(state.not_before - utc_now, 0.0), state.pause_s)
     since_refusal = max(utc_now - state.refused_at, 0.0)
     return HostPace(
@@ -127,22 +126,22 @@ def from_state(state: HostState, now: float, utc_now: float) -> HostPace:
 
 
 def took_s(outcome: FetchOutcome) -> float:
-    """How long a fetch took, in seconds; 0 when nobody was dialled."""
+    """Duration of a fetch in seconds; 0 when nothing was dialled."""
     if outcome.started_at <= 0:
         return 0.0
     return min(max(outcome.ended_at - outcome.started_at, 0.0), TOOK_MAX_S)
 
 
 def is_refusal(outcome: FetchOutcome) -> bool:
-    """Whether an outcome asks for a pause of the whole host."""
+    """Whether an outcome pauses the whole host."""
     return outcome.retry_after_s > 0 or outcome.reason in REFUSALS
 
 
 def may_retry(reason: str) -> bool:
-    """Whether a failed fetch is worth another try: 429, 5xx and trouble on the way; not 4xx, not limits."""
+    """Whether a failed fetch is worth another try: 429, 5xx and network errors, but not other 4xx and not limits."""
     return reason in RETRYABLE or reason.startswith("http_5")
 
 
 LEASE_EXPIRED, NOT_CONSUMED = "lease_expired", "not_consumed"
-"""Why a try has failed of which no outcome came; the second where nobody has taken the request: it ends no URL."""
+"""Reasons of a try without outcome; with the second no downloader consumed the request, and the URL does not fail."""
 RETRYABLE = frozenset({"http_429", "dns", "connect", "tls", "timeout", "disconnected", LEASE_EXPIRED, NOT_CONSUMED})

@@ -1,9 +1,9 @@
-"""The delay and the fetches at once that one job asks of a host; compiled once per job. Pure.
+"""Delay and concurrency that one job wants on a host; compiled once per job. Pure.
 
     delay = max(configured, Crawl-delay of robots.txt, if adaptive: 5 x the last fetch's time within 1-30 s)
 
-Configured is what the first policy that matches the host says, else what the job says. Of several jobs that share a
-host each has its own; whoever takes the longest of them is polite to all.
+"Configured" comes from the first policy that matches the host, else from the job. Where several jobs use a host, the
+scheduler takes the longest delay and the smallest concurrency.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ ADAPTIVE_FACTOR = 5.0
 ADAPTIVE_MIN_S = 1.0
 ADAPTIVE_MAX_S = 30.0
 AS_THE_JOB = -1.0
-"""A policy's delay that leaves the job's."""
+"""Delay of a policy that leaves the delay of the job."""
 
 
 class HostPolicies:
-    """Raises `UsageError` for a delay or a pattern that makes no sense."""
+    """Raises `UsageError` for an invalid delay or pattern."""
 
     def __init__(self, politeness: Politeness) -> None:
         self._delay_s = _seconds("delay", politeness.delay_s)
@@ -37,7 +37,7 @@ class HostPolicies:
 
     @property
     def paced_by_address(self) -> bool:
-        """Whether the pace of server addresses holds for the job: not where its user has set the delay to 0."""
+        """Whether the pace of server addresses applies: not where the user has set the delay to 0."""
         return self._delay_s > 0
 
     def delay_s(self, host: str, crawl_delay_s: float = 0.0, took_s: float = 0.0) -> float:
@@ -50,7 +50,7 @@ class HostPolicies:
         return delay_s
 
     def concurrency(self, host: str) -> int:
-        """Fetches at once on the host, at least 1."""
+        """Concurrent fetches on the host, at least 1."""
         return self._configured(host)[1]
 
     def _configured(self, host: str) -> tuple[float, int]:
@@ -61,8 +61,7 @@ class HostPolicies:
         return self._delay_s, self._concurrency
 
     def _first(self, host: str) -> int | None:
-        """Number of the first policy that matches: of the host key itself, or of a name above it, with or without its
-        port."""
+        """Number of the first policy that matches the host key or a name above it, with or without its port."""
         patterns = [self._exact.get(host)]
         if self._below:
             name, colon, port = host.partition(":")

@@ -1,10 +1,10 @@
-"""The ledger contract: the database whose commit is what makes a fetch have happened.
+"""The ledger contract: the database whose commit makes the results of fetches durable.
 
     open → (durable → stage → commit → after_commit | rollback)* → close
 
-`durable` begins a flush and `commit` or `rollback` ends it: between the two nobody else writes these keys. Methods
-raise `UserError`, `StoreLost` among them, or `sqlite3.Error` where the database is a file; after a `StoreLost` only
-`close` and `open` may be called, and what a commit under way has come to is known after that.
+`durable` begins a flush; `commit` or `rollback` ends it. No other writer changes these keys in between. Methods raise
+`UserError` (with its subclass `StoreLost`), or `sqlite3.Error` if the database is a file. After a `StoreLost` only
+`close` and `open` are allowed; then the result of an unfinished commit is known.
 """
 
 from __future__ import annotations
@@ -24,29 +24,30 @@ class Ledger(Protocol):
     """Rows, history, links, and the committed lengths of all append-only files."""
 
     path: Path
-    """The file, or the directory of the files it keeps the lengths of."""
+    """The database file, or the directory of the files whose lengths it stores."""
 
     def examine(self, ended: Mapping[str, int]) -> None:
-        """Before `open`, changing nothing: raise `UserError` when the database is damaged, or when it has fewer rows
-        of a job than URLs of it have ended."""
+        """Before `open`, without any change: raise `UserError` if the database is damaged, or has fewer rows of a job
+        than `ended` states."""
 
     def last_fetches(self) -> dict[str, int]:
-        """Job → highest fetch number of its rows. Reads all rows."""
+        """Job → highest fetch number of its rows. O(rows)."""
 
     def open(self) -> None:
-        """Open or make the database. Raises `UserError` in one line for every reason not to."""
+        """Open or create the database. Raises `UserError` in one line."""
 
     def durable(self, wanted: Mapping[str, Iterable[str]]) -> dict[Key, StoredVersion]:
-        """Of the keys of each job what stands of those that have a row."""
+        """The stored version of each wanted key that has a row."""
 
     def copy_hash(self, job: str, key: str) -> bytes:
-        """The mark of a copy that was stored without one."""
+        """The hash of a copy that was stored without one."""
 
     def sinks(self) -> dict[str, int]:
-        """Name → committed length in bytes of every append-only file ever begun by this writer."""
+        """Name → committed length in bytes of each append-only file that this writer has created."""
 
     def register(self, name: str, length: int = 0, last_fetch: int = 0) -> None:
-        """Say that a file is ours, in a transaction of its own: before it is made, so that a crash leaves no orphan."""
+        """Store a file name, in a transaction of its own. Called before the file is created, so that a crash leaves no
+        unknown file."""
 
     def stage(self, batch: Batch) -> None:
         """Write the rows."""
@@ -55,13 +56,13 @@ class Ledger(Protocol):
         """Commit rows and file lengths together."""
 
     def after_commit(self) -> None:
-        """Upkeep behind the receipts."""
+        """Maintenance after the receipts."""
 
     def rollback(self) -> None:
-        """Undo what was staged; harmless when nothing was begun."""
+        """Undo what was staged; no effect if nothing was staged."""
 
     def restore(self) -> str:
         """See `Backend.restore`."""
 
     def close(self) -> None:
-        """Close it; harmless when it is not open."""
+        """Close it; no effect if it is not open."""

@@ -1,9 +1,10 @@
-"""Items that wait for a second page, in the tables: who waits for which URL, the parts that came, both put together.
+"""Completes items from second pages, in the tables `waits` (missing parts with their URLs) and `parts` (parts that
+arrived).
 
-Everything happens in the transaction of the flush that brought a page, whichever of the two came first; a fetch that
-comes again puts its newest part in place of the older. Invariant: after every flush each item has all parts that are
-stored, and says of each other why it is not there; nothing is held anywhere else. A redirect hands the wait on to its
-target. A page of a job in which nothing waits costs nothing; else a look-up a page, and two for each item that waits.
+All changes are in the transaction of the flush that brings a page, whichever page comes first; a refetch replaces its
+earlier part. Invariant: after each flush every item contains all its parts that are stored, and the reason for each
+missing part; there is no other state. A redirect moves the wait to its target. Cost: nothing for a job without waits,
+else one look-up a page and two for each waiting item.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from nephila.storage.ledgers.read_connection import ReadConnection
 from nephila.storage.rows import Batch, Items
 
 MAX_HOPS: Final = 10
-"""Redirects that are followed from a link to the page that has the part; the scheduler follows fewer."""
+"""Maximum number of redirects from a link to the page with the part; the scheduler follows fewer."""
 _ROWS: Final = 500
 
 
 class _Waiting(NamedTuple):
-    """An item with a part that it waits for, or has had."""
+    """An item and one of its parts, missing or present."""
 
     url_key: str
     ordinal: int
@@ -35,7 +36,7 @@ class _Waiting(NamedTuple):
 
 
 def has_parts(database: ReadConnection, batch: Batch) -> bool:
-    """Whether a batch has to do with items that wait: it brings some, or parts, or its jobs have some."""
+    """Whether a batch contains waiting items or parts, or belongs to jobs that have some."""
     if any(is_part(one.rule) or any(map(waits_of, one.data)) for one in batch.items.values()):
         return True
     jobs = {job for job, _ in _pages_of(batch)}
@@ -44,7 +45,7 @@ def has_parts(database: ReadConnection, batch: Batch) -> bool:
 
 
 def complete(database: ReadConnection, batch: Batch) -> None:
-    """Put parts and items of a batch together with those that are stored; its rows are written already."""
+    """Combine the parts and items of a batch with those stored before. The rows of the batch are already written."""
     for (job, key), items in batch.items.items():
         put(database, job, key, items)
         _settle_all(database, job, "url_key", key)
@@ -53,7 +54,7 @@ def complete(database: ReadConnection, batch: Batch) -> None:
 
 
 def put(database: ReadConnection, job: str, key: str, items: Items) -> None:
-    """What a page's items wait for, or its part, in place of what stood there. Its items are written already."""
+    """Replace the waits or the part of a page. Its items are already written."""
     page = {"job": job, "key": key}
     database.execute("DELETE FROM parts WHERE job = :job AND url_key = :key", page)
     database.execute("DELETE FROM waits WHERE job = :job AND url_key = :key", page)
@@ -69,7 +70,7 @@ def put(database: ReadConnection, job: str, key: str, items: Items) -> None:
 
 
 def settle(database: ReadConnection, job: str, key: str) -> None:
-    """Bring up to date the items of a page and those that wait for it."""
+    """Update the items of a page and the items that wait for it."""
     _settle_all(database, job, "url_key", key)
     _settle_all(database, job, "to_key", key)
 
@@ -80,7 +81,8 @@ def _settle_all(database: ReadConnection, job: str, column: str, key: str) -> No
 
 
 def _waiting(database: ReadConnection, job: str, column: str, key: str) -> Iterator[_Waiting]:
-    """Items of a page, or for a page, a few at a time. What follows a redirect is moved behind the reader's back."""
+    """Waiting items of a page, or those that wait for a page, some rows at a time. A wait that moves to another page
+    during the iteration does not disturb it."""
     last = ("", -1, "")
     query = (
         "SELECT waits.url_key, waits.ordinal, waits.name, waits.url, waits.to_key, items.rule, items.data FROM waits"
@@ -104,7 +106,7 @@ def _settle(database: ReadConnection, job: str, one: _Waiting) -> None:
     if to_key != one.to_key:
         query = "UPDATE waits SET to_key = :to WHERE job = :job AND url_key = :key AND ordinal = :ordinal"
         database.execute(f"{query} AND name = :name", {**item, "to": to_key, "name": one.name})
-    # Of several parts of an item each has changed it for the next.
+    # Each part of an item changes the item for the next part.
     query = "SELECT data FROM items WHERE job = :job AND url_key = :key AND ordinal = :ordinal"
     ((data,),) = database.execute(query, item).fetchall()
     now = complete_item(data, one.name, part, one.url, why)
@@ -114,7 +116,7 @@ def _settle(database: ReadConnection, job: str, one: _Waiting) -> None:
 
 
 def _follow(database: ReadConnection, job: str, one: _Waiting) -> tuple[str, str | None, str]:
-    """The page that has the part, behind redirects; the part, or why there is none."""
+    """The page with the part, after redirects, and the part; or the reason why there is none."""
     wanted, key = part_rule(one.rule, one.name), one.to_key
     for _ in range(MAX_HOPS):
         page = {"job": job, "key": key}
@@ -147,9 +149,9 @@ def _pages_of(batch: Batch) -> Iterable[tuple[str, str]]:
 
 
 def key_of(url: str) -> str:
-    """What a page of that URL is stored under; "" of what is no URL."""
+    """The key of a page with this URL; "" for an invalid URL."""
     try:
-        # A route stands in it only where the job keeps routes.
+        # The key contains a fragment route only if the job keeps routes.
         return parse_routed(url).fingerprint.hex()
     except UrlError:
         return ""

@@ -22,7 +22,7 @@ from nephila.storage.rows import Items, item_rows
 
 
 class ItemReplacement:
-    """nephila.db of a directory, for new items of its pages; a context manager: one transaction, all or nothing."""
+    """nephila.db of a directory, opened to replace items. A context manager: one transaction."""
 
     def __init__(self, directory: Path, *, write: bool) -> None:
         self._path = directory / DATABASE
@@ -57,7 +57,7 @@ class ItemReplacement:
     def jobs(self, key: str) -> list[str]:
         """Jobs that have a copy of a page."""
         query = "SELECT job FROM pages WHERE url_key = ? AND sha256 != ''"
-        # The primary key begins with the job: those that there are, and each by its key.
+        # The primary key begins with the job: list the jobs, then look up the key in each.
         jobs = [job for (job,) in self._db.execute("SELECT DISTINCT job FROM pages")]
         return [job for job in jobs if self._db.execute(f"{query} AND job = ?", (key, job)).fetchone()]
 
@@ -67,7 +67,7 @@ class ItemReplacement:
         return [json.loads(data) for (data,) in self._db.execute(query, (job, key))]
 
     def target(self, job: str, url: str) -> str:
-        """Where a URL redirected to; "" when it did not."""
+        """The target of a URL's redirect; "" if it has none."""
         query = (
             "SELECT final_url FROM pages WHERE job = ? AND url_key = ? AND outcome = 'dropped' AND reason = 'redirect'"
         )
@@ -75,11 +75,11 @@ class ItemReplacement:
         return str(row[0] or "") if row else ""
 
     def put(self, job: str, key: str, rule: str, version: int, data: Sequence[str]) -> None:
-        """Other items for a page."""
+        """Replace the items of a page."""
         items = Items(rule, version, tuple(data), "")
         self._db.execute("DELETE FROM items WHERE job = ? AND url_key = ?", (job, key))
         self._db.executemany("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)", item_rows({(job, key): items}))
-        # A mark of the parser's is about the items that were here.
+        # These notes of the parser describe the replaced items.
         meta = "CASE WHEN json_valid(meta) THEN json_remove(meta, '$.degraded', '$.items_left_out') ELSE meta END"
         self._db.execute(
             f"UPDATE pages SET rule = ?, rule_version = ?, meta = {meta} WHERE job = ? AND url_key = ?",

@@ -1,8 +1,8 @@
-"""The tables of items that wait for a second page: `parts` has what second pages gave, `waits` who waits for which.
+"""The tables for items that wait for a second page: `parts` holds the items of second pages, `waits` the missing parts.
 
-A wait stays when its part has come, for a newer one. What is done with them is said in completing.py. They are made
-when a database is opened that has none, without a version of their own: the release before does not know them, leaves
-them alone, and can be gone back to (docs/adr/0033).
+A wait stays after its part has arrived, because a newer part may come. How the tables are used: item_parts.py. They are
+created when a database without them is opened. They have no version of their own: an older release ignores them, so it
+can still be used (docs/adr/0033).
 """
 
 from __future__ import annotations
@@ -21,4 +21,4 @@ VERSIONS: Final = (
     " changed_at TEXT NOT NULL, fetched_at TEXT NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL,"
     " PRIMARY KEY (job, url_key))",
 )
-"""The texts that pages had before their present ones (versions.py); made like the others."""
+"""The previous text of each changed page (versions.py); created in the same way."""

@@ -1,9 +1,9 @@
 """The ledger in PostgreSQL: the tables of nephila.db in a database that many writers share.
 
-Invariant: what this database has committed is what the crawl has. A flush is one transaction. It first takes the locks
-of its keys' buckets (the first byte of url_key) in rising order, so two writers whose keys overlap for a moment, as
-around a hand-over, come one after the other and never wait for each other in a circle; what it then reads of its keys
-stays true until it commits. Every table is written by one statement per batch, with an array per column as parameters.
+Invariant: what this database has committed is the state of the crawl. A flush is one transaction. It first takes the
+locks of its keys' buckets (first byte of url_key) in ascending order. Two writers with overlapping keys, as during a
+hand-over, therefore run one after the other and cannot deadlock, and what a flush reads of its keys stays valid until
+it commits. One statement per batch writes each table, with one array per column as parameters.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from nephila.storage.rows import (
 )
 
 _CHUNK_BYTES = 16 * 1024 * 1024
-"""Bytes of text in one statement: they are copied a few times on their way."""
+"""Bytes of text in one statement; they are copied several times."""
 
 
 def _arrays(names: Sequence[str]) -> str:
@@ -72,7 +72,7 @@ _FETCH = ", ".join(
     f"{name} = excluded.{name}"
     for name in ("outcome", "status", "final_url", "fetched_at", "fetch_id", "fetch_no", "change")
 )
-"""What a fetch that brought no copy says of the row."""
+"""Columns of a fetch that brought no copy."""
 _UPSERT = (
     _INSERT + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS if name not in ("job", "url_key")) + _GUARD
 )
@@ -111,7 +111,7 @@ _OUTCOMES = {name: m.Outcome(number) for number, name in enumerate(OUTCOMES)}
 
 
 class Postgres:
-    """See `Ledger`; one connection, used by the writer's thread."""
+    """See `Ledger`. One connection, used by the writer's thread."""
 
     def __init__(self, config: StorageConfig) -> None:
         self.path = config.directory
@@ -121,7 +121,7 @@ class Postgres:
         self._connection: Connection | None = None
 
     def examine(self, ended: Mapping[str, int]) -> None:
-        """See `Ledger`: a server checks its own pages, and others may have deleted rows there."""
+        """See `Ledger`. The server checks its own pages, and other users may have deleted rows."""
 
     def last_fetches(self) -> dict[str, int]:
         """See `Ledger`."""
@@ -130,7 +130,7 @@ class Postgres:
             return dict(connection.execute(query).fetchall())
 
     def open(self) -> None:
-        """See `Ledger`; makes or completes the tables."""
+        """See `Ledger`. Creates or completes the tables."""
         self._connection = connection = connect(self._url, fsync=self._fsync)
         try:
             register(connection)
@@ -141,7 +141,7 @@ class Postgres:
             raise
 
     def durable(self, wanted: Mapping[str, Iterable[str]]) -> dict[Key, StoredVersion]:
-        """See `Ledger`; begins the transaction and waits for whoever holds one of these buckets."""
+        """See `Ledger`. Begins the transaction and waits for other holders of these buckets."""
         keys = {job: list(of_job) for job, of_job in wanted.items()}
         buckets = sorted({int(key[:2], 16) for of_job in keys.values() for key in of_job})
         found: dict[Key, StoredVersion] = {}
@@ -164,20 +164,20 @@ class Postgres:
         return copy_hash_of_row(text.encode(), bytes.fromhex(sha256))
 
     def sinks(self) -> dict[str, int]:
-        """See `Ledger`; only those of this writer, by the name it has in the configuration."""
+        """See `Ledger`. Only files of this writer, by the name in the configuration."""
         with self._speaking() as connection:
             rows = connection.execute("SELECT name, length FROM sinks WHERE writer = %s", (self._writer,)).fetchall()
         return dict(rows)
 
     def register(self, name: str, length: int = 0, last_fetch: int = 0) -> None:
-        """See `Ledger`; by a connection of its own, as a flush may be under way on the other."""
+        """See `Ledger`. Uses a connection of its own, since a flush may be running on the other one."""
         with translate_errors(self._url), connect(self._url, fsync=self._fsync) as connection:
             connection.execute(_REGISTER, (self._writer, name, length, last_fetch))
 
     def stage(self, batch: Batch) -> None:
         """See `Ledger`."""
         attempt_and_old_hash = batch.attempt_and_old_hash
-        # By fetch: a dead letter and what came of it after all may be in one batch, and the later counts.
+        # By fetch: a batch may contain a dead letter and its replayed record; the later one counts.
         fetches = {(row[JOB], row[URL_KEY], row[FETCH_NO]): row for row in batch.fetches()}
         history = [_of_fetch(row) + attempt_and_old_hash[row[JOB], row[FETCH_ID]] for row in fetches.values()]
         with self._speaking() as connection:
@@ -186,7 +186,8 @@ class Postgres:
             database = PostgresReadConnection(connection)
             completing = has_parts(database, batch)
             if completing:
-                # Before the first row: of two flushes with a part and the item that waits for it, one sees the other's.
+                # Before the first row: of two flushes with a part and the item that waits for it, one sees the rows of
+                # the other.
                 connection.execute(_LOCK_WAITS, prepare=True)
             if batch.changed:
                 connection.execute(_KEEP_PREVIOUS, columns(list(dict.fromkeys(batch.changed))), prepare=True)
@@ -217,19 +218,19 @@ class Postgres:
             connection.execute("COMMIT")
 
     def after_commit(self) -> None:
-        """Nothing: the server keeps its log by itself."""
+        """Nothing to do: the server maintains its log."""
 
     def rollback(self) -> None:
         """See `Ledger`."""
         if self._connection is not None and self._connection.info.transaction_status not in (
             TransactionStatus.IDLE,
-            TransactionStatus.UNKNOWN,  # the connection is gone, and with it what was begun
+            TransactionStatus.UNKNOWN,  # the connection is lost, and the transaction with it
         ):
             with self._speaking() as connection:
                 connection.execute("ROLLBACK")
 
     def restore(self) -> str:
-        """See `Ledger`: the server's own care."""
+        """See `Ledger`. Nothing to do on a server."""
         return ""
 
     def close(self) -> None:
@@ -247,7 +248,7 @@ class Postgres:
 
 
 def _parts(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    """The rows in order, in parts of bounded size that name no key twice: a statement may change a row only once."""
+    """The rows in order, in parts of bounded size without duplicate keys: a statement may change a row only once."""
     part: list[Row] = []
     keys: set[tuple[str, str]] = set()
     size = 0
@@ -264,7 +265,7 @@ def _parts(rows: Sequence[Row]) -> Iterator[list[Row]]:
 
 
 def _write_links(connection: Connection, links: Mapping[Key, m.Outlinks]) -> None:
-    """The links of pages in place of those they had."""
+    """Replace the links of pages."""
     connection.execute(_UNLINK, columns(list(links)), prepare=True)
     rows = [(*page, url, to, anchor) for page, packed in links.items() for url, to, anchor in unpack_links(packed)]
     if rows:

@@ -1,6 +1,6 @@
-"""Columns of a batch as PostgreSQL's binary arrays: one bound value per column, however many rows.
+"""Encodes columns of a batch as binary PostgreSQL arrays: one parameter per column, for any number of rows.
 
-The driver can make arrays of lists by itself, for 13 µs a row more (docs/adr/0016).
+The driver's own arrays of lists cost 13 µs more per row (docs/adr/0016).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class _IntDumper(_TextDumper):
 
 
 def register(connection: Connection[tuple[object, ...]]) -> None:
-    """Let a connection take these arrays as parameters."""
+    """Register these array types with a connection."""
     connection.adapters.register_dumper(TextArray, _TextDumper)
     connection.adapters.register_dumper(IntArray, _IntDumper)
 
 
 def text_array(values: Sequence[str | bytes]) -> TextArray:
-    """Texts without NUL, those of bytes in valid UTF-8."""
+    """Texts without NUL; bytes are valid UTF-8."""
     parts = [_head(len(values), _TEXT)]
     for value in values:
         data = value if type(value) is bytes else value.encode()  # type: ignore[union-attr]
@@ -55,18 +55,18 @@ def text_array(values: Sequence[str | bytes]) -> TextArray:
 
 
 def int_array(values: Sequence[int]) -> IntArray:
-    """Whole numbers below 2^63. Raises `struct.error`."""
+    """Integers below 2^63. Raises `struct.error`."""
     flat = [number for value in values for number in (8, value)]
     return IntArray(_head(len(values), _INT8) + struct.pack(">" + "iq" * len(values), *flat))
 
 
 def columns(rows: Iterable[Sequence[str | bytes | int]]) -> list[TextArray | IntArray]:
-    """Rows of one shape, at least one, as an array per column."""
+    """Rows of the same shape, at least one, as one array per column."""
     return [
         int_array(column) if isinstance(column[0], int) else text_array(column) for column in zip(*rows, strict=True)
     ]
 
 
 def _head(count: int, element: int) -> bytes:
-    # One dimension, no NULLs, counted from 1.
+    # One dimension, no NULLs, lower bound 1.
     return _HEAD(1 if count else 0, 0, element, count, 1)[: 20 if count else 12]

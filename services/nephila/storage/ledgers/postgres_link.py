@@ -1,7 +1,7 @@
-"""The one place where a connection to PostgreSQL is made, and where its errors become ours.
+"""Opens connections to PostgreSQL and translates their errors.
 
-Invariant: no message holds a password; every message is one line that names the database and the remedy. What may be
-over in a moment (a crash, a restart, a fail-over, a lost connection) is `StoreLost`, everything else is not.
+Invariant: no message contains a password; each message is one line with the database and the remedy. Errors that may be
+temporary (crash, restart, fail-over, lost connection) are `StoreLost`; all others are not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 _DEFAULTS: dict[str, Any] = {
     "connect_timeout": 10,
-    # A server that is gone without a word is noticed after half a minute, not after the two hours of TCP.
+    # A dead server is detected after half a minute, not after the two hours of TCP's default.
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
@@ -29,8 +29,8 @@ _DEFAULTS: dict[str, Any] = {
     "fallback_application_name": "nephila",
 }
 _PASSING = ("08", "57P01", "57P02", "57P03", "53300", "40001", "40P01", "55P03", "25006", "25P03", "25P04")
-"""SQLSTATEs, or classes of them, that another try may not meet: no connection, shutting down, starting up, too many
-clients, serialisation, deadlock, lock not to be had, a standby that is about to be the master, a session timed out."""
+"""SQLSTATEs, or classes of them, of temporary errors: no connection, shutting down, starting up, too many clients,
+serialisation failure, deadlock, lock timeout, read-only standby before promotion, session timeout."""
 _DISK_FULL = "53100"
 _SESSION = (
     "SET idle_in_transaction_session_timeout = '15s'",
@@ -41,9 +41,9 @@ _SESSION = (
 
 
 def connect(url: str, *, readonly: bool = False, fsync: bool = True) -> Connection:
-    """An open connection in autocommit. Raises `UsageError` for what is no URL, `StoreLost`, `UserError`.
+    """An open connection in autocommit mode. Raises `UsageError` for an invalid URL, `StoreLost`, `UserError`.
 
-    A session that sits in a transaction for 15 s is ended by the server: a frozen writer must not hold its locks.
+    The server ends a session that is idle in a transaction for 15 s: a frozen writer must not hold its locks.
     """
     try:
         settings = conninfo_to_dict(url)
@@ -71,7 +71,7 @@ def _prepare(connection: Connection, url: str, *, readonly: bool, fsync: bool) -
             f"{display_name(url)} has encoding {encoding} and crawled text needs UTF8; make another database with"
             " ENCODING 'UTF8' TEMPLATE template0"
         )
-    # A server may be set to acknowledge before it has written; a receipt says that it has.
+    # A server may be configured to acknowledge a commit before it is durable; a receipt needs a durable commit.
     durable = "SET synchronous_commit = off"
     if fsync:
         durable = (
@@ -84,7 +84,7 @@ def _prepare(connection: Connection, url: str, *, readonly: bool, fsync: bool) -
 
 @contextmanager
 def translate_errors(url: str) -> Iterator[None]:
-    """Translate what goes wrong inside."""
+    """Translate errors of the block."""
     try:
         yield
     except psycopg.Error as error:
@@ -92,7 +92,7 @@ def translate_errors(url: str) -> Iterator[None]:
 
 
 def fault(error: psycopg.Error, url: str) -> UserError:
-    """What an error on an open connection is in our words."""
+    """The translation of an error on an open connection."""
     place, state = display_name(url), error.sqlstate
     if state is None and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return StoreLost(f"the connection to {place} is lost ({_line(error)})")
@@ -120,6 +120,6 @@ def _unreachable(error: psycopg.Error, url: str) -> UserError:
 
 
 def _line(error: psycopg.Error) -> str:
-    """The server's own words, without the statement and the hints that follow in further lines."""
+    """The first line of the server's message, without statement and hints."""
     primary = error.diag.message_primary or str(error).strip().partition("\n")[0]
     return primary.replace("FATAL:  ", "").strip() or type(error).__name__

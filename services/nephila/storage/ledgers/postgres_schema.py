@@ -1,7 +1,7 @@
-"""The tables of a crawl in PostgreSQL: the same names and columns as in nephila.db, and how they come to be.
+"""The tables of a crawl in PostgreSQL, with the names and columns of nephila.db, and their migrations.
 
-A step of `STEPS` leads from the version before to its own; all that are missing are made in order, in one transaction,
-under a lock that two programs starting at once share. A database of a newer version is refused and left as it is.
+Each step of `STEPS` migrates from the previous version. Missing steps run in order, in one transaction, under a lock,
+so two programs may start at once. A database of a newer version is refused and not changed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from nephila.storage.rows import COLUMNS
 from nephila.storage.source import display_name
 
 LOCKS = 0x6E657068
-"""First number of every advisory lock of ours ("neph"); the second is a bucket of keys, -1 for the schema, -2 for items
-that wait for a second page."""
+"""First number of all advisory locks of Nephila ("neph"). The second is a bucket of keys, -1 for the schema, -2 for
+items that wait for a second page."""
 
 _KEYS = ("job", "url_key", "to_key")
 
@@ -27,12 +27,12 @@ _KEYS = ("job", "url_key", "to_key")
 def _column(name: str) -> str:
     if name in INTEGERS:
         return f"{name} bigint NOT NULL"
-    # Bytes order: keys compare at the speed of memcmp, and a newer libc cannot break the index.
+    # Byte order: keys compare with memcmp, and a new libc cannot break the index.
     return f'{name} text COLLATE "C" NOT NULL' if name in _KEYS else f"{name} text NOT NULL"
 
 
 def _here(statement: str) -> str:
-    """A statement of SQLite's that makes a table of texts and numbers."""
+    """Converts SQLite's statement for a table of texts and numbers."""
     for key in _KEYS:
         statement = statement.replace(f"{key} TEXT", f'{key} text COLLATE "C"')
     return statement.replace("INTEGER", "bigint")
@@ -41,7 +41,7 @@ def _here(statement: str) -> str:
 STEPS: Mapping[int, Sequence[str]] = {
     2: (
         f"CREATE TABLE pages ({', '.join(map(_column, COLUMNS))}, PRIMARY KEY (job, url_key))",
-        # A fetch stands there once whatever happens: the key is the last guard, the order of `id` is that of writing.
+        # The key allows each fetch only once; `id` is the order of writing.
         'CREATE TABLE fetches (id bigint GENERATED ALWAYS AS IDENTITY, job text COLLATE "C" NOT NULL,'
         ' url_key text COLLATE "C" NOT NULL, fetch_no bigint NOT NULL, attempt bigint NOT NULL, outcome text NOT NULL,'
         " reason text NOT NULL, status bigint NOT NULL, fetched_at text NOT NULL, bytes bigint NOT NULL,"
@@ -60,15 +60,15 @@ STEPS: Mapping[int, Sequence[str]] = {
         f"INSERT INTO meta VALUES ('key_version', '{KEY_VERSION}')",
     ),
 }
-"""PostgreSQL begins with version 2, which is what nephila.db has reached."""
+"""Version 2 is the first one on PostgreSQL; nephila.db had the same version then."""
 
 _COMPRESS = "ALTER TABLE pages ALTER COLUMN text SET COMPRESSION lz4"
-"""A fifth of the server's time per row is left of what its older compression takes (docs/adr/0016)."""
+"""lz4 needs a fifth of the server time per row of the older compression (docs/adr/0016)."""
 _HAS_LZ4 = "SELECT 1 FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)"
 
 
 def migrate(connection: Connection, url: str, created_by: str, steps: Mapping[int, Sequence[str]] = STEPS) -> None:
-    """Make what is missing, or refuse. Raises `UserError`; `psycopg.Error` for the caller to translate."""
+    """Create what is missing, or refuse. Raises `UserError`; `psycopg.Error` for the caller to translate."""
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s, -1)", (LOCKS,))
         found = version(connection, url, newest=max(steps))
@@ -91,11 +91,11 @@ def migrate(connection: Connection, url: str, created_by: str, steps: Mapping[in
 
 
 def version(connection: Connection, url: str, newest: int = SCHEMA_VERSION) -> int:
-    """The schema version of a database this program can use, 0 where it has no tables; `UserError` for any other."""
+    """The schema version of a usable database, 0 without tables; raises `UserError` for others."""
     query = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
     names = {name for (name,) in connection.execute(query)}
     if not names & {"pages", "fetches", "links", "items", "sinks", "meta"}:
-        return 0  # tables of others do not disturb
+        return 0  # tables of other programs are ignored
     if not {"pages", "fetches", "meta"} <= names:
         raise UserError(f"{display_name(url)} holds tables of another program by these names; choose another database")
     meta: dict[str, str] = dict(connection.execute("SELECT name, value FROM meta").fetchall())

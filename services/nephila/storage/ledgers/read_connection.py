@@ -1,6 +1,6 @@
-"""A connection that only reads, to wherever the rows are, and in which order it walks through them.
+"""A read-only connection to the rows in nephila.db or PostgreSQL, and the order in which tables are read.
 
-Queries are written with `:name` for values and understood by SQLite and PostgreSQL alike.
+Queries use `:name` for values and are valid for SQLite and PostgreSQL.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ class Cursor(Protocol):
 
     @property
     def description(self) -> Sequence[Any] | None:
-        """A tuple per column; its name comes first."""
+        """One tuple per column, which begins with the name."""
 
     def fetchone(self) -> Any:
         """The next row or None."""
 
     def fetchall(self) -> list[Any]:
-        """All that are left."""
+        """All remaining rows."""
 
     def __iter__(self) -> Iterator[Any]:
-        """Row by row."""
+        """Iterates over the rows."""
 
 
 class Walk(NamedTuple):
-    """How a table is read a few rows at a time: each time those behind the last key."""
+    """How a table is read in chunks: each chunk begins after the last key."""
 
     columns: tuple[str, ...]
     start: tuple[Any, ...]
@@ -60,32 +60,33 @@ class ReadConnection:
         self._connection = connection
 
     def execute(self, query: str, values: Mapping[str, Any]) -> Cursor:
-        """The answer to a query; each is a transaction of its own."""
+        """The result of a query; each query is a transaction of its own."""
         cursor: Cursor = self._connection.execute(query, values)
         return cursor
 
     def has_table(self, name: str) -> bool:
-        """Whether a table is there that earlier programs did not make."""
+        """Whether the table exists; earlier versions did not create all tables."""
         return self.execute(_TABLE, {"name": name}).fetchone() is not None
 
 
 class PostgresReadConnection(ReadConnection):
-    """Read access to a database on a server; rows come in the order of job and key, which its index has."""
+    """Read access to a database on a server; rows come in the order of job and key, which is the order of the index."""
 
     walk = Walk(("job", "url_key"), ("", ""))
 
     def execute(self, query: str, values: Mapping[str, Any]) -> Cursor:
-        """See `Reading.execute`."""
+        """See `ReadConnection.execute`."""
         return super().execute(_VALUE.sub(r"%(\1)s", query.replace("%", "%%")), values)
 
     def has_table(self, name: str) -> bool:
-        """See `Reading.has_table`."""
+        """See `ReadConnection.has_table`."""
         return self.execute(_PG_TABLE, {"name": name}).fetchone() is not None
 
 
 @contextmanager
 def open_for_reading(source: Source) -> Iterator[ReadConnection]:
-    """Access that ends with the block. Raises `UserError` in one line: nothing there, not ours, another version."""
+    """A connection for the duration of the block. Raises `UserError` in one line: no database, a foreign one, another
+    version."""
     with _postgres(source) if isinstance(source, str) else _sqlite(source) as found:
         yield found
 

@@ -1,4 +1,4 @@
-"""The tables of nephila.db and who may open them."""
+"""The tables of nephila.db, their versions, and read-only access to them."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ CHANGES = (
     " FROM fetches CROSS JOIN pages ON pages.job = fetches.job AND pages.url_key = fetches.url_key"
     " WHERE fetches.change IN ('new', 'changed')"
 )
-"""Every fetch that brought a new or another text; the title is that of the newest copy."""
+"""Each fetch that brought a new or changed text; the title is that of the newest copy."""
 
-# A rowid table: rows of 10 KB are appended one after the other, and only the small key index is written at random
-# (docs/adr/0006). `fetches` has no index at all: what is written is new by construction.
+# A rowid table: rows of 10 KB are appended, and only the small key index is written at random positions
+# (docs/adr/0006). `fetches` has no index: its rows are always new.
 TABLES = (
     "CREATE TABLE pages ("
     + ", ".join(f"{name} {'INTEGER' if name in INTEGERS else 'TEXT'} NOT NULL" for name in COLUMNS)
@@ -52,11 +52,11 @@ TABLES = (
 )
 
 _ADDED = {"pages": ("change", "changed_at", "first_at", "text_hash"), "fetches": ("change", "text_hash", "old_hash")}
-"""Columns that version 1 has not: empty in its rows."""
+"""Columns that version 1 does not have; empty in its rows."""
 
 
 def create(connection: sqlite3.Connection, created_by: str) -> None:
-    """Make the tables in one transaction: a database has all of them or none."""
+    """Create the tables in one transaction: a database has all of them or none."""
     connection.execute("BEGIN IMMEDIATE")
     for statement in TABLES:
         connection.execute(statement)
@@ -68,7 +68,7 @@ def create(connection: sqlite3.Connection, created_by: str) -> None:
 
 
 def migrate(connection: sqlite3.Connection, found: int) -> None:
-    """From version `found` to this one, in place and in one transaction. O(1): no row is rewritten."""
+    """Migrate from version `found`, in place and in one transaction. O(1): no row is rewritten."""
     connection.execute("BEGIN IMMEDIATE")
     if found < SCHEMA_VERSION:
         for table, names in _ADDED.items():
@@ -80,7 +80,7 @@ def migrate(connection: sqlite3.Connection, found: int) -> None:
 
 
 def prepare(connection: sqlite3.Connection, path: Path, created_by: str) -> None:
-    """Whatever is missing for writing is made. Raises `UserError` for what this program cannot use, `sqlite3.Error`."""
+    """Create what is missing for writing. Raises `UserError` for an unusable database, `sqlite3.Error`."""
     found = version(connection, path)
     if not found:
         create(connection, created_by)
@@ -91,7 +91,7 @@ def prepare(connection: sqlite3.Connection, path: Path, created_by: str) -> None
 
 
 def version(connection: sqlite3.Connection, path: Path) -> int:
-    """The schema version of a database that this program can use, 0 for an empty one; `UserError` for any other."""
+    """The schema version of a usable database, 0 for an empty one; raises `UserError` for others."""
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not names:
         return 0
@@ -109,8 +109,9 @@ def version(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def examined(path: Path, ended: Mapping[str, int], check_bytes: int) -> dict[str, int]:
-    """Rows of each job of `ended`, after the pages of the database were checked: all, or of a file above `check_bytes`
-    only those of the small tables. Raises `UserError`, `sqlite3.Error`. O(bytes), some 400 MB/s from the page cache."""
+    """Number of rows of each job of `ended`, after a check of the database's pages: of all pages, or of the small
+    tables only if the file exceeds `check_bytes`. Raises `UserError`, `sqlite3.Error`. O(bytes), some 400 MB/s from the
+    page cache."""
     with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
         if not version(connection, path):
             return {}
@@ -131,7 +132,8 @@ def _rows(connection: sqlite3.Connection, job: str) -> int:
 
 
 def _as_now(connection: sqlite3.Connection) -> None:
-    """Let a database of version 1, which is only read, look like one of this version: views of this connection."""
+    """Temporary views through which a read-only connection sees a database of version 1 as one of the present
+    version."""
     for table, names in _ADDED.items():
         added = ", ".join(f"'' AS {name}" for name in names)
         connection.execute(f"CREATE TEMP VIEW {table} AS SELECT rowid, *, {added} FROM main.{table}")
@@ -139,12 +141,12 @@ def _as_now(connection: sqlite3.Connection) -> None:
 
 
 def connect_readonly(directory: Path) -> sqlite3.Connection:
-    """A connection that changes no data, to the database of a finished or running crawl. Raises `UserError`."""
+    """A connection to the database of a finished or running crawl that changes no data. Raises `UserError`."""
     path = directory / DATABASE
     if not path.is_file():
         raise UserError(f"no database at {path}; is {directory} the output directory of a crawl?")
-    # mode=rw first: the last connection to leave tidies the write-ahead log and its index away, which one in mode=ro
-    # may not. Where neither can keep its index in the directory, the file is read as it is, if there is no log.
+    # mode=rw first: the last connection to close removes the write-ahead log and its index, which mode=ro cannot do. If
+    # neither can write the index into the directory, the file is read as immutable, provided there is no log.
     modes = ["mode=rw", "mode=ro"] + ([] if path.with_name(DATABASE + "-wal").exists() else ["immutable=1"])
     for mode in modes:
         try:

@@ -1,8 +1,8 @@
-"""The ledger: rows, history, links and the committed lengths of all other files, in one transaction.
+"""The ledger in SQLite: rows, history, links and the committed lengths of all other files, in one transaction.
 
-Invariant: what this database has committed is what the crawl has; every other backend is cut back to it.
-Write-ahead log with synchronous=FULL: one fsync per flush. The log is copied into the database whenever it has grown
-to `wal_bytes`, by this connection and not by SQLite's own trigger, so that it happens after the receipts are out.
+Invariant: what this database has committed is the state of the crawl; all other outputs are truncated to it. The
+write-ahead log has synchronous=FULL: one fsync per flush. When the log has grown to `wal_bytes`, this connection copies
+it into the database, after the receipts; SQLite's automatic checkpoint would do it before.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ from nephila.storage.rows import (
 log = logging.getLogger(__name__)
 
 PAGE_BYTES = 8192
-"""Larger pages write rows cheaper, smaller ones the key index: measured in docs/adr/0006."""
+"""Larger pages make rows cheaper, smaller pages the key index; measured in docs/adr/0006."""
 _CACHE_KIB = 32 * 1024
 _BUSY_S = 5.0
-"""Waited for a lock of another program in one try; the service tries again for `patience_s`."""
+"""Maximum wait for another program's lock in one attempt; the service repeats attempts for `patience_s`."""
 
 _NAMES = ", ".join(COLUMNS)
 _ROW = "(" + ", ".join("CAST(? AS TEXT)" if name == "text" else "?" for name in COLUMNS) + ")"
@@ -72,7 +72,7 @@ _FETCH = ", ".join(
     f"{name} = excluded.{name}"
     for name in ("outcome", "status", "final_url", "fetched_at", "fetch_id", "fetch_no", "change")
 )
-"""What a fetch that brought no copy says of the row."""
+"""Columns of a fetch that brought no copy."""
 _NOT_MODIFIED = MultiInsert(
     f"INSERT INTO pages ({_NAMES})",
     _ROW,
@@ -95,10 +95,10 @@ _LINKS = MultiInsert("INSERT INTO links (job, from_key, to_url, to_key, anchor)"
 _ITEMS = MultiInsert("INSERT INTO items (job, url_key, rule, rule_version, ordinal, data)", "(?, ?, ?, ?, ?, ?)")
 _STORED_COLUMNS = f"url_key, fetch_no, outcome, sha256 != '', text_hash, first_at, changed_at, reason = '{DEAD_LETTER}'"
 _LENGTH = "UPDATE sinks SET length = ?, last_fetch = ? WHERE name = ?"
-"""Twice, so that a damaged number is noticed before a file is cut to it: see `examined`."""
+"""Stored twice, so that a damaged number is noticed before a file is truncated to it: see `examined`."""
 _NUMBERS = {name: m.Outcome(number) for number, name in enumerate(OUTCOMES)}
 _KEYS = 512
-"""Keys asked for in one query."""
+"""Keys in one query."""
 
 
 class Sqlite:
@@ -113,14 +113,14 @@ class Sqlite:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """The one connection that writes."""
+        """The only connection that writes."""
         if self._connection is None:
             raise RuntimeError("the database is not open")
         return self._connection
 
     def examine(self, ended: Mapping[str, int]) -> None:
-        """See `Ledger`. By a connection that cannot write: an ordinary one would, when it is closed, throw away what a
-        damaged write-ahead log still has."""
+        """See `Ledger`. Uses a read-only connection: when a writing one closes, it would discard what a damaged
+        write-ahead log still contains."""
         rows: dict[str, int] = {}
         if self.path.is_file():
             try:
@@ -140,13 +140,13 @@ class Sqlite:
         return dict(self.connection.execute("SELECT job, max(fetch_no) FROM pages GROUP BY job"))
 
     def open(self) -> None:
-        """Open or make the database. Raises `UserError` in one line for every reason not to."""
+        """Open or create the database. Raises `UserError` in one line."""
         try:
             self._connection = connection = sqlite3.connect(
                 self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
             )
-            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # only a new file takes it
-            version(connection, self.path)  # before anything is set in a database that is not ours
+            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # only effective in a new file
+            version(connection, self.path)  # before any setting is changed in a database of another program
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {'FULL' if self._config.fsync else 'OFF'}")
             connection.execute("PRAGMA wal_autocheckpoint = 0")
@@ -161,7 +161,7 @@ class Sqlite:
             raise
 
     def durable(self, wanted: Mapping[str, Iterable[str]]) -> dict[Key, StoredVersion]:
-        """See `Ledger`; nobody else writes here, so that reading needs no transaction."""
+        """See `Ledger`. There is no other writer, so reading needs no transaction."""
         found: dict[Key, StoredVersion] = {}
         for job, of_job in wanted.items():
             keys = list(of_job)
@@ -176,21 +176,22 @@ class Sqlite:
         return found
 
     def copy_hash(self, job: str, key: str) -> bytes:
-        """The mark of a copy that was stored without one, by schema version 1."""
+        """The hash of a copy that was stored without one, by schema version 1."""
         query = "SELECT CAST(text AS BLOB), sha256 FROM pages WHERE job = ? AND url_key = ?"
         text, sha256 = self.connection.execute(query, (job, key)).fetchone()
         return copy_hash_of_row(text, bytes.fromhex(sha256))
 
     def sinks(self) -> dict[str, int]:
-        """Name → committed length in bytes of every append-only file ever begun here."""
+        """Name → committed length in bytes of each append-only file that was created here."""
         return dict(self.connection.execute("SELECT name, length FROM sinks"))
 
     def register(self, name: str, length: int = 0, last_fetch: int = 0) -> None:
-        """Say that a file is ours, in a transaction of its own: before it is made, so that a crash leaves no orphan."""
+        """Store a file name, in a transaction of its own. Called before the file is created, so that a crash leaves no
+        unknown file."""
         self.connection.execute("INSERT OR REPLACE INTO sinks VALUES (?, ?, ?)", (name, length, last_fetch))
 
     def stage(self, batch: Batch) -> None:
-        """Begin the transaction and write the rows into it. Raises `sqlite3.Error`."""
+        """Begin the transaction and write the rows. Raises `sqlite3.Error`."""
         connection = self.connection
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany(_KEEP_PREVIOUS, batch.changed)
@@ -220,7 +221,7 @@ class Sqlite:
         connection.execute("COMMIT")
 
     def after_commit(self) -> None:
-        """Keep the write-ahead log small."""
+        """Checkpoint the write-ahead log if it has grown."""
         if self._wal_bytes() >= self._config.wal_bytes:
             self._checkpoint("PASSIVE")
 
@@ -230,7 +231,7 @@ class Sqlite:
             self._connection.execute("ROLLBACK")
 
     def restore(self) -> str:
-        """See `Backend.restore`. A write-ahead log alone that is gone is copied into the database."""
+        """See `Backend.restore`. If only the write-ahead log is missing, its content is copied into the database."""
         if self._connection is None or self._opened is None:
             return ""
         if is_same_file(self.path, self._opened):
@@ -243,17 +244,18 @@ class Sqlite:
             with contextlib.closing(sqlite3.connect(path)) as saved:
                 self.connection.backup(saved)
 
-        # The old connection deletes its log by name when it closes: before the new file has that name.
+        # A closing connection deletes its log by name: so it closes before the new file has that name.
         return write_back(self.path, write, self._abandon)
 
     def close(self) -> None:
-        """Copy the log into the database and close it; a reader elsewhere may keep the log alive, which is no loss."""
+        """Copy the log into the database and close it. If another program reads the database, the log stays, without
+        loss."""
         if self._connection is not None:
             self._checkpoint("TRUNCATE")
             self._abandon()
 
     def _checkpoint(self, mode: str) -> None:
-        # A failure here loses nothing: the log has the rows, and a full disk shows at the next commit.
+        # A failure loses nothing: the log has the rows, and the next commit reports a full disk.
         try:
             self.connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
         except sqlite3.Error as error:

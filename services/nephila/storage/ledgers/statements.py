@@ -1,5 +1,5 @@
-"""Many rows in one statement: each execution is one step of SQLite, so the writer's thread asks for the interpreter's
-lock once per 128 rows and not once per row.
+"""Writes many rows with one statement: each execution is one step of SQLite, so the writer's thread takes the GIL once
+per 128 rows, not once per row.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from nephila.storage.rows import Row
 
 _SIZES = (128, 64, 32, 16, 8, 4, 2, 1)
 _VARIABLES = 32_000
-"""SQLite takes 32,766 bound values in one statement."""
+"""SQLite allows 32,766 bound values in one statement."""
 _CHUNK_BYTES = 16 * 1024 * 1024
-"""Bound values are copied; rows of 10 MB must not be copied 128 at a time."""
+"""Bound values are copied; 128 rows of 10 MB must not be copied at once."""
 
 
 class MultiInsert:
-    """`head VALUES (row), (row), … tail` for any number of rows, its text made once per size."""
+    """`head VALUES (row), (row), … tail` for any number of rows; one text per size is cached."""
 
     def __init__(self, head: str, row: str, tail: str = "") -> None:
         self._head = head
@@ -28,7 +28,7 @@ class MultiInsert:
         self._texts: dict[int, str] = {}
 
     def run(self, connection: sqlite3.Connection, rows: Sequence[Row], row_bytes: int = 0) -> None:
-        """Insert the rows in order; `row_bytes` is the size of the largest."""
+        """Insert the rows in order; `row_bytes` is the size of the largest one."""
         start, end = 0, len(rows)
         while start < end:
             size = next(

@@ -1,7 +1,7 @@
-"""The table `previous`: the text that a page had before its present one, so that two versions can be compared.
+"""The table `previous`: the text of a page before its present one, for comparisons.
 
-One row per page that has changed, replaced by the next change, written by the database itself in the transaction that
-brings the new text (docs/adr/0041).
+One row per changed page, replaced at the next change. The database itself writes it in the transaction that brings the
+new text (docs/adr/0041).
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ ON_CONFLICT: Final = "ON CONFLICT (job, url_key) DO UPDATE SET " + ", ".join(
 
 
 class Version(NamedTuple):
-    """A text of a page."""
+    """One text of a page."""
 
     fetch_no: int
     changed_at: str
-    """When it was fetched first, ISO 8601; empty in rows of schema version 1."""
+    """First fetch of this text, ISO 8601; empty in rows of schema version 1."""
     fetched_at: str
-    """When it was fetched or confirmed last."""
+    """Last fetch or confirmation of this text."""
     title: str
     text: str
 
 
 class Page(NamedTuple):
-    """The versions of a page that are kept."""
+    """The stored versions of a page."""
 
     url: str
     job: str
@@ -41,7 +41,7 @@ class Page(NamedTuple):
 
 
 def versions(source: Source, job: str | None, url_key: bytes) -> Page | None:
-    """What is kept of a URL, of one job or of the one that fetched it last; None without a row that holds a page."""
+    """The stored versions of a URL, of one job or of the job that fetched it last; None without a stored page."""
     only = " AND job = :job" if job is not None else ""
     values = {"key": url_key.hex(), "job": job}
     query = (

@@ -1,6 +1,6 @@
-"""Rows of URLs that ended, as the scheduler's states of them, to be fetched again; and links that led to no row.
+"""Rows of ended URLs as `UrlState` messages, for fetching them again; and links without a row.
 
-Rows are read without their texts: about 1 s per 100,000. Each part is read in a transaction of its own.
+Rows are read without their texts: about 1 s per 100,000. Each chunk is read in a transaction of its own.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from nephila.storage.source import Source
 ROW_KINDS: Final = {
     "failed": "outcome = 'failed'",
     "denied(address)": "outcome = 'denied' AND reason = 'address'",
-    # An attempt of 0: nobody was asked for the page itself, since its robots.txt could not be had.
+    # Attempt 0: the page was not requested, since its robots.txt was unavailable.
     "denied(robots)": "(outcome = 'denied' AND reason = 'robots' OR outcome = 'failed' AND fetch_id LIKE '%-0')",
     "dropped(excluded)": "outcome = 'dropped' AND reason = 'excluded'",
     "dropped(trap)": "outcome = 'dropped' AND reason = 'trap'",
     "all": "NOT (outcome = 'dropped' AND reason IN ('excluded', 'trap'))",
 }
-"""Name of a kind of rows → which they are."""
+"""Name of a kind of rows → its condition."""
 _COLUMNS: Final = (
     *("url_key", "url", "depth", "outcome", "status", "fetch_no", "fetched_at", "first_at", "changed_at"),
     *("text_hash", "etag", "last_modified", "sha256"),
@@ -34,7 +34,7 @@ _GONE: Final = (404, 410)
 
 
 def ended(source: Source, job: str, kinds: Iterable[str]) -> Iterator[UrlState]:
-    """The rows of these kinds, each once; `kinds` are names in WHICH."""
+    """The rows of these kinds, each once; `kinds` are names in `ROW_KINDS`."""
     where = " OR ".join(f"({ROW_KINDS[kind]})" for kind in kinds)
     with open_for_reading(source) as connection:
         for row in _walk(connection, job, where):
@@ -85,9 +85,9 @@ def _seconds(text: str) -> float:
 
 
 def unfollowed(source: Source, job: str, *, all_pages: bool = False) -> Iterator[tuple[str, int]]:
-    """(URL, depth) of links in the table `links` that led to no row, each once, at its least depth. O(links).
+    """(URL, depth) of links in the table `links` without a row, each once, at its least depth. O(links).
 
-    Links of a page that says nofollow or none about itself stay where they are, unless `all_pages`.
+    Links of a page with nofollow or none in its own meta are left out unless `all_pages`.
     """
     obeyed = "" if all_pages else " AND pages.meta NOT LIKE '%nofollow%' AND pages.meta NOT LIKE '%\"none%'"
     query = (
@@ -102,7 +102,7 @@ def unfollowed(source: Source, job: str, *, all_pages: bool = False) -> Iterator
 
 
 def has_copies(source: Source, job: str | None) -> bool:
-    """Whether a page was ever stored, of one job or of any."""
+    """Whether a page was ever stored, of one job or of any job."""
     only = " AND job = :job" if job is not None else ""
     query = f"SELECT 1 FROM pages WHERE (outcome = 'stored' OR sha256 != ''){only} LIMIT 1"
     with open_for_reading(source) as connection:
@@ -110,7 +110,7 @@ def has_copies(source: Source, job: str | None) -> bool:
 
 
 def keeps_links(source: Source, job: str) -> bool:
-    """Whether links of the job's pages were kept."""
+    """Whether links of the job's pages are stored."""
     with open_for_reading(source) as connection:
         query = "SELECT 1 FROM links WHERE job = :job LIMIT 1"
         return connection.execute(query, {"job": job}).fetchone() is not None

@@ -1,8 +1,8 @@
-"""The rows of a finished or running crawl as JSON lines, CSV, Parquet or Markdown, with bounded memory.
+"""Exports the rows of a finished or running crawl as JSON lines, CSV, Parquet or Markdown, in bounded memory.
 
-Rows are read in the order they were first stored (on a server: of job and key), a few at a time and each time in a
-transaction of its own, so that a running crawl is not kept from tidying its write-ahead log. A file is written under a
-temporary name and renamed.
+Rows come in the order in which they were first stored (on a server: of job and key). Each chunk is read in a
+transaction of its own, so that a running crawl can checkpoint its write-ahead log. A file is written under a temporary
+name and renamed.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from nephila.storage.source import Source
 FORMATS = ("jsonl", "csv", "parquet", "markdown")
 STDOUT = "-"
 PRESENT = "(outcome = 'stored' OR (outcome = 'failed' AND sha256 != '' AND status NOT IN (404, 410)))"
-"""Rows that hold a page: stored, or stored earlier and not to be had at the last fetch, but not gone."""
+"""Rows that hold a page: stored, or stored earlier and unavailable at the last fetch, but not gone."""
 _PAGE_ROWS = 200
-"""Rows read at a time."""
+"""Rows per chunk."""
 _META = "meta."
 Shown = Callable[[str], str]
-"""Text → the same for a terminal."""
+"""Makes a text safe for a terminal."""
 
 
 def export(
@@ -54,16 +54,17 @@ def export(
     columns: Sequence[str] = (),
     shown: Shown | None = None,
 ) -> int:
-    """Write the rows and return how many: those that hold a page, or with `all_outcomes` every terminal row.
+    """Write the rows and return their number: those that hold a page, or with `all_outcomes` all rows.
 
-    `changes`: only pages whose present text came at or after `since` (ISO 8601, UTC unless it says otherwise; "" =
-    ever), each once; `change` is then "new" where the page had no text before `since`, "changed" where it had another.
-    `out` None or "-" is standard output, for Parquet DIR/export.parquet (./export.parquet when the rows are on a
-    server). A Markdown export is one stream, to a path that ends in .jsonl JSON lines, to any other a directory with a
-    file per page; `text` gives the Markdown of a row, "" for its plain text. CSV cells that a spreadsheet would take
-    for a formula get a leading apostrophe, because their text was written by strangers; `raw_csv` leaves them alone.
-    `columns`: only these, of CSV and JSON lines; meta.NAME is a value of `meta`. `shown` makes text harmless that goes
-    to a standard output which is a terminal.
+    `changes`: only pages whose present text came at or after `since` (ISO 8601, UTC by default; "" = always), each
+    once; `change` is "new" if the page had no text before `since`, else "changed". `out`: None or "-" is standard
+    output, for Parquet DIR/export.parquet (./export.parquet if the rows are on a server). A Markdown export to standard
+    output is one stream, to a path ending in .jsonl JSON lines, to another path a directory with one file per page;
+    `text` returns the Markdown of a row, "" for its plain text. CSV cells that a spreadsheet would compute as a formula
+    get a leading apostrophe, because their text comes from the web; `raw_csv` writes them unchanged. `columns`: only
+    these columns, for CSV and JSON lines; meta.NAME is a value of `meta`. `shown` makes text safe if standard output is
+    a terminal.
+
     Raises `UserError` in one line: no database, unknown format, an output that cannot be written.
     """
     if format not in FORMATS:
@@ -94,7 +95,7 @@ def export_items(
     columns: Sequence[str] = (),
     shown: Shown | None = None,
 ) -> int:
-    """Write what rules made of the pages; returns how many items. `out` None is standard output. Raises `UserError`."""
+    """Write all items and return their number. `out` None is standard output. Raises `UserError`."""
 
     def write(stream: IO[bytes]) -> int:
         return items.export_items(source, format, stream, job, raw_csv=raw_csv, columns=columns)
@@ -162,7 +163,7 @@ def _rows(connection: ReadConnection, all_outcomes: bool, job: str | None, since
         terms.append("job = :job")
     names = list(COLUMNS)
     if since is not None:
-        # Rows of schema version 1 have no instants: they are older than any `since`.
+        # Rows of schema version 1 have no times: they are older than any `since`.
         terms += ["sha256 != ''", "changed_at >= :since"]
         names[CHANGE] = (
             "CASE WHEN first_at >= :since AND :since != '' OR first_at = changed_at THEN 'new' ELSE 'changed' END"
@@ -183,7 +184,7 @@ def _rows(connection: ReadConnection, all_outcomes: bool, job: str | None, since
 
 
 def _instant(text: str) -> str:
-    """An instant as the table has it; the empty string stays. Raises `UsageError`."""
+    """A time in the format of the table; "" stays "". Raises `UsageError`."""
     if not text:
         return ""
     try:
@@ -226,7 +227,7 @@ def _to_file(part: Path, write: Callable[[IO[bytes], Iterator[Row]], int], rows:
 
 
 class _Terminal(io.RawIOBase):
-    """A stream that is looked at: its text is made harmless on the way."""
+    """A stream to a terminal: it makes the text safe."""
 
     def __init__(self, stream: IO[bytes], shown: Shown) -> None:
         self._stream, self._shown = stream, shown
@@ -256,15 +257,16 @@ def _to_stdout(
         written = write(stream, counted())
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        # `nephila export … | head` is no error; the interpreter must not try to flush the closed pipe on its way out.
+        # `nephila export … | head` is no error; the interpreter must not flush the closed pipe at exit.
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return max(seen, 1)  # whoever has seen enough needs no word that there was nothing
+        return max(seen, 1)  # a reader that closed the pipe needs no message about missing rows
     return written
 
 
 def _whole(target: Path, write: Callable[[Path], int]) -> int:
-    """Write beside the target and rename; what is no ordinary file (a pipe, a device) is written directly."""
+    """Write to a temporary name and rename; a target that is no ordinary file (a pipe, a device) is written
+    directly."""
     if target.is_dir():
         raise UserError(f"{target} is a directory; name a file with -o")
     if target.exists() and not target.is_file():

@@ -28,7 +28,7 @@ class Item(NamedTuple):
 
 
 def all_items(connection: ReadConnection, job: str | None) -> Iterator[Item]:
-    """Every item in the order of job, page and ordinal, a few at a time. O(items)."""
+    """All items in the order of job, page and ordinal, read in chunks. O(items)."""
     last = ("", "", "", -1)
     only = "AND items.job = :only" if job is not None else ""
     query = (
@@ -56,10 +56,10 @@ def export_items(
     raw_csv: bool = False,
     columns: Sequence[str] = (),
 ) -> int:
-    """Write all items and return how many. A column for each field that some item has, those of nested objects by
-    dotted names (price.amount), which takes one more reading of the table; or `columns`, in their order, where
-    data.NAME is a field that is named like a column of the table. JSON lines without `columns` keep the objects as they
-    are. `format` is one of FORMATS. Raises `UserError`."""
+    """Write all items and return their number. There is a column for each field of any item, with dotted names for
+    nested objects (price.amount); this needs a second pass over the table. `columns`: only these columns, in their
+    order; data.NAME is a field with the name of a table column. JSON lines without `columns` keep nested objects.
+    `format` is one of FORMATS. Raises `UserError`."""
     with open_for_reading(source) as connection:
         if format == "jsonl" and not columns:
             return _jsonl(stream, all_items(connection, job))

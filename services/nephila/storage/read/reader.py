@@ -1,7 +1,7 @@
-"""Questions to the database of a finished or running crawl; nothing here can write.
+"""Queries on the database of a finished or running crawl; read-only.
 
-Every function opens the database for itself, in a directory or on a server, and raises `UserError` in one line when
-there is none to read.
+Each function opens the database, in a directory or on a server. It raises `UserError` in one line if there is no
+database to read.
 """
 
 from __future__ import annotations
@@ -25,34 +25,35 @@ class HostCount:
 
     @property
     def total(self) -> int:
-        """Rows of all outcomes."""
+        """Number of rows of all outcomes."""
         return sum(self.outcomes.values())
 
 
 @dataclass(slots=True)
 class Summary:
-    """What a crawl has come to."""
+    """The results of a crawl."""
 
     outcomes: dict[str, int]
     """Rows by outcome."""
     reasons: dict[str, dict[str, int]]
     """Outcome → reason → rows; the reason of an ordinary stored page is empty."""
     hosts: list[HostCount]
-    """The hosts with most rows, largest first."""
+    """The hosts with the most rows, largest first."""
     hosts_total: int
-    """How many hosts there are in all."""
+    """Number of all hosts."""
     bytes: int
     """Decoded bytes of the stored pages."""
     items: dict[str, int] = field(default_factory=dict)
-    """Rule → its items."""
+    """Rule → number of its items."""
     links_left_out: tuple[int, int] = (0, 0)
-    """Pages that have more links than are taken of one, and how many more."""
+    """Pages with more links than the limit, and the number of links left out."""
 
 
 def summary(source: Source, job: str | None = None, top: int = 20) -> Summary:
-    """Counts of a crawl, or of one of its jobs. Reads every row's first page once: about 1 s per 100,000 rows."""
+    """Counts of a crawl, or of one of its jobs. Reads all rows without their overflow pages: about 1 s per 100,000
+    rows."""
     where = "WHERE job = :job" if job is not None else ""
-    # Hosts are told apart by the first four bytes of url_key, MD5 of the host key; two hosts in a million share them.
+    # Hosts are distinguished by the first four bytes of url_key, MD5 of the host key; two hosts in a million collide.
     query = f"""
         SELECT substr(url_key, 1, 8), outcome, reason, count(*), CAST(sum(bytes) AS bigint), min(url)
         FROM pages {where} GROUP BY 1, 2, 3
@@ -78,8 +79,8 @@ def summary(source: Source, job: str | None = None, top: int = 20) -> Summary:
 
 
 def links_left_out(source: Source, job: str | None = None) -> tuple[int, int]:
-    """Pages of a job, or of all, that have more links than are taken of one, and how many more. Reads every row; (0, 0)
-    too where no crawl has written yet."""
+    """Pages of a job, or of all jobs, with more links than the limit, and the number of links left out. Reads all rows;
+    (0, 0) also if no crawl has written yet."""
     try:
         with open_for_reading(source) as connection:
             return _links_left_out(connection, job)
@@ -91,13 +92,13 @@ def _links_left_out(connection: Any, job: str | None) -> tuple[int, int]:
     where = "AND job = :job" if job is not None else ""
     query = f"SELECT meta FROM pages WHERE outcome = 'stored' AND meta LIKE '%\"links_left_out\"%' {where}"
     found = [json_object(meta) for (meta,) in connection.execute(query, {"job": job})]
-    said = [str(meta.get("links_left_out", "")) for meta in found if isinstance(meta, dict)]
-    counts = [int(one) for one in said if one.isdecimal()]
+    values = [str(meta.get("links_left_out", "")) for meta in found if isinstance(meta, dict)]
+    counts = [int(one) for one in values if one.isdecimal()]
     return len(counts), sum(counts)
 
 
 def count(source: Source, outcome: str | None = None, job: str | None = None) -> int:
-    """Rows of an outcome and a job, or of all."""
+    """Number of rows of an outcome and a job, or of all rows."""
     terms = {name: value for name, value in (("outcome", outcome), ("job", job)) if value is not None}
     where = " AND ".join(f"{name} = :{name}" for name in terms)
     query = "SELECT count(*) FROM pages" + (f" WHERE {where}" if where else "")
@@ -107,7 +108,7 @@ def count(source: Source, outcome: str | None = None, job: str | None = None) ->
 
 
 def holds(source: Source, job: str) -> bool:
-    """Whether there is a row of this job; False too where no crawl has written yet."""
+    """Whether the job has rows; False also if no crawl has written yet."""
     try:
         with open_for_reading(source) as connection:
             query = "SELECT 1 FROM pages WHERE job = :job LIMIT 1"
@@ -117,7 +118,7 @@ def holds(source: Source, job: str) -> bool:
 
 
 def row(source: Source, job: str | None, url_key: bytes) -> dict[str, Any] | None:
-    """The row of a URL with all columns, of one job or of the one fetched last; None when it has none."""
+    """The row of a URL with all columns, of one job or of the job that fetched it last; None if there is none."""
     where = "job = :job AND url_key = :key" if job is not None else "url_key = :key"
     values = {"key": url_key.hex(), **({"job": job} if job is not None else {})}
     query = f"SELECT {', '.join(COLUMNS)} FROM pages WHERE {where} ORDER BY fetched_at DESC LIMIT 1"
@@ -127,7 +128,7 @@ def row(source: Source, job: str | None, url_key: bytes) -> dict[str, Any] | Non
 
 
 def history(source: Source, job: str, url_key: bytes) -> list[dict[str, Any]]:
-    """Every fetch of a URL that ended, in order. nephila.db has no index for it: O(fetches), 0.1 s per million."""
+    """All ended fetches of a URL, in order. nephila.db has no index for it: O(fetches), 0.1 s per million."""
     query = "SELECT * FROM fetches WHERE job = :job AND url_key = :key ORDER BY id"
     with open_for_reading(source) as connection:
         cursor = connection.execute(query, {"job": job, "key": url_key.hex()})

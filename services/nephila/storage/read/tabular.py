@@ -1,6 +1,6 @@
-"""Rows as CSV and JSON lines: chosen columns, nested values by dotted names, bytes to a stream that may be closed.
+"""Rows as CSV and JSON lines: chosen columns, dotted names for nested values, written as bytes to a stream.
 
-RFC 4180: CRLF, quotes doubled, a header line; UTF-8 without a mark.
+CSV is RFC 4180: CRLF, doubled quotes, a header line; UTF-8 without a byte order mark.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, Final
 
 FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet takes for the beginning of a formula."""
+"""First characters of what a spreadsheet computes as a formula."""
 MAX_DEPTH: Final = 6
-"""Values nested deeper stay JSON."""
+"""Deeper values stay JSON."""
 
 
 class _Utf8:
-    """Text as bytes to a stream. io.TextIOWrapper would close the stream when it goes, after a broken pipe as well."""
+    """Encodes text for a byte stream. io.TextIOWrapper would close the stream on deletion, also after a broken pipe."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -27,7 +27,8 @@ class _Utf8:
 
 
 def write_csv(stream: IO[bytes], header: Sequence[str], rows: Iterable[Sequence[Any]], *, raw: bool) -> int:
-    """Write the rows; returns how many. Text cells that a spreadsheet would compute get an apostrophe unless `raw`."""
+    """Write the rows and return their number. Text cells that a spreadsheet would compute get an apostrophe unless
+    `raw`."""
     writer = csv.writer(_Utf8(stream), lineterminator="\r\n")
     writer.writerow(header)
     count = 0
@@ -38,7 +39,7 @@ def write_csv(stream: IO[bytes], header: Sequence[str], rows: Iterable[Sequence[
 
 
 def write_jsonl(stream: IO[bytes], header: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
-    """Write an object per row and return how many."""
+    """Write one object per row and return their number."""
     count = 0
     for row in rows:
         line = json.dumps(dict(zip(header, row, strict=True)), ensure_ascii=False, separators=(",", ":"))
@@ -48,7 +49,7 @@ def write_jsonl(stream: IO[bytes], header: Sequence[str], rows: Iterable[Sequenc
 
 
 def flat(value: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """(dotted name, value) of every field that is no object itself: {"price": {"amount": 3}} is price.amount."""
+    """(dotted name, value) of each field that is not an object: {"price": {"amount": 3}} gives price.amount."""
     for name, one in value.items():
         if isinstance(one, Mapping) and one and depth < MAX_DEPTH:
             yield from flat(one, f"{prefix}{name}.", depth + 1)
@@ -57,7 +58,7 @@ def flat(value: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterator
 
 
 def cell(value: Any) -> Any:
-    """A value as a cell: text and numbers as they are, nothing for null, all else as JSON."""
+    """A value as a cell: texts and numbers unchanged, null as empty, other values as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False)

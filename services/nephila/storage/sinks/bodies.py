@@ -1,8 +1,8 @@
-"""DIR/raw-00000.gz …: the bodies of pages as they were fetched, for rules that are tried on them later (--keep-raw).
+"""DIR/raw-00000.gz …: bodies of pages as they were fetched, for later trials of rules (--keep-raw).
 
-What stands in them is said in `kernel.rawfile`. A body that was kept lately is kept once: the member of a later page
-says where it is. Beyond `raw_total_bytes` pages are noted without their bodies, which is told once. A 304 leaves
-nothing: its body is that of the fetch before.
+The file format is defined in `kernel.rawfile`. A recently stored body is stored once: the entry of a later page refers
+to it. Beyond `raw_total_bytes` pages are listed without bodies, and one warning is logged. A 304 is not listed: its
+body is that of the earlier fetch.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from nephila.storage.sinks.warc_records import gzip_member
 log = logging.getLogger(__name__)
 
 REMEMBERED: Final = 100_000
-"""Bodies of which the place is known; some 20 MB. Of those before them a second copy is kept."""
+"""Bodies whose location is remembered, some 20 MB. An older body is stored a second time."""
 SMALL_BYTES: Final = 200
-"""A shorter body costs less than the words that say where it is."""
+"""A shorter body is smaller than a reference to it."""
 
 
 class Bodies(SeriesBackend):
@@ -39,7 +39,7 @@ class Bodies(SeriesBackend):
         self._staged: list[bytes] = []
 
     def open(self) -> None:
-        """See `Backend`; bodies of an earlier run are not remembered."""
+        """See `Backend`. Bodies of an earlier run are not remembered."""
         self._locations.clear()
         self._staged.clear()
         super().open()
@@ -69,7 +69,7 @@ class Bodies(SeriesBackend):
             if not self._limit_logged:
                 self._limit_logged = True
                 log.warning(
-                    "storage: %d bytes of bodies are kept (raw_total_bytes): pages from here on are kept without",
+                    "storage: %d bytes of bodies are stored (raw_total_bytes): bodies of further pages are not",
                     self._files.total_bytes,
                 )
             return member(head, b"")
@@ -89,7 +89,7 @@ class Bodies(SeriesBackend):
         super().after_commit()
 
     def rollback(self) -> None:
-        """See `Backend`; nobody may be sent to a body that is not there."""
+        """See `Backend`. No reference may lead to a body that was rolled back."""
         for digest in self._staged:
             self._locations.pop(digest, None)
         self._staged.clear()

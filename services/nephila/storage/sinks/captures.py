@@ -1,8 +1,8 @@
-"""Which record of an archive holds the last whole answer of a URL: what a revisit refers to.
+"""Finds the WARC record of the last complete answer of a URL: a revisit record refers to it.
 
-What this process has written is remembered; what earlier runs have written is read from the archive's record headers
-when the first 304 comes. Bounds: `MAX` URLs, the oldest go first, and `READ_BYTES` of archive; a revisit of anything
-beyond names the URL alone, which WARC allows.
+Records of this process are remembered; those of earlier runs are read from the record headers of the WARC files when
+the first 304 arrives. Bounds: `MAX` URLs (the oldest are dropped) and `READ_BYTES` of files. Beyond them a revisit
+names only the URL, which WARC allows.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from nephila.kernel import messages as m
 MAX = 100_000
 """URLs remembered, some 300 bytes each."""
 READ_BYTES = 2 << 30
-"""Of archive that is read to know earlier captures, the newest files first; some 200 MB a second."""
+"""Bytes of WARC files that are read for earlier records, newest files first; some 200 MB/s."""
 _CHUNK = 256 << 10
 _HEAD_BYTES = 64 << 10
 _END = b"\r\n\r\n"
 
 
 class Capture(NamedTuple):
-    """One record, as a revisit names it."""
+    """The fields of a record that a revisit names."""
 
     date: str
     digest: str
 
 
 class Captures:
-    """URL → its last whole answer. `files` are those of the archive with their committed lengths."""
+    """URL → its last complete answer. `files` returns the WARC files with their committed lengths."""
 
     def __init__(self, files: Callable[[], list[tuple[Path, int]]]) -> None:
         self._files = files
@@ -40,12 +40,12 @@ class Captures:
         self._read = False
 
     def note(self, page: m.Page, response: bytes) -> None:
-        """A record was written."""
+        """Remember a record that was written."""
         if page.status == 200 and not page.truncated:
             self._take(header_block(response))
 
     def find(self, page: m.Page) -> Capture | None:
-        """The capture that a 304 confirms."""
+        """The record that a 304 confirms."""
         found = self._known.get(page.url)
         if found is None and not self._read:
             self._read = True
@@ -83,7 +83,7 @@ def header_block(record: bytes) -> dict[str, str]:
 
 
 def record_heads(path: Path, length: int) -> Iterator[dict[str, str]]:
-    """The headers of each record of a file, of which `length` bytes are committed. What cannot be read ends it."""
+    """The headers of each record in the first `length` bytes of a file. Unreadable data ends the iteration."""
     data = b""
     try:
         with path.open("rb") as file:

@@ -1,10 +1,10 @@
-"""The backend contract: what a place for rows promises, and the order in which it is asked.
+"""The backend contract: the methods of an output, and the order of their calls.
 
     open → (stage → ledger.commit → after_commit | rollback)* → close
 
-`stage` writes a batch and makes it as durable as the backend can without the ledger; the ledger then commits its own
-rows together with the lengths of all append-only files; `after_commit` says that this has happened, `rollback` that it
-has not. On open a backend goes back to exactly what the ledger has committed.
+`stage` writes a batch and makes it as durable as the backend can. The ledger then commits its rows together with the
+lengths of all append-only files. `after_commit` follows a commit, `rollback` a failure. On open a backend restores
+exactly what the ledger has committed.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from nephila.storage.rows import Batch
 
 
 class Backend(Protocol):
-    """A place for rows. Used by the writer's thread only."""
+    """An output of rows. Only the writer's thread uses it."""
 
     raw: bool
-    """True when it keeps raw pages, so that the service has to collect them."""
+    """Whether it stores raw pages, so that the service has to collect them."""
 
     def open(self) -> None:
-        """Recover to what the ledger has committed. Raises `UserError`, `OSError`."""
+        """Restore what the ledger has committed. Raises `UserError`, `OSError`."""
 
     def stage(self, batch: Batch) -> None:
         """Write the batch. Raises `OSError` or `sqlite3.Error`; the caller then calls `rollback`."""
 
     @property
     def lengths(self) -> Mapping[str, int]:
-        """Bytes of each of its append-only files with everything staged; empty when it has none."""
+        """Name → bytes of each of its append-only files, staged data included; empty without such files."""
 
     def after_commit(self) -> None:
-        """The ledger has committed what was staged."""
+        """Called after the ledger has committed the staged batch."""
 
     def rollback(self) -> None:
-        """Forget what was staged."""
+        """Discard what was staged."""
 
     def restore(self) -> str:
-        """Write a file that was deleted or replaced while it is open back to its place; nothing is staged. Returns what
-        happened in words, empty when nothing did. Called for every batch."""
+        """Restore a file that was deleted or replaced while it is open; nothing is staged. Returns a message for
+        people, empty if nothing happened. Called for each batch."""
 
     def close(self) -> None:
-        """Finish files; nothing is staged. Raises like `stage`."""
+        """Finish the files; nothing is staged. Raises as `stage`."""

@@ -1,9 +1,9 @@
-"""DIR/pages.jsonl: one JSON object per fetch that ended, with the names of the table's columns.
+"""DIR/pages.jsonl: one JSON object per ended fetch, with the column names of the table.
 
-Of several objects of one (job, url_key) the one with the highest fetch_no holds; one without sha256 brought no copy and
-leaves the one before it: a 304 (reason not_modified), or an end without a page. It moves outcome, reason, status,
-final_url, fetched_at, fetch_no, fetch_id and change on. A copy that a rule made items of has them as `items`. What the
-fetch changed is said by `change`: see changes.py.
+Of several objects of one (job, url_key) the one with the highest fetch_no is valid. An object without sha256 brought no
+copy, a 304 (reason not_modified) or an end without a page: the earlier copy stays, and outcome, reason, status,
+final_url, fetched_at, fetch_no, fetch_id and change are those of the new object. `items` holds the items that a rule
+extracted. `change` states what the fetch changed: see changes.py.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def append_line(buffer: bytearray, row: Row, items: Sequence[str] = ()) -> None:
-    """Append the row as one line of JSON, with the items that a rule made of the page where there are any."""
+    """Append the row as one line of JSON, with the items of the page if there are any."""
     value: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
     text = row[TEXT]
     value["text"] = text if isinstance(text, str) else str(text, "utf-8")
@@ -102,7 +102,7 @@ def append_line(buffer: bytearray, row: Row, items: Sequence[str] = ()) -> None:
 
 
 def json_object(text: str) -> dict[str, Any] | str:
-    """The object of a JSON text; the text itself when it is none, because one page must not tear the file."""
+    """The value of a JSON text; the text itself if it is invalid, because one page must not damage the file."""
     if not text:
         return {}
     try:

@@ -1,7 +1,7 @@
-"""DIR/markdown/HOST/slug-KEY.md: a file per stored page, of its newest copy; what is in it: `storage.markdown`.
+"""DIR/markdown/HOST/slug-KEY.md: one file per stored page, of its newest copy. The format: markdown_file.py.
 
-Invariant: a file is whole or as it was, and durable before the row of its page is. One whose row was not committed in
-the end is written again with the page. What is gone keeps its last file.
+Invariant: a file is complete or unchanged, and durable before the row of its page. A file whose row was not committed
+is written again with the page. A page that is gone keeps its last file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nephila.storage.sinks.markdown_file import FOLDER, document, path_of
 
 
 class Markdown:
-    """See `Backend`. A system call or five per page, and a sync."""
+    """See `Backend`. Some five system calls and an fsync per page."""
 
     raw = False
     lengths: Mapping[str, int] = {}
@@ -56,10 +56,10 @@ class Markdown:
         """See `Backend`."""
 
     def rollback(self) -> None:
-        """See `Backend`; files are written again."""
+        """See `Backend`. The files are written again."""
 
     def restore(self) -> str:
-        """See `Backend`; no file is kept open."""
+        """See `Backend`. No file stays open."""
         return ""
 
     def close(self) -> None:

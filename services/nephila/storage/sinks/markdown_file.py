@@ -1,6 +1,6 @@
-"""Pages as Markdown: front matter in YAML, then the text; a file per page, HOST/slug-KEY.md, or JSON lines.
+"""Pages as Markdown: front matter in YAML, then the text. One file per page, HOST/slug-KEY.md, or JSON lines.
 
-The text is the Markdown that the parser made of the page, or else its plain text.
+The text is the parser's Markdown of the page, or its plain text.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.storage.rows import COLUMNS, TEXT, Row
 
 FOLDER = "markdown"
-"""Of a crawl's directory: where the files of the format markdown are."""
+"""Directory of the Markdown files, in the directory of a crawl."""
 MarkdownOf = Callable[[Row], str]
-"""The Markdown of a row's text; "" where there is none."""
+"""Returns the Markdown of a row's text; "" if there is none."""
 _FRONT = ("url", "title", "lang", "fetched_at", "status", "content_type", "outcome", "reason", "final_url", "sha256")
 _SLUG_CHARS = 60
 _HEADING = re.compile("^# ", re.MULTILINE)
 _UNSAFE = re.compile(r"[^a-z0-9._-]+")
-# Fine in JSON; YAML forbids them or reads them as line ends.
+# Valid in JSON; YAML forbids them or reads them as line ends.
 _NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def write_stream(stream: IO[bytes], rows: Iterator[Row], text: MarkdownOf) -> int:
-    """One document after the other."""
+    """Write one document after the other."""
     written = 0
     for row in rows:
         stream.write(document(row, text(row)))
@@ -37,7 +37,7 @@ def write_stream(stream: IO[bytes], rows: Iterator[Row], text: MarkdownOf) -> in
 
 
 def write_lines(stream: IO[bytes], rows: Iterator[Row], text: MarkdownOf) -> int:
-    """One JSON object a line, for programs that take a corpus."""
+    """Write one JSON object per line, as a text corpus."""
     written = 0
     for row in rows:
         values = dict(zip(COLUMNS, row, strict=True))
@@ -49,7 +49,7 @@ def write_lines(stream: IO[bytes], rows: Iterator[Row], text: MarkdownOf) -> int
 
 
 def write_directory(directory: Path, rows: Iterator[Row], text: MarkdownOf) -> int:
-    """One file per page, HOST/slug-KEY.md below `directory`. Raises `OSError`, `UserError`."""
+    """Write one file per page, HOST/slug-KEY.md below `directory`. Raises `OSError`, `UserError`."""
     if directory.exists() and not directory.is_dir():
         raise UserError(
             f"{directory} is a file; a Markdown export to a path needs a directory (or -o - for one stream)"
@@ -69,8 +69,7 @@ def write_directory(directory: Path, rows: Iterator[Row], text: MarkdownOf) -> i
 
 
 def document(row: Row, text: str = "") -> bytes:
-    """Front matter and text, by default the plain one. A JSON string is a YAML string too once a few characters are
-    escaped."""
+    """Front matter and text, by default the plain text. A JSON string is also a YAML string after a few escapes."""
     values = dict(zip(COLUMNS, row, strict=True))
     front = "".join(f"{name}: {_scalar(values[name])}\n" for name in _FRONT if values[name] not in ("", 0))
     text = text or plain_text(row)
@@ -86,7 +85,7 @@ def plain_text(row: Row) -> str:
 
 
 def read_document(path: Path, sha256: str) -> str:
-    """The Markdown of a file that the crawl wrote of the copy with that digest; "" when there is none."""
+    """The Markdown file of the copy with this digest, as the crawl wrote it; "" if there is none."""
     try:
         front, found, text = path.read_text("utf-8").removeprefix("---\n").partition("---\n\n")
     except (OSError, UnicodeDecodeError):
@@ -101,7 +100,8 @@ def _scalar(value: object) -> str:
 
 
 def path_of(row: Row) -> Path:
-    """Host directory and file name; made of harmless characters only. Of two jobs with one URL the later row stays."""
+    """Host directory and file name, of safe characters only. If two jobs have the same URL, the later row
+    overwrites."""
     values = dict(zip(COLUMNS, row, strict=True))
     try:
         parts = urlsplit(values["url"])

@@ -1,8 +1,8 @@
-"""DIR/pages-00000.parquet …: the rows, for analysis, written from what the database has committed.
+"""DIR/pages-00000.parquet …: the rows for analysis, read from what the database has committed.
 
-A file covers the fetches committed since the file before it; the ledger knows up to which. It is written whole under a
-temporary name, synced, renamed and only then registered, so that a crash costs a file at most, and the next close
-writes it again. A URL fetched anew stands in a later file again: the row with the highest fetch_no holds.
+A file covers the fetches committed since the previous file; the ledger stores the last one. A file is written under a
+temporary name, synced, renamed and then registered. So a crash costs one file at most, and the next close writes it
+again. A refetched URL is in a later file again: the row with the highest fetch_no is valid.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ROWS = f"""
 SELECT {", ".join("pages." + name for name in COLUMNS)} FROM fetches CROSS JOIN pages
 ON pages.job = fetches.job AND pages.url_key = fetches.url_key AND pages.fetch_no = fetches.fetch_no
 WHERE fetches.id > ? AND fetches.id <= ? ORDER BY fetches.id
-"""  # CROSS JOIN keeps the history outside: it is in the order in which the rows were appended
+"""  # CROSS JOIN makes the history the outer loop: its order is the order in which the rows were appended
 
 
 class Parquet:
@@ -34,7 +34,7 @@ class Parquet:
 
     def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
         if not isinstance(ledger, Sqlite):
-            # A shared database has the rows of others too, in an order that is not that of their commits.
+            # A shared database also has rows of other writers, in an order other than that of their commits.
             raise UsageError("parquet files are written beside nephila.db only; use nephila export --format parquet")
         self._directory = config.directory
         self._rows_per_file = config.parquet_rows
@@ -44,7 +44,7 @@ class Parquet:
         self._covered = 0
 
     def open(self) -> None:
-        """See `Backend`; rows that no file has yet are counted and come with the next file."""
+        """See `Backend`. Counts rows that are in no file yet; they come with the next file."""
         query = "SELECT name, last_fetch FROM sinks WHERE name GLOB 'pages-*.parquet' ORDER BY name"
         for name, last_fetch in self._ledger.connection.execute(query):
             self._number = int(name.removeprefix("pages-").removesuffix(".parquet"))
@@ -54,11 +54,11 @@ class Parquet:
         self._pending = self._last_fetch() - self._covered
 
     def stage(self, batch: Batch) -> None:
-        """Nothing: the rows are durable in the database first."""
+        """Nothing to do: the rows are first durable in the database."""
         self._pending += len(batch.rows) + len(batch.not_modified) + len(batch.copy_kept)
 
     def after_commit(self) -> None:
-        """Write a file when there are rows enough. Raises `OSError`."""
+        """Write a file when there are enough rows. Raises `OSError`."""
         if self._pending >= self._rows_per_file:
             self._write()
 
@@ -67,11 +67,11 @@ class Parquet:
         self._pending = max(0, self._last_fetch() - self._covered)
 
     def restore(self) -> str:
-        """See `Backend`: no file is open between two flushes."""
+        """See `Backend`. No file is open between two flushes."""
         return ""
 
     def close(self) -> None:
-        """Write what no file has yet. Raises `OSError`."""
+        """Write the rows that are in no file yet. Raises `OSError`."""
         if self._pending:
             self._write()
 

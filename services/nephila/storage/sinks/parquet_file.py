@@ -1,6 +1,6 @@
-"""One Parquet file of rows, written in row groups of bounded size; used by the backend and by the export.
+"""One Parquet file of rows, written in row groups of bounded size; used by the sink and by the export.
 
-pyarrow is imported when the first file is opened: 0.2 s and 60 MB that only those pay who want Parquet.
+pyarrow is imported when the first file is opened; the import costs 0.2 s and 60 MB.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from nephila.storage.rows import COLUMNS, FETCHED_AT, TEXT, Row
 
 _GROUP_ROWS = 5_000
 _GROUP_BYTES = 32 * 1024 * 1024
-"""Rows and bytes of text that are held in memory at a time."""
+"""Maximum rows and bytes of text held in memory."""
 
 
 class ParquetFile:
-    """A context manager; on a clean exit the file is complete and synced, otherwise it is the caller's to remove."""
+    """A context manager. On success the file is complete and synced; otherwise the caller removes it."""
 
     def __init__(self, path: Path) -> None:
         """Raises `UserError` without pyarrow, `OSError`."""
@@ -38,7 +38,7 @@ class ParquetFile:
         self._rows: list[Row] = []
         self._bytes = 0
         self.written = 0
-        """Rows taken so far."""
+        """Number of rows appended."""
 
     def extend(self, rows: Iterable[Row]) -> None:
         """Append rows in column order, text as str. Raises `OSError`."""

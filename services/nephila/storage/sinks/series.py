@@ -1,7 +1,7 @@
-"""Append-only files with a number in their names, the last of which is written to; for sinks that keep pages.
+"""A series of numbered append-only files; the last one is written to. For sinks that store pages.
 
-Invariant: the committed length of every file stands in the ledger, and a file is known to it before it exists. One
-that has reached its size is closed and the next begun.
+Invariant: the ledger stores the committed length of every file, and knows a file before it is created. A file that has
+reached its size is closed and the next one begins.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from nephila.storage.ledgers.contract import Ledger
 
 
 class FileSeries:
-    """`<prefix>00000<suffix>` and so on, in the directory of the configuration; `stem` stands before the number in the
-    names of new files."""
+    """`<prefix>00000<suffix>` and so on, in the directory of the configuration; `stem` precedes the number in the names
+    of new files."""
 
     def __init__(
         self, config: StorageConfig, ledger: Ledger, prefix: str, suffix: str, size_bytes: int, stem: str = ""
     ) -> None:
         self.total_bytes = 0
-        """Of all files of the series."""
+        """Total size of the series."""
         self._config = config
         self._ledger = ledger
         self._prefix, self._suffix, self._stem = prefix, suffix, stem
@@ -30,7 +30,7 @@ class FileSeries:
         self._file: AppendFile | None = None
 
     def open(self) -> None:
-        """See `Backend.open`; finished files are looked at as well, as a lost one should be known early."""
+        """See `Backend.open`. Finished files are checked too, so that a lost one is noticed early."""
         sinks = self._ledger.sinks().items()
         known = {name: length for name, length in sinks if self._is_own(name)}
         last = max(known, default=None, key=self._number_of)
@@ -46,18 +46,18 @@ class FileSeries:
             self._file = AppendFile(self._config.directory / last, known[last], self._config.fsync)
 
     def committed_files(self) -> dict[str, int]:
-        """Name → committed length of each file, in their order."""
+        """Name → committed length of each file, in order."""
         known = [(name, length) for name, length in self._ledger.sinks().items() if self._is_own(name)]
         return dict(sorted(known, key=lambda one: self._number_of(one[0])))
 
     @property
     def name(self) -> str:
-        """Of the file that is written to."""
+        """Name of the file that is written to."""
         return self.file.path.name
 
     @property
     def length(self) -> int:
-        """Its bytes."""
+        """Bytes of the file that is written to."""
         return self.file.length
 
     @property
@@ -66,7 +66,7 @@ class FileSeries:
         return {self.name: self.length}
 
     def rotate(self) -> None:
-        """Begin the next file if this one has its size; before anything of a batch is written."""
+        """Begin the next file if this one has reached its size; called before a batch is written."""
         if self.length >= self._size_bytes:
             self.file.close()
             self._open_file(self._number + 1)
@@ -101,7 +101,7 @@ class FileSeries:
         return name.startswith(self._prefix) and name.endswith(self._suffix) and self._serial_of(name).isdecimal()
 
     def _open_file(self, number: int) -> None:
-        # Known to the ledger before it exists: whatever a crash leaves in it is recognised as ours and cut.
+        # The ledger knows the name before the file exists: after a crash its content is recognised as own and cut.
         name = f"{self._prefix}{self._stem}{number:05d}{self._suffix}"
         path = self._config.directory / name
         refuse_unknown_file(path)
@@ -118,7 +118,7 @@ class FileSeries:
 
 
 class SeriesBackend:
-    """What backends that keep pages in such files have in common; see `Backend`. They write in `stage`."""
+    """Base class of backends that store pages in such files; they write in `stage`. See `Backend`."""
 
     raw = True
 
@@ -143,7 +143,7 @@ class SeriesBackend:
         self._files.rollback()
 
     def restore(self) -> str:
-        """See `Backend`; of the file that is written to."""
+        """See `Backend`; restores the file that is written to."""
         return self._files.file.restore()
 
     def close(self) -> None:

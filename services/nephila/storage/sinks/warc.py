@@ -1,10 +1,8 @@
-"""DIR/<job>-<start>-00000.warc.gz ...: every HTTP answer as it was on the wire (WARC 1.1).
+"""DIR/<job>-<start>-00000.warc.gz ...: each HTTP answer as received (WARC 1.1), one gzip member per record.
 
-A gzip member is a record.
-
-Of each answer a request and a response, of a 304 a revisit that names the record it confirms, of a page a metadata
-record beside it. Rows without an answer leave nothing here. A file that has reached `warc_bytes` is closed and the next
-begun; each begins with a warcinfo record. The committed length of every file stands in the ledger.
+An answer has a request and a response record; a 304 has a revisit record, which names the record it confirms; a page
+also has a metadata record. Rows without an answer have no record. At `warc_bytes` the next file begins, with a warcinfo
+record. The ledger stores the committed length of each file.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""WARC 1.1 records of an HTTP answer, as bytes: request and response, or request and revisit for a 304; metadata.
+"""WARC 1.1 records of an HTTP answer as bytes: request and response, or request and revisit for a 304; metadata.
 
-Heads are kept byte for byte. Where the body in the record is not the one on the wire, the headers that would no longer
-be true (Content-Encoding, Transfer-Encoding, Content-Length) are kept under the names that Common Crawl gives them,
-X-Crawler-…, and the true Content-Length is added. Written directly: half the CPU of warcio's record builder, which
-keeps no raw heads (docs/adr/0006); tests read the files with warcio and fastwarc.
+HTTP heads are stored byte for byte. If the stored body differs from the received bytes, the headers that would be wrong
+(Content-Encoding, Transfer-Encoding, Content-Length) are renamed to X-Crawler-…, as in Common Crawl, and the correct
+Content-Length is added. The records are built here: warcio's builder costs twice the CPU and keeps no raw heads
+(docs/adr/0006). Tests read the files with warcio and fastwarc.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _GZIP_LEVEL = 6
 _IGZIP_LEVEL = 2
 
 _isal: Any
-try:  # igzip: a tenth of zlib's time at 15 % more bytes
+try:  # igzip takes a tenth of zlib's time and 15 % more bytes
     from isal import isal_zlib as _isal
 except ImportError:  # pragma: no cover - the platform decides
     _isal = None
@@ -48,7 +48,7 @@ def gzip_member(data: bytes) -> bytes:
 
 
 def warcinfo(filename: str, page: m.Page) -> bytes:
-    """The first record of a file, of the time of the first answer in it."""
+    """The first record of a file, with the time of the first answer in it."""
     fields = [
         ("software", f"nephila/{__version__} (https://nephila.dev)"),
         ("format", "WARC File Format 1.1"),
@@ -74,8 +74,8 @@ def warcinfo(filename: str, page: m.Page) -> bytes:
 
 
 def metadata(page: m.Page, record: m.Record, response: bytes, date: str) -> bytes:
-    """What the crawl knows beside the answer: links from a seed, how the URL ended, and, where the job keeps links,
-    where the page leads. `response` is the record it belongs to."""
+    """The metadata record: depth, outcome, and the outlinks if the job stores links. `response` is the record that it
+    describes."""
     fields = [("hopsFromSeed", str(record.depth)), ("fetchNo", str(page.fetch_no)), ("title", record.title)]
     fields += [("outlink", url) for url, _, _ in unpack_links(record.links)] if record.links is not None else []
     block = _fields(fields)
@@ -96,18 +96,18 @@ def metadata(page: m.Page, record: m.Record, response: bytes, date: str) -> byte
 
 
 def _fields(fields: list[tuple[str, str]]) -> bytes:
-    """As application/warc-fields; a line break in a value must not become a field."""
+    """Fields as application/warc-fields; a line break in a value must not create a field."""
     lines = (f"{name}: {' '.join(value.split())}\r\n" for name, value in fields if value)
     return "".join(lines).encode("utf-8", "replace")
 
 
 def warc_date(page: m.Page) -> str:
-    """When the fetch began; every record needs a date."""
+    """The start of the fetch; each record needs a date."""
     return iso(page.fetched_at) or iso(1.0)
 
 
 def page_records(page: m.Page, earlier: Capture | None = None) -> Iterator[bytes]:
-    """The records of one fetch, uncompressed, the response or revisit last. `earlier`: what a 304 confirms."""
+    """The uncompressed records of one fetch, response or revisit last. `earlier`: the record that a 304 confirms."""
     payload = bytes(page.wire_body or page.body)
     decoded = not page.wire_body and bool(page.body)
     head = page.response_head or _plain_head(page)
@@ -162,9 +162,9 @@ def page_records(page: m.Page, earlier: Capture | None = None) -> Iterator[bytes
 
 
 def true_head(head: bytes, body_bytes: int, decoded: bool) -> bytes:
-    """The head, ended by an empty line, with those headers renamed that do not describe a body of `body_bytes` bytes.
+    """The head, ended by an empty line; headers that do not describe a body of `body_bytes` bytes are renamed.
 
-    `decoded`: the content encoding has been removed from the body. The transfer encoding always has been.
+    `decoded`: the content encoding was removed from the body. The transfer encoding is always removed.
     """
     lines = _LINE_END.split(bytes(head).strip(_CRLF))
     kept, length_told, length_false = lines[:1], False, False
@@ -192,13 +192,13 @@ def _record(headers: dict[str, str], block: bytes) -> bytes:
 
 
 def _plain_head(page: m.Page) -> bytes:
-    # Raw capture was off: the least that makes the body readable as an answer.
+    # Raw capture was off: a minimal head makes the body readable as an answer.
     content_type = _UNSAFE.sub("", page.content_type) or "application/octet-stream"
     return f"HTTP/1.1 {page.status or 200} \r\nContent-Type: {content_type}\r\n".encode()
 
 
 def _terminated(head: bytes) -> bytes:
-    """The head with no empty line before it and exactly one at its end."""
+    """The head without leading empty lines, with exactly one at its end."""
     return bytes(head).strip(_CRLF) + _CRLF * 2
 
 
@@ -207,12 +207,12 @@ def _new_id() -> str:
 
 
 def _digest(data: bytes) -> str:
-    # SHA-1 in base 32 is what the readers of WARC files check.
+    # Readers of WARC files check SHA-1 in base 32.
     return "sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode()
 
 
 def _uri(url: str) -> str:
-    # A line break in a URL must not become a header.
+    # A line break in a URL must not create a header.
     return _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", url).encode("utf-8", "replace").decode()
 
 

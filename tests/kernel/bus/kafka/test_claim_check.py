@@ -70,7 +70,7 @@ async def test_a_sweep_goes_on_after_a_store_that_cannot_be_reached(monkeypatch,
     await asyncio.wait_for(swept.wait(), 10)
     task.cancel()
     await asyncio.wait([task])
-    assert "were not removed: no route to host" in caplog.text
+    assert "were not deleted: no route to host" in caplog.text
 
 
 async def test_a_member_without_its_blob_store_does_not_join():

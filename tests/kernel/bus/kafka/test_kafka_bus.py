@@ -21,6 +21,7 @@ from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.claim_check import BlobClaimStore
 from nephila.kernel.bus.kafka.client import consumer
 from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.bus.kafka.wire import HEADERS
 from nephila.kernel.messages import CrawlJob, FetchRequest, Page, ParseRule, RuleVerdict, Seed
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, UserError
@@ -186,7 +187,7 @@ async def test_bytes_that_are_no_message_are_a_dead_letter_and_the_next_goes_on(
     bus.subscribe(DEAD, "undertaker", lambda d: (dead.append(d.message), d.ack()), credits=9)
     await bus.start()
     await rig.raw("seeds", 2, b"\xff\xfe no message", [])
-    await rig.raw("seeds", 2, b"", [("v", b"1")])
+    await rig.raw("seeds", 2, b"", HEADERS)
     await bus.publish(SEEDS, 2, Seed("j", "good"))
     await until(lambda: urls(got) == ["good"] and len(dead) == 2)
     assert (dead[0].topic, dead[0].service, dead[0].partition) == ("seeds", "reader", 2)
@@ -204,13 +205,16 @@ async def test_a_table_of_a_newer_release_is_not_passed_over(rig):
     await until(lambda: bool(fatal))
     assert told == ["a"]
     assert isinstance(fatal[0], NotReadyError)
-    assert "jobs at 1 was written by a newer release (format 2): update this service; nothing is lost" in str(fatal[0])
+    assert (
+        "jobs at 1 was written by another release (format 2): run one release in all services; nothing is lost"
+        in str(fatal[0])
+    )
     assert working.troubles == [str(fatal[0])]
     starting = rig.bus()
     starting.subscribe(JOBS, "starting", lambda d: d.ack(), credits=9)
     reader(starting, [])
     for _ in range(2):
-        with pytest.raises(NotReadyError, match=r"jobs at 1 was written by a newer release \(format 2\)"):
+        with pytest.raises(NotReadyError, match=r"jobs at 1 was written by another release \(format 2\)"):
             await starting.start()
     assert starting.held("reader") == frozenset()
 
@@ -225,7 +229,7 @@ async def test_what_a_newer_release_wrote_waits_for_a_newer_program(rig):
     bus.publish(SEEDS, 1, Seed("j", "behind"))
     bus.publish(SEEDS, 2, Seed("j", "beside"))
     await until(lambda: urls(got) == ["beside"] and bool(fatal))
-    assert "written by a newer release (format 2)" in str(fatal[0])
+    assert "written by another release (format 2)" in str(fatal[0])
     assert bus.troubles
     state = bus.groups["reader"].inbox.partition_states[TopicPartition(rig.config.prefix + "seeds", 1)]
     assert state.position.committed_to == 0
@@ -254,7 +258,7 @@ async def test_a_position_below_the_log_is_refused(rig, accept):
         assert not fatal
     else:
         await until(lambda: bool(fatal))
-        assert "seeds/1: reading had come to 1, but 3 records were deleted" in str(fatal[0])
+        assert "seeds/1: the next offset to read is 1, but 3 records were deleted" in str(fatal[0])
         assert "ACCEPT_LOSS" in str(fatal[0])
         third.publish(SEEDS, 2, Seed("j", "other"))
         await until(lambda: urls(late) == ["other"])
@@ -353,7 +357,7 @@ async def test_a_table_of_a_newer_release_stops_alone(rig):
     await bus.start()
     await rig.raw("rules", 0, b"whatever", [("v", b"2")])
     await until(lambda: bool(fatal))
-    assert "rules at 0 was written by a newer release (format 2)" in str(fatal[0])
+    assert "rules at 0 was written by another release (format 2)" in str(fatal[0])
     await bus.publish(RULES, 0, ParseRule("behind"))
     await bus.publish(JOBS, 0, CrawlJob("beside"))
     await until(lambda: got == [CrawlJob("beside")])

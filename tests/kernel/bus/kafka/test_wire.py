@@ -11,7 +11,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nephila.kernel import messages
-from nephila.kernel.bus.kafka.wire import CODECS, HEADERS, TooNew, frame_of, message_of, seal, unseal
+from nephila.kernel.bus.kafka.wire import CODECS, HEADERS, UnknownFormat, frame_of, message_of, seal, unseal
 from nephila.kernel.messages import (
     Anchor,
     CrawlJob,
@@ -109,13 +109,13 @@ def test_unknown_fields_are_skipped_and_unknown_words_are_not():
     """A field that a later release added does no harm; an enum value it added must not be guessed at."""
     later = CODECS[Seed].encode(Seed("j", "u")) + b"\xa2\x06\x01x"
     assert message_of(Seed, Frame(later)) == Seed("j", "u")
-    with pytest.raises(TooNew, match="FetchResult 77"):
+    with pytest.raises(UnknownFormat, match="FetchResult 77"):
         message_of(FetchOutcome, Frame(b"\x40\x4d"))
 
 
 def test_a_record_of_a_later_format_is_not_read():
     """The header says so before anything is parsed."""
-    with pytest.raises(TooNew, match="format 9"):
+    with pytest.raises(UnknownFormat, match="format 9"):
         unseal(b"\xff\xff", [("v", b"9")])
 
 
@@ -126,7 +126,7 @@ def test_foreign_bytes_are_an_error_and_nothing_else(data):
     try:
         for frame in unseal(data, HEADERS):
             message_of(Record, frame)
-    except (PermanentError, TooNew):
+    except (PermanentError, UnknownFormat):
         pass
 
 

@@ -1,9 +1,9 @@
-"""The bus over Kafka: one contract with the others, between programs on many machines.
+"""The bus over Kafka: the bus contract between programs on many machines.
 
-`publish` gathers by partition and resolves when the broker has it (outbox.py); each group of this program is one
-consumer with the ring as its assignor (group.py, inbox.py); compacted topics are read whole before work begins
-(tables.py). Transport is at-least-once: after a crash a message may come again, and is never lost. Services subscribe
-first, then `start` is called; what is published before is kept.
+`publish` batches by partition, and its receipt resolves when the broker has the record (producer.py). Each group of
+this program is one consumer whose assignor is the ring (consumer/). Compacted topics are read completely before work
+begins (compacted.py). Delivery is at-least-once: after a crash a message may come again, and none is lost. Services
+subscribe first, then `start` is called; messages published before are kept.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from nephila.kernel.topics import DEAD, TOPICS, Topic
 log = logging.getLogger(__name__)
 
 CLOSE_S = 5.0
-"""How long what is unsent may take at the end."""
+"""Longest time to send the remaining messages at the end."""
 
 
 class KafkaBus:
-    """See the module and `nephila.kernel.bus.contract.Bus`."""
+    """A `Bus` and `LogReader` over Kafka. `agreed`: settings that all members of the system must share."""
 
     def __init__(
         self,
@@ -77,17 +77,17 @@ class KafkaBus:
     # ---- the contract
 
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
-        """See `Bus.publish`: resolves when the broker has it. Raises `PermanentError` for what cannot travel."""
+        """See `Bus.publish`. Raises `PermanentError` for a message that cannot be sent."""
         return self.producer.put(topic, 0 if topic.key else partition, message)
 
     def publish_after(self, receipts: Iterable[Receipt], topic: Topic, partition: int, message: Any) -> Receipt:
-        """As `publish`, on its way when these have resolved; what cannot travel is refused at once."""
+        """As `publish`, but sent when these receipts have resolved; an invalid message is refused at once."""
         return self.producer.put(topic, 0 if topic.key else partition, message, receipts)
 
     def subscribe(
         self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
     ) -> None:
-        """See `Bus.subscribe`; before `start`."""
+        """See `Bus.subscribe`; only before `start`."""
         if credits < 1:
             raise ValueError(f"credits must be at least 1, got {credits}")
         if self._started:
@@ -117,40 +117,40 @@ class KafkaBus:
         try:
             letter.message = seal([frame_of(topic.message, message)])
             return self.publish(DEAD, partition, letter)
-        except PermanentError as second:  # too large without a blob store, or no message at all
-            letter.message, letter.error = b"", f"{letter.error} (and the message was not kept: {second})"
+        except PermanentError as second:  # too large without a blob store, or no message
+            letter.message, letter.error = b"", f"{letter.error} (the message was not kept: {second})"
             return self.publish(DEAD, partition, letter)
 
-    # ---- what only this bus has
+    # ---- beyond the contract
 
     def watch_partitions(self, group: str, listener: RebalanceListener) -> None:
-        """Tell a service which partitions come and go; before `start`."""
+        """Notify a service of its partitions; only before `start`."""
         self._group(group).listener = listener
 
     def watch_crashes(self, group: str, on_member_crash: OnMemberCrash) -> None:
-        """Tell a service what members that ended without a word had in hand of a leased topic; before `start`."""
+        """Notify a service of requests that crashed members may have had in flight; only before `start`."""
         self._group(group).on_member_crash = on_member_crash
 
     def held(self, group: str) -> frozenset[int]:
-        """Partitions that this member reads for a group now."""
+        """Partitions that this member owns in a group."""
         return self.groups[group].held
 
     def has_all(self, group: str) -> bool:
-        """Whether this member reads all partitions: no other has any."""
+        """Whether this member owns all partitions of a group."""
         return len(self.groups[group].held) == self.config.partitions
 
     def may_emit(self, group: str) -> bool:
-        """False when the broker may have given this member's partitions to others in the meantime."""
+        """False when the broker may have assigned this member's partitions to others."""
         return self.groups[group].may_emit
 
     @property
     def unsettled(self) -> str:
-        """What this member still takes over, in one line; empty once all that was given to it is open."""
+        """What this member still takes over, in one line; empty when everything assigned to it is open."""
         groups = sorted(name for name, group in self.groups.items() if not group.settled)
         return f"takes partitions over: group {', '.join(groups)}" if groups else ""
 
     def set_able(self, able: bool) -> None:
-        """Say whether this member can do its work; one that cannot gives its partitions to members that can."""
+        """State whether this member can work; one that cannot gives its partitions to others."""
         for group in self.groups.values():
             group.set_able(able)
 
@@ -172,7 +172,7 @@ class KafkaBus:
         return self._log_reader.read(topic, ranges)
 
     async def end_offsets(self, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
-        """Where all partitions of these topics end that hold anything by now. Raises `TemporaryError`."""
+        """See `LogReader.end_offsets`; partitions without records are left out."""
         found = {}
         for topic in topics:
             bounds = await self._log_reader.bounds(topic, range(self.config.partitions))
@@ -181,8 +181,7 @@ class KafkaBus:
         return found
 
     async def has_read_to(self, group: str, ends: Mapping[TopicPartition, int]) -> bool:
-        """Whether all members of a group together have dealt with everything before these ends. Raises
-        `TemporaryError`."""
+        """See `LogReader.has_read_to`."""
         return await self.groups[group].has_read_to(ends)
 
     async def fully_read(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
@@ -195,7 +194,7 @@ class KafkaBus:
 
     @property
     def troubles(self) -> list[str]:
-        """Why this member is not ready, one line each; empty when all is well."""
+        """Why this member is not ready, one line each; empty when it is."""
         found = [str(self.fatal)] if self.fatal is not None else []
         if self.producer.trouble:
             found.append(self.producer.trouble)
@@ -206,20 +205,20 @@ class KafkaBus:
             if group.trouble:
                 found.append(f"group {group.name}: {group.trouble}")
             elif group.held and not group.may_emit:
-                found.append(f"group {group.name}: the broker has not heard of this member for a while")
+                found.append(f"group {group.name}: no heartbeat of this member was answered for a while")
         return found
 
     # ---- life
 
     async def start(self) -> None:
-        """Compare the topics, connect, read the tables, join the groups. Raises `UserError` in one line."""
+        """Compare the topics, connect, read the compacted topics, join the groups. Raises `UserError` in one line."""
         self._started = True
         mend()
         await admin.check(self.config, TOPICS)
         began = max((group.membership.started for group in self.groups.values()), default=0.0)
         if self.claim_store is not None:
             await self._reach(self.claim_store)
-        me = agreement.Me(self.groups.keys(), began, self.agreed)
+        me = agreement.LocalMember(self.groups.keys(), began, self.agreed)
         if self.agreed:
             await agreement.refuse_differences(self.config, me)
         try:
@@ -239,7 +238,7 @@ class KafkaBus:
             raise
 
     async def close(self) -> None:
-        """Finish what is in hand, commit, leave the groups, send what waits. Services have been drained before."""
+        """Finish the messages in handlers, commit, leave the groups, send what waits. Services were drained before."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -251,7 +250,7 @@ class KafkaBus:
 
     @staticmethod
     async def _reach(claim_store: ClaimStore) -> None:
-        """A member without its blob store would hold partitions whose messages it cannot read."""
+        """A member without its blob store would own partitions whose messages it cannot read."""
         try:
             await asyncio.to_thread(claim_store.reach)
         except TemporaryError as error:
@@ -260,7 +259,7 @@ class KafkaBus:
     def _spawn(self, routine: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(routine))
 
-    async def _compare(self, me: agreement.Me) -> None:
+    async def _compare(self, me: agreement.LocalMember) -> None:
         line = await agreement.later_difference(self.config, me)
         if line:
             self._on_fatal(UsageError(line))

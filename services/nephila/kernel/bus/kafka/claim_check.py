@@ -1,9 +1,10 @@
-"""Messages that are too large for a record: the claim check of the Kafka bus, over the blob store.
+"""Claim check: a message that is too large for a record is stored as an object, and the record holds the object's
+name.
 
-The object is durable before the record that names it is sent. Its name says the day from which it may be removed: when
-every log record that can name it has been deleted by retention, with two days to spare for what a broker keeps longer.
-So any member may sweep at any time, without a list of what is in use. Names are hashes of the content below that day:
-the same message again on one day is the same object.
+The object is durable before the record is sent. Its name contains the day from which it may be deleted: when retention
+has deleted every record that can name it, plus two days of reserve. Any member can therefore delete expired objects at
+any time, without a list of references. Names are content hashes per day: the same message on the same day is one
+object.
 """
 
 from __future__ import annotations
@@ -22,32 +23,32 @@ log = logging.getLogger(__name__)
 
 DAY_S = 86_400.0
 SPARE_S = 2 * DAY_S
-"""A record outlives its topic's retention by the rest of its segment, a day at most (admin.py)."""
+"""A record outlives the retention of its topic by the rest of its segment, one day at most (admin/topics.py)."""
 SWEEP_S = 6 * 3600.0
 FIRST_SWEEP_S = 600.0
-"""Not all members at once, and not only those that live for six hours."""
+"""Spreads the first sweeps of the members; short-lived members sweep too."""
 _ROOT = "claims"
 
 
 class ClaimStore(Protocol):
-    """A store of objects by name; called on a thread of its own."""
+    """A store of objects by name; called on a thread."""
 
     def put(self, data: bytes, keep_s: float) -> str:
-        """Keep it durably, for so many seconds at least; returns its name. Raises `TemporaryError`."""
+        """Store data durably, for at least this time; returns its name. Raises `TemporaryError`."""
 
     def get(self, name: str) -> bytes:
-        """What `put` was given. Raises `PermanentError` when it is gone, `TemporaryError` when it cannot be read."""
+        """The stored data. Raises `PermanentError` when it is gone, `TemporaryError` when it cannot be read."""
 
     def reach(self) -> None:
         """Return when the store answers. Raises `TemporaryError`."""
 
     def expire(self, now: float) -> int:
-        """Remove what need not be kept any more at an instant, in seconds since 1970 UTC; returns how many. Raises
+        """Delete objects that have expired at a time (seconds since 1970 UTC); returns how many. Raises
         `TemporaryError`."""
 
 
 class BlobClaimStore:
-    """See the module."""
+    """A claim store in a blob store."""
 
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs
@@ -60,7 +61,7 @@ class BlobClaimStore:
         return name
 
     def get(self, name: str) -> bytes:
-        """See `ClaimStore.get`. Nothing but claim_store is read, whatever a record says."""
+        """See `ClaimStore.get`. Only names of claims are read, whatever a record says."""
         if not name.startswith(f"{_ROOT}/") or ".." in name:
             raise PermanentError(f"no name of a claim: {name[:80]!r}")
         return self._blobs.get(name)
@@ -78,12 +79,12 @@ class BlobClaimStore:
 
 
 def open_claim_store(place: str) -> BlobClaimStore | None:
-    """The store at a directory or URL; None when none is named. Raises `UsageError`."""
+    """The store of a directory or URL; None when none is configured. Raises `UsageError`."""
     return BlobClaimStore(open_blobs(place)) if place else None
 
 
 async def sweep(claim_store: ClaimStore) -> None:
-    """Remove what is old, now and then, as long as the program lives."""
+    """Delete expired objects periodically."""
     wait_s = random.uniform(0, FIRST_SWEEP_S)
     while True:
         await asyncio.sleep(wait_s)
@@ -91,10 +92,10 @@ async def sweep(claim_store: ClaimStore) -> None:
         try:
             removed = await asyncio.to_thread(claim_store.expire, time.time())
         except (TemporaryError, PermanentError) as error:
-            log.warning("old objects were not removed: %s; next try in %g h", error, SWEEP_S / 3600)
+            log.warning("expired objects were not deleted: %s; next try in %g h", error, SWEEP_S / 3600)
         else:
             if removed:
-                log.info("%d old objects were removed from the blob store", removed)
+                log.info("%d expired objects were deleted from the blob store", removed)
 
 
 def _day(instant: float) -> str:

@@ -1,9 +1,8 @@
-"""How far this machine's clock is from the broker's, told by records that were sent anyway. Pure.
+"""Difference between this machine's clock and the broker's, from records that are sent anyway. Pure.
 
-The broker stamps a record while it is on its way: by a right clock the stamp lies between the instants at which it was
-sent and its answer came. Only what lies outside counts, so that neither a slow network nor a frozen process looks like
-a wrong clock. Leases, start_by and retention are instants that other machines read: a member that is more than
-`MAX_SKEW_S` off is not ready.
+The broker's timestamp of a record lies between the sending and the answer if both clocks agree. Only the part outside
+this interval counts, so neither a slow network nor a frozen process looks like a wrong clock. Leases, start_by and
+retention are times that other machines read: a member with more than `MAX_SKEW_S` is not ready.
 """
 
 from __future__ import annotations
@@ -12,19 +11,20 @@ MAX_SKEW_S = 1.0
 
 
 class ClockSkew:
-    """See the module."""
+    """The skew measured by the last record."""
 
     def __init__(self) -> None:
         self.offset_s = 0.0
-        """Seconds by which this clock is ahead at least, by the last record; below 0: behind."""
+        """Seconds by which this clock is at least ahead; below 0: behind."""
 
     def observe(self, sent: float, stamped: float, answered: float) -> None:
-        """All in seconds since 1970 UTC; `stamped` by the broker, in whole milliseconds, the others here."""
+        """All times in seconds since 1970 UTC: `sent` and `answered` by this clock, `stamped` by the broker in whole
+        milliseconds."""
         self.offset_s = max(sent - stamped - 0.001, 0.0) or min(answered - stamped, 0.0)
 
     @property
     def trouble(self) -> str:
-        """One line when it is too far off, else empty."""
+        """One line when the skew is too large, else empty."""
         if abs(self.offset_s) <= MAX_SKEW_S:
             return ""
         way = "ahead of" if self.offset_s > 0 else "behind"

@@ -20,7 +20,7 @@ from aiokafka.errors import KafkaError
 from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.bus.kafka.client.consumer import relax_polling
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.wire import TooNew, message_of, unseal
+from nephila.kernel.bus.kafka.wire import UnknownFormat, message_of, unseal
 from nephila.kernel.bus.subscription import Subscription
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, UserError
 from nephila.kernel.topics import Topic
@@ -29,26 +29,26 @@ log = logging.getLogger(__name__)
 
 BACKOFF_S = 0.5
 WAIT_S = 5.0
-"""How long a request for more waits at the broker, which answers at once when there is any."""
+"""How long the broker holds a fetch request without new records."""
 CATCH_UP_MS = 20
-"""The same while topics are read to their ends: a request that waits for more of one holds up the next topic_state."""
+"""The same while a topic is read to its end: a longer wait would delay the next topic."""
 POLL_MS = 200
 
 
 class CompactedTopic:
-    """One compacted topic and all that read it in this program."""
+    """One compacted topic and its readers in this program."""
 
     def __init__(self, topic: Topic, prefix: str) -> None:
         self.topic = topic
         self.tp = TopicPartition(f"{prefix}{topic.name}", 0)
         self.readers: list[Subscription] = []
         self.next = 0
-        """Offset that is read next."""
+        """Offset of the next record to read."""
         self.stopped = False
-        """What comes next must not be read by this program."""
+        """This program must not read the next record."""
 
     def take(self, records: Sequence[ConsumerRecord]) -> None:
-        """Deliver. Raises `TooNew`."""
+        """Deliver records. Raises `UnknownFormat`."""
         for record in records:
             try:
                 messages = [message_of(self.topic.message, frame) for frame in unseal(record.value, record.headers)]
@@ -63,7 +63,7 @@ class CompactedTopic:
 
 
 class CompactedTopics:
-    """All topics of a program."""
+    """All compacted topics of a program."""
 
     def __init__(self, config: KafkaConfig, fatal: Callable[[UserError], None]) -> None:
         self.config = config
@@ -73,7 +73,7 @@ class CompactedTopics:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, topic: Topic, reader: Subscription) -> None:
-        """Before `start`. Raises ValueError for a group that reads the topic already."""
+        """Only before `start`. Raises ValueError for a group that reads the topic already."""
         new = CompactedTopic(topic, self.config.prefix)
         topic_state = self._topics.setdefault(new.tp, new)
         if any(other.group == reader.group for other in topic_state.readers):
@@ -81,8 +81,8 @@ class CompactedTopics:
         topic_state.readers.append(reader)
 
     async def start(self) -> None:
-        """Return once everything that is there has been delivered. Raises `NotReadyError` for what a newer release
-        wrote: who has not read all of a topic_state does not begin to work."""
+        """Return when everything that exists has been delivered. Raises `NotReadyError` for a message of a newer
+        release: a member that has not read a whole topic must not work."""
         if not self._topics:
             return
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -96,8 +96,8 @@ class CompactedTopics:
     def _ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            # Without topics a service would go on for ever with what it knew, and look well.
-            log.error("topics: %r", error, exc_info=error)
+            # Otherwise the service would continue with stale data and look healthy.
+            log.error("compacted topics: %r", error, exc_info=error)
             self._fatal(UserError(f"reading the compacted topics ended: {error!r}"))
 
     async def close(self) -> None:
@@ -111,7 +111,7 @@ class CompactedTopics:
             try:
                 await self._read(topics)
             except KafkaError as error:
-                log.warning("topics: %s: %s; trying again", type(error).__name__, error)
+                log.warning("compacted topics: %s: %s; retrying", type(error).__name__, error)
                 await asyncio.sleep(BACKOFF_S)
 
     async def _read(self, topics: list[CompactedTopic]) -> None:
@@ -142,7 +142,7 @@ class CompactedTopics:
                 await consumer.stop()
 
     async def _catch_up(self, consumer: AIOKafkaConsumer, topic_state: CompactedTopic, end: int) -> None:
-        """Until all of it is read that was there at the start; those behind it wait."""
+        """Read one topic to the end that it had at the start; the later topics wait."""
         if topic_state.next < end:
             consumer.resume(topic_state.tp)
         while not topic_state.stopped and await consumer.position(topic_state.tp) < end:
@@ -155,11 +155,14 @@ class CompactedTopics:
             topic_state = self._topics[tp]
             try:
                 topic_state.take(records)
-            except TooNew as error:
+            except UnknownFormat as error:
                 where = f"{tp.topic} at {topic_state.next}"
-                newer = f"{where} was written by a newer release ({error}): update this service; nothing is lost"
+                other = (
+                    f"{where} was written by another release ({error}): run one release in all services; "
+                    "nothing is lost"
+                )
                 if not self.caught_up.is_set():
-                    raise NotReadyError(newer) from None
+                    raise NotReadyError(other) from None
                 topic_state.stopped = True
                 consumer.pause(tp)
-                self._fatal(NotReadyError(newer))
+                self._fatal(NotReadyError(other))

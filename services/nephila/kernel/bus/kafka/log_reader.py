@@ -1,8 +1,9 @@
-"""Reading a log again: from an offset to an offset, by who works on a partition and needs to know what was before.
+"""Reads ranges of a log again, for the owner of a partition that needs its history.
 
-No group, no committed position, no hand-over: the reader names the range of each partition. What lies there must be
-readable: bytes that are no message and what a newer release wrote are refused in one line, never skipped; a log that is
-cut at the front meanwhile is to be asked about anew. Deleting is up to who knows that a snapshot has what is deleted.
+There is no group and no committed offset: the reader names the range of each partition. Every record must be readable:
+invalid bytes and records of a newer release are refused in one line, never skipped. If the beginning of the log is
+deleted while it is read, the caller must retry. Records are deleted by the caller that knows that a snapshot has their
+content.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from aiokafka.errors import KafkaError
 from nephila.kernel.bus.contract import LogRecords
 from nephila.kernel.bus.kafka.claim_check import ClaimStore
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.wire import TooNew, message_of, unseal
+from nephila.kernel.bus.kafka.wire import UnknownFormat, message_of, unseal
 from nephila.kernel.messages import Frame
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
 from nephila.kernel.topics import Topic
@@ -29,7 +30,7 @@ LARGE_BYTES = 16 << 10
 
 
 class KafkaLogReader:
-    """See `LogReader`; a connection for each question, as they are rare."""
+    """A `LogReader` with one connection per call, as calls are rare."""
 
     def __init__(self, config: KafkaConfig, claim_store: ClaimStore | None) -> None:
         self._config = config
@@ -80,8 +81,10 @@ class KafkaLogReader:
             while ends:
                 for tp, records in (await consumer.getmany(timeout_ms=100, max_records=READ_RECORDS)).items():
                     if tp not in begun and records[0].offset > ranges[tp.partition][0]:
-                        # The client goes to the oldest record by itself when the wanted one was deleted meanwhile.
-                        raise TemporaryError(f"{tp.topic}/{tp.partition}: the log was cut while it was read")
+                        # The client jumps to the oldest record when the wanted one was deleted meanwhile.
+                        raise TemporaryError(
+                            f"{tp.topic}/{tp.partition}: the beginning of the log was deleted while it was read"
+                        )
                     begun.add(tp)
                     wanted = [record for record in records if record.offset < ends.get(tp, 0)]
                     for record in wanted:
@@ -93,21 +96,23 @@ class KafkaLogReader:
 
     async def _messages(self, topic: Topic, record: ConsumerRecord) -> list[tuple[int, Any]]:
         if len(record.value or b"") > LARGE_BYTES:
-            await asyncio.sleep(0)  # heartbeats and timers wait meanwhile
+            await asyncio.sleep(0)  # let heartbeats and timers run
         where = f"{record.topic}/{record.partition} at {record.offset}"
         try:
             frames = [await self._whole(frame) for frame in unseal(record.value, record.headers)]
             return [(record.offset, message_of(topic.message, frame)) for frame in frames]
         except PermanentError as error:
             raise UserError(f"{where} cannot be read: {error}") from None
-        except TooNew as error:
-            raise UserError(f"{where} was written by a newer release ({error}): update this service") from None
+        except UnknownFormat as error:
+            raise UserError(
+                f"{where} was written by another release ({error}): run one release in all services"
+            ) from None
 
     async def _whole(self, frame: Frame) -> Frame:
         if not frame.claim:
             return frame
         if self._claim_store is None:
-            raise PermanentError(f"object {frame.claim} is in a blob store, and none is set")
+            raise PermanentError(f"object {frame.claim} is in a blob store, and none is configured")
         return Frame(await asyncio.to_thread(self._claim_store.get, frame.claim), frame.encoding)
 
     async def fully_read(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:

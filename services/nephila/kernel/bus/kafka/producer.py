@@ -1,9 +1,9 @@
-"""What is on its way to the broker: gathered by partition, one record at a time on each, sent again until it is taken.
+"""Sends messages to the broker: batched by partition, one record at a time per partition, retried until the broker has
+it.
 
-Invariant: a receipt resolves only when the broker has the record on all replicas that count (acks=all), and records of
-a partition are taken in the order in which their messages were published, whatever fails in between. A record may be
-taken twice (its answer was lost), never not at all. Memory is bounded by the credits of who publishes: they ack after
-receipts.
+Invariant: a receipt resolves only when all in-sync replicas have the record (acks=all), and the records of a partition
+are written in the order of their messages, whatever fails in between. A record may be written twice after a lost
+answer, never zero times. Memory is bounded by the credits of the publishers: they ack after receipts.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from nephila.kernel.topics import Topic
 log = logging.getLogger(__name__)
 
 BACKOFF_S = (0.1, 5.0)
-"""First and longest wait before a record is sent again."""
+"""First and longest wait before a retry."""
 LOG_APPEND_TIME = 1
-"""The broker's own stamp, as its topics are set (admin.py)."""
+"""The broker's own timestamp, as the topics are configured (admin/topics.py)."""
 SLOW_S = 3.0
-"""After so long without an answer something is wrong, though it may still come."""
+"""An answer that takes longer is reported."""
 
 
 class _PartitionQueue:
@@ -52,7 +52,7 @@ class _PartitionQueue:
 
 
 class BatchingProducer:
-    """See the module."""
+    """The producer of a program."""
 
     def __init__(self, config: KafkaConfig, claim_store: ClaimStore | None) -> None:
         self.config = config
@@ -60,7 +60,7 @@ class BatchingProducer:
         self.unsent = 0
         """Messages without receipt."""
         self.trouble = ""
-        """Why nothing is taken at present; empty when all is well."""
+        """Why nothing can be sent at present; empty when it can."""
         self.skew = ClockSkew()
         self._queues: dict[tuple[str, int], _PartitionQueue] = {}
         self._ready: list[_PartitionQueue] = []
@@ -94,8 +94,8 @@ class BatchingProducer:
         return producer
 
     def put(self, topic: Topic, partition: int, message: Any, after: Iterable[Receipt] = ()) -> Receipt:
-        """Take a message; it sets out when those it is to come `after` have arrived. Raises `PermanentError` for one
-        that cannot travel."""
+        """Queue a message; it is sent when the receipts in `after` have resolved. Raises `PermanentError` for a
+        message that cannot be sent."""
         frame = frame_of(topic.message, message)
         if len(frame.message) > self.config.inline_bytes and self.claim_store is None:
             raise PermanentError(
@@ -124,7 +124,7 @@ class BatchingProducer:
                 self._timer = asyncio.get_running_loop().call_later(self.config.linger_s, self._flush)
 
     def last_offset(self, topic: Topic, partition: int) -> int:
-        """Of the record that the broker took last of this partition from here; -1: of none."""
+        """Offset of the last record of this partition that the broker took from this program; -1: none."""
         queue = self._queues.get((topic.name, partition))
         return queue.offset if queue is not None else -1
 
@@ -148,7 +148,7 @@ class BatchingProducer:
         queue.busy = False
 
     def _gather(self, queue: _PartitionQueue) -> list[tuple[Frame, Receipt]]:
-        """What fits into one record; of a compacted topic one message."""
+        """Messages that fit into one record; of a compacted topic one message."""
         taken: list[tuple[Frame, Receipt]] = []
         size = 0
         while queue.waiting and (not taken or (size < self.config.batch_bytes and not queue.topic.key)):
@@ -161,7 +161,7 @@ class BatchingProducer:
         return taken
 
     async def _claimed(self, frame: Frame, keep_s: float) -> Frame:
-        """The object before the record that names it."""
+        """Store a large message; the object is durable before the record that names it is sent."""
         if len(frame.message) <= self.config.inline_bytes or self.claim_store is None:
             return frame
         wait_s = BACKOFF_S[0]
@@ -178,7 +178,7 @@ class BatchingProducer:
         wait_s = BACKOFF_S[0]
         while True:
             producer = self._producer
-            # The client tries again by itself, for as long as a request may take, and says nothing meanwhile.
+            # The client retries by itself for the time-out of a request, without any log line.
             late = asyncio.get_running_loop().call_later(
                 SLOW_S, self._say, f"{topic}/{partition}: the broker has not answered for {SLOW_S:g} s"
             )
@@ -192,7 +192,7 @@ class BatchingProducer:
                     log.warning("the broker takes messages again")
                     self.trouble = ""
                 return int(taken.offset)
-            except (KafkaError, AssertionError) as error:  # an unknown partition is an assertion in aiokafka
+            except (KafkaError, AssertionError) as error:  # aiokafka asserts that the partition exists
                 self._say(f"{topic}/{partition}: the broker takes nothing: {type(error).__name__}: {error}")
                 await asyncio.sleep(wait_s)
                 wait_s = min(wait_s * 2, BACKOFF_S[1])
@@ -208,7 +208,7 @@ class BatchingProducer:
             log.warning("%s", self.skew.trouble)
 
     async def _renew(self, broken: AIOKafkaProducer | None) -> None:
-        """A producer that met a gap in its numbers, or was fenced, sends nothing any more: begin with another."""
+        """Replace a producer that stopped after a gap in its sequence numbers, or that was fenced."""
         async with self._renewing:
             if self._producer is not broken:
                 return
@@ -223,13 +223,13 @@ class BatchingProducer:
                 self._producer = await self._connect()
 
     def _say(self, what: str) -> None:
-        """Once per kind of trouble, not once per try."""
+        """Log once per kind of trouble, not once per attempt."""
         if not self.trouble:
-            log.warning("%s; trying again", what)
+            log.warning("%s; retrying", what)
         self.trouble = what
 
     async def close(self, wait_s: float) -> None:
-        """Send what waits, for so long at most, and disconnect."""
+        """Send what waits, for this long at most, and disconnect."""
         if self._timer is not None:
             self._timer.cancel()
         if self._producer is not None:

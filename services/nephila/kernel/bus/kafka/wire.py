@@ -1,10 +1,9 @@
-"""The wire: messages of the house as protobuf, gathered in envelopes; what one Kafka record holds.
+"""The wire format: messages as protobuf, batched in envelopes; the content of one Kafka record.
 
-The structs of `kernel.messages` are turned into protobuf messages made from their descriptors, and back. Fields at
-zero are left out, unknown fields are skipped, an unknown enum value is `TooNew`: it must wait for a newer program, not
-be guessed at. Bytes that are no message raise `PermanentError`. Large messages are zstd frames with their size in
-front, so that nothing can unfold beyond `MAX_MESSAGE_BYTES`. Not decided here: what is gathered, and where large ones
-lie.
+Structs of `kernel.messages` are converted to and from protobuf messages built from their descriptors. Zero fields are
+omitted, unknown fields are skipped. An unknown enum value is `UnknownFormat`: it must wait for a newer program.
+Invalid bytes raise `PermanentError`. Large messages are zstd frames with a declared size, so that nothing expands
+beyond `MAX_MESSAGE_BYTES`. Batching and the claim check are done elsewhere.
 """
 
 from __future__ import annotations
@@ -22,17 +21,18 @@ from google.protobuf.message import DecodeError, EncodeError
 from nephila.kernel import messages
 from nephila.kernel.messages import Envelope, Frame, FrameEncoding
 from nephila.kernel.runtime.errors import PermanentError
+from nephila.native import KEY_VERSION
 
 VERSION: int = 1
-"""What this release writes and the highest it reads; it rises when an older one would misread, not for new fields."""
+"""Version written, and the highest that is read. It rises when an older release would misread, not for new fields."""
 MAX_MESSAGE_BYTES: int = 64 << 20
 COMPRESS_FROM_BYTES: int = 1024
-"""Smaller messages are not worth a frame of zstd."""
+"""Smaller messages are not compressed."""
 ZSTD_LEVEL: int = 1
 
 
-class TooNew(Exception):
-    """Written by a newer release, in a way this one cannot read."""
+class UnknownFormat(Exception):
+    """Written by another release, in a format that this one does not know."""
 
 
 Write = Callable[[Any], Any]
@@ -40,7 +40,7 @@ Read = Callable[[Any, str], Any]
 
 
 class Codec:
-    """Encodes and decodes one type of message. O(size)."""
+    """Encodes and decodes one message type. O(size)."""
 
     def __init__(self, struct: type, proto: Any) -> None:
         self.struct = struct
@@ -48,7 +48,7 @@ class Codec:
         self._fields: list[tuple[str, Write | None, Read | None]] = []
 
     def encode(self, message: Any) -> bytes:
-        """Raises `PermanentError` for what protobuf cannot hold, as a text with half a character."""
+        """Raises `PermanentError` for text that protobuf cannot encode, as a lone surrogate."""
         try:
             data: bytes = self.proto(**self.values(message)).SerializeToString()
         except (ValueError, TypeError, EncodeError, UnicodeError) as error:
@@ -56,7 +56,7 @@ class Codec:
         return data
 
     def decode(self, data: bytes) -> Any:
-        """Raises `PermanentError` or `TooNew`."""
+        """Raises `PermanentError` or `UnknownFormat`."""
         try:
             proto = self.proto.FromString(data)
         except (DecodeError, UnicodeError) as error:
@@ -64,7 +64,7 @@ class Codec:
         return self.build(proto)
 
     def values(self, message: Any) -> dict[str, Any]:
-        """The fields that are not zero, as protobuf takes them."""
+        """The non-zero fields, as protobuf takes them."""
         found = {}
         for name, write, _ in self._fields:
             value = getattr(message, name)
@@ -85,7 +85,7 @@ def _enum_reader(enum: type[IntEnum], repeated: bool) -> Read:
     def one(value: int) -> IntEnum:
         member = known.get(value)
         if member is None:
-            raise TooNew(f"{enum.__name__} {value}")
+            raise UnknownFormat(f"{enum.__name__} {value}")
         return member
 
     if repeated:
@@ -100,7 +100,7 @@ def _message_reader(codec: Codec, repeated: bool) -> Read:
 
 
 def varint(number: int) -> bytes:
-    """A number as protobuf writes lengths (base 128, the least first)."""
+    """A number as a protobuf varint (base 128, least significant first)."""
     out = bytearray()
     while number > 127:
         out.append(number & 127 | 128)
@@ -119,7 +119,7 @@ def _writer(field: FieldDescriptor, codec: Codec | None) -> Write | None:
 
 
 def _load() -> dict[type, Codec]:
-    """A codec for every message, from the descriptors generated beside them."""
+    """A codec for every message, from the generated descriptors."""
     data = resources.files(messages).joinpath("descriptors.binpb").read_bytes()
     pool = descriptor_pool.DescriptorPool()
     for file in descriptor_pb2.FileDescriptorSet.FromString(data).file:
@@ -158,7 +158,7 @@ _decompressor = zstandard.ZstdDecompressor()
 
 
 def frame_of(struct: type, message: Any) -> Frame:
-    """A message ready to travel. Raises `PermanentError`."""
+    """A message as a frame. Raises `PermanentError`."""
     data = CODECS[struct].encode(message)
     if len(data) > MAX_MESSAGE_BYTES:
         raise PermanentError(f"a {struct.__name__} of {len(data)} bytes is too large to travel")
@@ -168,7 +168,7 @@ def frame_of(struct: type, message: Any) -> Frame:
 
 
 def message_of(struct: type, frame: Frame) -> Any:
-    """The message of a frame whose bytes are at hand. Raises `PermanentError` or `TooNew`."""
+    """The message of a frame with its bytes. Raises `PermanentError` or `UnknownFormat`."""
     data = frame.message
     if frame.encoding is FrameEncoding.ZSTD:
         try:
@@ -183,11 +183,11 @@ def message_of(struct: type, frame: Frame) -> Any:
 
 _ENVELOPE = CODECS[Envelope]
 _FRAME, _MESSAGE, _ENCODING, _CLAIM = b"\x0a", b"\x0a", b"\x10", b"\x1a"
-"""Tags of Envelope.frames and of a Frame's fields, number and type, as bus.proto has them."""
+"""Tags of Envelope.frames and of the fields of a Frame, as in bus.proto."""
 
 
 def seal(frames: Sequence[Frame]) -> bytes:
-    """One record of several frames, written by hand: copying them into protobuf's objects takes three times as long."""
+    """One record of several frames. Written by hand: copying them into protobuf objects takes three times as long."""
     parts: list[bytes] = []
     for frame in frames:
         fields = [_MESSAGE, varint(len(frame.message)), frame.message] if frame.message else []
@@ -201,14 +201,19 @@ def seal(frames: Sequence[Frame]) -> bytes:
 
 
 def unseal(data: bytes | None, headers: Sequence[tuple[str, bytes]]) -> list[Frame]:
-    """The frames of a record. Raises `TooNew`, or `PermanentError` for what is no envelope."""
+    """The frames of a record. Raises `UnknownFormat`, or `PermanentError` for invalid bytes."""
     version = dict(headers).get("v", b"")
     if version.isdigit() and int(version) > VERSION:
-        raise TooNew(f"format {int(version)}")
+        raise UnknownFormat(f"format {int(version)}")
     frames: list[Frame] = _ENVELOPE.decode(data or b"").frames
     if not frames:
         raise PermanentError("a record without frames")
+    keys = dict(headers).get("k", b"1")
+    if keys != _KEYS:
+        raise UnknownFormat(f"URL keys of version {keys.decode('ascii', 'replace')}, not {KEY_VERSION}")
     return frames
 
 
-HEADERS: list[tuple[str, bytes]] = [("v", b"%d" % VERSION)]
+_KEYS: bytes = b"%d" % KEY_VERSION
+HEADERS: list[tuple[str, bytes]] = [("v", b"%d" % VERSION), ("k", _KEYS)]
+"""Headers of every record: format, and the version of the URL keys in its messages."""

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from aiokafka import TopicPartition
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.consumer.inbox import Inbox, PartitionState
+from nephila.kernel.bus.kafka.consumer.inbox import Inbox, PartitionState, Phase
 from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
 from nephila.kernel.bus.kafka.consumer.offsets import Position
 from nephila.kernel.bus.kafka.wire import HEADERS, frame_of, seal
@@ -32,7 +32,7 @@ class Rig:
         """A partition that is ours from an offset on."""
         tp = TopicPartition(self.topic.name, partition)
         state = self.inbox.partition_states[tp] = PartitionState()
-        state.position, state.ready = Position(start), True
+        state.position, state.phase = Position(start), Phase.OPEN
         return tp
 
     def take(self, tp: TopicPartition, *offsets: int):
@@ -81,7 +81,7 @@ def test_a_gap_is_a_loss_unless_leases_repair_it():
     rig = Rig(credits=99)
     tp = rig.open(3)
     refused = rig.take(tp, 0, 4)
-    assert "seeds/3: reading had come to 1, but 3 records were deleted" in str(refused)
+    assert "seeds/3: the next offset to read is 1, but 3 records were deleted" in str(refused)
     assert not rig.inbox.open(tp)
     for other in (Rig(REQUESTS, 99), Rig(SEEDS, 99, accept_loss=True)):
         tp = other.open(3)
@@ -104,7 +104,7 @@ def test_a_log_that_ends_before_what_was_read_of_it_is_refused():
     positions = rig.inbox.reading()
     assert rig.inbox.check_log_end(positions, {tp: 3, other: 0}) == []
     (refused,) = rig.inbox.check_log_end(positions, {tp: 1, other: 0})
-    assert "seeds/0: reading had come to 3, but the log ends at 1" in str(refused)
+    assert "seeds/0: the next offset to read is 3, but the log ends at 1" in str(refused)
     assert not rig.inbox.open(tp)
 
 

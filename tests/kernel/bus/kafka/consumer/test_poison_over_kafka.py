@@ -11,7 +11,7 @@ from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.consumer.commit_metadata import CRASHES_TO_ISOLATE, MAX_CRASHES
-from nephila.kernel.bus.kafka.wire import message_of, unseal
+from nephila.kernel.bus.kafka.wire import HEADERS, message_of, unseal
 from nephila.kernel.messages import DeadLetter, FetchRequest, Page
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import DEAD, PAGES, REQUESTS
@@ -96,7 +96,7 @@ async def test_a_page_that_ends_its_member_is_put_aside(rig, names):
     assert (letter.url, letter.service, letter.topic, letter.partition) == (POISON, "parser", "pages", 1)
     assert letter.attempts == CRASHES_TO_ISOLATE + MAX_CRASHES
     assert rig.ends == CRASHES_TO_ISOLATE + MAX_CRASHES
-    (frame,) = unseal(letter.message, [])
+    (frame,) = unseal(letter.message, HEADERS)
     assert message_of(Page, frame).body == b"<p>"
     await until(lambda: bus.unacked == 0 and not bus.groups["parser"]._isolation.active)
     await operator.publish(PAGES, 2, Page("j", b"", "http://b.test/later"))

@@ -28,7 +28,7 @@ class Group:
             assert set(share.leaving) <= set(share.partitions)
             assert member.held.keys() <= set(share.partitions), "nobody loses what it holds"
             member.leaving, member.promised = frozenset(share.leaving), frozenset(share.promised)
-            member.assigned(share.partitions, self.generation)
+            member.on_assignment(share.partitions, self.generation)
 
     def settle(self) -> int:
         """Rebalance until nothing leaves any more; returns how often."""
@@ -38,7 +38,7 @@ class Group:
             if not leaving:
                 return times
             for member in leaving:
-                member.let_go(member.leaving)
+                member.release(member.leaving)
         raise AssertionError("it does not settle")
 
     def join(self, name: str) -> None:
@@ -68,7 +68,7 @@ def test_a_joiner_waits_for_what_leaves():
     leaving = {p for m in group.members.values() for p in m.leaving}
     assert group.members["c"].promised == leaving
     for member in group.members.values():
-        member.let_go(member.leaving)
+        member.release(member.leaving)
     group.rebalance()
     assert group.members["c"].held.keys() == leaving
     assert all(group.owners[p] == before[p] for p in before.keys() - leaving)
@@ -85,7 +85,7 @@ def test_one_that_lets_go_late_delays_only_its_own():
     late, prompt = group.members["a"].leaving, group.members["b"].leaving
     assert late
     assert prompt
-    group.members["b"].let_go(prompt)
+    group.members["b"].release(prompt)
     group.rebalance()
     assert group.members["c"].held.keys() == prompt
     assert group.members["c"].promised == late
@@ -171,8 +171,8 @@ def test_who_cannot_work_gives_its_partitions_to_those_who_can():
 def test_a_claim_survives_the_wire_and_nonsense_is_nothing():
     """What a member says is what the leader reads."""
     member = Membership("a", 2.5)
-    member.assigned([1, 5], 7)
+    member.on_assignment([1, 5], 7)
     member.promised = frozenset({3})
     assert msgspec.msgpack.decode(member.claim(), type=Claim) == Claim("a", 2.5, {1: 7, 5: 7}, [3])
-    member.told(b"")
+    member.on_share(b"")
     assert member.leaving == frozenset()

@@ -1,9 +1,8 @@
-"""P partitions to 2 P, offline: the prefix of every key gets one bit more, and each partition becomes two.
+"""Doubles the partitions of an idle system: every key's prefix gets one more bit, and each partition becomes two.
 
-Kafka leaves what a partition holds where it is, in a place where half of it would not be looked for. So nothing may be
-left: no group has members, everything that was published has been read. The frontier lies in its log and in snapshots
-by partition, which are not split (yet): a system that has one refuses, unless it is told to forget it. Interrupted, it
-is run again and goes on.
+Kafka leaves records in their partition, where half of them would not be looked for. Nothing may be left, therefore: no
+group has members, and everything published has been read. The frontier (its log and snapshots by partition) cannot be
+split yet: a system with a frontier refuses, unless it is told to forget it. An interrupted run can be repeated.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from nephila.kernel.topics import ADDRESSES, DEAD, FRONTIER, JOB_STATUS, PROGRES
 GROUPS = ("scheduler", "downloader", "parser", "storage", "raw")
 IDLE = ("Empty", "Dead")
 UNKNOWN_YET = (14, 15, 16)
-"""Kafka's codes for groups that are still being read, or are another broker's by now."""
+"""Kafka's error codes for groups that are still loading, or have moved to another broker."""
 STATE = (FRONTIER, PROGRESS, JOB_STATUS, ADDRESSES)
-"""What is known by partitions and epochs, and is forgotten together."""
+"""Topics with partition numbers and epochs in their content; forgotten together."""
 
 
 async def grow(config: KafkaConfig, *, forget: bool = False) -> tuple[int, list[Applied]]:
-    """Double the partitions of an idle system; (the number it has now, what became of each topic). Raises `UsageError`
-    when it is not idle, or would lose its frontier, `UserError` for what the broker says."""
+    """Double the partitions of an idle system; returns the new number and what was done with each topic. Raises
+    `UsageError` when the system is not idle or would lose its frontier, `UserError` for errors of the broker."""
     there = await admin.existing(config)
     target = _target(config, there)
     compared = await admin.compared(config)
@@ -51,7 +50,7 @@ async def grow(config: KafkaConfig, *, forget: bool = False) -> tuple[int, list[
 
 
 def _target(config: KafkaConfig, there: dict[str, int]) -> int:
-    """Twice what there is; where an earlier run was interrupted, what it was about to make."""
+    """Twice the present number; after an interrupted run, the number it was creating."""
     counts = {there[topic.name] for topic in TOPICS if not topic.key and topic.name in there}
     if not counts:
         raise UserError(f"the broker at {config.bootstrap} has no topics of a system; see nephila topics apply")
@@ -87,7 +86,7 @@ async def _state(client: AIOKafkaAdminClient, group: str) -> str:
 
 
 async def _asked(question: Callable[[], Awaitable[Any]]) -> Any:
-    """A broker that has just begun does not know yet who coordinates its groups."""
+    """Ask again while a starting broker does not know the coordinators of its groups."""
     for _ in range(int(VISIBLE_S / POLL_S)):
         try:
             return await question()
@@ -107,7 +106,7 @@ async def _check_read(config: KafkaConfig, client: AIOKafkaAdminClient, there: d
         for group in topic.readers:
             known = committed.get(group, {})
             if group == "raw" and not known:
-                continue  # nobody keeps raw pages here
+                continue  # this system keeps no raw pages
             for tp, (first, last) in ends.items():
                 if tp.topic == config.prefix + topic.name:
                     position = known[tp].offset if tp in known else first
@@ -148,7 +147,7 @@ async def _ends(
 
 
 async def _forget(config: KafkaConfig, client: AIOKafkaAdminClient, there: dict[str, int], target: int) -> None:
-    """Delete what is known by partitions; it is made anew with all that is missing."""
+    """Delete the topics in STATE; `apply` creates them again."""
     if there.get(FRONTIER.name) == target:
         return
     state = [topic for topic in STATE if topic.name in there]

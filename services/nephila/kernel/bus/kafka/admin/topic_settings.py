@@ -1,7 +1,7 @@
-"""Settings of topics on a broker: which the route sets, which a person chooses, which are somebody's else.
+"""Settings of topics at the broker: those of the route, those that a person chooses, and all others.
 
-Invariant: only the route's own keys and chosen ones are ever written, one by one (IncrementalAlterConfigs, Kafka 2.3);
-whatever else is set on a topic stays. aiokafka 0.14 knows only the request that replaces all settings of a topic.
+Invariant: only the route's keys and chosen keys are written, one by one (IncrementalAlterConfigs, Kafka 2.3); all
+other settings of a topic stay. aiokafka 0.14 knows only the request that replaces all settings of a topic.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from nephila.kernel.topics import Topic
 
 ALL = "*"
 FIXED = {
-    "cleanup.policy": "tables are compacted and logs are not",
-    "message.timestamp.type": "members tell by the broker's stamps how far their clocks are off",
+    "cleanup.policy": "compacted topics and logs differ in it",
+    "message.timestamp.type": "members compare their clocks with the broker's timestamps",
 }
-"""Keys that may not be chosen, and why."""
+"""Keys that cannot be chosen, and why."""
 ON_TOPIC = 1
-"""Source of a setting that was made for the topic itself."""
+"""Source of a setting that was made on the topic itself."""
 SET = 0
 VISIBLE_S, POLL_S = 10.0, 0.05
-"""How long a broker may take to show what was set, and how often it is asked."""
+"""How long a broker may take to show a setting, and the interval of checks."""
 TOPIC = int(ConfigResourceType.TOPIC)
 
 Settings = dict[str, str]
@@ -81,7 +81,7 @@ class IncrementalAlterConfigsStruct(RequestStruct):  # type: ignore[misc]
 
 
 class IncrementalAlterConfigs(Request[IncrementalAlterConfigsStruct]):  # type: ignore[misc]
-    """Sets of single keys, by the names of topics."""
+    """Sets single keys, by topic."""
 
     API_KEY = 44
 
@@ -98,7 +98,7 @@ class IncrementalAlterConfigs(Request[IncrementalAlterConfigsStruct]):  # type: 
 
 
 def chosen(choices: Iterable[str], topics: Iterable[Topic]) -> dict[str, Settings]:
-    """Settings by the topics of the route, of lines TOPIC:KEY=VALUE; `*` is every topic, and a later line wins. Raises
+    """Settings by topic, from lines TOPIC:KEY=VALUE; `*` means every topic, and a later line wins. Raises
     `UsageError`."""
     found: dict[str, Settings] = {topic.name: {} for topic in topics}
     for line in choices:
@@ -117,7 +117,7 @@ def chosen(choices: Iterable[str], topics: Iterable[Topic]) -> dict[str, Setting
 
 
 async def described(client: AIOKafkaAdminClient, names: Iterable[str]) -> dict[str, Settings]:
-    """What is set on each of these topics itself, the broker's defaults left out. Raises `KafkaError`."""
+    """Settings made on these topics themselves, without the broker's defaults. Raises `KafkaError`."""
     answers = await client.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names])
     found: dict[str, Settings] = {}
     for answer in answers:
@@ -128,8 +128,8 @@ async def described(client: AIOKafkaAdminClient, names: Iterable[str]) -> dict[s
 
 
 async def alter(client: AIOKafkaAdminClient, changes: Mapping[str, Settings]) -> None:
-    """Set single keys by the names of topics, and wait until the broker shows them. Raises `UserError` for a value that
-    the broker refuses, `KafkaError`."""
+    """Set single keys by topic, and wait until the broker shows them. Raises `UserError` for a refused value,
+    `KafkaError`."""
     if not changes:
         return
     answer = await client._send_to_controller(IncrementalAlterConfigs(changes))

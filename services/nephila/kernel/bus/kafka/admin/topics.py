@@ -1,7 +1,7 @@
-"""The topics of the route on a broker: created as topics.py lists them, compared, never silently different.
+"""The topics of a system at the broker: created as topics.py lists them, compared, never silently different.
 
-The number of partitions is fixed while a system lives: another number is refused, for every URL would be looked for in
-a place where it was not put. Applying twice changes nothing.
+The number of partitions is fixed for the life of a system. Another number is refused, because every URL would be
+looked for in a partition where it was not put. Applying twice changes nothing.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.topics import TOPICS, Topic
 
 MAX_MESSAGE_BYTES = 2 << 20
-"""Of a record: what is inline, gathered, and room to spare."""
+"""Largest record: an inline message, batched messages, and some reserve."""
 COMPACT_AFTER_MS = 600_000
-"""Of a table: until then no message goes because there is a later one of its key. Who coordinates a job decides by the
-order of all messages, and says everything anew before this is over."""
+"""Compacted topics keep every message for this long. The coordinator of a job depends on the order of all messages,
+and repeats its own before this time is over."""
 SEGMENT_MS = 86_400_000
 TABLE = {
     "cleanup.policy": "compact",
@@ -51,9 +51,9 @@ TABLE = {
     "segment.bytes": str(16 << 20),
     "min.cleanable.dirty.ratio": "0.1",
 }
-"""Whoever starts reads the whole of a table first: old messages go soon, and the broker keeps its last segment."""
+"""A member reads a compacted topic completely at its start, so old messages are compacted soon."""
 SILENT = (KafkaConnectionError, KafkaTimeoutError, NodeNotReadyError, RequestTimedOutError, OSError)
-"""Nobody is there, or nobody in time."""
+"""Errors of a broker that does not answer."""
 REMEDIES: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
     (
         (InvalidSessionTimeoutError,),
@@ -67,33 +67,33 @@ REMEDIES: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
     ((CoordinatorNotAvailableError,), "it has no coordinator for groups yet, or too few brokers for its offsets topic"),
     ((MessageSizeTooLargeError,), "apply the topics of this release: nephila topics apply"),
 )
-"""What to do, by what it says."""
+"""What to do, by the broker's error."""
 UNSET = "unset"
-"""What a setting was that only the broker's default spoke of."""
+"""Old value of a setting that was not set on the topic."""
 VISIBLE_S = 30.0
 POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of one topic."""
+    """What was done with one topic."""
 
     name: str
     partitions: int
     created: bool
     changes: tuple[tuple[str, str, str], ...] = ()
-    """(setting, what it was, what it is): of a topic that was there."""
+    """(setting, old value, new value) of an existing topic."""
     others: tuple[tuple[str, str], ...] = ()
-    """Settings that somebody else has made; they stay."""
+    """Settings that someone else made; they stay."""
 
 
 def hush() -> None:
-    """Silence aiokafka's own log, for programs that speak to people: the bus says in one line what matters of it."""
+    """Silence aiokafka's own log, for programs that talk to people: the bus reports what matters in one line."""
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 
 def trouble_with(config: KafkaConfig, error: BaseException) -> UserError:
-    """The line for a broker that does not answer, or for what it says instead of doing what it is asked."""
+    """The error line for a broker that does not answer or refuses."""
     if isinstance(error, SILENT):
         return NotReadyError(
             f"no Kafka broker answers at {config.bootstrap} ({type(error).__name__}): start one, or name another "
@@ -106,7 +106,7 @@ def trouble_with(config: KafkaConfig, error: BaseException) -> UserError:
 
 @contextlib.asynccontextmanager
 async def admin(config: KafkaConfig) -> AsyncIterator[AIOKafkaAdminClient]:
-    """A connection for such questions. Raises `UserError`."""
+    """An admin connection. Raises `UserError`."""
     client = AIOKafkaAdminClient(bootstrap_servers=config.bootstrap, request_timeout_ms=30_000)
     try:
         await client.start()
@@ -122,18 +122,18 @@ async def admin(config: KafkaConfig) -> AsyncIterator[AIOKafkaAdminClient]:
 
 
 def settings(topic: Topic) -> dict[str, str]:
-    """A topic's settings on the broker."""
+    """The broker's settings of a topic."""
     found = {
         "max.message.bytes": str(MAX_MESSAGE_BYTES),
         "compression.type": "producer",
-        # Retention goes by the broker's clock, and members hear what it says.
+        # Retention follows the broker's clock, and members compare their clocks with it.
         "message.timestamp.type": "LogAppendTime",
     }
     if topic.key:
         expires = {"cleanup.policy": "compact,delete", "retention.ms": str(int(topic.expires_s * 1000))}
         return {**found, **TABLE, **(expires if topic.expires_s else {})}
     retention_ms = int(topic.retention_s * 1000)
-    # A segment is deleted as a whole: by what it is long, its first record is kept longer.
+    # A segment is deleted as a whole, so its first record is kept for the segment's length longer.
     segment_ms = min(retention_ms // 4, SEGMENT_MS)
     return {
         **found,
@@ -144,7 +144,7 @@ def settings(topic: Topic) -> dict[str, str]:
 
 
 async def existing(config: KafkaConfig, topics: Sequence[Topic] = TOPICS) -> dict[str, int]:
-    """Partitions of those topics that are there, by the names of the route. Raises `UserError`."""
+    """Number of partitions of the existing topics. Raises `UserError`."""
     async with admin(config) as client:
         return await _existing(client, config, topics)
 
@@ -158,7 +158,7 @@ async def _existing(client: AIOKafkaAdminClient, config: KafkaConfig, topics: Se
 async def compared(
     config: KafkaConfig, choices: Mapping[str, Settings] | None = None, topics: Sequence[Topic] = TOPICS
 ) -> list[Applied]:
-    """Topics that are there, with what `apply` would change. Raises `UserError`."""
+    """Existing topics, with what `apply` would change. Raises `UserError`."""
     async with admin(config) as client:
         return await _drift(client, config, await _existing(client, config, topics), choices or {}, topics)
 
@@ -188,7 +188,7 @@ async def apply(
     topics: Sequence[Topic] = TOPICS,
     choices: Mapping[str, Settings] | None = None,
 ) -> list[Applied]:
-    """Create what is missing, set the route's settings and chosen ones, leave all others. `replication`: -1 is the
+    """Create missing topics, set the route's settings and the chosen ones, leave all others. `replication`: -1 is the
     broker's default. Raises `UserError`."""
     choices = choices or {}
     async with admin(config) as client:
@@ -211,7 +211,7 @@ async def apply(
 
 
 async def _visible(client: AIOKafkaAdminClient, config: KafkaConfig, topics: Sequence[Topic]) -> None:
-    """A broker hears of new topics a moment after they were made."""
+    """A new topic is visible at all brokers only after a moment."""
     for _ in range(int(VISIBLE_S / POLL_S)):
         if len(await _existing(client, config, topics)) == len(topics):
             return
@@ -230,7 +230,7 @@ async def _create(
     for topic in topics:
         full, count = f"{config.prefix}{topic.name}", topic.partitions(config.partitions)
         one = NewTopic(full, count, 1, topic_configs={**settings(topic), **choices.get(topic.name, {})})
-        one.replication_factor = replication  # its constructor does not know the broker's default, -1
+        one.replication_factor = replication  # its constructor refuses -1, the broker's default
         new.append(one)
     answer = await client.create_topics(new)
     for name, code, *rest in answer.topic_errors:
@@ -245,12 +245,12 @@ def _compare(config: KafkaConfig, there: dict[str, int], topics: Sequence[Topic]
         if there.get(topic.name, wanted) != wanted:
             raise UsageError(
                 f"topic {config.prefix}{topic.name} has {there[topic.name]} partitions, not {wanted}: the number is "
-                f"fixed while a system lives; go on with --partitions {there[topic.name]}, or use another --prefix"
+                f"fixed for the life of a system; use --partitions {there[topic.name]}, or another --prefix"
             )
 
 
 async def check(config: KafkaConfig, topics: Sequence[Topic]) -> None:
-    """All topics are there with the right number of partitions. Raises `UserError`."""
+    """Check that all topics exist with the right number of partitions. Raises `UserError`."""
     there = await existing(config, topics)
     _compare(config, there, topics)
     missing = [f"{config.prefix}{topic.name}" for topic in topics if topic.name not in there]
@@ -262,7 +262,7 @@ async def check(config: KafkaConfig, topics: Sequence[Topic]) -> None:
 
 
 async def delete(config: KafkaConfig, topics: Sequence[Topic] = TOPICS) -> None:
-    """Remove a system's topics with all that is in them. Raises `UserError`."""
+    """Delete a system's topics with their content. Raises `UserError`."""
     async with admin(config) as client:
         with contextlib.suppress(UnknownTopicOrPartitionError):
             await client.delete_topics([f"{config.prefix}{topic.name}" for topic in topics])

@@ -1,7 +1,8 @@
 """aiokafka's connections on uvloop: a write to a closed transport is a broken connection, not the end of the program.
 
-aiokafka expects an OSError there, as asyncio raises it; uvloop raises RuntimeError, which would end the client's
-background tasks, and with them the service. It happens when a process goes on after a freeze in which its broker died.
+aiokafka expects an OSError there, as asyncio raises it. uvloop raises RuntimeError, which would end the client's
+background tasks, and with them the service. It happens when a process resumes after a freeze during which its broker
+died.
 """
 
 from __future__ import annotations

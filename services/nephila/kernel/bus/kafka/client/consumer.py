@@ -1,7 +1,7 @@
-"""How a group's consumer is made, listened to and ended: aiokafka's settings and its habits, in one place.
+"""Creating, observing and stopping a group's consumer: aiokafka's settings and private parts, in one place.
 
-Members are static, by their stable names: a restart within the session moves nothing. A static member does not leave
-when it stops, so its name is taken from it before; else its partitions would rest until the session ends.
+Members are static (group.instance.id): a restart within the session moves no partition. A static member does not leave
+the group when it stops; its id is removed first, or its partitions would wait for the end of the session.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ log = logging.getLogger(__name__)
 
 STOP_S = 5.0
 IDLE_WAIT_MS = 500
-"""How long the broker holds a request while nothing comes."""
+"""How long the broker holds a fetch request without new records."""
 LOOK_S = 1.0
 MAX_POLL_S = 86_400
-"""The poll goes on whatever handlers do, so this limit of the client would only do harm (aiokafka#848)."""
+"""The poll never waits for handlers, so this limit of the client is not needed (aiokafka#848)."""
 
 
 def new_consumer(
@@ -59,8 +59,8 @@ def new_consumer(
 
 
 def relax_polling(consumer: AIOKafkaConsumer, wait_ms: int) -> None:
-    """Have the client look five times less often than it does for what it is told of anyway, by its own events; and the
-    broker hold a request for so long while nothing comes."""
+    """Let the client poll its own state every second instead of five times a second, as its events wake it anyway; and
+    let the broker hold a fetch request for so long while nothing arrives."""
     fetcher = consumer._fetcher
     if fetcher is not None:
         fetcher._fetcher_timeout = LOOK_S
@@ -68,8 +68,8 @@ def relax_polling(consumer: AIOKafkaConsumer, wait_ms: int) -> None:
 
 
 def set_fetch_batching(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy: bool, patient: bool) -> None:
-    """While there is work an answer of the broker waits for more of it: each costs both sides the same, whatever it
-    holds. The first message after a silence is told at once."""
+    """While there is work, let the broker delay an answer until it holds more: each answer costs both sides the same.
+    The first message after a silence is sent at once."""
     fetcher = consumer._fetcher
     if fetcher is None:
         return
@@ -82,8 +82,8 @@ def set_fetch_batching(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy:
 
 
 def watch_heartbeats(consumer: AIOKafkaConsumer, heard: Callable[[float], None]) -> None:
-    """What a consumer can be told only once it is started: its pace, and who is told when each heartbeat was sent that
-    the broker has answered; aiokafka keeps it to itself."""
+    """Settings of a started consumer, and a callback with the sending time of each answered heartbeat, which aiokafka
+    keeps private."""
     relax_polling(consumer, IDLE_WAIT_MS)
     beat = consumer._coordinator._do_heartbeat
 
@@ -98,7 +98,7 @@ def watch_heartbeats(consumer: AIOKafkaConsumer, heard: Callable[[float], None])
 
 
 def apply_pauses(consumer: AIOKafkaConsumer, may_be_read: Callable[[TopicPartition], bool]) -> None:
-    """Pause what must not be read now, resume the rest."""
+    """Pause partitions that must not be read now, resume the others."""
     if consumer._subscription.subscription is None or consumer._subscription.reassignment_in_progress:
         return
     paused, assigned = consumer.paused(), consumer.assignment()
@@ -110,30 +110,31 @@ def apply_pauses(consumer: AIOKafkaConsumer, may_be_read: Callable[[TopicPartiti
 
 
 def seek_back(consumer: AIOKafkaConsumer, positions: Mapping[TopicPartition, int]) -> None:
-    """Go back: what was read from there on is read once more."""
+    """Read these partitions again from these offsets."""
     for tp, position in positions.items():
-        with contextlib.suppress(IllegalStateError):  # it is not ours any more
+        with contextlib.suppress(IllegalStateError):  # it is not assigned any more
             consumer.seek(tp, position)
 
 
 async def missing_topics(consumer: AIOKafkaConsumer, topics: Iterable[str], before: list[str]) -> list[str]:
-    """Topics that the broker does not have; `before`: those it had not a while ago, which are asked for anew."""
+    """Topics that the broker does not have. `before`: those missing at the last call, for which the metadata is
+    refreshed."""
     cluster = consumer._client.cluster
     if before:
         await consumer._client.force_metadata_update()
     found = sorted(topic for topic in topics if not cluster.partitions_for_topic(topic))
     for topic in set(found) - set(before):
-        log.error("topic %s is gone from the broker, with all that was in it; waiting for it to be made again", topic)
+        log.error("topic %s was deleted from the broker with its content; waiting until it is created again", topic)
     return found
 
 
 def duplicate_member_error(group: str, name: str) -> UserError:
-    """The line for two members with one name."""
+    """The error for two members with one name."""
     return UserError(f"another member of group {group} has the name {name!r}: give each its own (NEPHILA_KAFKA__NAME)")
 
 
 async def stop_consumer(consumer: AIOKafkaConsumer, *, leave: bool) -> None:
-    """Stop it, in a task of its own: a part that hangs or was cancelled must not take the caller along."""
+    """Stop a consumer in a task, so that a part that hangs cannot block the caller."""
     if leave:
         consumer._coordinator._group_instance_id = None
     for closing in (consumer.stop, consumer._client.close):
@@ -143,4 +144,4 @@ async def stop_consumer(consumer: AIOKafkaConsumer, *, leave: bool) -> None:
             return
         task.cancel()
         await asyncio.wait([task], timeout=STOP_S)
-        log.warning("a consumer did not stop as it should")
+        log.warning("a consumer did not stop in time")

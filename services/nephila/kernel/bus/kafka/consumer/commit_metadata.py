@@ -12,60 +12,60 @@ from __future__ import annotations
 import msgspec
 
 CRASHES_TO_ISOLATE = 2
-"""Ends at one position, one after the other, after which what lies behind it is tried one message at a time. The first
-is mostly chance: somebody killed the process, a machine failed."""
+"""Crashes in a row at one offset, after which the records behind it are probed one by one. The first crash is mostly
+chance: a kill, or a failed machine."""
 MAX_CRASHES = 2
-"""Ends alone, as in one program with workers (suspects.py)."""
+"""Crashes while a message is probed alone, as for worker processes (workers/poison.py)."""
 
 
 class CommitMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
-    """See the module; the default is a position that nobody holds."""
+    """The metadata of one offset; the default is an offset that no member holds."""
 
     held: bool = False
-    """A member is at work here; found by the next one, it was not ended as it should be."""
+    """A member holds the partition. The next member that finds this knows of a crash."""
     crashes: int = 0
-    """Ends at this position in a row."""
+    """Crashes at this offset in a row."""
     offset: int = -1
     index: int = -1
-    """The message that is being tried alone: its record and its place in it; -1: none."""
+    """The message that is probed: its record's offset, and its index in the record; -1: none."""
     solo_crashes: int = 0
-    """Members that ended while this message was tried alone."""
+    """Crashes of members while this message was probed alone."""
 
     @property
     def needs_isolation(self) -> bool:
-        """What lies behind the position has to be tried one by one."""
+        """The records behind the offset must be probed one by one."""
         return self.crashes >= CRASHES_TO_ISOLATE
 
     def solo_crashes_of(self, offset: int, index: int) -> int:
-        """How many members a message has ended alone."""
+        """Crashes of members while this message was probed alone."""
         return self.solo_crashes if (offset, index) == (self.offset, self.index) else 0
 
     def opened(self) -> CommitMetadata:
-        """What the next member begins with."""
+        """The metadata with which the next member starts."""
         if not self.held:
             return msgspec.structs.replace(self, held=True)
         solo_crashes = self.solo_crashes + 1 if self.index >= 0 else 0
         return msgspec.structs.replace(self, crashes=self.crashes + 1, solo_crashes=solo_crashes)
 
     def probing(self, offset: int, index: int) -> CommitMetadata:
-        """To be written before a suspect is delivered."""
+        """To commit before a suspect is delivered."""
         return CommitMetadata(True, self.crashes, offset, index, self.solo_crashes_of(offset, index))
 
     def survived(self) -> CommitMetadata:
-        """To be written when a suspect has come through and what lies behind it waits: nothing is tried here now."""
+        """To commit when a suspect has been processed and the next one waits."""
         return CommitMetadata(True, self.crashes)
 
     def released(self) -> CommitMetadata:
-        """To be written when the member lets go: nobody has crashed."""
+        """To commit when the member releases the partition without a crash."""
         return msgspec.structs.replace(self, held=False)
 
 
 HELD = CommitMetadata(held=True)
-"""With every position that has moved."""
+"""Committed with every offset that has moved."""
 
 
 def parse_metadata(text: str | None) -> CommitMetadata:
-    """The metadata of a committed position; what cannot be read, as that of another program, says nothing."""
+    """The metadata of a committed offset; text of another program counts as none."""
     if not text:
         return CommitMetadata()
     try:
@@ -75,5 +75,5 @@ def parse_metadata(text: str | None) -> CommitMetadata:
 
 
 def encode_metadata(metadata: CommitMetadata) -> str:
-    """The text of a metadata; far below the 4,096 bytes that a broker takes by default."""
+    """The text to commit; far below a broker's default limit of 4,096 bytes."""
     return msgspec.json.encode(metadata).decode()

@@ -1,11 +1,11 @@
-"""One group's consumer: reads the topics of a service for the partitions that are this member's, and commits.
+"""The consumer of one group: reads the topics of a service for the partitions of this member, and commits offsets.
 
-Positions are committed by hand, up to the oldest record of which a message is unacked. Through a rebalance kept
-partitions go on from the position remembered here (Kafka would go back to the committed one) and their work continues;
-leaving ones are finished, committed and let go before their new member begins; new ones are opened in the background,
-for no heartbeat is sent while the callback runs. What is taken and not dealt with is bounded by pausing partitions;
-the poll itself never stops, so long work is not mistaken for a dead member (aiokafka#848). Places hold what is known
-of a partition; membership.py decides.
+Offsets are committed explicitly, up to the oldest record with an unacked message. In a rebalance, kept partitions
+continue at the position remembered here (Kafka would return to the committed one). Revoked partitions finish, are
+committed and released before their next member starts. New partitions are opened in a task, because no heartbeat is
+sent while the rebalance callback runs. Records taken and not processed are bounded by pausing partitions. The poll
+never stops, so long work is not mistaken for a dead member (aiokafka#848). `inbox.py` holds the state of partitions,
+`group/membership.py` decides who owns them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from nephila.kernel.bus.kafka.client.consumer import (
 )
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, CommitMetadata
-from nephila.kernel.bus.kafka.consumer.inbox import Inbox, PartitionState
+from nephila.kernel.bus.kafka.consumer.inbox import Inbox, PartitionState, Phase
 from nephila.kernel.bus.kafka.consumer.offsets import Position
 from nephila.kernel.bus.kafka.consumer.poison import PoisonIsolation
 from nephila.kernel.bus.kafka.consumer.start_position import (
@@ -53,14 +53,17 @@ from nephila.kernel.runtime.errors import TemporaryError, UserError
 log = logging.getLogger(__name__)
 
 POLL_MS, POLL_RECORDS = 200, 200
-"""How long a poll waits, and how many records are taken in one go at most."""
+"""How long a poll waits, and the most records of one poll."""
 SLICE_S = 0.1
-"""What is taken in one go shall take no longer: heartbeats and timers wait meanwhile."""
+"""Target duration of handling one poll: heartbeats and timers wait meanwhile."""
 BACKOFF_S, MARK_S = 0.5, 0.1
 
 
+OPENED = (Phase.OPEN, Phase.LEAVING)
+
+
 class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
-    """See the module."""
+    """This member of one consumer group."""
 
     def __init__(self, name: str, config: KafkaConfig, inbox: Inbox, fatal: Callable[[UserError], None]) -> None:
         self.name = name
@@ -70,10 +73,10 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self.on_member_crash: OnMemberCrash | None = None
         self.membership = Membership(config.name, time.time())
         self.restarts = 0
-        """Consumers that were found stuck and begun anew."""
+        """Consumers that were stuck and replaced."""
         self.trouble = ""
         self.missing: list[str] = []
-        """Topics that are not on the broker any more."""
+        """Topics that no longer exist on the broker."""
         self._fatal = fatal
         self._consumer: AIOKafkaConsumer | None = None
         self._lease = HeartbeatLease(config.session_s)
@@ -100,7 +103,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 break
             except KafkaError as error:
                 if not left or type(error) is not KafkaError:
-                    raise  # else the client has no word for it: an older member of our name joined at the same instant
+                    raise  # else an older member of our name joined just now: the client has no error class for it
                 await asyncio.sleep(BACKOFF_S)
         for routine in (self._poll(), self._commit_routine(), self._watch()):
             self._spawn(routine)
@@ -117,7 +120,8 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         watch_heartbeats(consumer, self._lease.on_answer)
 
     async def close(self) -> None:
-        """Finish what is in hand, commit, leave the group, so that the others need not wait for the session's end."""
+        """Finish the messages in handlers, commit, and leave the group, so that the others need not wait for the
+        session timeout."""
         self._closing = True
         consumer = self._consumer
         if consumer is not None:
@@ -145,31 +149,31 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
 
     @property
     def held(self) -> frozenset[int]:
-        """Partitions that are ours and open."""
-        return frozenset(tp.partition for tp, state in self.inbox.partition_states.items() if state.ready)
+        """Partitions that this member owns and has opened."""
+        return frozenset(tp.partition for tp, state in self.inbox.partition_states.items() if state.phase in OPENED)
 
     @property
     def may_emit(self) -> bool:
-        """False once the broker may have given our partitions to others: no heartbeat got through for too long."""
+        """False once the broker may have assigned our partitions to others: no heartbeat was answered for too long."""
         return self._lease.may_emit(time.monotonic())
 
     @property
     def settled(self) -> bool:
-        """Whether all that the group has given or promised this member is open here."""
-        opened = all(state.ready for state in self.inbox.partition_states.values())
+        """Whether everything that was assigned or promised to this member is open."""
+        opened = all(state.phase in OPENED for state in self.inbox.partition_states.values())
         return self._joined and not self._joining and opened and not self.membership.promised
 
     def set_able(self, able: bool) -> None:
-        """Say whether this member can do its work; who cannot gives its partitions to members that can."""
+        """State whether this member can work; a member that cannot gives its partitions to others."""
         if self.membership.able != able:
             self.membership.able = able
             if self._consumer is not None:
                 self._consumer._coordinator.request_rejoin()
 
     async def has_read_to(self, ends: Mapping[TopicPartition, int]) -> bool:
-        """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
+        """Whether the group has committed offsets at or behind these. Raises `TemporaryError`."""
         if self._consumer is None:
-            raise TemporaryError("the consumer is begun anew")
+            raise TemporaryError("the consumer is being replaced")
         return await has_committed_to(self._consumer, ends)
 
     # ---- reading
@@ -200,7 +204,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             self._take(consumer, batches)
             slow = time.monotonic() > began + SLICE_S
             self._records = max(self._records // 2, 1) if slow else min(self._records * 2, POLL_RECORDS)
-            # A poll that finds something does not wait for anything.
+            # A poll that returns records does not yield to the event loop.
             await asyncio.sleep(0)
 
     def _take(self, consumer: AIOKafkaConsumer, batches: Mapping[TopicPartition, list[ConsumerRecord]]) -> None:
@@ -213,7 +217,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         apply_pauses(consumer, self.inbox.open)
 
     async def _fetch_claim(self, tp: TopicPartition, offset: int, names: Collection[str]) -> None:
-        """Get the objects that a record names; the partition waits, so that the order is kept."""
+        """Fetch the objects that a record names; the partition waits, which keeps the order."""
         await self.inbox.fetch(tp, names)
         if self._consumer is not None:
             seek_back(self._consumer, {tp: offset})
@@ -229,12 +233,12 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 apply_pauses(self._consumer, self.inbox.open)
 
     async def commit(self, letting_go: frozenset[int] = frozenset()) -> None:
-        """Tell the broker how far everything has been dealt with; what fails now is committed later."""
+        """Commit all progress; what fails now is committed later."""
         await self._commit({**self.inbox.offsets(), **self.inbox.final_offsets(letting_go)})
 
     async def _commit(self, offsets: dict[TopicPartition, int]) -> bool:
         async with self._committing:
-            told = self.inbox.with_metadata(offsets)  # of what is still ours
+            told = self.inbox.with_metadata(offsets)  # of partitions that are still held
             if not told or self._consumer is None or self._joining:
                 return False
             try:
@@ -246,23 +250,23 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 return False
 
     async def _commit_metadata(self, tp: TopicPartition, metadata: CommitMetadata) -> bool:
-        """See `PoisonIsolation`."""
+        """Store metadata durably, for `PoisonIsolation`; False when the partition is not held any more."""
         while True:
             state = self.inbox.partition_states.get(tp)
-            if state is None or state.position is None or state.leaving or state.stopped:
+            if state is None or state.position is None or state.phase is Phase.LEAVING or state.stopped:
                 return False
             state.metadata = metadata
             if await self._commit({tp: state.position.committed_to}):
                 return True
             await asyncio.sleep(MARK_S)
 
-    # ---- the group changes
+    # ---- rebalances
 
     async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
-        """Before a join: the old generation may still commit, unless it has been lost."""
+        """Before a join: the old generation may still commit, unless it was lost."""
         consumer = self._consumer
         if not self._joined:
-            pass  # a consumer that was begun anew claims what the one before it held
+            pass  # a replaced consumer claims what the one before it held
         elif consumer is not None and consumer._coordinator.generation < 0:
             alive = self._lease.steady(time.monotonic())
             self._drop_lost(frozenset(self.membership.held))
@@ -275,10 +279,10 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self._joining = True
 
     def _drop_lost(self, lost: frozenset[int]) -> None:
-        """We were silent for too long, or another member has our name: what we had is others' now."""
+        """This member was silent for too long, or another member uses its name: others own its partitions."""
         if not lost:
             return
-        log.warning("%s: the group went on without this member; %d partitions lost", self.name, len(lost))
+        log.warning("%s: the group removed this member; %d partitions lost", self.name, len(lost))
         self.inbox.drop(lost)
         if self.listener is not None:
             self.listener.on_lost(lost)
@@ -292,7 +296,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         if (consumer := self._consumer) is None:
             return
         self._joining, self._joined = False, True
-        new, gone = self.membership.assigned((tp.partition for tp in assigned), consumer._coordinator.generation)
+        new, gone = self.membership.on_assignment((tp.partition for tp in assigned), consumer._coordinator.generation)
         self._drop_lost(gone)
         self._lease.on_join(time.monotonic())
         opening = {}
@@ -310,10 +314,10 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         log.info("%s: %d partitions, %d new, %d leaving", self.name, len(self.membership.held), len(new), len(leaving))
 
     async def _open(self, opening: dict[TopicPartition, PartitionState]) -> None:
-        """Find where to begin, let the service restore what it needs, then read."""
+        """Find the start offset, let the service load what it needs, then read."""
         while True:
             consumer = self._consumer
-            mine = {tp: state for tp, state in opening.items() if not state.revoked}
+            mine = {tp: state for tp, state in opening.items() if state.phase is not Phase.REVOKED}
             if not mine:
                 return
             try:
@@ -323,8 +327,8 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             except (KafkaError, IllegalStateError) as error:
                 self._record_error(error)
             await asyncio.sleep(BACKOFF_S)
-        # What left meanwhile is another's, and the service knows it.
-        mine = {tp: state for tp, state in mine.items() if not (state.revoked or state.leaving)}
+        # Partitions that were revoked meanwhile need not be opened.
+        mine = {tp: state for tp, state in mine.items() if state.phase is Phase.OPENING}
         if not mine:
             return
         for tp, state in mine.items():
@@ -338,17 +342,19 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             self._spawn(report_crash(self.on_member_crash, starts, self.config.session_s))
         for tp, state in mine.items():
             start, end, metadata, *_ = found[tp]
-            state.ready = True
-            # What a leased topic delivers was committed before: no member has ended over what lies behind its position.
+            state.enter(Phase.OPEN)
+            # Messages of a leased topic are committed before delivery: those behind the offset crashed no member.
             leased = self.inbox.topics[tp.topic].topic.leased
-            if metadata.needs_isolation and start < end and not state.revoked and not leased:
+            if metadata.needs_isolation and start < end and state.phase is not Phase.REVOKED and not leased:
                 self._isolation.isolate(tp, metadata, start, end)
             else:
                 state.metadata = HELD
-            if self._consumer is not None and not state.revoked:
+            if self._consumer is not None and state.phase is not Phase.REVOKED:
                 seek_back(self._consumer, {tp: start})
         if self._isolation.active and (self._poison_task is None or self._poison_task.done()):
-            log.warning("%s: members ended at one state again and again; what lies there is tried alone", self.name)
+            log.warning(
+                "%s: members crashed repeatedly at one offset; the messages there are probed one by one", self.name
+            )
             self._poison_task = self._spawn(self._isolation.run())
         if self._consumer is not None:
             apply_pauses(self._consumer, self.inbox.open)
@@ -356,9 +362,9 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
     async def _mark(
         self, mine: dict[TopicPartition, PartitionState], found: dict[TopicPartition, StartPosition]
     ) -> None:
-        """Say that these are held; as long as it takes, for a crash before it would go uncounted."""
+        """Commit that these partitions are held; retries, because a crash before it would not be counted."""
         while True:
-            tps = [tp for tp, state in mine.items() if not (state.revoked or state.leaving)]
+            tps = [tp for tp, state in mine.items() if state.phase is Phase.OPENING]
             async with self._committing:
                 try:
                     if self._consumer is not None and not self._joining:
@@ -372,13 +378,13 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self._fatal(error)
 
     async def _revoke(self, leaving: frozenset[int]) -> None:
-        """Finish, commit, let go, and ask for the plan by which the next member has them."""
+        """Finish, commit, release, and request the plan that assigns them to the next member."""
         fresh = self.inbox.leave(leaving, self.listener is not None)
         if not fresh:
             return
         await self._finish(fresh)
         self.inbox.drop(fresh)
-        self.membership.let_go(fresh)
+        self.membership.release(fresh)
         if self._consumer is not None:
             self._consumer._coordinator.request_rejoin()
 
@@ -392,11 +398,11 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                     await revoke(self.listener, partitions, self.inbox.force_deliver)
                 await self.inbox.idle(partitions)
         except TimeoutError:
-            log.warning("%s: work on %s was not finished in time; it comes again", self.name, sorted(partitions))
+            log.warning("%s: work on %s was not finished in time; it is delivered again", self.name, sorted(partitions))
         await self.commit(partitions)
 
     async def _watch(self) -> None:
-        """End a consumer that is stuck and begin with another; what is held and in hand stays."""
+        """Replace a consumer that is stuck; partitions and messages in handlers stay."""
         while True:
             await asyncio.sleep(self.config.silent_s / 6)
             consumer = self._consumer
@@ -415,7 +421,9 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
     async def _renew(self, consumer: AIOKafkaConsumer, stuck: list[TopicPartition]) -> None:
         self.restarts += 1
         names = ", ".join(f"{tp.topic}/{tp.partition}" for tp in sorted(stuck)[:5])
-        log.warning("%s: the consumer was silent for %g s on %s; begun anew", self.name, self.config.silent_s, names)
+        log.warning(
+            "%s: the consumer was silent for %g s on %s; it is replaced", self.name, self.config.silent_s, names
+        )
         self._consumer = None
         await stop_consumer(consumer, leave=False)
         while True:
@@ -430,7 +438,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
 
     def _record_error(self, error: Exception) -> None:
         if not self.trouble:
-            log.warning("group %s: %s: %s; trying again", self.name, type(error).__name__, error)
+            log.warning("group %s: %s: %s; retrying", self.name, type(error).__name__, error)
         self.trouble = f"{type(error).__name__}: {error}"
 
     def _clear_error(self) -> None:

@@ -1,9 +1,9 @@
-"""What a group has taken from its partitions: records unpacked, offered to the readers, and bounded.
+"""The records that a consumer group has taken from its partitions: decoded, offered to the readers, and bounded.
 
-Invariant: of each partition records are taken in the order of their offsets, none twice and none left out; a gap in
-the offsets is a loss and refused, unless leases bring back what is missing. Bytes that are no message end as dead
-letters; what a newer release wrote stays where it is, and its partition waits. No I/O but the blob store's, on a
-thread.
+Invariant: records of a partition are taken in the order of their offsets, none twice, none skipped. A gap in the
+offsets is a loss and is refused, except on leased topics, where the leases bring back what is missing. Bytes that are
+no message become dead letters. A record of a newer release stays where it is, and its partition stops. The only I/O is
+reading the blob store, on a thread.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 from aiokafka import ConsumerRecord, TopicPartition
@@ -23,7 +24,7 @@ from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, encode_metad
 from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
 from nephila.kernel.bus.kafka.consumer.offsets import Position
 from nephila.kernel.bus.kafka.consumer.poison import PoisonIsolation, Suspect
-from nephila.kernel.bus.kafka.wire import TooNew, message_of, unseal
+from nephila.kernel.bus.kafka.wire import UnknownFormat, message_of, unseal
 from nephila.kernel.messages import Frame
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UserError
 from nephila.kernel.topics import DEAD
@@ -33,41 +34,52 @@ log = logging.getLogger(__name__)
 CLAIM_RETRY_S = 1.0
 
 
-class PartitionState:
-    """One partition of one topic while it is ours."""
+class Phase(Enum):
+    """A partition at one member, from its assignment to its revocation."""
 
-    __slots__ = (
-        "held_bytes",
-        "leaving",
-        "metadata",
-        "missing_objects",
-        "objects",
-        "position",
-        "ready",
-        "revoked",
-        "stopped",
-    )
+    OPENING = "opening"
+    """Its start offset is looked up, and the service loads what it needs."""
+    OPEN = "open"
+    LEAVING = "leaving"
+    """Another member will own it: nothing more is delivered, messages in handlers finish."""
+    REVOKED = "revoked"
+    """Another member owns it: messages that finish now change nothing."""
+
+
+NEXT_PHASES: dict[Phase, tuple[Phase, ...]] = {
+    Phase.OPENING: (Phase.OPEN, Phase.LEAVING, Phase.REVOKED),
+    Phase.OPEN: (Phase.LEAVING, Phase.REVOKED),
+    Phase.LEAVING: (Phase.REVOKED,),
+    Phase.REVOKED: (),
+}
+
+
+class PartitionState:
+    """One partition of one topic while this member owns it."""
+
+    __slots__ = ("held_bytes", "metadata", "missing_objects", "objects", "phase", "position", "stopped")
 
     def __init__(self) -> None:
         self.position: Position | None = None
-        self.ready = False
-        """Opened: it may be read."""
-        self.leaving = False
-        self.revoked = False
-        """Not ours any more: what still ends counts for nothing."""
+        self.phase = Phase.OPENING
         self.metadata = HELD
-        """What is written beside the position when it is committed."""
+        """Committed with the offset."""
         self.held_bytes = 0
         self.stopped = False
-        """Refused: what comes next must not be read by this program."""
+        """This program must not read the next record."""
         self.missing_objects: tuple[int, list[str]] | None = None
-        """Record that waits for objects of the blob store, and their names."""
+        """The record that waits for objects of the blob store, and their names."""
         self.objects: dict[str, bytes | None] = {}
-        """Objects fetched for it; None is one that is gone."""
+        """Objects fetched for that record; None: the object is gone."""
+
+    def enter(self, phase: Phase) -> None:
+        """Change the phase as far as `NEXT_PHASES` allows; else nothing happens."""
+        if phase in NEXT_PHASES[self.phase]:
+            self.phase = phase
 
 
 class Inbox:
-    """See the module. `topics`: the readers by the broker's names of their topics."""
+    """`topics`: the readers, by the broker's names of their topics."""
 
     def __init__(
         self, config: KafkaConfig, claim_store: ClaimStore | None, topics: dict[str, KafkaSubscription]
@@ -77,35 +89,35 @@ class Inbox:
         self.topics = topics
         self.partition_states: dict[TopicPartition, PartitionState] = {}
         self.isolation: PoisonIsolation | None = None
-        """Where what may be deadly is tried."""
+        """Probes messages that may crash members."""
         self.refused = False
-        """Something stays unread until a person has looked at it."""
+        """A partition is stopped until a person acts."""
         self._changed = asyncio.Event()
 
     @property
     def patient(self) -> bool:
-        """No host waits for anything that is read here."""
+        """No host waits for the messages read here."""
         return all(reader.topic.patient for reader in self.topics.values())
 
     def ended(self) -> None:
-        """A message has ended."""
+        """A message has been processed."""
         self._changed.set()
 
-    # ---- taking
+    # ---- records
 
     def leased_offsets(self, batches: Mapping[TopicPartition, Sequence[ConsumerRecord]]) -> dict[TopicPartition, int]:
-        """Positions behind what was read of leased topics. They are committed before any of it is delivered: what a
-        member that dies then has in hand comes back by its lease, when nobody can be at it any more. Read again at
-        once by its successor it would be done twice, and the second time at no distance from what followed it."""
+        """Offsets behind the records read of leased topics. They are committed before delivery: if this member then
+        dies, the leases bring its messages back after everyone has stopped working on them. Read again at once by a
+        successor, they would be processed twice, the second time without the politeness gap to what followed."""
         return {
             tp: records[-1].offset + 1
             for tp, records in batches.items()
             if self.topics[tp.topic].topic.leased and (state := self.partition_states.get(tp)) is not None
-            if state.ready and not state.leaving and records
+            if state.phase is Phase.OPEN and records
         }
 
     def next_offsets(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Offsets of what is to be taken next of these, as far as they are ours."""
+        """Next offsets to take of these partitions, as far as they are owned."""
         return {
             tp: state.position.next
             for tp in tps
@@ -113,9 +125,9 @@ class Inbox:
         }
 
     def take(self, tp: TopicPartition, records: Sequence[ConsumerRecord]) -> UserError | None:
-        """Offer records to their reader; returns why the rest of them is refused."""
+        """Offer records to their reader; returns the reason if the remaining ones are refused."""
         state = self.partition_states.get(tp)
-        if state is None or not state.ready or state.leaving or state.position is None:
+        if state is None or state.phase is not Phase.OPEN or state.position is None:
             return None
         reader = self.topics[tp.topic]
         for record in records:
@@ -148,10 +160,10 @@ class Inbox:
             state.objects.clear()
             self._dead_letter(reader, position, record, str(error))
             return None
-        except TooNew as error:
+        except UnknownFormat as error:
             state.stopped = self.refused = True
             return NotReadyError(
-                f"{where} was written by a newer release ({error}): update this service; nothing is lost"
+                f"{where} was written by another release ({error}): run one release in all services; nothing is lost"
             )
         state.objects.clear()
         self._offer(reader, state, position, record, messages)
@@ -179,7 +191,7 @@ class Inbox:
         state.held_bytes += size
 
         def done() -> None:
-            if not state.revoked:
+            if state.phase is not Phase.REVOKED:
                 reader.held_bytes -= size
                 state.held_bytes -= size
             finish()
@@ -195,7 +207,7 @@ class Inbox:
             reader.offer(record.partition, message, receipt)
 
     def _dead_letter(self, reader: KafkaSubscription, position: Position, record: ConsumerRecord, error: str) -> None:
-        """The bytes themselves go to the dead letters, as far as they fit."""
+        """Publish the bytes themselves as a dead letter, if they fit."""
         letter = dead_letter_for(reader.topic, reader.group, record.partition, None, error, 1)
         data = record.value or b""
         if len(data) <= self.config.inline_bytes or self.claim_store is not None:
@@ -206,7 +218,7 @@ class Inbox:
         reader.bus.publish(DEAD, record.partition, letter).add_done_callback(finish)
 
     def check_gap(self, tp: TopicPartition, position: int, first: int, last: int) -> UserError | None:
-        """A position that the log does not have: None when going on without what is missing is right."""
+        """The log does not contain the next offset. None: continuing without the missing records is correct."""
         topic = self.topics[tp.topic].topic
         state = self.partition_states.get(tp)
         if topic.leased or self.config.accept_loss:
@@ -219,13 +231,13 @@ class Inbox:
             what = f"{first - position} records were deleted before they were read (retention {topic.retention_s:g} s)"
         else:
             what = f"the log ends at {last}: the topic was deleted or its broker lost data"
-        remedy = "to go on without them set NEPHILA_KAFKA__ACCEPT_LOSS=true for one start"
-        return NotReadyError(f"{tp.topic}/{tp.partition}: reading had come to {position}, but {what}; {remedy}")
+        remedy = "to continue without them set NEPHILA_KAFKA__ACCEPT_LOSS=true for one start"
+        return NotReadyError(f"{tp.topic}/{tp.partition}: the next offset to read is {position}, but {what}; {remedy}")
 
     def check_log_end(
         self, positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
     ) -> list[UserError]:
-        """Why partitions are refused whose log ends before what was read of it; positions are older than ends."""
+        """Errors for partitions whose log ends before the position read; `positions` are older than `ends`."""
         found = (
             self.check_gap(tp, position, ends[tp], ends[tp])
             for tp, position in positions.items()
@@ -241,7 +253,7 @@ class Inbox:
         return state.missing_objects if state is not None and not state.objects else None
 
     async def fetch(self, tp: TopicPartition, names: Collection[str]) -> None:
-        """Get objects for a record that waits; it tries as long as the store cannot be read."""
+        """Fetch objects for a waiting record; retries while the store cannot be read."""
         state = self.partition_states[tp]
         for name in names:
             state.objects[name] = b""
@@ -256,23 +268,23 @@ class Inbox:
             except PermanentError:
                 return None
             except TemporaryError as error:
-                log.warning("%s; trying again", error)
+                log.warning("%s; retrying", error)
                 await asyncio.sleep(CLAIM_RETRY_S)
         return None
 
-    # ---- what may be read
+    # ---- which partitions are read
 
     def open(self, tp: TopicPartition) -> bool:
         """Whether a partition may be read now."""
         state = self.partition_states.get(tp)
-        if state is None or not state.ready or state.leaving or state.stopped or state.missing_objects is not None:
+        if state is None or state.phase is not Phase.OPEN or state.stopped or state.missing_objects is not None:
             return False
         if self.isolation is not None and self.isolation.active and tp not in self.isolation:
             return False
         return not self._full(self.topics[tp.topic])
 
     def _full(self, reader: KafkaSubscription) -> bool:
-        """Paused at the limit, resumed at half of it: a pause throws away what was read ahead."""
+        """Pause at the limit, resume at half of it: a pause discards what was read ahead."""
         share = 2 if reader.paused else 1
         reader.paused = (
             len(reader.waiting) * share > self.config.buffer_messages
@@ -281,7 +293,7 @@ class Inbox:
         return reader.paused
 
     def reading(self) -> dict[TopicPartition, int]:
-        """Positions of what may be read now."""
+        """Positions of the partitions that may be read now."""
         return {
             tp: state.position.next for tp, state in self.partition_states.items() if state.position and self.open(tp)
         }
@@ -289,7 +301,7 @@ class Inbox:
     # ---- positions and partitions
 
     def offsets(self) -> dict[TopicPartition, int]:
-        """What has to be committed."""
+        """Offsets to commit."""
         return {
             tp: state.position.committed_to
             for tp, state in self.partition_states.items()
@@ -297,15 +309,16 @@ class Inbox:
         }
 
     def with_metadata(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[int, str]]:
-        """These positions with what is written beside them."""
+        """These offsets with their metadata."""
         return {
-            tp: (offset, encode_metadata(state.metadata.released() if state.leaving else state.metadata))
+            tp: (offset, encode_metadata(state.metadata.released() if state.phase is Phase.LEAVING else state.metadata))
             for tp, offset in offsets.items()
             if (state := self.partition_states.get(tp)) is not None
         }
 
     def final_offsets(self, partitions: frozenset[int]) -> dict[TopicPartition, int]:
-        """Positions of partitions that are let go, to be committed though they have not moved: nobody crashed here."""
+        """Offsets of partitions that are released. They are committed even if unchanged: the metadata says that no
+        member crashed."""
         return {
             tp: state.position.committed_to
             for tp, state in self.partition_states.items()
@@ -313,19 +326,19 @@ class Inbox:
         }
 
     def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """These have been."""
+        """These offsets have been committed."""
         for tp, offset in offsets.items():
             state = self.partition_states.get(tp)
             if state is not None and state.position is not None:
                 state.position.sent = max(state.position.sent, offset)
 
     def leave(self, partitions: frozenset[int], has_listener: bool = False) -> frozenset[int]:
-        """Deliver nothing more of these; returns those that were not leaving before. `heard`: there is a service that
-        gives back what waits of leased topics (`press`)."""
+        """Deliver nothing more of these partitions; returns those that were not leaving before. `has_listener`: a
+        service will return the waiting messages of leased topics (`force_deliver`)."""
         fresh = set()
         for tp, state in self.partition_states.items():
-            if tp.partition in partitions and not state.leaving:
-                state.leaving = True
+            if tp.partition in partitions and state.phase is not Phase.LEAVING:
+                state.enter(Phase.LEAVING)
                 fresh.add(tp.partition)
         if self.isolation is not None:
             self.isolation.drop(frozenset(fresh))
@@ -335,36 +348,36 @@ class Inbox:
         return frozenset(fresh)
 
     def force_deliver(self, partitions: frozenset[int]) -> None:
-        """Deliver what waits of leased topics, credit or not: of a record half of which was fetched here the rest must
-        not come again elsewhere, and bring the first half along."""
+        """Deliver waiting messages of leased topics whatever the credit. If half of a record was delivered here, the
+        rest must not be delivered elsewhere together with the first half."""
         for reader in self.topics.values():
             if reader.topic.leased:
                 reader.force_deliver(partitions)
 
     def drop(self, partitions: frozenset[int]) -> None:
-        """These are not ours any more; what handlers still hold ends without effect on positions."""
+        """These partitions are lost; messages still in handlers do not change positions."""
         if self.isolation is not None:
             self.isolation.drop(partitions)
         for tp in [tp for tp in self.partition_states if tp.partition in partitions]:
             state = self.partition_states.pop(tp)
-            state.revoked = True
+            state.enter(Phase.REVOKED)
             self.topics[tp.topic].held_bytes -= state.held_bytes
         for reader in self.topics.values():
             reader.drop(partitions)
 
     async def idle(self, partitions: frozenset[int]) -> None:
-        """Return once nothing of these is in a handler's hand."""
+        """Return when no message of these partitions is in a handler."""
         while any(reader.in_handlers[p] for reader in self.topics.values() for p in partitions):
             self._changed.clear()
             await self._changed.wait()
 
     def clear_suspicion(self, tp: TopicPartition) -> None:
-        """Nothing of a partition is suspicious any more."""
+        """No message of the partition is a suspect any more."""
         if tp in self.partition_states:
             self.partition_states[tp].metadata = HELD
 
     async def all_idle(self) -> None:
-        """Return once nothing at all is, and nothing waits for credit."""
+        """Return when no message is in a handler or waits for credit."""
         while any(reader.waiting or any(reader.in_handlers.values()) for reader in self.topics.values()):
             self._changed.clear()
             await self._changed.wait()

@@ -15,7 +15,7 @@ from nephila.kernel.topics import Topic
 
 
 class KafkaSubscription(Subscription):
-    """See the module. `on_ended`: called when a message has been processed."""
+    """A subscription of a consumer group. `on_ended`: called when a message has been processed."""
 
     __slots__ = ("_on_ended", "held_bytes", "in_handlers", "paused")
 

@@ -1,7 +1,7 @@
-"""Where a partition of a topic is read: what is taken next, and below what everything has been dealt with.
+"""The position in one partition of a topic: the next record to take, and the offset below which all are processed.
 
-Invariant: `committed_to` never passes a record of which a message is unacked, so that nothing is lost when another
-member goes on from there; it only rises. Pure; records are told in the order of their offsets.
+Invariant: `committed_to` never passes a record with an unacked message, so nothing is lost when another member
+continues from there. It only rises. Pure; records are passed in the order of their offsets.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from collections.abc import Callable
 
 
 class Position:
-    """One topic partition while it is ours."""
+    """One partition while this member owns it."""
 
     __slots__ = ("_done", "_open", "next", "opened", "sent")
 
     def __init__(self, start: int) -> None:
         self.next = start
-        """Offset of the record that is taken next."""
+        """Offset of the next record to take."""
         self.sent = start
-        """What the broker was told last."""
+        """Offset committed last."""
         self.opened = 0
-        """Records taken and not dealt with."""
+        """Records taken and not processed."""
         self._open: deque[int] = deque()
         self._done: set[int] = set()
 
     def take(self, offset: int) -> Callable[[], None]:
-        """A record was taken; returns what is to be called, once, when it has been dealt with. Amortised O(1)."""
+        """A record was taken; returns the function to call once when it has been processed. Amortised O(1)."""
         self.next = offset + 1
         self._open.append(offset)
         self.opened += 1
@@ -40,5 +40,5 @@ class Position:
 
     @property
     def committed_to(self) -> int:
-        """What a successor may begin with."""
+        """The offset at which a successor may start."""
         return self._open[0] if self._open else self.next

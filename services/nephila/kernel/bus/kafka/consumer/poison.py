@@ -26,33 +26,34 @@ from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscripti
 log = logging.getLogger(__name__)
 
 MAX_SUSPECTS = 64
-"""Records behind a position that are tried: more than a member takes of one partition between two commits. If it was
-more, two more ends bring the position nearer."""
+"""Records behind an offset that are probed: more than a member takes of a partition between two commits. With more,
+two further crashes bring the offset nearer."""
 PROBE_TIMEOUT_S = 10.0
 
 
 class PoisonMessage(Exception):
-    """What a condemned message is reported with."""
+    """The error of a poison message."""
 
 
 @dataclass(slots=True)
 class Suspect:
-    """One record that waits to be tried."""
+    """One record that waits to be probed."""
 
     tp: TopicPartition
     reader: KafkaSubscription
     offset: int
     messages: list[Any]
     receipt: Receipt
-    """Of the whole record."""
+    """Receipt of the whole record."""
     begun: int = 0
-    """Messages that were handed on."""
+    """Messages that were delivered."""
     dropped: bool = False
 
 
 class PoisonIsolation:
     """See the module. `write` stores metadata with a partition's offset, durably; False: the partition is not held any
-    more. `quiet` returns when no handler has a message."""
+    more. `quiet` returns when no handler has a message. `done`: called when a partition needs no isolation any more.
+    """
 
     def __init__(
         self,
@@ -71,27 +72,27 @@ class PoisonIsolation:
 
     @property
     def active(self) -> bool:
-        """Whether anything is tried: the rest pauses."""
+        """Whether a partition is isolated: all others pause."""
         return bool(self._isolated)
 
     def __contains__(self, tp: TopicPartition) -> bool:
         return tp in self._isolated
 
     def isolate(self, tp: TopicPartition, metadata: CommitMetadata, start: int, end: int) -> None:
-        """What lies at `start` and behind it in the log, up to `end` at most, is tried."""
+        """Probe the records from `start` on, up to `end` at most."""
         self._isolated[tp] = metadata, min(start + MAX_SUSPECTS, end)
 
     def take(self, suspect: Suspect) -> None:
-        """A record of an accused partition; in order."""
+        """The next record of an isolated partition, in order."""
         self._suspects.append(suspect)
         self._changed.set()
 
     def drop(self, partitions: frozenset[int]) -> None:
-        """These leave or are gone; what was not handed on comes again elsewhere."""
+        """These partitions leave or are lost; messages that were not delivered go to the next owner."""
         self._forget(lambda tp: tp.partition in partitions)
 
     def release(self, tp: TopicPartition) -> None:
-        """What comes next of this one cannot be read: nobody need wait for it."""
+        """The next record of this partition cannot be read: end its isolation."""
         self._forget(lambda other: other == tp)
 
     def _forget(self, which: Callable[[TopicPartition], bool]) -> None:
@@ -104,7 +105,7 @@ class PoisonIsolation:
         self._changed.set()
 
     async def run(self) -> None:
-        """Try all, until nobody is accused."""
+        """Probe all suspects until no partition is isolated."""
         while self._isolated:
             if not self._suspects:
                 self._changed.clear()
@@ -116,7 +117,7 @@ class PoisonIsolation:
                 await self._end(suspect)
 
     async def _end(self, suspect: Suspect) -> None:
-        """All its messages have come through, or one takes its time."""
+        """All messages of the record were processed, or one is slow."""
         last = suspect.offset + 1 >= self._isolated[suspect.tp][1] or not suspect.receipt.done
         following = self._suspects[1] if len(self._suspects) > 1 else None
         if last or following is None or following.tp != suspect.tp:
@@ -132,7 +133,7 @@ class PoisonIsolation:
             self._release(suspect)
 
     def _release(self, last: Suspect) -> None:
-        """The partition goes on as usual: what was kept of it first."""
+        """The partition continues as usual, starting with the records kept here."""
         del self._isolated[last.tp]
         self._done(last.tp)
         for suspect in [last, *(suspect for suspect in self._suspects if suspect.tp == last.tp)]:
@@ -141,7 +142,7 @@ class PoisonIsolation:
         self._suspects = deque(suspect for suspect in self._suspects if suspect.tp != last.tp)
 
     async def _probe(self, suspect: Suspect) -> bool:
-        """True when the record has been dealt with; False when its partition is not ours to judge any more."""
+        """True when the record was processed; False when its partition is not held any more."""
         for index, message in enumerate(suspect.messages):
             if suspect.dropped:
                 return False
@@ -157,7 +158,7 @@ class PoisonIsolation:
                 error = PoisonMessage(f"{metadata.solo_crashes} members ended while this was all they had in hand")
                 suspect.reader.dead_letter(suspect.tp.partition, message, through, error, metadata.crashes)
             else:
-                log.warning("%s at %d is tried alone: %s", suspect.tp.topic, suspect.offset, url, extra={"url": url})
+                log.warning("%s at %d is probed alone: %s", suspect.tp.topic, suspect.offset, url, extra={"url": url})
                 suspect.reader.offer(suspect.tp.partition, message, through)
             try:
                 async with asyncio.timeout(self._trial_s):

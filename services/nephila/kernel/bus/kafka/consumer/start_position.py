@@ -1,4 +1,4 @@
-"""Where reading begins of partitions that have come here, and what their last member left beside the position."""
+"""Where reading of a newly assigned partition starts, and what its last member left in the offset's metadata."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from nephila.kernel.runtime.errors import TemporaryError, UserError
 
 
 class StartPosition(NamedTuple):
-    """One partition as it is found."""
+    """The start of one partition."""
 
     start: int
-    """Offset that is read first."""
+    """Offset of the first record to read."""
     end: int
-    """Behind the last record that is there."""
+    """Offset behind the last record."""
     metadata: CommitMetadata
-    """What is true while we hold it."""
+    """Metadata while this member holds the partition."""
     refused: UserError | None
     """Why it must not be read."""
     crashed: bool = False
-    """Its last member did not let go of it."""
+    """Its last member did not release it."""
 
 
 async def start_positions(
     consumer: AIOKafkaConsumer, inbox: Inbox, tps: list[TopicPartition]
 ) -> dict[TopicPartition, StartPosition]:
-    """Positions that were committed, else the beginning of the log. Raises `KafkaError`."""
+    """Committed offsets, or else the beginnings of the logs. Raises `KafkaError`."""
     committed = await consumer._coordinator.fetch_committed_offsets(tps)
     first = await consumer.beginning_offsets(tps)
     last = await consumer.end_offsets(tps)
@@ -50,7 +50,7 @@ async def start_positions(
 def crashed_partitions(
     inbox: Inbox, tps: Iterable[TopicPartition], found: Mapping[TopicPartition, StartPosition]
 ) -> dict[int, int]:
-    """Partitions of leased topics that their last members did not let go of, with the offsets where reading begins."""
+    """Partitions of leased topics that their last members did not release, with their start offsets."""
     leased = [tp for tp in tps if inbox.topics[tp.topic].topic.leased]
     return {tp.partition: found[tp].start for tp in leased if found[tp].crashed}
 
@@ -58,9 +58,8 @@ def crashed_partitions(
 async def mark_held(
     consumer: AIOKafkaConsumer, inbox: Inbox, tps: Iterable[TopicPartition], found: dict[TopicPartition, StartPosition]
 ) -> None:
-    """Say that these are held, before anything of them is delivered: a crash is known by it. Raises `KafkaError`.
-
-    Not of what is refused, so that it stays refused."""
+    """Commit that these partitions are held, before anything of them is delivered: this is how a crash is detected.
+    Stopped partitions are left out, so that they stay stopped. Raises `KafkaError`."""
     marked = {
         tp: (found[tp].start, encode_metadata(found[tp].metadata))
         for tp in tps
@@ -71,7 +70,7 @@ async def mark_held(
 
 
 async def has_committed_to(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) -> bool:
-    """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
+    """Whether the group has committed offsets at or behind these. Raises `TemporaryError`."""
     try:
         committed = await consumer._coordinator.fetch_committed_offsets(list(ends))
     except KafkaError as error:

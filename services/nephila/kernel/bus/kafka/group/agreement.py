@@ -1,8 +1,9 @@
-"""Whether the members of a system agree on the settings that have to be the same in all of them.
+"""Compares the settings that all members of a system must share.
 
-Each member says its own in the claim with which it joins its group, so the broker knows those of all living members and
-of no others. A member that starts compares them before it joins and once more after it: of two that start at the same
-instant and differ, the later ends. A member of an older release says nothing and is passed over.
+A member states its values in the claim with which it joins its group, so the broker knows those of all living members,
+and of no others. A starting member compares them before it joins, and once more afterwards: of two members that start
+at the same time with different settings, the later one ends. A member of an older release states nothing and is
+skipped.
 """
 
 from __future__ import annotations
@@ -25,40 +26,40 @@ from nephila.kernel.runtime.errors import UsageError, UserError
 log = logging.getLogger(__name__)
 
 SERVICES = ("scheduler", "downloader", "parser", "storage")
-"""Groups whose members say their settings."""
+"""Groups whose members state their settings."""
 IN_MOTION = ("PreparingRebalance", "CompletingRebalance")
-"""States in which a broker does not say what its members claim."""
+"""Group states in which a broker does not return the members' claims."""
 ASK_AGAIN_S = 0.5
 SETTLE_S = 5.0
-"""How long a start waits for groups that are in motion; what is not known then is compared after the join."""
+"""How long a start waits for groups in a rebalance; the comparison after the join covers the rest."""
 
 
 LOADING = (14, 15, 16)
-"""What a broker says of a group whose coordinator is not ready. Any other error, as of a group that nobody has joined
-or that this program's user may not ask about, names no members."""
+"""Error codes of a coordinator that is not ready. Any other error names no members, as for a group without members or
+one that this user may not describe."""
 
 
-class Me(NamedTuple):
+class LocalMember(NamedTuple):
     """The member that compares."""
 
     groups: Collection[str]
-    """Those that it joins; a member of its name there is its own earlier process."""
+    """Groups that it joins; a member of its name there is its own earlier process."""
     started: float
     """Seconds since 1970 UTC."""
     settings: Mapping[str, str]
 
 
-class Member(NamedTuple):
-    """One member that the broker knows."""
+class RemoteMember(NamedTuple):
+    """A member that the broker knows."""
 
     service: str
     host: str
     claim: Claim
 
 
-async def refuse_differences(config: KafkaConfig, me: Me) -> None:
-    """Return when nobody at work has other settings. Raises `UsageError`; a member that was killed counts until its
-    session is over, so a difference is believed after that time."""
+async def refuse_differences(config: KafkaConfig, me: LocalMember) -> None:
+    """Return when no living member has other settings. Raises `UsageError`. A killed member counts until its session
+    ends, so a difference is reported only after that time."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     async with admin(config) as client:
@@ -73,9 +74,9 @@ async def refuse_differences(config: KafkaConfig, me: Me) -> None:
         raise UsageError(line)
 
 
-async def later_difference(config: KafkaConfig, me: Me) -> str:
-    """The line for a member that began before this one and differs; empty when there is none. Waits until all groups
-    are at rest, as long as it takes."""
+async def later_difference(config: KafkaConfig, me: LocalMember) -> str:
+    """The error line for a member that started before this one and differs; empty when there is none. Waits until no
+    group is in a rebalance."""
     while True:
         try:
             async with admin(config) as client:
@@ -88,7 +89,7 @@ async def later_difference(config: KafkaConfig, me: Me) -> str:
         await asyncio.sleep(ASK_AGAIN_S)
 
 
-def _differences(name: str, me: Me, members: list[Member]) -> Iterator[str]:
+def _differences(name: str, me: LocalMember, members: list[RemoteMember]) -> Iterator[str]:
     for service, host, claim in members:
         if claim.name == name and service in me.groups:
             continue
@@ -97,27 +98,27 @@ def _differences(name: str, me: Me, members: list[Member]) -> Iterator[str]:
             if here != there:
                 yield (
                     f"{key} is {here} here and {there} in the {service} {claim.name} ({host}), which is at work: "
-                    "members of a system have to agree on it; correct the one that is wrong and start it again"
+                    "all members of a system must share it; correct the wrong one and restart it"
                 )
 
 
-async def _members(client: AIOKafkaAdminClient, config: KafkaConfig) -> tuple[list[Member], bool]:
-    """All living members that say something, and whether some group is in motion. Raises `KafkaError`."""
+async def _members(client: AIOKafkaAdminClient, config: KafkaConfig) -> tuple[list[RemoteMember], bool]:
+    """All living members that state settings, and whether a group is in a rebalance. Raises `KafkaError`."""
     found, moving = [], False
     for service in SERVICES:
-        # One at a time: aiokafka 0.14 misreads an answer about several.
+        # One group per request: aiokafka 0.14 misreads an answer about several.
         try:
             (answer,) = await client.describe_consumer_groups([config.prefix + service])
-        except GroupCoordinatorNotAvailableError:  # a broker that has just begun
+        except GroupCoordinatorNotAvailableError:  # a broker that is starting
             moving = True
             continue
-        except GroupAuthorizationFailedError:  # this program's user may not ask about the groups of others
+        except GroupAuthorizationFailedError:  # this user may not describe other groups
             continue
         ((code, _, state, _, _, members, *_),) = answer.groups
         moving = moving or code in LOADING or state in IN_MOTION
         for *_, host, data, _ in members:
             if (claim := _claim(data)) is not None:
-                found.append(Member(service, str(host).lstrip("/"), claim))
+                found.append(RemoteMember(service, str(host).lstrip("/"), claim))
     return found, moving
 
 

@@ -1,7 +1,7 @@
-"""The ring as an assignor of aiokafka's consumer groups: membership.py in the words of Kafka's group protocol.
+"""The ring as an assignor of aiokafka's consumer groups: membership.py in terms of Kafka's group protocol.
 
-aiokafka wants a class, asked through class methods: `assignor_for` makes one for one member of one group. All topics
-of a group follow the partition numbers: partition p of each goes to the same member.
+aiokafka expects a class with class methods: `assignor_for` creates one per member and group. All topics of a group
+share the partition numbers: partition p of each topic belongs to the same member.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ def assignor_for(membership: Membership) -> type[AbstractPartitionAssignor]:
     """The assignor class of one member."""
 
     class RingAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
-        """See the module."""
+        """The assignor of one member."""
 
         name = "nephila-ring"
         version = 0
 
         @classmethod
         def metadata(cls, topics: Iterable[str]) -> ConsumerProtocolMemberMetadata:
-            """Asked before every join."""
+            """Called before every join."""
             return ConsumerProtocolMemberMetadata(cls.version, sorted(topics), membership.claim())
 
         @classmethod
         def assign(cls, cluster: Any, members: Mapping[str, Any]) -> dict[str, ConsumerProtocolMemberAssignment]:
-            """Asked of the leader."""
+            """Called at the leader."""
             topics = {topic for member in members.values() for topic in member.subscription}
             counts = {topic: len(cluster.partitions_for_topic(topic) or ()) for topic in topics}
             claims = {one: _claim(one, member.user_data) for one, member in members.items()}
@@ -49,14 +49,14 @@ def assignor_for(membership: Membership) -> type[AbstractPartitionAssignor]:
 
         @classmethod
         def on_assignment(cls, assignment: ConsumerProtocolMemberAssignment) -> None:
-            """The leader's answer, before the consumer hears of its partitions."""
-            membership.told(assignment.user_data)
+            """The leader's answer, before the consumer gets its partitions."""
+            membership.on_share(assignment.user_data)
 
     return RingAssignor
 
 
 def _claim(member: str, data: bytes) -> Claim:
-    """A member that says nothing we can read is known by its id and holds nothing."""
+    """A member with an unreadable claim is known by its id and holds nothing."""
     try:
         return _claims.decode(data or b"")
     except msgspec.DecodeError:

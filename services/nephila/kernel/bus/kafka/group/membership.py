@@ -1,10 +1,11 @@
-"""Who has which partitions of a group, and who shall have them: the ring with a hand-over that nobody is cut off by.
+"""Which member owns which partitions of a group, and which member will: the ring, with a hand-over that interrupts no
+work.
 
-A member claims what it holds and what it was promised. The leader's plan gives a partition that a living member holds
-to nobody else: the holder hears that it is leaving, finishes its work, lets go and asks for a new plan, by which the
-one it was promised to has it. Invariant of a plan: every partition has exactly one member, and one that is held stays.
-Members are known by their stable names; of two with one name the newer counts. Pure; Kafka's protocol is in
-assignor.py.
+A member claims the partitions it holds and those promised to it. The leader's plan never gives a partition that a
+living member holds to another one. Instead the holder is told that it must leave the partition. It finishes its work,
+releases it and requests a new plan, which assigns it to the promised member. Invariant of a plan: every partition has
+exactly one member, and a held partition stays. Members are known by their stable names; of two with one name the newer
+counts. Pure; Kafka's protocol is in assignor.py.
 """
 
 from __future__ import annotations
@@ -17,28 +18,28 @@ from nephila.kernel.ring import assign_partitions
 
 
 class Claim(msgspec.Struct, array_like=True):
-    """What a member says of itself when it joins."""
+    """What a member states when it joins."""
 
     name: str
     started: float = 0.0
-    # Seconds since 1970 UTC: of two members with one name the later counts.
+    # Seconds since 1970 UTC: of two members with one name the later one counts.
     held: dict[int, int] = {}
-    # Partition -> generation in which it was given.
+    # Partition → generation of its assignment.
     promised: list[int] = []
     settings: dict[str, str] = {}
-    # What all members of a system have to agree on (agreement.py).
+    # Settings that all members of a system must share (agreement.py).
     able: bool = True
-    # False: what this member needs for its work has been away for long; others have its partitions, if any is able.
+    # False: a dependency of this member has been unavailable for long; able members get its partitions.
 
 
 class Share(msgspec.Struct, array_like=True):
-    """What the leader says to a member."""
+    """What the leader assigns to a member."""
 
     partitions: list[int] = []
     leaving: list[int] = []
-    # Of those, the ones to finish and let go.
+    # Those to finish and release.
     promised: list[int] = []
-    # Partitions of others that will come here.
+    # Partitions of others that this member will get.
 
 
 def plan(claims: Mapping[str, Claim], partitions: int) -> dict[str, Share]:
@@ -49,7 +50,7 @@ def plan(claims: Mapping[str, Claim], partitions: int) -> dict[str, Share]:
     living = {name: claims[member] for name, member in by_name.items()}
     holder = _holders(living, partitions)
     promised = {p: name for name, claim in sorted(living.items()) for p in claim.promised if 0 <= p < partitions}
-    # Where nobody is able, all keep what they have.
+    # If no member is able, all keep their partitions.
     able = sorted(name for name, claim in living.items() if claim.able) or sorted(living)
     target = assign_partitions(able, partitions, {**holder, **promised})
     shares = {member: Share([], [], []) for member in claims}
@@ -63,7 +64,7 @@ def plan(claims: Mapping[str, Claim], partitions: int) -> dict[str, Share]:
 
 
 def _holders(living: Mapping[str, Claim], partitions: int) -> dict[int, str]:
-    """Who has a partition; of two who say so, the one it was given to later."""
+    """The holder of each partition; of two that claim it, the one with the later assignment."""
     latest: dict[int, tuple[int, str]] = {}
     for name, claim in living.items():
         for p, generation in claim.held.items():
@@ -73,7 +74,7 @@ def _holders(living: Mapping[str, Claim], partitions: int) -> dict[int, str]:
 
 
 class Membership:
-    """One member's own view: what it holds, what leaves, what will come."""
+    """The view of one member: held, leaving and promised partitions."""
 
     def __init__(self, name: str, started: float) -> None:
         self.name = name
@@ -85,25 +86,25 @@ class Membership:
         self.promised: frozenset[int] = frozenset()
 
     def claim(self) -> bytes:
-        """What is said when joining."""
+        """The claim for a join."""
         claim = Claim(self.name, self.started, self.held, sorted(self.promised), self.settings, self.able)
         return msgspec.msgpack.encode(claim)
 
-    def told(self, data: bytes) -> None:
-        """The leader's answer; an empty one gives nothing."""
+    def on_share(self, data: bytes) -> None:
+        """The leader's answer; an empty one assigns nothing."""
         share = msgspec.msgpack.decode(data, type=Share) if data else Share()
         self.leaving = frozenset(share.leaving)
         self.promised = frozenset(share.promised)
 
-    def assigned(self, partitions: Iterable[int], generation: int) -> tuple[frozenset[int], frozenset[int]]:
-        """(new, gone) by an assignment; what stays keeps the generation it came with."""
+    def on_assignment(self, partitions: Iterable[int], generation: int) -> tuple[frozenset[int], frozenset[int]]:
+        """(new, lost) partitions of an assignment; a kept partition keeps its generation."""
         now = frozenset(partitions)
         new, gone = now - self.held.keys(), frozenset(self.held.keys() - now)
         self.held = {p: self.held.get(p, generation) for p in now}
         return new, gone
 
-    def let_go(self, partitions: Iterable[int]) -> None:
-        """These are finished here."""
+    def release(self, partitions: Iterable[int]) -> None:
+        """These partitions are finished here."""
         for p in partitions:
             self.held.pop(p, None)
         self.leaving -= frozenset(partitions)

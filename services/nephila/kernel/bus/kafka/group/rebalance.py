@@ -1,4 +1,4 @@
-"""What a service of a group is told of its partitions: they come, leave in order, or are lost."""
+"""Callbacks of a service about its partitions: assigned, revoked in order, or lost."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 OnMemberCrash = Callable[[dict[int, int], float], Awaitable[None]]
-"""Called for partitions of a leased topic whose last member did not let go of them, with the offsets before which all
-was delivered to it or to others before, and the instant (seconds since 1970 UTC) at which none of those could emit any
-more. It must not raise."""
+"""Called for partitions of a leased topic whose last member did not release them. Arguments: the offset of each
+partition below which everything was delivered, and a time (seconds since 1970 UTC) after which no earlier owner could
+emit. It must not raise."""
 
 
 SILENT_SHARE = 0.5
-"""Part of a session after an opening at which messages of this member are told from those of the one before."""
+"""Part of a session after the opening at which no earlier owner can emit any more."""
 
 
 async def report_crash(on_member_crash: OnMemberCrash, starts: dict[int, int], session_s: float) -> None:
-    """After a session: an earlier process of our own name need not have been thrown out yet."""
+    """Call back after a session: an earlier process with our own name may not have been expelled before."""
     gone_at = time.time() + session_s * SILENT_SHARE
     await asyncio.sleep(session_s)
     await on_member_crash(starts, gone_at)
 
 
 class RebalanceListener(Protocol):
-    """What a service hears of its partitions. Topics of the group follow the partition numbers."""
+    """A service that follows its partitions. All topics of a group share the partition numbers."""
 
     async def on_assigned(self, partitions: frozenset[int]) -> None:
-        """These are ours; nothing of them is delivered before this returns."""
+        """This member owns these partitions; nothing of them is delivered before this returns."""
 
     async def on_revoking(self, partitions: frozenset[int]) -> None:
-        """These go to another member: deliveries have stopped; finish, give back or abort, and ack. Cancelled when
-        `drain_s` is over; what is unacked then comes again there. What waited of leased topics does not come again
-        there: it is delivered once this has been called, to be given back."""
+        """These partitions go to another member. Deliveries have stopped: finish, return or abort the work, and ack.
+        Cancelled after `drain_s`; unacked messages are delivered to the next member. Waiting messages of leased topics
+        are not delivered there; they are delivered here after this call, to be returned."""
 
     def on_lost(self, partitions: frozenset[int]) -> None:
-        """These are another member's already: emit nothing more for them."""
+        """Another member owns these partitions already: emit nothing more for them."""
 
 
 async def revoke(
     listener: RebalanceListener, partitions: frozenset[int], press: Callable[[frozenset[int]], None]
 ) -> None:
-    """Tell a service that partitions leave, then deliver what has to be given back of them, and wait for it."""
+    """Notify a service of revoked partitions, deliver the messages that it has to return, and wait for it."""
     told = asyncio.ensure_future(listener.on_revoking(partitions))
-    await asyncio.sleep(0)  # it knows by now that what follows is for giving back
+    await asyncio.sleep(0)  # the service has started to return messages
     press(partitions)
     await told

@@ -1,8 +1,7 @@
-"""When a consumer counts as stuck: assigned, behind, not paused, and silent (aiokafka#1154: nothing says so by
-itself).
+"""Detects a stuck consumer: assigned, behind, not paused, and without new records (aiokafka#1154: no error is raised).
 
-Pure: it is told what was read and how far the logs go, with the instant. One partition that stays behind without a
-record for `silent_s` is enough, for each partition is fetched on its own.
+Pure: it gets positions, ends of logs and the time. One partition that stays behind without progress for `silent_s` is
+enough, because each partition is fetched separately.
 """
 
 from __future__ import annotations
@@ -14,14 +13,15 @@ K = TypeVar("K")
 
 
 class Watchdog(Generic[K]):
-    """See the module."""
+    """Remembers since when each partition has been behind at its position."""
 
     def __init__(self, silent_s: float) -> None:
         self.silent_s = silent_s
         self._since: dict[K, tuple[int, float]] = {}
 
     def stuck(self, now: float, positions: Mapping[K, int], ends: Mapping[K, int]) -> list[K]:
-        """Those that have stood still, though behind, for too long; told only what is assigned and not paused."""
+        """Partitions behind without progress for too long; the arguments contain only assigned partitions that are not
+        paused."""
         since: dict[K, tuple[int, float]] = {}
         for key, position in positions.items():
             if position < ends.get(key, 0):
