@@ -146,6 +146,13 @@ bench-storage: $(DEV)  ## rows into SQLite and into a PostgreSQL server of the b
 proto: $(DEV)  ## generate kernel/messages from proto/
 	@$(BIN)/python tools/protogen.py
 
+.PHONY: wheels
+wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (abi3), in dist/; needs Rust
+	@rm -rf build
+	@$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir dist --config-settings=--build-option=--py-limited-api=cp311 .
+	@$(BIN)/python -m zipfile -l dist/nephila-*-cp311-abi3-*.whl | grep -q 'native/_core.abi3.so' || { echo "the native core was not built: install Rust (https://rustup.rs)"; exit 1; }
+	@du -h dist/nephila-*-cp311-abi3-*.whl
+
 .PHONY: samples
 samples: $(DEV)  ## write the frozen sample of every format again: only when a format number rises (docs/releases.md)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.formats.samples
