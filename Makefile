@@ -119,6 +119,7 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/buf breaking --against proto/baseline.binpb
 	@$(BIN)/python tools/protogen.py --check
 	@$(BIN)/python tools/schemas.py --check
+	@$(BIN)/python tools/openapi.py --check
 	@$(BIN)/python tools/configuration.py --check
 	@$(BIN)/python -m tools.chart_values --check
 	@$(BIN)/python -m tools.dashboards --check
@@ -158,8 +159,9 @@ samples: $(DEV)  ## write the frozen sample of every format again: only when a f
 	@$(BIN)/buf build --exclude-source-info -o proto/baseline.binpb
 
 .PHONY: schema
-schema: $(DEV)  ## write docs/*.schema.json and docs/configuration.md from the structs
+schema: $(DEV)  ## write docs/*.schema.json, docs/openapi.json and docs/configuration.md from the structs
 	@$(BIN)/python tools/schemas.py
+	@$(BIN)/python tools/openapi.py
 	@$(BIN)/python tools/configuration.py
 
 chart: $(DEV)  ## write what charts/nephila generates: schema and table of its values, dashboards
