@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from nephila.kernel.messages.frontier import Quarantine
 
 
 class ExplainQuery(msgspec.Struct, array_like=True, gc=False):
@@ -24,6 +25,8 @@ class ExplainQuery(msgspec.Struct, array_like=True, gc=False):
     system: str = ""
     # A quarantined part of the URL's host to release for the job; empty: nothing is changed.
     release: str = ""
+    # Instead list the quarantines of the job in all partitions of each scheduler; slot and url are not used.
+    list_quarantines: bool = False
 
 
 class ExplainAnswer(msgspec.Struct, array_like=True, gc=False):
@@ -39,3 +42,6 @@ class ExplainAnswer(msgspec.Struct, array_like=True, gc=False):
     usage_error: bool = False
     # The part is released, and that is in the log.
     released: bool = False
+    # The partitions of these quarantines.
+    partitions: list[int] = msgspec.field(default_factory=list)
+    quarantines: list[Quarantine] = msgspec.field(default_factory=list)
