@@ -1,4 +1,4 @@
-"""What a release packs in its own way: another one passes over it where it can be learned anew, else says so."""
+"""State that a newer release packed in its own form: novelty starts from zero, quarantines and pace stay."""
 
 from __future__ import annotations
 
@@ -23,4 +23,4 @@ def test_what_a_host_has_yielded_is_learned_anew_and_what_was_closed_stays_close
     host = hosts.get_or_create("a.test")
     assert host.pace.not_before == 50.0
     assert host.novelty["news"].closed == {"/d/": closed}
-    assert "learned anew" in caplog.text
+    assert "novelty is measured from zero" in caplog.text

@@ -310,7 +310,7 @@ def test_a_quarantine_says_what_and_why_and_can_be_released():
     assert (quarantine.since, quarantine.released) == (NOW, False)
     assert CAP_FETCHES <= quarantine.fetches <= 2 * CAP_FETCHES
     judge, url = result.judge, f"{ROOT}/buy/view?key=new&item=1"
-    assert {run for place, _, _, run in judge.places() if place.startswith("/buy/")} == {0}, (
+    assert {run for place, _, _, run in judge.patterns() if place.startswith("/buy/")} == {0}, (
         "what is around begins again"
     )
     assert judge.verdict(url) == f"/buy/view?key was closed as a trap: {quarantine.reason}"
@@ -331,7 +331,7 @@ def test_what_is_on_its_way_when_a_place_closes_changes_nothing():
     for number in range(500):
         assert judge.fetched(f"{ROOT}/buy/view?key={number}late&item=1", b"x" * 8, 100, NOW) is None
     assert len(judge.closed) == 1
-    assert all(run < CAP_FETCHES for _, _, _, run in judge.places())
+    assert all(run < CAP_FETCHES for _, _, _, run in judge.patterns())
 
 
 def test_the_second_copy_of_a_session_passes_the_third_does_not():
@@ -399,7 +399,7 @@ def test_memory_is_bounded_whatever_the_urls():
         if number % 2500 == 0:
             judge.check()
     judge.check()
-    assert sum(1 for _ in judge.places()) <= MAX_PATTERNS
+    assert sum(1 for _ in judge.patterns()) <= MAX_PATTERNS
     assert len(judge.pack()) < 200 * 1024
 
 

@@ -2,13 +2,12 @@
 
     DIR/00000001.log        header, then frames: length u32, CRC-32 u32, payload (a FrontierCommit as MessagePack)
     DIR/00000002.snapshot   header, then frames: FrontierSnapshots, then an empty frame as the end mark
-    DIR/*.run               queues, hosts and seen URLs as of a snapshot; their owners write them, it names them
+    DIR/*.run               queues, hosts and seen URLs; their owners write them, the snapshot names them
 
-Snapshot N holds everything before segment N; recovery is the newest complete snapshot plus all segments from its number
-on. A broken frame is the torn tail of a crash if no whole commit follows it anywhere: the tail is moved to a file
-`*.log.cut-OFFSET` (zeros are only cut off). Damage anywhere else is refused, and nothing is changed (docs/adr/0040).
-A frame is written with one write(), so a killed process loses nothing that was appended; `sync()` makes it survive a
-power cut.
+Snapshot N contains everything before segment N. Recovery reads the newest complete snapshot and all segments from its
+number on. A broken frame is the torn tail of a crash if no whole commit follows it. The tail is moved to a file
+`*.log.cut-OFFSET` (zeros are only cut off). Damage anywhere else is refused, and nothing changes (docs/adr/0040). A
+frame is written with one write(), so a killed process loses nothing; `sync()` makes it survive a power cut.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _HEADER = _MAGIC + struct.pack("<II", VERSION, KEY_VERSION)
 _FRAME = struct.Struct("<II")
 _MAX_FRAME = 1 << 30
 _PROLOGUE = re.compile(rb"(?=...[\x00-\x3f]....[\x93-\x9f\xdc])", re.DOTALL)
-"""How the frame of a commit may begin: a length up to _MAX_FRAME, a checksum, an array of three fields or more."""
+"""Possible start of a commit's frame: a length up to _MAX_FRAME, a checksum, an array of three fields or more."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _commits = msgspec.msgpack.Decoder(FrontierCommit)
@@ -53,7 +52,7 @@ def frame(payload: bytes) -> bytes:
 
 
 def _frame_at(data: memoryview, offset: int) -> bytes | None:
-    """The payload at an offset, or None when there is no whole, valid frame."""
+    """The payload at an offset, or None without a whole, valid frame."""
     if offset + _FRAME.size > len(data):
         return None
     length, checksum = _FRAME.unpack_from(data, offset)
@@ -65,7 +64,7 @@ def _frame_at(data: memoryview, offset: int) -> bytes | None:
 
 
 def _sequence_at(data: memoryview, offset: int) -> tuple[int, int] | None:
-    """(partition, sequence) of the commit whose MessagePack begins at an offset; None when none does. O(1)."""
+    """(partition, sequence) of the commit whose MessagePack starts at an offset; None without one. O(1)."""
     offset += 3 if data[offset] == 0xDC else 1
     found: list[int] = []
     for _ in range(3):  # partition, epoch, sequence: unsigned integers
@@ -80,10 +79,10 @@ def _sequence_at(data: memoryview, offset: int) -> tuple[int, int] | None:
 
 
 def whole_commit_after(data: memoryview, offset: int, sequences: Mapping[int, int]) -> int:
-    """Where the first whole commit after a broken frame begins, -1 when there is none.
+    """Where the first whole commit after a broken frame starts, -1 for none.
 
-    `sequences` has the last sequence read of each partition; a later commit has a higher one. Every offset is tried:
-    the broken frame's own length is not to be trusted. O(bytes), some seconds for a segment of 64 MiB.
+    `sequences` has the last sequence read of each partition; a later commit has a higher one. Every offset is tried,
+    because the length in the broken frame may be wrong. O(bytes), some seconds for a segment of 64 MiB.
     """
     for match in _PROLOGUE.finditer(data, offset + 1):
         at = match.start()
@@ -98,7 +97,7 @@ def whole_commit_after(data: memoryview, offset: int, sequences: Mapping[int, in
 
 
 def remedy(directory: Path) -> str:
-    """What to do about a damaged file of a frontier, as the end of an error's line."""
+    """What to do about a damaged frontier file, as the end of an error line."""
     return (
         f"restore it from a backup, or remove {directory}: --resume then begins at the seeds again and keeps all rows"
     )
@@ -123,19 +122,18 @@ def _check_header(path: Path, data: bytes) -> None:
 
 
 def _decode(decoder: msgspec.msgpack.Decoder[M], payload: bytes, path: Path, offset: int) -> M:
-    """What a sound frame holds. Fields that a later program has added are passed over; a value it has added is not
-    guessed at."""
+    """The content of a sound frame. Unknown fields of a newer program are skipped; an unknown value is an error."""
     try:
         return decoder.decode(payload)
     except msgspec.DecodeError as error:
         raise UserError(
-            f"{path} says at byte {offset} what this program does not know ({error}); resume with the program version "
-            "that wrote it"
+            f"{path} has at byte {offset} a value that this program does not know ({error}); "
+            "resume with the program version that wrote it"
         ) from None
 
 
 def disk_error(error: OSError, path: Path) -> UserError:
-    """An OSError while writing, in one line with the remedy."""
+    """An OSError of a write, as one line with the remedy."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return UserError(f"disk full while writing {path}; free space and run again with --resume")
     return UserError(f"cannot write {path}: {error.strerror}; run again with --resume once it is writable")
@@ -149,7 +147,7 @@ def read_snapshot(path: Path) -> Iterator[FrontierSnapshot]:
     while (payload := _frame_at(data, offset)) is not None:
         if not payload:
             if offset + _FRAME.size < len(data):
-                break  # zeros inside the file read like its end mark
+                break  # zeros inside the file look like its end mark
             return
         yield _decode(_snapshots, payload, path, offset)
         offset += _FRAME.size + len(payload)
@@ -157,7 +155,7 @@ def read_snapshot(path: Path) -> Iterator[FrontierSnapshot]:
 
 
 def write_snapshot(file: BinaryIO, states: Iterable[FrontierSnapshot]) -> None:
-    """What `read_snapshot` reads."""
+    """Write what `read_snapshot` reads."""
     file.write(_HEADER)
     for state in states:
         file.write(frame(_encode(state)))
@@ -166,7 +164,7 @@ def write_snapshot(file: BinaryIO, states: Iterable[FrontierSnapshot]) -> None:
 
 
 class CommitLog:
-    """One writer per directory (the caller holds the directory's lock)."""
+    """One writer per directory (the caller holds the lock of the directory)."""
 
     def __init__(self, directory: Path, *, read_only: bool = False) -> None:
         self.directory = directory
@@ -180,11 +178,11 @@ class CommitLog:
         """Partition → sequence of the last commit that was recovered."""
 
     def segments(self) -> list[int]:
-        """Numbers of the log segments, rising."""
+        """Numbers of the log segments, ascending."""
         return sorted(int(p.stem) for p in self.directory.glob("*.log") if p.stem.isdigit())
 
     def snapshots(self) -> list[int]:
-        """Numbers of the complete snapshots, rising."""
+        """Numbers of the complete snapshots, ascending."""
         return sorted(int(p.stem) for p in self.directory.glob("*.snapshot") if p.stem.isdigit())
 
     @property
@@ -193,7 +191,7 @@ class CommitLog:
         return bool(self.segments() or self.snapshots())
 
     def recover(self) -> Iterator[FrontierSnapshot | FrontierCommit]:
-        """Everything that was committed, oldest first; cuts a torn tail. Raises `UserError` for damage."""
+        """All committed changes, oldest first; cuts a torn tail. Raises `UserError` for damage."""
         snapshots, segments = self.snapshots(), self.segments()
         first = snapshots[-1] if snapshots else 1
         if snapshots:
@@ -201,7 +199,7 @@ class CommitLog:
                 self._sequences.update((position.partition, position.sequence) for position in state.partitions)
                 yield state
         live = [n for n in segments if n >= first]
-        if snapshots and not live:  # it is made before its snapshot has its name
+        if snapshots and not live:  # a segment is created before its snapshot is renamed
             raise UserError(f"{self.directory / f'{first:08d}.log'} is missing; {remedy(self.directory)}")
         for expected, number in enumerate(live, first):
             path = self.directory / f"{number:08d}.log"
@@ -218,7 +216,7 @@ class CommitLog:
             return
         _check_header(path, bytes(data[: len(_HEADER)]))
         offset = len(_HEADER)
-        # An empty payload is no commit: it is how the zeros read that a power cut leaves behind the last whole frame.
+        # Zeros that a power cut leaves behind the last frame look like an empty payload, which is no commit.
         while payload := _frame_at(data, offset):
             commit = _decode(_commits, payload, path, offset)
             self._sequences[commit.partition] = commit.sequence
@@ -237,7 +235,7 @@ class CommitLog:
         self._cut(path, data, offset)
 
     def _cut(self, path: Path, data: memoryview, length: int) -> None:
-        """Cut a torn tail off. What is not zeros goes into a file of its own, durable before the log is cut."""
+        """Cut off a torn tail. Unless it is all zeros, it is first saved durably in a file of its own."""
         if self.read_only:
             return
         tail = bytes(data[length:])
@@ -256,7 +254,7 @@ class CommitLog:
         os.truncate(path, length)
 
     def open(self) -> None:
-        """Open the newest segment for appending, or the first. Call after `recover()`."""
+        """Open the newest segment for appending, or the first. After `recover()`."""
         self.directory.mkdir(parents=True, exist_ok=True)
         for leftover in self.directory.glob("*.tmp"):
             leftover.unlink()
@@ -278,7 +276,7 @@ class CommitLog:
             self._sync_directory()
 
     def append(self, commits: Iterable[FrontierCommit]) -> None:
-        """Write commits in one call; all or nothing stays. Raises `UserError` when the disk refuses."""
+        """Write commits in one call, all or none. Raises `UserError` when the disk refuses."""
         reach("frontier_commit_before")
         self._write(b"".join([frame(_encode(commit)) for commit in commits]))
         reach("frontier_commit_after")
@@ -295,14 +293,14 @@ class CommitLog:
         self.size += done
 
     def sync(self) -> None:
-        """Make what was appended survive a power cut; may be called from another thread."""
+        """Make all appended commits survive a power cut; may be called from another thread."""
         os.fdatasync(self._fd)
 
     def snapshot(self, states: Iterable[FrontierSnapshot]) -> None:
-        """Start a new segment, write the state before it, then delete what that makes redundant.
+        """Start a new segment, write the state before it, then delete the older files.
 
-        `states` must be the state after everything appended so far. A crash at any point leaves the older snapshot and
-        all segments after it, which say the same.
+        `states` must be the state after all appended commits. After a crash at any point, the older snapshot and all
+        segments after it are still there, and hold the same state.
         """
         number = self._segment + 1
         self.sync()
@@ -337,7 +335,7 @@ class CommitLog:
             os.close(fd)
 
     def close(self) -> None:
-        """Make everything durable and let go of the file."""
+        """Make everything durable and close the file."""
         if self._fd >= 0:
             self.sync()
             os.close(self._fd)

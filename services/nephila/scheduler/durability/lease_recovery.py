@@ -1,10 +1,9 @@
-"""Leases that outlive the owner of their partition: what was on its way stays there when another takes over.
+"""Lease recovery: leases continue when another scheduler takes the partition over. Pure.
 
-Whoever fetches does not care who asked. A URL that was leased stays leased until an outcome, a receipt or the end of
-its lease, its host is in flight, and its page or row is waited for: no server sees two requests at once, or a gap that
-is too short, because of a hand-over. What the owner before may have committed and not published any more is
-published again: rows always (the same row again changes nothing), requests where the log of requests does not have
-them. Pure.
+A leased URL stays leased until an outcome, a receipt or the end of its lease. Its host stays in flight, and its page or
+row is waited for. So a take-over causes neither two requests to a server at once nor a gap that is too short. Messages
+that the previous owner may have committed and not published are published again: rows always (a repeated row changes
+nothing), requests where the log of requests does not have them.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from nephila.scheduler.frontier.host_state import Outstanding, OutstandingState,
 from nephila.scheduler.frontier.queue_entry import Entry, unpack
 
 CATCH_UP_S = 30.0
-"""Least time that a lease has left when its partition is taken over."""
+"""Least remaining time of a lease at a take-over."""
 
 
 def recover_leases(
     dispatcher: Dispatcher, leased_urls: Mapping[Key, LeasedUrl], urls: Mapping[Key, tuple[int, bytes]], now: float
 ) -> TurnOutput:
-    """Put everything that was on its way back there; returns what may not have been published. O(URLs on their way)."""
+    """Restore all outstanding URLs; returns the messages that may not have been published. O(outstanding URLs)."""
     frontier = dispatcher.frontier
     out = TurnOutput()
     leases = []
@@ -43,15 +42,15 @@ def recover_leases(
         elif waiting.record is not None:
             out.records.append((partition.number, waiting.record))
     for until, key, waiting in sorted(leases, key=lambda lease: lease[0]):
-        # What came back while the partition was nobody's is read before its lease can end. None is longer than one
-        # that is given now, whatever the clock of who gave it says.
+        # Outcomes that arrived while the partition had no owner are read before the lease ends. A wrong clock of the
+        # previous owner cannot make it longer than a new lease.
         until = min(max(until, now + CATCH_UP_S), now + frontier.config.start_by_s + frontier.config.lease_s)
         request = dispatcher.resume(waiting, until, now)
         if not key[0] or key[0] in frontier.jobs:
             out.requests.append((frontier.partitions[0].number, request))
         frontier.leases[key] = until
         if frontier.store.ready_at(waiting.host.number) is not None:
-            # It waited for its turn when the snapshot was taken.
+            # It was in the heap when the snapshot was taken.
             frontier.store.unschedule(waiting.host.number)
     return out
 

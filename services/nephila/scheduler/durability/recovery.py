@@ -1,8 +1,8 @@
-"""From the log to the views: recovery of a frontier. What a snapshot is made of is in `snapshots`.
+"""Recovery: from the commit log to the views of a frontier. `snapshots` writes what is read here.
 
-What lies in the files of the host store and the seen sets is opened, not read; what was committed after the snapshot
-is replayed. What was leased when the process died goes back to the head of its host's queue with its attempt counted,
-and its host rests for one delay from now: when that fetch ended nobody knows, but it was before this program started.
+The files of host store and seen sets are opened, not read; commits after the snapshot are replayed. A URL that was
+leased when the process died goes to the head of its host's queue, with its attempt counted. Its host waits for one
+delay from now: that fetch ended at an unknown time before this start.
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ Key = tuple[str, bytes]
 
 @dataclass(slots=True)
 class Restored:
-    """What recovery found."""
+    """The result of recovery."""
 
     urls: int = 0
     leased: int = 0
     commits: int = 0
     outstanding: dict[Key, tuple[int, bytes]] = field(default_factory=dict)
-    """(host, packed URL) of those that were handed out, in that order."""
+    """(host, packed URL) of outstanding URLs, in the order of their leases."""
     delayed: dict[Key, tuple[int, bytes, float]] = field(default_factory=dict)
-    """(host, packed URL, not_before UTC) of those that wait for an instant of their own."""
+    """(host, packed URL, not_before UTC) of delayed URLs."""
     attempts: dict[Key, int] = field(default_factory=dict)
-    """Attempt under way, of those that were handed out."""
+    """Current attempt of outstanding URLs."""
     robots_pending: dict[str, None] = field(default_factory=dict)
-    """Hosts whose robots.txt was being fetched."""
+    """Hosts whose robots.txt was in flight."""
     leases: dict[Key, LeasedUrl] = field(default_factory=dict)
-    """How each URL on its way stands, in the frontier of one partition, where leases outlive their owner."""
+    """Logged state of each outstanding URL, in the frontier of one partition, where leases outlive their owner."""
     to_republish: TurnOutput = field(default_factory=TurnOutput)
-    """What the owner before may not have published: terminal rows, and requests of leases that go on."""
+    """Messages that the previous owner may not have published: terminal rows, and requests of leases that continue."""
 
     def numbers(self) -> set[int]:
         """Hosts of URLs that are in no queue."""
@@ -94,7 +94,7 @@ def open_frontier(
 def restore(
     dispatcher: Dispatcher, entries: Iterable[FrontierSnapshot | FrontierCommit], now: float, utc_now: float
 ) -> Restored:
-    """Rebuild all views from what was committed. O(commits since the snapshot + hosts)."""
+    """Rebuild all views from the committed entries. O(commits since the snapshot + hosts)."""
     dispatcher.frontier.begin_turn(now, utc_now)
     replay = Replay(dispatcher)
     for entry in entries:
@@ -112,7 +112,7 @@ class Replay:
         self._by_number = {partition.number: partition for partition in self.frontier.partitions}
 
     def take(self, entry: FrontierSnapshot | FrontierCommit) -> None:
-        """What was written next. Raises `UserError` for what cannot be read."""
+        """Apply the next entry. Raises `UserError` when it cannot be read."""
         self.found.commits += 1
         if isinstance(entry, FrontierSnapshot):
             self.snapshot(entry)
@@ -120,7 +120,7 @@ class Replay:
             self.commit(entry)
 
     def finish(self, now: float, utc_now: float) -> Restored:
-        """All that was written has been taken. O(hosts + URLs on their way)."""
+        """All entries are applied. O(hosts + outstanding URLs)."""
         found = self.found
         jobs = self.frontier.jobs.values()
         for job in jobs:
@@ -159,7 +159,7 @@ class Replay:
                 frontier.jobs[count.job].ended[count.outcome] += count.count
         for packed in state.watched:
             self._watched(frontier.jobs[state.watched_job], packed)
-        for url in state.urls:  # as snapshots of earlier programs of this format have them
+        for url in state.urls:  # the older form in this format
             due_table = frontier.jobs[url.job].due_table
             due_table.put(url)
             if url.next_at == CHECKED_OUT:
@@ -222,7 +222,7 @@ class Replay:
         for queued in commit.queued:
             self._queued(queued)
         self._hosts(commit)
-        # After the ends of earlier requests: what a turn hands out is the last thing that it does.
+        # Last, because a turn leases after it has applied outcomes.
         for leased in commit.leased:
             self._leased(leased)
         frontier.hosts.trim(self.found.numbers)
@@ -234,7 +234,7 @@ class Replay:
                 del table[key]
         for key in [key for key in found.leases if key[0] == uid]:
             leased = found.leases.pop(key)
-            if not leased.landed:  # its host is being fetched from all the same
+            if not leased.landed:  # its fetch is still in flight
                 leased.job = DELETED + uid
                 found.leases[leased.job, leased.url_key] = leased
 
@@ -252,7 +252,7 @@ class Replay:
             self.found.robots_pending.pop(text.host, None)
 
     def _take(self, key: Key, host: str) -> tuple[int, bytes] | None:
-        """Take a URL from wherever it waits; the place that a page budget kept for it is its own again."""
+        """Take a URL from where it is, and free its reservation."""
         found = self.found
         job = self.frontier.jobs.get(key[0])
         if job is not None:
@@ -327,7 +327,7 @@ class Replay:
             self.found.attempts[key] = leased.attempt
 
     def _outstanding_url(self, leased: LeasedUrl) -> None:
-        """How a URL on its way stands, for who waits for it from here on."""
+        """Logged state of an outstanding URL, for the owner that waits for it now."""
         leases = self.found.leases
         key = (leased.job, leased.url_key)
         if leased.job not in self.frontier.jobs:
@@ -338,7 +338,7 @@ class Replay:
             return
         later = (leased.landed and leased.record is None) or leased.receipt is not None
         if later and key not in self.found.outstanding:
-            return  # it has ended since
+            return  # it has ended in the meantime
         taken = self._take(key, leased.host)
         if taken is not None:
             self.found.outstanding[key] = taken
@@ -369,7 +369,7 @@ def _requeue_interrupted(dispatcher: Dispatcher, found: Restored, now: float, ut
     for number in store.ids():
         at = store.ready_at(number)
         if at is not None and at > now:
-            # By the clock of the run that took the snapshot: another machine, or the same one before it was booted.
+            # An instant of another run's monotonic clock.
             store.unschedule(number)
         frontier.schedule(number)
 
@@ -377,7 +377,7 @@ def _requeue_interrupted(dispatcher: Dispatcher, found: Restored, now: float, ut
 def _requeue_host(
     frontier: Frontier, job: Job, number: int, urls: list[tuple[bytes, bytes]], found: Restored, now: float
 ) -> None:
-    """What was handed out goes before all others of its host, also those at the head: nobody may stand before it."""
+    """Put the URLs that were outstanding at the front of their host's queue, before its other head entries."""
     store = frontier.store
     heads = []
     while (job.number, HEAD) in store.head(number):

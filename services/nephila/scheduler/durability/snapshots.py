@@ -1,6 +1,6 @@
-"""The state a snapshot is made of, and what is deleted once it is durable. `restore` reads it back.
+"""Snapshots: the state that goes into one, and the files that may be deleted once it is durable. `recovery` reads it.
 
-What is new in queues, hosts and seen URLs goes into files of their own first; the snapshot names them.
+New queues, hosts and seen URLs go into files of their own first; the snapshot names those files.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ STATES_PER_FRAME = 10_000
 
 
 def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
-    """The state after the last commit; nothing may be pending. Queues, hosts and seen URLs that are new since the last
-    one go into files of their own first: O(new URLs + hosts), amortised over the merges of those files."""
+    """The state after the last commit; nothing may be pending. New queue entries, hosts and seen URLs are written to
+    files first: O(new URLs + hosts), amortised over the merges of those files."""
     frontier = dispatcher.frontier
     frontier.hosts.flush()
     outstanding = [
@@ -79,7 +79,7 @@ def _delayed(dispatcher: Dispatcher) -> Iterator[QueuedUrl]:
 
 
 def cleanup(frontier: Frontier) -> None:
-    """Delete the files that the newest snapshot does not name, once it is durable."""
+    """Delete the files that the newest snapshot does not name, once that is durable."""
     frontier.store.cleanup()
     for job in frontier.jobs.values():
         job.seen.cleanup()

@@ -1,12 +1,12 @@
-"""How often a page changes, from fetches at irregular times that show only whether it did. Pure.
+"""Rate of change of a page, from fetches at irregular times that show only whether it changed. Pure.
 
 The model is a Poisson process (Cho and Garcia-Molina, Estimating Frequency of Change, ACM TOIT 3(3), 2003). A check
-after t seconds without a change has the likelihood exp(-r t), one with a change 1 - exp(-r t). With n equal intervals
-of which X showed a change the most likely rate is -ln(1 - X/n)/t: infinite when X = n, 0 when X = 0, and biased; they
-add half an observation to both sides. Here the place of that half observation is taken by the other pages of the job:
-ln(rate) is normal about their mean, so that a page with two checks is near them and one with fifty stands for itself.
+after t seconds without a change has the likelihood exp(-r t), one with a change 1 - exp(-r t). With n equal intervals,
+X of them with a change, the most likely rate is -ln(1 - X/n)/t: infinite for X = n, 0 for X = 0, and biased. Cho and
+Garcia-Molina add half an observation to both sides. Here the other pages of the job take its place: ln(rate) is normal
+about their mean. So a page with two checks is near that mean, and a page with fifty checks depends on its own.
 
-It does not decide when a page is fetched: that is recrawl.py.
+`recrawl.policy` decides when a page is fetched.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from nephila.kernel.messages import UrlState
 
 DAY_S = 86_400.0
 VARIANCE = 3.0
-"""Of ln(rate) over the pages of a job. Means from 1 hour to 30 days, evenly in the logarithm, have 3.6."""
+"""Variance of ln(rate) over the pages of a job. Means from 1 hour to 30 days, uniform in the logarithm, have 3.6."""
 START_RATE = 1 / (4 * DAY_S)
-"""Changes per second of a page of which nothing is known, in a job of which nothing is known."""
+"""Changes per second of an unknown page in an unknown job."""
 START_WEIGHT_S = 5 * DAY_S
-"""What the start rate weighs against what the job's own pages say: page-seconds of observation."""
+"""Weight of the start rate against the job's own pages, in page-seconds of observation."""
 _REACH = 60.0
 _STEPS = 60
 _TOLERANCE = 1e-4
 _LARGEST = 300.0
-"""r t beyond which a change is certain in any arithmetic."""
+"""r t beyond which a change is certain in floating point."""
 
 
 def estimate(quiet_s: float, changed_s: float, changes: int, prior_rate: float) -> float:
@@ -70,7 +70,7 @@ def _seen_change(changes: int, x: float) -> tuple[float, float]:
 
 
 class Prior:
-    """What is typical of a job's pages: the mean of ln(rate), each check weighed by the time it looked back on."""
+    """The typical rate of a job's pages: the mean of ln(rate), each check weighted by its interval."""
 
     def __init__(self, rate: float = START_RATE, weight_s: float = START_WEIGHT_S) -> None:
         self._weight = weight_s
@@ -82,7 +82,7 @@ class Prior:
         return math.exp(self._sum / self._weight)
 
     def learn(self, rate: float, observed_s: float) -> None:
-        """A page with this estimate was looked at after `observed_s` seconds."""
+        """A page with this estimate was checked after `observed_s` seconds."""
         if observed_s > 0:
             self._sum += math.log(rate) * observed_s
             self._weight += observed_s

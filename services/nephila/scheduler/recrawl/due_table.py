@@ -1,12 +1,12 @@
-"""What is due when: the states of the URLs that a job fetches again, packed, and the order in which they come due.
+"""Due table: the packed states of the URLs that a job fetches repeatedly, and the order in which they are due.
 
-A view of the commit log. A state is one bytes object by url_key (200 bytes for a URL of 60 characters; 10⁶ of them in
-about 330 MB with the index). Who is due is kept in slots of a minute, each a row of keys; only the slot of the present
-minute is kept in exact order. A key whose state has been put anew since is skipped when its slot is opened.
+A view of the commit log. A state is one bytes object by url_key (200 bytes for a URL of 60 characters; 10⁶ of them take
+about 330 MB with the index). Due times are kept in slots of a minute, each a row of keys; only the current slot is in
+exact order. A key whose state has changed since is skipped when its slot is opened.
 
-Invariants: every state with a next_at above 0 that is not out stands in exactly the place where `due` finds it; a state
-that `due` has handed out is out until it is put again. Kept of a state: instants but fetched_at and next_at to the
-second, durations to seven digits. Not here: when something is due (recrawl.py), and who has room for it.
+Invariants: every state with next_at above 0 that is not checked out is in exactly the slot where `due` finds it. A
+state that `due` returned is checked out until it is put again. Precision: instants to the second, apart from fetched_at
+and next_at; durations to seven digits. `recrawl.policy` computes when a URL is due.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nephila.kernel.messages import Context, Outcome, Render, UrlState
 
 SLOT_S = 60.0
 REWIND_S = 120.0
-"""A clock set back by more than this makes every state be looked at anew."""
+"""A clock set back by more than this triggers `rewind`."""
 _NEXT = struct.Struct("<d")
 _HEAD = struct.Struct("<ddIIIfffIHHHBBHBB")
 """next_at, fetched_at, first_at, changed_at, lastmod, interval_s, quiet_s, changed_s, fetch_no, checks, changes, depth,
@@ -31,7 +31,7 @@ missing, flags, and the lengths of URL, ETag and hash. Behind it: text_hash, URL
 does not hold it, then (with a context or a rendering) both as MessagePack and their length. Snapshots hold the same
 bytes: a change of this layout needs another number of the frontier's format."""
 CHECKED_OUT = -1.0
-"""next_at, in a snapshot, of a URL that is queued or on its way."""
+"""next_at in a snapshot, of a URL that is queued or outstanding."""
 _CHECKED_OUT = _NEXT.pack(CHECKED_OUT)
 _NEVER = _NEXT.pack(0.0)
 _SEED, _DATE, _HOST, _CONTEXT = 1, 2, 4, 8
@@ -54,9 +54,9 @@ class DueTable:
         self._order: list[int] = []
         """Heap of the numbers of `_slots`."""
         self._open = bytearray()
-        """Keys of the slot that is being handed out."""
+        """Keys of the current slot."""
         self._opened = -1
-        """The highest slot that was ever opened; what is due in it or before goes to `_near`."""
+        """The highest slot opened so far. URLs due in it or before go to `_near`."""
         self._near: list[tuple[float, bytes]] = []
         self._checked_out: set[bytes] = set()
         self._entries = 0
@@ -72,26 +72,26 @@ class DueTable:
 
     @property
     def checked_out(self) -> int:
-        """States that were handed out and have not come back."""
+        """States that are checked out."""
         return len(self._checked_out)
 
     def put(self, state: UrlState) -> None:
-        """Keep a state in place of the one before; it is due at its next_at, never when that is 0."""
+        """Replace the state of a URL. It is due at its next_at; never when that is 0."""
         self._keep(state.url_key, _pack(state))
 
     def get(self, url_key: bytes) -> UrlState | None:
-        """What is known of a URL; None when it is not watched."""
+        """The state of a URL; None when it is not watched."""
         packed = self._packed.get(url_key)
         return None if packed is None else _unpack(self.job, url_key, packed)
 
     def remove(self, url_key: bytes) -> bool:
-        """Forget a URL; True when it was there."""
+        """Remove a URL; True when it was there."""
         self._checked_out.discard(url_key)
         return self._packed.pop(url_key, None) is not None
 
     def due(self, now: float) -> Iterator[UrlState]:
-        """Hand out what is due, the longest overdue first to the minute. Take as many as there is room for: the rest
-        stays. A state may be put while this runs."""
+        """Check out and return due states, the longest overdue first (to the minute). The caller stops when it has
+        enough. A state may be put meanwhile."""
         if now < self._now - REWIND_S:
             self.rewind(now)
         self._now = now
@@ -100,7 +100,7 @@ class DueTable:
             yield _unpack(self.job, found, self._packed[found])
 
     def rewind(self, now: float) -> None:
-        """The clock was set back: nothing waits longer from now on than the interval that was set for it. O(n)."""
+        """The clock was set back: from now on no state waits longer than its own interval. O(n)."""
         for key, packed in self._packed.items():
             latest = now + _interval_s(packed)
             if _next_at(packed) > latest:
@@ -108,31 +108,31 @@ class DueTable:
         self._rebuild()
 
     def check_out(self, url_key: bytes) -> bool:
-        """Hand out one URL whether it is due or not; False when it is not here or out already."""
+        """Check out one URL, due or not; False when it is not here or checked out already."""
         if not self._waits(url_key):
             return False
         self._checked_out.add(url_key)
         return True
 
     def is_checked_out(self, url_key: bytes) -> bool:
-        """Whether a URL was handed out and has not come back."""
+        """Whether a URL is checked out."""
         return url_key in self._checked_out
 
     def next_due(self) -> float:
-        """The earliest instant at which `due` may have something, at most a minute early; infinity when never."""
+        """The earliest instant at which `due` may return something, up to a minute early; infinity for never."""
         if self._open:
             return 0.0
         slot = self._order[0] * SLOT_S if self._order else math.inf
         return min(slot, self._near[0][0]) if self._near else slot
 
     def dump(self) -> Iterator[bytes]:
-        """All of them, each packed behind its key, for a snapshot; nothing may be put meanwhile. 0.2 µs each."""
+        """All states, packed behind their keys, for a snapshot; nothing may be put meanwhile. 0.2 µs each."""
         out = self._checked_out
         for key, packed in self._packed.items():
             yield key + packed if key not in out else key + _CHECKED_OUT + packed[_NEXT.size :]
 
     def load(self, dumped: bytes) -> None:
-        """Take over one of what `dump` gave."""
+        """Add one item of `dump`."""
         key, packed = dumped[:_KEY], dumped[_KEY:]
         is_checked_out = packed.startswith(_CHECKED_OUT)
         self._keep(key, _NEVER + packed[_NEXT.size :] if is_checked_out else packed)
@@ -140,19 +140,19 @@ class DueTable:
             self._checked_out.add(key)
 
     def states(self) -> Iterator[UrlState]:
-        """All of them; only what is here already may be put meanwhile."""
+        """All states; only known URLs may be put meanwhile."""
         return (_unpack(self.job, key, packed) for key, packed in self._packed.items())
 
     def sample(self, limit: int) -> list[UrlState]:
-        """At most `limit` states, evenly out of all. O(n) steps of an iterator, 10 ms per million."""
+        """At most `limit` states, evenly spread. O(n) iterator steps, 10 ms per million."""
         step = max(1, -(-len(self._packed) // limit))
         return [_unpack(self.job, key, self._packed[key]) for key in itertools.islice(self._packed, 0, None, step)]
 
     def check(self) -> None:
         """Raise AssertionError when an invariant does not hold. O(n)."""
-        assert self._checked_out <= self._packed.keys(), "a state is out that is not here"
+        assert self._checked_out <= self._packed.keys(), "a checked-out state is missing"
         assert sorted(self._order) == sorted(self._slots), "slots and their order differ"
-        assert all(number > self._opened for number in self._slots), "a slot waits that was opened"
+        assert all(number > self._opened for number in self._slots), "a waiting slot was opened before"
         assert self._entries == sum(map(len, self._slots.values())) // _KEY, "entries miscounted"
         near = set(self._near)
         members = {number: {bytes(key) for key in _keys(keys)} for number, keys in self._slots.items()}
@@ -163,7 +163,7 @@ class DueTable:
                 continue
             slot = _slot(next_at)
             waits = key in members.get(slot, ()) or (next_at, key) in near or (slot == self._opened and key in opened)
-            assert waits, f"{key.hex()} is due at {next_at} and nothing will ever hand it out"
+            assert waits, f"{key.hex()} is due at {next_at} and is in no slot"
 
     # ---- parts
 
@@ -192,7 +192,7 @@ class DueTable:
         self._entries += 1
 
     def _pop(self, now: float) -> bytes | None:
-        """The next key that is due, out of its place."""
+        """Remove and return the next due key from its slot."""
         while True:
             if self._near and self._near[0][0] <= now:
                 next_at, key = heapq.heappop(self._near)
@@ -249,7 +249,7 @@ def _instant(value: float) -> int:
 
 
 def _host_of(url: str) -> str:
-    """What stands between // and the next slash: the host key of nearly every URL."""
+    """The part between // and the next slash: the host key of nearly every URL."""
     parts = url.split("/", 3)
     return parts[2] if len(parts) > 2 else ""
 

@@ -1,9 +1,9 @@
-"""How fresh a job's copies are: counts, age, and the staleness that their rates of change lead one to expect. Pure.
+"""Freshness of a job's copies: counts, ages, and the staleness expected from their rates of change. Pure.
 
-Staleness of a copy at an instant is the time since the first change that it has missed, 0 while it is fresh. Nobody
-sees a change before the next fetch, so it is estimated: with rate r and a copy e seconds old, the chance that it has
-been stale for more than s is 1 - exp(-r (e - s)). The percentiles are those of all copies together. Where a site has
-said when its page changed (lastmod after the fetch), that is taken instead of a guess.
+Staleness of a copy is the time since the first change that it has missed, 0 while it is fresh. A change is only seen by
+the next fetch, so staleness is estimated. With rate r and a copy e seconds old, the probability of being stale for more
+than s is 1 - exp(-r (e - s)). The percentiles are over all copies. Where the site has announced a change (lastmod after
+the fetch), that instant replaces the estimate.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ _HALVINGS = 40
 
 
 class Freshness(msgspec.Struct, frozen=True):
-    """Figures of one job at one instant; percentiles in seconds, 0 without a copy."""
+    """Freshness of one job at one instant; percentiles in seconds, 0 without a copy."""
 
     watched: int
-    """URLs that are fetched again, or were until they were gone."""
+    """URLs that are fetched again, and those that are gone."""
     copies: int
-    """Those of which there is a copy and that are not gone."""
+    """Watched URLs with a copy that are not gone."""
     gone: int
     due: int
-    """Waiting to be fetched, since their time has come."""
+    """URLs that are due and wait for their fetch."""
     overdue: int
-    """Those of them that have waited longer than a tenth of their interval."""
+    """Due URLs that have waited longer than a tenth of their interval."""
     fresh: float
-    """Share of the copies that is expected to be as the page is now; 0 without a copy."""
+    """Expected share of copies that equal the page now; 0 without a copy."""
     staleness_p50_s: float
     staleness_p95_s: float
     age_p50_s: float
-    """Time since the copies were fetched, or answered 304."""
+    """Time since the copies were fetched or confirmed by a 304."""
     age_p95_s: float
 
 
 def measure(
     states: Sequence[UrlState], now: float, rate: Callable[[UrlState], float], *, total: int | None = None
 ) -> Freshness:
-    """The figures. `states` may be an even sample out of `total`: counts are scaled up. O(n), 30 µs a state.
+    """The freshness. `states` may be an even sample of `total` states: counts are scaled up. O(n), 30 µs a state.
 
-    `rate` gives changes per second of a page (`Policy.rate`). A sample of 2,000 tells a p95 to about 5 %.
+    `rate` gives a page's changes per second (`RecrawlPolicy.rate`). A sample of 2,000 gives a p95 within about 5 %.
     """
     scale = (total or len(states)) / len(states) if states else 0.0
     gone = [state for state in states if state.missing and not state.next_at]
@@ -73,7 +73,7 @@ def _page(state: UrlState, now: float, rate: Callable[[UrlState], float]) -> tup
         return now - state.lastmod, math.inf
     good = state.fetched_at
     if state.outcome is Outcome.STORED:
-        # A sitemap that is believed has put the next fetch off: until then the copy was good.
+        # A reliable sitemap has delayed the next fetch: until then the copy was current.
         good = max(good, min(state.next_at - state.interval_s, now))
     return max(now - good, 0.0), rate(state)
 
@@ -84,7 +84,7 @@ def _staler(pages: Sequence[tuple[float, float]], than_s: float) -> float:
 
 
 def _percentile(pages: Sequence[tuple[float, float]], share: float) -> float:
-    """Seconds of staleness that this share of the copies is expected not to exceed."""
+    """The staleness in seconds that this share of the copies is expected not to exceed."""
     low, high = 0.0, max((age for age, _ in pages), default=0.0)
     if not pages or _staler(pages, 0.0) <= 1 - share:
         return 0.0

@@ -1,17 +1,16 @@
-"""When a page is fetched again. Pure: what was known, what a fetch brought and an instant in, what is known now out.
+"""Recrawl policy: when a page is fetched again. Pure: state, event and instant in, new state out.
 
-A `Policy` is one of three: adaptive within [min, max], a fixed interval, or the instants of a cron expression. Adaptive
-intervals follow from the rate of change r (rates.py) as
+A `RecrawlPolicy` is adaptive within [min, max], or a fixed interval, or the instants of a cron expression. Adaptive
+intervals follow from the page's rate of change r (`change_rate`):
 
     interval = sqrt(min² + 2 k min / r),  k = 0.4
 
-which is, to a few per cent, the allocation that makes the 95th percentile of staleness smallest for a given number of
-fetches (docs/adr/0011): a page that always changes is fetched every `min`, a slow one in proportion to the square root
-of the time between its changes. Invariants: an adaptive or fixed `next_at` lies at most one `interval_s` after the
-instant that set it, which bounds what a clock that jumped can do; a failure never loses what is known of the page.
+Within a few per cent this allocation makes the 95th percentile of staleness smallest for a given number of fetches
+(docs/adr/0011). A page that always changes is fetched every `min`; for a slow page the interval grows with the square
+root of the time between its changes. Invariants: an adaptive or fixed `next_at` is at most one `interval_s` after the
+instant that set it, which limits the harm of a clock that jumps; a failed fetch loses no state of the page.
 
-Instants are seconds since 1970 UTC. What the other pages of the job have taught is kept in `Policy.prior`, a view of
-their states.
+Instants are seconds since 1970 UTC. `prior` is learned from the other pages of the job and is a view of their states.
 """
 
 from __future__ import annotations
@@ -26,25 +25,25 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.scheduler.recrawl.change_rate import DAY_S, Prior, rate_of
 
 PRICE = 0.4
-"""k above: what a fetch is worth against time spent staler than min."""
+"""k above: the price of a fetch against time spent staler than min."""
 MIN_S = 3_600.0
 MAX_S = 30 * DAY_S
-"""Bounds where only one is given."""
+"""Defaults of the bounds where only one is given."""
 SHORTEST_S = 1.0
 EARLY = 0.1
-"""A run that fetches what is due takes what would be due within this share of its interval: of a daily interval and a
-daily run, each would otherwise miss what the jitter has put a minute later."""
+"""A refresh run also takes pages that would be due within this share of their interval. Otherwise, with a daily
+interval and a daily run, each run would miss the pages that jitter made due a minute later."""
 GONE_AFTER = 3
 WINDOW = 64
-"""Checks after which all evidence is halved: rates change, and 32 checks tell them to a fifth."""
+"""Checks after which all evidence is halved: rates change, and 32 checks determine one within a fifth."""
 JITTER = 0.1
-"""Pages that were fetched together come back spread over this share of their interval, to either side."""
+"""Pages fetched together are spread over this share of their interval, to either side."""
 REPEAT_S = 7_200.0
-"""A clock set back by less than this does not repeat a run of cron."""
+"""A clock set back by less than this does not repeat a cron run."""
 SKEW_S = DAY_S
-"""A lastmod further in the future than this is nonsense."""
+"""A lastmod further in the future is ignored."""
 MAX_ETAG_CHARS = 200
-"""A longer validator is not kept: memory is worth more than its 304s."""
+"""A longer validator is not stored: its memory costs more than its 304s save."""
 
 _GONE = (404, 410)
 _MIX = 0x9E3779B97F4A7C15
@@ -54,7 +53,7 @@ class RecrawlPolicy:
     """When the pages of one job are fetched again."""
 
     def __init__(self, recrawl: Recrawl | None) -> None:
-        """Raises `UsageError` that names the field."""
+        """Raises `UsageError` with the name of the field."""
         recrawl = recrawl or Recrawl()
         for name in ("min_s", "max_s", "every_s"):
             value = getattr(recrawl, name)
@@ -82,7 +81,7 @@ class RecrawlPolicy:
         return self.adaptive or bool(self.every_s) or self.schedule is not None
 
     def watches(self, seed: bool) -> bool:
-        """Whether a URL of this kind is fetched again."""
+        """Whether this URL is fetched again."""
         return self.active and (seed or not self.monitor)
 
     def rate(self, state: UrlState) -> float:
@@ -90,18 +89,18 @@ class RecrawlPolicy:
         return rate_of(state, self.prior)
 
     def interval(self, state: UrlState) -> float:
-        """Seconds between fetches that the page's rate asks for, in [min_s, max_s]."""
+        """Seconds between fetches for the page's rate, in [min_s, max_s]."""
         wanted = math.sqrt(self.min_s**2 + 2 * PRICE * self.min_s / self.rate(state))
         return min(max(wanted, self.min_s), self.max_s)
 
     def refresh_due(self, state: UrlState, now: float) -> bool:
-        """Whether a run that fetches once what is due takes this URL: without a policy, all but what is gone."""
+        """Whether a one-time refresh run takes this URL; without a policy it takes every page that is not gone."""
         if self._gone(state) or not self.active:
             return not self._gone(state)
         return self.watches(state.seed) and 0 < state.next_at <= now + EARLY * state.interval_s
 
     def adopted(self, state: UrlState) -> UrlState:
-        """The state of a URL whose fetch was not watched: as if that fetch had been the first that was."""
+        """The state of a URL whose last fetch was not watched, as if that had been its first watched fetch."""
         if not self.active:
             return state
         receipt = Receipt(state.url_key, state.fetch_no, state.outcome, state.text_hash, False, state.etag)
@@ -110,12 +109,12 @@ class RecrawlPolicy:
         new.missing = state.missing
         return new
 
-    # ---- what happened
+    # ---- events
 
     def after(self, old: UrlState, receipt: Receipt, at: float) -> UrlState:
-        """The state after a fetch that ended `at` this instant; a state with fetch_no 0 has never been fetched.
+        """The state after a fetch that ended `at` this instant; fetch_no 0 means never fetched.
 
-        Call it only for URLs that are watched. A receipt of an earlier fetch changes nothing. O(1), about 5 µs.
+        Only for watched URLs. A receipt of an earlier fetch changes nothing. O(1), about 5 µs.
         """
         if receipt.fetch_no < old.fetch_no:
             return old
@@ -131,17 +130,17 @@ class RecrawlPolicy:
                 new.next_at = 0.0
                 return new
         elif receipt.outcome is Outcome.DROPPED and not receipt.status:
-            # Excluded, or part of a trap: the decision was ours, and nobody was asked.
+            # Excluded, or part of a trap: decided without a fetch.
             new.next_at = 0.0
             return new
         before = old.interval_s or (self.interval(old) if self.adaptive else 0.0)
         return self._due(new, old, at, min(max(2 * before, self.min_s), self.max_s))
 
     def after_lastmod(self, old: UrlState, lastmod: float, now: float) -> UrlState | None:
-        """A sitemap or feed says when the page changed last; the new state, or None when it makes no difference.
+        """A sitemap or feed names the last change of the page; returns the new state, or None without effect.
 
-        A change since our last fetch makes the page due, min_s after that fetch at the earliest. That nothing has
-        changed puts the next fetch off. Sites say all sorts of things: see `_lastmod_reliable`.
+        A change since the last fetch makes the page due, at least min_s after that fetch. "No change" delays the next
+        fetch. Sites are not always right: see `_lastmod_reliable`.
         """
         if not self.adaptive or not 0 < lastmod <= now + SKEW_S or not old.fetch_no:
             return None
@@ -161,8 +160,8 @@ class RecrawlPolicy:
         return new
 
     def reapplied(self, old: UrlState, now: float) -> UrlState:
-        """The state under this policy, which may have changed since, by a clock that may have been set: call it for
-        every state that is loaded and when the job changes. What is overdue stays due; nothing is frozen."""
+        """The state under the current policy and clock. Call it for every state that is loaded, and for all when the
+        job changes. An overdue page stays due, and no page waits longer than its interval."""
         over = self._gone(old) or (old.outcome is Outcome.DROPPED and not old.next_at)
         if over or not self.watches(old.seed) or not old.fetch_no:
             next_at = 0.0
@@ -183,12 +182,12 @@ class RecrawlPolicy:
     # ---- parts
 
     def _stored(self, new: UrlState, old: UrlState, receipt: Receipt, at: float) -> None:
-        """A copy came, or the word that the last one holds."""
+        """The fetch brought a copy, or confirmed the last one."""
         new.missing = 0
         new.fetched_at = at
         if receipt.etag or receipt.last_modified or not receipt.not_modified:
             new.etag = receipt.etag if len(receipt.etag) <= MAX_ETAG_CHARS else ""
-            # A server that has an ETag does not look at the date (RFC 9110, 13.1.3).
+            # A server ignores the date when an ETag is sent (RFC 9110, 13.1.3).
             new.last_modified = "" if new.etag else receipt.last_modified[:MAX_ETAG_CHARS]
         if not receipt.not_modified:
             new.text_hash = receipt.text_hash
@@ -198,12 +197,12 @@ class RecrawlPolicy:
         if changed:
             new.changed_at = at
             if old.lastmod <= old.fetched_at:
-                # It changed, and its site has not said so: what it says of this page is worth nothing.
+                # An unannounced change: the announcements of this page are not reliable.
                 new.lastmod = 0.0
         self._count(new, changed, min(at - old.fetched_at, 2 * self.max_s))
 
     def _count(self, state: UrlState, changed: bool, elapsed_s: float) -> None:
-        """Add a check to the evidence; a clock that was set back in between makes it worthless."""
+        """Add a check to the evidence; a clock that was set back in between makes the check worthless."""
         if elapsed_s <= 0:
             return
         if state.checks >= WINDOW:
@@ -218,7 +217,7 @@ class RecrawlPolicy:
             self.prior.learn(self.rate(state), elapsed_s)
 
     def _due(self, state: UrlState, old: UrlState, at: float, interval_s: float) -> UrlState:
-        """Set the next fetch; `interval_s` is what an adaptive policy wants."""
+        """Set the next fetch; `interval_s` is the adaptive interval."""
         if self.schedule is not None:
             served = old.next_at if old.next_at <= at + REPEAT_S else 0.0
             state.next_at = self.schedule.after(max(at, served))
@@ -234,8 +233,8 @@ class RecrawlPolicy:
         return state
 
     def _unchanged(self, old: UrlState, lastmod: float, now: float) -> UrlState | None:
-        """The site says that our copy is the last: believed, it is as good as a 304 until max_s have passed."""
-        # A date without a time may mean any time of that day.
+        """The site says that the copy is current. If reliable, that counts like a 304, until max_s have passed."""
+        # A date without a time covers the whole day.
         until = lastmod + DAY_S if lastmod % DAY_S == 0 else lastmod
         if until > old.fetched_at or not old.next_at or not _lastmod_reliable(old):
             return None
@@ -247,13 +246,13 @@ class RecrawlPolicy:
 
 
 def _lastmod_reliable(state: UrlState) -> bool:
-    """The last change was announced and found, and none was found that had not been announced."""
+    """The last change was announced and found, and no change was found unannounced."""
     return state.first_at < state.lastmod <= state.changed_at
 
 
 def _lastmod_wrong(state: UrlState) -> bool:
-    """A change was announced, the page was fetched after it, and there was none (sitemaps made at each request say
-    "now" for every page). Until a change is found nobody is hurried any more."""
+    """A change was announced, and a later fetch found none. (Sitemaps made on request say "now" for every page.) Until
+    a change is found, announcements make nothing due."""
     return state.first_at < state.lastmod <= state.fetched_at and state.changed_at < state.lastmod
 
 
@@ -265,6 +264,6 @@ def _halve(state: UrlState) -> None:
 
 
 def _chance(state: UrlState) -> float:
-    """In [0, 1), another for each fetch of each page, the same in each run."""
+    """In [0, 1): different for each fetch of each page, the same in each run."""
     mixed = (int.from_bytes(state.url_key[8:16], "big") ^ (state.fetch_no * _MIX)) * _MIX
     return (mixed >> 11 & (1 << 53) - 1) / (1 << 53)

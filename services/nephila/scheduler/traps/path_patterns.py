@@ -1,8 +1,8 @@
-"""The places a URL belongs to: the parts of a site that are judged together when one of them turns out to be a trap.
+"""Path patterns: the parts of a site that a trap is found and closed by. Pure; strings in, strings out.
 
-A place is written as people would: `/shop/` (everything below), `/calendar/*/*` (paths alike but for their numbers),
-`/shop/item?sid` (the parameter sid at that path), `/find?` (any query at that path). The root of a host is no place:
-nothing that happens on a host closes all of it. Pure; strings in, strings out; a URL has at most twelve places.
+Patterns read like paths: `/shop/` (everything below), `/calendar/*/*` (paths that differ only in numbers),
+`/shop/item?sid` (parameter sid at that path), `/find?` (any query at that path). The root of a host is no pattern, so a
+whole host is never closed. A URL has at most twelve patterns.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Final, NamedTuple
 
 MAX_PARAMETERS: Final = 8
 MAX_PATTERN_CHARS: Final = 120
-"""Longer ones are cut: the place of a hostile URL stays small."""
+"""Longer patterns are cut, so that hostile URLs cost little memory."""
 _VARIABLE: Final = re.compile(r"[0-9a-f]{16,}|[0-9]+")
 
 
 class Patterns(NamedTuple):
-    """The places of one URL, the narrowest first, and what varies there: the parameter's value, or nothing."""
+    """The patterns of one URL, the narrowest first, and the value of the parameter in each; empty without one."""
 
     patterns: list[str]
     values: list[str]
 
 
 def patterns_of(url: str) -> Patterns:
-    """The places of a WHATWG href. O(length of the URL), some microseconds."""
+    """The patterns of a WHATWG href. O(length of the URL), some microseconds."""
     path, _, query = url[url.find("/", 8) :].partition("#")[0].partition("?")
     masked = path if "%" in path else _VARIABLE.sub("*", path)
     masked = masked[:MAX_PATTERN_CHARS]
@@ -52,7 +52,7 @@ def _split(pair: str) -> tuple[str, str, str]:
 
 
 def _directories(path: str) -> list[str]:
-    """The second and the first directory of a path, as far as it has them."""
+    """The second and the first directory of a path, where it has them."""
     first = path.find("/", 1) + 1
     if not first:
         return []
@@ -61,8 +61,8 @@ def _directories(path: str) -> list[str]:
 
 
 def common_prefix(url: str) -> str:
-    """The start that links share which lead from a place into itself: up to the query, else the first directory, else
-    the name in the root up to its first digit."""
+    """The prefix of links that stay in the pattern of a URL: up to its query, else its first directory, else its name
+    in the root up to the first digit."""
     path = url.find("/", 8)
     query = url.find("?", path)
     if query >= 0:

@@ -1,8 +1,7 @@
-"""A bounded memory of 64-bit hashes: buckets of eight, in each the least recently seen is forgotten first.
+"""A bounded set of recent 64-bit hashes: an 8-way set-associative LRU cache.
 
-Invariant: at most `limit` slots; it never claims to know what it was not told (but for equal 64-bit hashes). What keeps
-coming back stays. Grows by doubling from one bucket as it fills: most hosts show a page or two. A set-associative
-cache, nothing more.
+Invariant: at most `limit` slots; no false positives (apart from equal 64-bit hashes). Hashes that return often stay. It
+starts with one bucket and doubles as it fills, because most hosts have only a page or two.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ _FIRST: Final = _WAYS
 
 
 class RecentHashSet:
-    """Which hashes were seen lately. `add` is O(1) amortised, under a microsecond; 8 bytes a slot."""
+    """`add` is O(1) amortised, below a microsecond; a slot has 8 bytes."""
 
     __slots__ = ("_filled", "_limit", "_slots")
 
     def __init__(self, limit: int) -> None:
-        """`limit` is a power of two, at least 8: slots at most."""
+        """`limit`: maximum of slots, a power of two from 8."""
         if limit < _FIRST or limit & (limit - 1):
             raise ValueError(f"limit must be a power of two from {_FIRST}, got {limit}")
         self._limit = limit
@@ -36,15 +35,15 @@ class RecentHashSet:
         return key in self._slots[at : at + _WAYS]
 
     def __len__(self) -> int:
-        """Hashes remembered."""
+        """Number of hashes."""
         return self._filled
 
     def _bucket(self, key: int) -> int:
         return key % (len(self._slots) // _WAYS) * _WAYS
 
     def add(self, key: int) -> bool:
-        """Remember an unsigned 64-bit hash; True when it was not remembered yet."""
-        # A third full, one bucket in a thousand overflows.
+        """Add an unsigned 64-bit hash; True when it was not there."""
+        # At a third full, one bucket in a thousand overflows.
         if 3 * self._filled >= len(self._slots) and len(self._slots) < self._limit:
             self._grow()
         key = key or 1  # an empty slot is zero
@@ -65,7 +64,7 @@ class RecentHashSet:
         old = self._slots
         self._slots = array("Q", bytes(8 * max(_FIRST, 2 * len(old))))
         self._filled = 0
-        # From the back: within a bucket the latest comes first, and what is added last stands first.
+        # In reverse: within a bucket the most recent hash comes first, and the last one added becomes the first.
         for key in reversed(old):
             if key:
                 self._add_old(key)
@@ -82,7 +81,7 @@ class RecentHashSet:
         return _little(self._slots).tobytes()
 
     def restore(self, packed: bytes) -> None:
-        """Take over what `pack` gave; ValueError when it cannot be that."""
+        """Apply the bytes of `pack`; ValueError when they are damaged."""
         size = len(packed) // 8
         if len(packed) % 8 or size > self._limit or size & (size - 1) or 0 < size < _FIRST:
             raise ValueError(f"a memory of {len(packed)} bytes")
@@ -104,7 +103,7 @@ class RecentHashSet:
 
 
 def _little(slots: array[int]) -> array[int]:
-    """From the order of this machine's bytes to little-endian, or back."""
+    """Between this machine's byte order and little-endian."""
     if sys.byteorder == "little":
         return slots
     swapped = slots[:]

@@ -1,7 +1,7 @@
-"""What the shape of a URL alone gives away: paths that repeat, calendars without end, parameters without end. Pure.
+"""Traps by the shape of a URL alone: paths that repeat, endless calendars, endless parameters. Pure; stateless.
 
-Invariant: a verdict is given only where no real page is to be expected; what is merely odd is left to `traps`, which
-looks at what such URLs bring. Nothing is remembered here. Nearly every URL passes after a few C-level scans.
+Invariant: only a shape that no real page has is a trap. A merely odd URL is left to `novelty`, which measures what such
+URLs bring. Nearly every URL passes after a few C-level scans.
 
 Sources: Heritrix' PathologicalPathDecideRule and TooManyPathSegmentsDecideRule; Olston and Najork, Web Crawling (2010).
 """
@@ -14,7 +14,7 @@ from urllib.parse import unquote_plus
 
 _YEAR_S: Final = 31_556_952
 _HINTS: Final = ("alend", "vent", "genda", "onth", "ear=", "ate=", "ermin")
-"""Parts of the words below: a URL with none of them is not looked at as a calendar."""
+"""Parts of the words below. A URL with none of them is not checked as a calendar."""
 _CALENDAR: Final = re.compile(r"(?i)(?:^|[/?&;._-])(?:calend[aeo]r|calendrier|calendario|kalender|kalendar)")
 _SCHEDULE: Final = re.compile(
     r"(?i)(?:^|[/?&;._-])(?:events?|evento?s?|agenda|veranstaltungen|termine|months?|(?:start|end|from|to)?_?date)(?=[/?&=._-]|$)"
@@ -28,23 +28,23 @@ _SESSION: Final = re.compile(
     r"|(?<=[?&])(?:jsessionid|phpsessid|php_sessid|aspsessionid\w*|session_?id|sess_?id|sid|oscsid|zenid)=(?P<value>[^&#]*)&?"
 )
 _TOKEN: Final = re.compile(r"(?=[^.!,-]*[0-9])[0-9A-Za-z][0-9A-Za-z_.!,-]{15,}")
-"""What session ids look like: sixteen characters or more without a word's separators, a digit among the first run."""
+"""A session id: sixteen characters or more without word separators, with a digit in its first part."""
 
 
 class Limits(NamedTuple):
-    """Where odd becomes impossible."""
+    """Limits beyond which a shape is a trap."""
 
     segments: int = 32
-    """More path segments than any real site nests."""
+    """Path segments; no real site nests as deep."""
     repeats: int = 3
-    """A cycle of several segments this often in a row."""
+    """Repeats in a row of a cycle of several segments."""
     same_segment: int = 4
-    """One segment this often in a row; project/project/project is a place in some software archives."""
+    """Repeats in a row of one segment. project/project/project is a real path in some software archives."""
     short_repeats: int = 6
     """The same for a segment of one or two characters: hashed directories have rows of them."""
     parameters: int = 32
     same_name: int = 16
-    """Values of one parameter name; forms with many boxes send some."""
+    """Values of one parameter; forms with many check boxes send some."""
     years_ahead: int = 2
     years_back: int = 30
 
@@ -53,9 +53,9 @@ LIMITS: Final = Limits()
 
 
 def shape(url: str, now_utc: float, limits: Limits = LIMITS) -> str:
-    """Why a WHATWG href is certainly part of a trap, in words for people, or the empty string.
+    """Why a WHATWG href is certainly part of a trap, in words, or the empty string.
 
-    `now_utc` is seconds since 1970, the crawl's now. O(length of the URL); about a microsecond for an ordinary one.
+    `now_utc` is seconds since 1970. O(length of the URL), about a microsecond for an ordinary one.
     """
     parts = url.split("/")
     count = len(parts)
@@ -76,7 +76,7 @@ def shape(url: str, now_utc: float, limits: Limits = LIMITS) -> str:
 def without_session(url: str) -> str:
     """The URL without its session ids, or the empty string when it has none.
 
-    Only known names with a value like a random token count: `sid` may be a story, and is one when it reads like one.
+    Only known names with a random-looking value count: `sid` may also be the number of a story.
     """
     lower = url.lower()
     for hint in _SESSION_HINTS:
@@ -115,7 +115,7 @@ def _path(url: str, limits: Limits) -> str:
 
 
 def _longest_cycle(segments: list[str], length: int) -> tuple[list[str], int]:
-    """The `length` segments that follow each other most often without a break, and how often. O(segments)."""
+    """The `length` segments with the most repeats in a row, and their number. O(segments)."""
     best, at, run = 1, 0, 0
     for i in range(length, len(segments)):
         run = run + 1 if segments[i] == segments[i - length] else 0
@@ -153,7 +153,7 @@ def _calendar(url: str, now_utc: float, limits: Limits) -> str:
     year, now = int(found[1]), int(1970 + now_utc / _YEAR_S)
     if year > now + limits.years_ahead:
         return f"calendar of the year {year}, more than {limits.years_ahead} years ahead"
-    # Archives go back centuries: only what calls itself a calendar ends somewhere.
+    # Archives go back centuries; only a path that is named calendar has a limit.
     if calendar and year < now - limits.years_back:
         return f"calendar of the year {year}, more than {limits.years_back} years back"
     return ""
