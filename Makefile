@@ -148,7 +148,7 @@ proto: $(DEV)  ## generate kernel/messages from proto/
 
 .PHONY: wheels
 wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (abi3), in dist/; needs Rust
-	@rm -rf build
+	@rm -rf build dist/nephila-*.whl
 	@$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir dist --config-settings=--build-option=--py-limited-api=cp311 .
 	@$(BIN)/python -m zipfile -l dist/nephila-*-cp311-abi3-*.whl | grep -q 'native/_core.abi3.so' || { echo "the native core was not built: install Rust (https://rustup.rs)"; exit 1; }
 	@du -h dist/nephila-*-cp311-abi3-*.whl
