@@ -52,9 +52,7 @@ def test_each_kind_after_a_crawl(tmp_path):
     assert {path: one["kind"] for path, one in found.items()} == kinds
     assert told(tmp_path, "http://b.test/")["kind"] == "out_of_scope"
     assert found["/private"]["robots"]["line"] == 2
-    assert found["/moved"]["sentence"] == (
-        "Not crawled: it redirects to http://a.test/good; explain that URL."
-    )
+    assert found["/moved"]["sentence"] == ("Not crawled: it redirects to http://a.test/good; explain that URL.")
     assert found["/missing"]["fetches"][-1]["status"] == 404
     text = run("explain", "a.test/", "--out", "o", cwd=tmp_path).stdout
     assert text.startswith("Stored at 20")

@@ -284,9 +284,7 @@ async def trap_quarantine_unseen(tmp_path: Path) -> Case:
     return Case(world, "http://a.test/cal/2")
 
 
-@case(
-    "trap_quarantine", "was closed as a trap (nothing new in its last 100 fetches of 100); it has been released"
-)
+@case("trap_quarantine", "was closed as a trap (nothing new in its last 100 fetches of 100); it has been released")
 async def trap_released(tmp_path: Path) -> Case:
     found = await trap_quarantine(tmp_path)
     assert found.world.scheduler.release(JOB, "a.test", "/cal/")
