@@ -119,6 +119,7 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/buf breaking --against proto/baseline.binpb
 	@$(BIN)/python tools/protogen.py --check
 	@$(BIN)/python tools/schemas.py --check
+	@$(BIN)/python tools/openapi.py --check
 	@$(BIN)/python tools/configuration.py --check
 	@$(BIN)/python -m tools.chart_values --check
 	@$(BIN)/python -m tools.dashboards --check
@@ -145,14 +146,22 @@ bench-storage: $(DEV)  ## rows into SQLite and into a PostgreSQL server of the b
 proto: $(DEV)  ## generate kernel/messages from proto/
 	@$(BIN)/python tools/protogen.py
 
+.PHONY: wheels
+wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (abi3), in dist/; needs Rust
+	@rm -rf build dist/nephila-*.whl
+	@$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir dist --config-settings=--build-option=--py-limited-api=cp311 .
+	@$(BIN)/python -m zipfile -l dist/nephila-*-cp311-abi3-*.whl | grep -q 'native/_core.abi3.so' || { echo "the native core was not built: install Rust (https://rustup.rs)"; exit 1; }
+	@du -h dist/nephila-*-cp311-abi3-*.whl
+
 .PHONY: samples
 samples: $(DEV)  ## write the frozen sample of every format again: only when a format number rises (docs/releases.md)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.formats.samples
 	@$(BIN)/buf build --exclude-source-info -o proto/baseline.binpb
 
 .PHONY: schema
-schema: $(DEV)  ## write docs/*.schema.json and docs/configuration.md from the structs
+schema: $(DEV)  ## write docs/*.schema.json, docs/openapi.json and docs/configuration.md from the structs
 	@$(BIN)/python tools/schemas.py
+	@$(BIN)/python tools/openapi.py
 	@$(BIN)/python tools/configuration.py
 
 chart: $(DEV)  ## write what charts/nephila generates: schema and table of its values, dashboards

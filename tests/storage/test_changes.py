@@ -10,6 +10,7 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import RECEIPTS
+from nephila.native import KEY_VERSION
 from nephila.storage.changes import change_of
 from nephila.storage.read import reader
 from nephila.storage.read.export import export
@@ -167,7 +168,8 @@ VERSION_1 = (
     " ordinal INTEGER NOT NULL, data TEXT NOT NULL, PRIMARY KEY (job, url_key, rule, ordinal))",
     "CREATE TABLE sinks (name TEXT PRIMARY KEY, length INTEGER NOT NULL, last_fetch INTEGER NOT NULL DEFAULT 0)",
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "INSERT INTO meta VALUES ('schema_version', '1'), ('key_version', '1'), ('created_by', 'nephila 0.1.0')",
+    "INSERT INTO meta VALUES ('schema_version', '1'), ('created_by', 'nephila 0.1.0'),"
+    f" ('key_version', '{KEY_VERSION}')",
 )
 """The tables as version 1 of the schema made them."""
 
