@@ -1,9 +1,9 @@
 """Lock-down of a sandbox child: afterwards it can only compute. Runs in the child, once, before untrusted bytes.
 
-Limits of memory, CPU time and files apply on every system. On Linux a seccomp filter permits only system calls that read
-and write open descriptors, and calls for memory and time: no file, no socket, no process, no signal. Any other call
-fails with EPERM, so that a library gets an error instead of a kill (abort() cannot signal either and ends as SIGSEGV).
-Invariant: the process cannot undo the lock-down.
+Limits of memory, CPU time and files apply on every system. On Linux a seccomp filter permits only system calls that
+read and write open descriptors, and calls for memory and time: no file, no socket, no process, no signal. Any other
+call fails with EPERM, so that a library gets an error instead of a kill (abort() cannot signal either and ends as
+SIGSEGV). Invariant: the process cannot undo the lock-down.
 
 Source: seccomp(2), linux/filter.h; the numbers are those of the kernel's syscall tables.
 """

@@ -49,7 +49,8 @@ class ChildProcessQueue:
         return SpooledBody(self, body, self.waiting_bytes + len(body) > self._spool_bytes, digest)
 
     async def run(self, task: Task[Out], spooled: SpooledBody, payload: Callable[[bytes], bytes]) -> Out:
-        """The result of `task` for a body. Raises `ChildError` (see `Sandbox.call`), or `OSError` when the disk fails."""
+        """The result of `task` for a body. Raises `ChildError` (see `Sandbox.call`), or `OSError` when the disk
+        fails."""
         slot = self._slots.get(task.name)
         if slot is None:
             slot = self._slots[task.name] = asyncio.Semaphore(self.sandbox.children)
