@@ -1,4 +1,4 @@
-"""What a fetch has changed: in the history, in the receipts, in what is delivered."""
+"""The change of each fetch: in the history, in receipts, in exports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOON = 1_800_014_400.0
 
 
 def fetch(number, fetch_no, text, **fields):
-    """A fetch an hour after the one before, which brought this text."""
+    """A fetch one hour after the previous one, which brought this text."""
     body = {"text": text, "text_hash": hashlib.sha256(text).digest()[:8], "sha256": hashlib.sha256(text).digest()}
     at = {"fetched_at": NOON + fetch_no * HOUR_S}
     return record(number, fetch_no, **{**body, **at, **fields})
@@ -51,12 +51,12 @@ LIFE = [
     (fetch(1, 8, b"two"), "same"),
     (fetch(1, 9, b"one"), "changed"),
 ]
-"""A page's fetches, and what each has changed."""
+"""The fetches of a page, and the change of each."""
 
 
 @pytest.mark.parametrize("flushes", [1, len(LIFE)], ids=["one flush", "a flush each"])
-async def test_every_fetch_says_what_it_changed(tmp_path, flushes):
-    """Against the copy that stands, whatever has failed since it was made."""
+async def test_every_fetch_has_its_change(tmp_path, flushes):
+    """Compared with the stored copy, whatever failed since."""
     async with running(tmp_path, formats=("sqlite", "jsonl")) as rig:
         for item, _ in LIFE:
             rig.send(item)
@@ -90,8 +90,8 @@ async def test_the_view_of_changes_holds_new_and_changed_alone(tmp_path):
     assert {(row["job"], row["url"], row["url_key"]) for row in found} == {(JOB, record(1).url, key(1).hex())}
 
 
-async def test_a_receipt_tells_what_the_fetch_brought(tmp_path):
-    """What the scheduler decides the next fetch by; of a body without text, the hash of the body."""
+async def test_a_receipt_contains_hash_and_validators(tmp_path):
+    """The scheduler uses it for the next fetch; for a body without text it is the hash of the body."""
     rig = Rig(tmp_path)
     receipts = []
     rig.bus.subscribe(RECEIPTS, "test", lambda delivery: receipts.extend(delivery.message.receipts), credits=9)
@@ -107,7 +107,7 @@ async def test_a_receipt_tells_what_the_fetch_brought(tmp_path):
 
 
 def test_a_first_answer_without_a_page_changes_nothing():
-    """404 of a page that was never there is not gone, and a 304 without a copy says nothing."""
+    """A 404 of a page that was never stored is not gone, and a 304 without a copy is no change."""
     assert [change_of(item, None) for item in (missing(1, 1), confirmed(1, 1))] == ["", ""]
 
 
@@ -130,7 +130,7 @@ def exported(crawl, target, **options):
 
 
 def test_only_changes_are_exported(changing, tmp_path):
-    """Since an instant: what its reader has not seen; without one: all that was ever new."""
+    """Since an instant: only new changes; without one: all first texts."""
     target = tmp_path / "o.jsonl"
     later = [("2.html", "changed", "text"), ("3.html", "new", "text")]
     assert exported(changing, target, changes=True, since="2027-01-15T15:00:00Z") == later
@@ -146,7 +146,7 @@ def test_only_changes_are_exported(changing, tmp_path):
 
 
 def test_a_page_that_could_not_be_had_is_exported_a_gone_one_is_not(changing, tmp_path):
-    """One 503 does not take a page out of the result of a crawl that watches it."""
+    """One 503 does not remove a page from the result of a monitoring crawl."""
     assert [page for page, _, _ in exported(changing, tmp_path / "o")] == ["1.html", "2.html", "3.html", "5.html"]
     assert export(changing, "csv", tmp_path / "o", all_outcomes=True) == 6
 
@@ -169,7 +169,7 @@ VERSION_1 = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "INSERT INTO meta VALUES ('schema_version', '1'), ('key_version', '1'), ('created_by', 'nephila 0.1.0')",
 )
-"""The tables as version 1 of the schema made them."""
+"""The tables of schema version 1."""
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def version_1(tmp_path):
 
 
 def test_a_database_of_version_1_is_read_as_it_is(version_1, tmp_path):
-    """Reader and export work on it and leave it a database of version 1."""
+    """Reader and export work on it and do not change it."""
     before = (version_1 / "nephila.db").read_bytes()
     assert reader.count(version_1, "stored") == 3
     assert reader.summary(version_1).outcomes == {"stored": 3, "failed": 1}
@@ -211,8 +211,8 @@ def test_a_database_of_version_1_is_read_as_it_is(version_1, tmp_path):
     assert (version_1 / "nephila.db").read_bytes() == before
 
 
-async def test_a_database_of_version_1_is_carried_on(version_1):
-    """Migrated in place when a crawl opens it; what was stored then is compared with what comes now."""
+async def test_a_database_of_version_1_is_migrated(version_1):
+    """Migrated in place when a crawl opens it; its copies are compared with new fetches."""
     for _ in range(2):
         async with running(version_1, formats=("sqlite", "parquet")) as rig:
             rig.send(fetch(1, 2, b"one"), fetch(2, 2, b"two"), fetch(5, 1, b"five"))
