@@ -12,7 +12,7 @@ DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
 BENCHES := $(shell sed -n "s/^\(bench[a-z-]*\):.*/\1/p" Makefile)
-.PHONY: chart flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
+.PHONY: chart images lock test-cluster flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -28,6 +28,7 @@ $(DEV): $(STAMP)
 	@echo "installing what checks and tests need"
 	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[dev]'
 	@$(BIN)/python tools/kafka_broker.py install --optional
+	@$(BIN)/python tools/helm.py install --optional
 	@touch $@
 
 install: $(STAMP)  ## build .venv with everything (.venv/bin/nephila)
@@ -56,6 +57,15 @@ bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (a
 bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs beside SQLite and RocksDB (about a quarter of an hour, 2 GB)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_hosts --rivals 1000000 $(ARGS)
+
+images: $(DEV)  ## build the images of all services from dist/ (ARGS='--dev --load COMMAND', see python -m tools.images --help)
+	@$(BIN)/python -m tools.images $(ARGS)
+
+lock: $(DEV)  ## write docker/lock/*.txt: libraries of the images with versions and hashes
+	@$(BIN)/python -m tools.lock $(ARGS)
+
+test-cluster: $(DEV)  ## the chart on the cluster of the kubeconfig: install, crawl, scale, kill, upgrade, judge (about 15 minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m tests.cluster.show $(ARGS)
 
 judge: $(DEV)  ## the hostile web in its full size, crawled and judged from the server's log (some minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_judge $(ARGS)
@@ -109,8 +119,10 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/buf breaking --against proto/baseline.binpb
 	@$(BIN)/python tools/protogen.py --check
 	@$(BIN)/python tools/schemas.py --check
+	@$(BIN)/python tools/openapi.py --check
 	@$(BIN)/python tools/configuration.py --check
 	@$(BIN)/python -m tools.chart_values --check
+	@$(BIN)/python -m tools.dashboards --check
 
 bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated month, against a fixed interval
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_freshness
@@ -134,18 +146,27 @@ bench-storage: $(DEV)  ## rows into SQLite and into a PostgreSQL server of the b
 proto: $(DEV)  ## generate kernel/messages from proto/
 	@$(BIN)/python tools/protogen.py
 
+.PHONY: wheels
+wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (abi3), in dist/; needs Rust
+	@rm -rf build dist/nephila-*.whl
+	@$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir dist --config-settings=--build-option=--py-limited-api=cp311 .
+	@$(BIN)/python -m zipfile -l dist/nephila-*-cp311-abi3-*.whl | grep -q 'native/_core.abi3.so' || { echo "the native core was not built: install Rust (https://rustup.rs)"; exit 1; }
+	@du -h dist/nephila-*-cp311-abi3-*.whl
+
 .PHONY: samples
 samples: $(DEV)  ## write the frozen sample of every format again: only when a format number rises (docs/releases.md)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.formats.samples
 	@$(BIN)/buf build --exclude-source-info -o proto/baseline.binpb
 
 .PHONY: schema
-schema: $(DEV)  ## write docs/*.schema.json and docs/configuration.md from the structs
+schema: $(DEV)  ## write docs/*.schema.json, docs/openapi.json and docs/configuration.md from the structs
 	@$(BIN)/python tools/schemas.py
+	@$(BIN)/python tools/openapi.py
 	@$(BIN)/python tools/configuration.py
 
-chart: $(DEV)  ## write the schema and the table of values of charts/nephila from its values.yaml
+chart: $(DEV)  ## write what charts/nephila generates: schema and table of its values, dashboards
 	@$(BIN)/python -m tools.chart_values
+	@$(BIN)/python -m tools.dashboards
 
 format: $(DEV)
 	@$(BIN)/ruff format services tests benchmarks tools

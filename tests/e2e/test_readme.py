@@ -55,6 +55,9 @@ def answer(request):
     return None
 
 
+pytestmark = pytest.mark.xdist_group("readme")  # a block uses the results of the blocks before it
+
+
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
     """A directory like a clone's root, with the commands on the PATH; programs started there are ended."""

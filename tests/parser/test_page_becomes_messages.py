@@ -54,6 +54,19 @@ async def test_a_record_carries_all_that_fetch_and_body_say() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [(b"<p>", "text/html"), (b"<urlset><url><loc>http://a.test/1</loc></url>", "text/xml")],
+)
+async def test_links_inherit_the_context_of_their_page(body: bytes, content_type: str) -> None:
+    """Session, stage and the like of a fetch hold for the links of a page and of a list."""
+    context = m.Context(session="s", stage="list")
+    room = await Room(with_links("http://a.test/x")).start()
+    outlinks, _ = room.send(body, content_type=content_type, context=context)
+    assert isinstance(outlinks, m.Outlinks)
+    assert outlinks.context == context
+
+
 async def test_no_links_no_outlinks() -> None:
     """A page without links is a record only."""
     room = await Room().start()

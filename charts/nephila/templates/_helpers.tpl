@@ -112,7 +112,7 @@ priorityClassName: {{ . }}
 topologySpreadConstraints:
 {{- range . }}
   - {{- toYaml . | nindent 4 }}
-    labelSelector: {matchLabels: {{- include "nephila.selectorLabels" $ | nindent 8 }}}
+    labelSelector: {matchLabels: {{ include "nephila.selectorLabels" $ | fromYaml | toJson }}}
 {{- end }}
 {{- end }}
 {{- end -}}

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from nephila.kernel.runtime.errors import UserError
 from nephila.scheduler.explain.explain import Explanation
@@ -26,12 +26,19 @@ MAX_REFUSED = 100
 MAX_DEAD_LETTERS = 1000
 """Dead letters of one answer at most."""
 
-Name = Annotated[str, Meta(min_length=1, max_length=1000, description="Name of a job or of a rule.")]
+Name = Annotated[
+    str, Meta(min_length=1, max_length=1000, pattern=r"^[^\x00-\x1f]+$", description="Name of a job or of a rule.")
+]
 Url = Annotated[str, Meta(max_length=100_000)]
 """A seed in the characters of any language, percent-encoded at most this long."""
 JobState = Literal["new", "running", "paused", "limit", "idle"]
 """new: no scheduler has reported on the newest generation yet. running: URLs are queued or in flight. paused: nothing
 is dispatched. limit: a budget is spent, of the job or of every host that is left. idle: every known URL is finished."""
+
+
+MemberState = Literal["starting", "ready", "not_ready", "draining", "ended", "silent"]
+"""silent: no report for three intervals."""
+SettingName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_.]*$", max_length=100)]
 
 
 class NotFound(UserError):
@@ -84,7 +91,7 @@ class ExplainUrl(Request):
     """What became of a URL."""
 
     url: Url
-    job: Annotated[str, Meta(max_length=1000)] = ""
+    job: Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00-\x1f]*$")] = ""
     """In this job; empty: in the job that has the most facts about the URL."""
 
 
@@ -104,7 +111,7 @@ class RuleName(Request):
 class ListDeadLetters(Request):
     """Dead letters in the order of partitions and offsets."""
 
-    job: Annotated[str, Meta(max_length=1000)] = ""
+    job: Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00-\x1f]*$")] = ""
     """Of this job only."""
     after: Annotated[str, Meta(max_length=100)] = ""
     """Continue behind this id, the `next` of the answer before."""
@@ -116,15 +123,15 @@ class ReplayDeadLetters(Request):
 
     ids: Annotated[list[str], Meta(max_length=MAX_DEAD_LETTERS)] = []
     all: bool = False
-    job: Annotated[str, Meta(max_length=1000)] = ""
+    job: Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00-\x1f]*$")] = ""
     after: Annotated[str, Meta(max_length=100)] = ""
     limit: Annotated[int, Meta(ge=1, le=MAX_DEAD_LETTERS)] = 100
 
 
 class ChangeSettings(Request):
-    """Live settings of the fetching services. A field that is left out keeps its value."""
+    """Change live settings: null takes a setting back to its default, one that is left out keeps its value."""
 
-    max_pages_per_s: Annotated[float, Meta(ge=0)] | UnsetType = UNSET
+    settings: Annotated[dict[SettingName, Any], Meta(max_length=100)]
 
 
 # ---- answers
@@ -333,13 +340,27 @@ class Member(msgspec.Struct, kw_only=True):
 
     name: str
     service: str
-    """crawl, up, worker; over Kafka scheduler, downloader, parser, storage."""
+    """crawl, up or worker; over Kafka scheduler, downloader, parser, storage or api."""
+    state: MemberState
+    problem: str = ""
+    """Why it cannot work, in one line."""
+    host: str = ""
     version: str = ""
     process: int = 0
+    """Process id; 0 where it is not known."""
+    started_at: float = 0.0
+    """Seconds since 1970 UTC."""
     reported_s: float = 0.0
     """Seconds since it reported."""
-    facts: dict[str, Any] = {}
-    """What else it reports, by name."""
+    partitions: list[int] = []
+    """Partitions that it owns in the group of its service."""
+    in_flight: int = 0
+    """Messages delivered to it and not acked."""
+    cpu: float = 0.0
+    """CPU seconds per second; 1 is a whole core."""
+    memory_bytes: int = 0
+    rates: dict[str, float] = {}
+    """Its counters, per second."""
 
 
 class MemberList(msgspec.Struct, kw_only=True):
@@ -376,8 +397,8 @@ class Status(msgspec.Struct, kw_only=True):
 class Settings(msgspec.Struct, kw_only=True):
     """Live settings: what can be changed while the system runs."""
 
-    max_pages_per_s: float = 0.0
-    """Fetches per second over all hosts; 0 means no limit."""
+    settings: dict[str, Any] = {}
+    """Those that are not at their default."""
 
 
 class Control(Protocol):

@@ -77,11 +77,23 @@ def application(
     ]
     if control is not None:
         routes.append(HttpRoute(f"{PREFIX}/openapi.json", openapi))
-        routes += [
-            HttpRoute(PREFIX + route.path, _endpoint(control, route, token, unready), methods=[route.method])
-            for route in ROUTES
-        ]
+        routes += _api_routes(control, token, unready)
     return Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _unexpected})
+
+
+def _api_routes(control: api.Control, token: str, unready: Callable[[], str]) -> list[HttpRoute]:
+    """One for each path, so that 405 names every method of it."""
+    paths: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = {}
+    for route in ROUTES:
+        paths.setdefault(PREFIX + route.path, {})[route.method] = _endpoint(control, route, token, unready)
+
+    def dispatch(methods: dict[str, Callable[[Request], Awaitable[Response]]]) -> Any:
+        async def endpoint(request: Request) -> Response:
+            return await methods["GET" if request.method == "HEAD" else request.method](request)
+
+        return endpoint
+
+    return [HttpRoute(path, dispatch(methods), methods=list(methods)) for path, methods in paths.items()]
 
 
 def _endpoint(

@@ -20,6 +20,7 @@ import msgspec
 
 from nephila import __version__
 from nephila.control import api
+from nephila.control.job_view import quarantine
 from nephila.control.rule_documents import read_rules, rule_change, rule_health, rule_list
 from nephila.control.throughput import Rates
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of
@@ -31,14 +32,29 @@ from nephila.kernel.messages import (
     ExplainAnswer,
     ExplainQuery,
     JobStatus,
+    MemberState,
+    MemberStatus,
     ParseRule,
+    Quarantine,
     RuleVerdict,
     ScopeMode,
     Seed,
+    Setting,
 )
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UsageError, UserError
-from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES, JOB_STATUS, JOBS, RULE_VERDICTS, RULES, SEEDS, Topic
+from nephila.kernel.topics import (
+    EXPLAIN_ANSWERS,
+    EXPLAIN_QUERIES,
+    JOB_STATUS,
+    JOBS,
+    MEMBERS,
+    RULE_VERDICTS,
+    RULES,
+    SEEDS,
+    SETTINGS,
+    Topic,
+)
 from nephila.native import UrlError, parse_url, partition_of
 from nephila.scheduler.explain.explain import Explanation
 
@@ -54,6 +70,19 @@ PROMPT_S = 5.0
 """A broker that takes longer for an answer is away."""
 RELEASE_S = 20.0
 """Longest wait of one request for the schedulers to read all seeds."""
+
+
+FORGOTTEN_S = 86_400.0
+"""A member that has not reported for so long is not listed."""
+MAX_SETTING = 64 << 10
+"""Bytes of the value of one setting."""
+MEMBER_STATES: dict[MemberState, api.MemberState] = {
+    MemberState.UNSPECIFIED: "starting",
+    MemberState.READY: "ready",
+    MemberState.NOT_READY: "not_ready",
+    MemberState.DRAINING: "draining",
+    MemberState.ENDED: "ended",
+}
 
 
 class ClusterBus(Bus, Protocol):
@@ -93,7 +122,9 @@ class ClusterControl:
         """Uid → last status, and when it came."""
         self._rules: dict[str, ParseRule] = {}
         self._verdicts: dict[str, RuleVerdict] = {}
-        self._answers: dict[str, asyncio.Future[ExplainAnswer]] = {}
+        self._answers: dict[str, asyncio.Queue[ExplainAnswer]] = {}
+        self._members: dict[str, MemberStatus] = {}
+        self._settings: dict[str, Any] = {}
         self._reported = asyncio.Event()
         self._releases: dict[str, asyncio.Task[None]] = {}
         self.rates = Rates()
@@ -103,6 +134,8 @@ class ClusterControl:
             (RULES, self._on_rule),
             (RULE_VERDICTS, self._on_verdict),
             (EXPLAIN_ANSWERS, self._on_answer),
+            (MEMBERS, self._on_member),
+            (SETTINGS, self._on_setting),
         ):
             bus.subscribe(topic, GROUP, _acked(handler), credits=1000)
 
@@ -148,10 +181,18 @@ class ClusterControl:
     def _on_verdict(self, verdict: RuleVerdict) -> None:
         self._verdicts[verdict.rule] = verdict
 
+    def _on_member(self, member: MemberStatus) -> None:
+        self._members[member.id] = member
+
+    def _on_setting(self, setting: Setting) -> None:
+        if setting.deleted:
+            self._settings.pop(setting.name, None)
+        else:
+            self._settings[setting.name] = msgspec.json.decode(setting.value)
+
     def _on_answer(self, answer: ExplainAnswer) -> None:
-        waiting = self._answers.get(answer.id)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(answer)
+        if (waiting := self._answers.get(answer.id)) is not None:
+            waiting.put_nowait(answer)
 
     def _wake(self) -> None:
         reported, self._reported = self._reported, asyncio.Event()
@@ -309,7 +350,23 @@ class ClusterControl:
 
     async def list_quarantines(self, request: api.JobName) -> api.QuarantineList:
         """See `Control.list_quarantines`."""
-        raise UserError("not there yet")
+        name = self._known(request.name).uid
+        found: list[Quarantine] = []
+        missing = set(range(self._partitions))
+        async with self._asked(ExplainQuery(job=name, slot="quarantines", list_quarantines=True)) as answers:
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    while missing:
+                        answer = await answers.get()
+                        if missing.intersection(answer.partitions):
+                            missing.difference_update(answer.partitions)
+                            found += answer.quarantines
+            except TimeoutError:
+                count = f"{len(missing)} of {self._partitions} partitions"
+                raise self._no_answer(f"for {count}") from None
+        return api.QuarantineList(
+            name=name, quarantines=[quarantine(one) for one in sorted(found, key=lambda one: (one.host, one.place))]
+        )
 
     async def release_quarantine(self, request: api.ReleaseQuarantine) -> api.QuarantineReleased:
         """See `Control.release_quarantine`."""
@@ -340,24 +397,36 @@ class ClusterControl:
 
     async def _ask(self, question: ExplainQuery) -> ExplainAnswer:
         """The answer of the scheduler that has the URL's partition. Raises `UserError`."""
-        question.id = uuid.uuid4().hex
         partition = partition_of(parse_url(question.url).fingerprint, self._partitions)
-        question.slot, question.deadline, question.system = str(partition), time.time() + ANSWER_S, self._place
-        waiting = self._answers[question.id] = asyncio.get_running_loop().create_future()
-        try:
-            await self._taken(self._publish(EXPLAIN_QUERIES, 0, question))
-            answer: ExplainAnswer = await asyncio.wait_for(waiting, ANSWER_S)
-        except TimeoutError:
-            trouble = "".join(f"; {line}" for line in self._bus.troubles)
-            raise NotReadyError(
-                f"no scheduler has answered for partition {partition}, where the URL belongs, in {ANSWER_S:g} s: "
-                f"none has it, or it is being taken over; see the metric nephila_partitions, and repeat it{trouble}"
-            ) from None
-        finally:
-            del self._answers[question.id]
+        question.slot = str(partition)
+        async with self._asked(question) as answers:
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    answer = await answers.get()
+            except TimeoutError:
+                raise self._no_answer(f"for partition {partition}, where the URL belongs,") from None
         if answer.error:
             raise (UsageError if answer.usage_error else api.NotFound)(answer.error)
         return answer
+
+    @asynccontextmanager
+    async def _asked(self, question: ExplainQuery) -> AsyncIterator[asyncio.Queue[ExplainAnswer]]:
+        """The answers to a query, as they come."""
+        question.id = uuid.uuid4().hex
+        question.deadline, question.system = time.time() + ANSWER_S, self._place
+        answers = self._answers[question.id] = asyncio.Queue()
+        try:
+            await self._taken(self._publish(EXPLAIN_QUERIES, 0, question))
+            yield answers
+        finally:
+            del self._answers[question.id]
+
+    def _no_answer(self, what: str) -> NotReadyError:
+        trouble = "".join(f"; {line}" for line in self._bus.troubles)
+        return NotReadyError(
+            f"no scheduler has answered {what} in {ANSWER_S:g} s: none has it, or it is being taken over; see "
+            f"nephila members, and repeat the command{trouble}"
+        )
 
     # ---- rules
 
@@ -403,7 +472,27 @@ class ClusterControl:
 
     async def list_members(self, request: api.Empty) -> api.MemberList:
         """See `Control.list_members`."""
-        return api.MemberList(members=[])
+        members = [self._member(one) for _, one in sorted(self._members.items())]
+        return api.MemberList(members=[one for one in members if one.reported_s < FORGOTTEN_S])
+
+    def _member(self, one: MemberStatus) -> api.Member:
+        reported_s = max(self._clock.now() - one.at, 0.0)
+        silent = one.state != MemberState.ENDED and reported_s > 3 * max(one.interval_s, 1.0)
+        return api.Member(
+            name=one.member,
+            service=one.service,
+            state="silent" if silent else MEMBER_STATES[one.state],
+            problem=one.problem,
+            host=one.host,
+            version=one.version,
+            started_at=one.started_at,
+            reported_s=round(reported_s, 3),
+            partitions=list(one.partitions),
+            in_flight=one.in_flight,
+            cpu=one.cpu,
+            memory_bytes=one.memory_bytes,
+            rates={rate.name: rate.per_s for rate in one.rates},
+        )
 
     async def status(self, request: api.Empty) -> api.Status:
         """See `Control.status`."""
@@ -431,11 +520,19 @@ class ClusterControl:
 
     async def get_settings(self, request: api.Empty) -> api.Settings:
         """See `Control.get_settings`."""
-        return api.Settings()
+        return api.Settings(settings=dict(sorted(self._settings.items())))
 
     async def change_settings(self, request: api.ChangeSettings) -> api.Settings:
         """See `Control.change_settings`."""
-        raise UserError("this system has no live settings")
+        receipts = []
+        for name, value in request.settings.items():
+            setting = Setting(name, msgspec.json.encode(value), self._clock.now(), value is None)
+            if len(setting.value) > MAX_SETTING:
+                raise UsageError(f"setting {name!r} has more than {MAX_SETTING:,} bytes")
+            receipts.append(self._publish(SETTINGS, 0, setting))
+            self._on_setting(setting)
+        await self._taken(all_of(receipts))
+        return await self.get_settings(api.Empty())
 
     def states(self) -> dict[str, int]:
         """Jobs by state."""

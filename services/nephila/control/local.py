@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -390,11 +391,19 @@ class LocalControl:
     async def list_members(self, request: api.Empty) -> api.MemberList:
         """See `Control.list_members`."""
         kind = "up" if self._home.many else "crawl"
-        members = [api.Member(name=kind, service=kind, version=__version__, process=os.getpid())]
-        members += [
-            api.Member(name=f"worker-{number}", service="worker", version=__version__, process=process)
-            for number, process in enumerate(sorted(self._parts.processes()))
+        processes = [(kind, os.getpid()), *(("worker", one) for one in sorted(self._parts.processes()))]
+        members = [
+            api.Member(
+                name=f"{service}-{process}",
+                service=service,
+                state="ready",
+                host=socket.gethostname(),
+                version=__version__,
+                process=process,
+            )
+            for service, process in processes
         ]
+        members[0].in_flight = job_view.in_flight(self._scheduler)
         return api.MemberList(members=members)
 
     async def status(self, request: api.Empty) -> api.Status:
@@ -422,7 +431,7 @@ class LocalControl:
 
     async def change_settings(self, request: api.ChangeSettings) -> api.Settings:
         """See `Control.change_settings`."""
-        raise UserError("this program has no live settings")
+        raise UserError("one program has no live settings; its options are those of its command")
 
     def jobs(self) -> list[api.Job]:
         """How all jobs stand, by name."""

@@ -32,7 +32,7 @@ from nephila.parser.links.link_list import (
 from nephila.parser.links.relevance import Relevance
 from nephila.parser.lists.detection import ListForm, read
 from nephila.parser.page.body_kind import BodyKind
-from nephila.parser.page.charset import Sniff, encoding_of, encoding_of_text
+from nephila.parser.page.charset import Classify, Sniff, classify, encoding_of, encoding_of_text
 from nephila.parser.page.html_tree import MAX_BYTES, MAX_DEPTH, tree_fits
 from nephila.parser.page.meta import to_json
 from nephila.parser.page.page_pass import PageCall, PageFacts, PagePass
@@ -52,11 +52,14 @@ Links = Sequence[m.Outlinks]
 class RecordBuilder:
     """Keeps nothing between pages but what jobs look for."""
 
-    def __init__(self, config: ParserConfig, clock: Clock, page_pass: PageCall, sniff: Sniff) -> None:
+    def __init__(
+        self, config: ParserConfig, clock: Clock, page_pass: PageCall, sniff: Sniff, classify: Classify = classify
+    ) -> None:
         self._config = config
         self._clock = clock
         self._page_pass = page_pass
         self._sniff = sniff
+        self._classify = classify
         self._relevance: dict[str, Relevance] = {}
         """Of the jobs that look for something."""
 
@@ -103,7 +106,9 @@ class RecordBuilder:
                 return links, record, facts, found
             entries = extra_links_of(tree_of(body, encoding), found.base, parse.follow)
             return [*links, *self.from_extra_links(page, parse, found, entries)], record, facts, None
-        encoding = encoding_of_text(body, page.charset, page.content_type or sniffed) if kind in TEXTS else ""
+        encoding = (
+            encoding_of_text(body, page.charset, page.content_type or sniffed, self._classify) if kind in TEXTS else ""
+        )
         content = read_document(kind, page.content_type, body, encoding, config.max_text_bytes, config.max_links)
         if kind is BodyKind.JSON and (job.parse is None or JSON_LINKS not in job.parse.follow):
             content.links = []
@@ -128,7 +133,7 @@ class RecordBuilder:
 
     def encoding_of(self, page: m.Page, body: bytes) -> str:
         """WHATWG name of the encoding of an HTML page; its start is enough."""
-        return encoding_of(body, page.charset, self._sniff)
+        return encoding_of(body, page.charset, self._sniff, self._classify)
 
     def from_pass(
         self, page: m.Page, job: m.CrawlJob, record: m.Record, found: PagePass, encoding: str, sniffed: str
@@ -225,7 +230,7 @@ class RecordBuilder:
         between slices."""
         config = self._config
         set_size_and_digest(record, body)
-        listing = yield from read(form, body, page.url, page.charset, config, self._clock.now())
+        listing = yield from read(form, body, page.url, page.charset, config, self._clock.now(), self._classify)
         rows = yield from resolve(page.url, listing.entries)
         record.text_hash = hash_of_links(rows)
         record.title = listing.title[: config.max_title_chars]

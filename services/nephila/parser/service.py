@@ -32,7 +32,7 @@ from nephila.parser.lists.cooperative import CooperativeTasks
 from nephila.parser.lists.detection import ListForm, form_of
 from nephila.parser.page import trafilatura_text
 from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
-from nephila.parser.page.charset import Sniff
+from nephila.parser.page.charset import BackgroundClassifier, ClassifierNotLoadedError, Sniff
 from nephila.parser.page.meta import note, to_json
 from nephila.parser.page.oversize import PAGE, payload_of
 from nephila.parser.page.page_pass import PageCall, PageFacts, PagePass
@@ -76,7 +76,8 @@ class Parser:
         self.pages = 0
         self.failed = 0
         self._bus = bus
-        self._builder = RecordBuilder(config, clock, page_pass, sniff)
+        self._classifier = BackgroundClassifier()
+        self._builder = RecordBuilder(config, clock, page_pass, sniff, self._classifier)
         self._jobs: dict[str, m.CrawlJob] = {}
         self._uses_trafilatura: set[str] = set()
         """Jobs whose main text is another library's affair."""
@@ -170,12 +171,24 @@ class Parser:
                     work = self._read_extra_links(delivery, page, job, links, record, facts, spooled, left)
                 self._child_queue.start(work)
                 return
+        except ClassifierNotLoadedError:
+            self._child_queue.start(self._parse_after_loading(delivery))
+            return
         except (Exception, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
             # A panic of the native core is no Exception; for the bus it is one message that will never succeed.
             raise PermanentError(f"{type(error).__name__}: {error}") from error
         self._apply_rules(delivery, page, links, record, facts, body)
+
+    async def _parse_after_loading(self, delivery: Delivery) -> None:
+        """Load the classifier of encodings, then parse a page that needs it."""
+        page: m.Page = delivery.message
+        try:
+            await self._classifier.load()
+            self._on_page(delivery)
+        except Exception as error:
+            delivery.ack_after(self._dead_letter(page, delivery.partition, error))
 
     def _apply_rules(
         self, delivery: Delivery, page: m.Page, links: Links, record: m.Record, facts: PageFacts | None, body: bytes
@@ -311,8 +324,12 @@ class Parser:
                 if links is not None:
                     receipts.append(publish(OUTLINKS, partition, links))
             self.pages += 1
+        except ClassifierNotLoadedError:
+            # Raised by the first slice, before any message is published.
+            self._child_queue.start(self._parse_after_loading(delivery))
+            return
         except Exception as error:
-            # In a turn of its own there is no bus to hand it to.
+            # In a later turn of the loop no bus handles the error.
             receipts += self._dead_letter(page, partition, error)
         else:
             receipts.append(publish(RECORDS, partition, record))
@@ -356,7 +373,12 @@ class Parser:
         self, page: m.Page, job: m.CrawlJob, record: m.Record, spooled: SpooledBody, sniffed: str
     ) -> tuple[Links, PageFacts, bytes]:
         config = self.config
-        encoding = self._builder.encoding_of(page, spooled.head(config.max_inline_bytes))
+        head = spooled.head(config.max_inline_bytes)
+        try:
+            encoding = self._builder.encoding_of(page, head)
+        except ClassifierNotLoadedError:
+            await self._classifier.load()
+            encoding = self._builder.encoding_of(page, head)
         kept = b""
 
         def payload(body: bytes) -> bytes:

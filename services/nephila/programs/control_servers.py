@@ -51,6 +51,13 @@ class ControlServers:
         """Of the TCP server; 0 without one."""
         return self._servers[1].port if len(self._servers) > 1 else 0
 
+    @property
+    def places(self) -> list[str]:
+        """The socket, and the URL of the TCP server."""
+        host = (self._tcp.host or "0.0.0.0") if self._tcp is not None else ""
+        url = f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+        return [str(self.path), *([url] if self._tcp is not None else [])]
+
     async def close(self) -> None:
         """Take no further requests."""
         servers, self._servers = self._servers, []

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
+from nephila.kernel import messages as m
 from nephila.native import sniff_encoding
+from nephila.parser.page import charset
 from nephila.parser.page.charset import detect, encoding_of, encoding_of_text
+
+from tests.parser.parser_room import Room
 
 PROSE = {
     "shift_jis": "東京都は新しい道路の建設を決定したと発表した。これはテストです。",
@@ -188,3 +193,44 @@ def test_no_body_takes_long(name: str) -> None:
     started = time.process_time()
     detect(HOSTILE[name])
     assert time.process_time() - started < 0.08
+
+
+async def test_the_classifier_of_a_service_is_loaded_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then a page that needs it is refused, and all other pages have their encoding."""
+    threads: list[int] = []
+    monkeypatch.setattr(charset, "classify", lambda sample, names: threads.append(threading.get_ident()) or "koi8-r")
+    classifier = charset.BackgroundClassifier()
+    assert encoding_of("ż".encode(), "", sniff_encoding, classifier) == "utf-8"
+    body = page(PROSE["koi8-r"], "koi8-r")
+    with pytest.raises(charset.ClassifierNotLoadedError):
+        encoding_of(body, "", sniff_encoding, classifier)
+    await classifier.load()
+    assert len(threads) == 1
+    assert threads[0] != threading.get_ident()
+    assert encoding_of(body, "", sniff_encoding, classifier) == "koi8-r"
+
+
+@pytest.mark.parametrize(
+    ("body", "fields", "settings"),
+    [
+        (page(PROSE["koi8-r"], "koi8-r"), {}, {}),
+        (page(PROSE["koi8-r"], "koi8-r"), {}, {"max_inline_bytes": 16}),
+        (PROSE["koi8-r"].encode("koi8-r"), {"content_type": "text/plain"}, {}),
+        (f"<urlset><url><loc>http://a.test/{PROSE['koi8-r']}".encode("koi8-r"), {"content_type": "text/xml"}, {}),
+    ],
+    ids=["in place", "in a child", "text", "list"],
+)
+async def test_the_first_page_without_an_encoding_waits_for_the_classifier(
+    body: bytes, fields: dict[str, str], settings: dict[str, int]
+) -> None:
+    """It is parsed once the library is loaded, and is not lost."""
+    room = await Room(sniffed="", **settings).start()
+    room.send(body, **fields)
+    assert not room.log
+    await room.parser.drain(60.0)
+    await room.parser.drain(60.0)  # a list that began in the first call
+    (*_, record) = room.log
+    assert isinstance(record, m.Record)
+    assert record.outcome == m.Outcome.STORED
+    assert not room.dead
+    await room.parser.close()

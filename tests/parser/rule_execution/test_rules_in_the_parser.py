@@ -289,18 +289,46 @@ async def test_a_machine_that_stands_still_makes_no_rule_slow(rooms: Any, monkey
     assert room.parser.rules.pages_in_child == 1
 
 
-async def test_a_rule_that_takes_too_long_goes_to_the_child_at_once(rooms: Any, monkeypatch: Any) -> None:
-    """And with it every later page; nothing of the page is lost."""
+async def test_a_page_that_takes_too_long_goes_to_the_child_at_once(rooms: Any, monkeypatch: Any) -> None:
+    """After a second slow page the rule stays there; nothing of a page is lost."""
     room = await rooms(CSS)
     ticks = iter(range(1000))
     monkeypatch.setattr(room.clock, "monotonic", lambda: float(next(ticks)))
     room.parser.rules.cpu_s = room.clock.monotonic
-    room.send(HTML)
-    assert room.parser.rules.pages_in_child == 1
-    room.send(HTML)
+    for number in range(1, 4):
+        room.send(HTML)
+        assert room.parser.rules.pages_in_child == number
+    await later(room, 3)
+    assert [items(record) for record in room.log] == [[{"t": "One"}]] * 3
+
+
+def slow_runs(room: Any, pattern: str) -> None:
+    """Deliver a page for each sign; "s": reading it takes a second of CPU, "f": none."""
+    for sign in pattern:
+        cpu = iter((0.0, 1.0 if sign == "s" else 0.0))
+        room.parser.rules.cpu_s = lambda cpu=cpu: next(cpu)
+        room.send(HTML)
+
+
+@pytest.mark.parametrize("pattern", ["s", "sff", "sffsff", "fsf", "sffs"])
+async def test_a_rule_that_is_slow_once_stays_with_the_loop(rooms: Any, pattern: str) -> None:
+    """One slow page of three may be a pause of the garbage collector."""
+    room = await rooms(CSS)
+    slow_runs(room, pattern)
+    slow_runs(room, "f")
+    assert room.parser.rules.pages_in_child == 0
+
+
+@pytest.mark.parametrize("pattern", ["ss", "sfs", "fsfs", "sffss"])
+async def test_a_rule_that_is_slow_on_two_of_three_pages_goes_to_the_child(rooms: Any, pattern: str) -> None:
+    """Every later page of it is read there."""
+    room = await rooms(CSS)
+    slow_runs(room, pattern)
+    assert room.parser.rules.pages_in_child == 0
+    slow_runs(room, "ff")
     assert room.parser.rules.pages_in_child == 2
-    await later(room, 2)
-    assert [items(record) for record in room.log] == [[{"t": "One"}]] * 2
+    await later(room, len(pattern) + 2)
+    assert [items(record) for record in room.log] == [[{"t": "One"}]] * (len(pattern) + 2)
 
 
 async def test_a_long_page_whose_rule_ends_in_an_error_of_ours_is_a_dead_letter(rooms: Any, monkeypatch: Any) -> None:

@@ -45,10 +45,14 @@ def members(
     if json:
         print_json(found)
         return
-    rows = [("service", "name", "version", "process", "facts")]
+    rows: list[tuple[str, ...]] = [
+        ("service", "name", "state", "version", "host", "partitions", "in flight", "cpu", "MB")
+    ]
     for one in found:
-        facts = " ".join(f"{key}={value}" for key, value in one.facts.items())
-        rows.append((one.service, sanitize(one.name), one.version, str(one.process), sanitize(facts, 500)))
+        state = f"{one.state} ({one.problem})" if one.problem else one.state
+        texts = (one.service, sanitize(one.name), sanitize(state), one.version, sanitize(one.host))
+        numbers = (len(one.partitions), one.in_flight, f"{one.cpu:.2f}", one.memory_bytes >> 20)
+        rows.append((*texts, *map(str, numbers)))
     print_table(rows, left=5)
 
 
@@ -72,15 +76,24 @@ def settings(
     if json:
         print_json(found)
     else:
-        print_pairs((name, _text(value)) for name, value in msgspec.structs.asdict(found).items())
+        print_pairs((name, _text(value)) for name, value in found.settings.items())
 
 
 def _changes(texts: list[str]) -> api.ChangeSettings | None:
+    """NAME=JSON; a value that is no JSON is a text, NAME= takes the default back."""
     if not texts:
         return None
-    given = dict(text.partition("=")[::2] for text in texts)
+    given: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"{text[:100]!r} is not NAME=VALUE")
+        try:
+            given[name] = msgspec.json.decode(value) if value else None
+        except msgspec.DecodeError:
+            given[name] = value
     try:
-        return msgspec.convert(given, api.ChangeSettings, strict=False)
+        return msgspec.convert({"settings": given}, api.ChangeSettings)
     except msgspec.ValidationError as error:
         raise UsageError(f"{' '.join(texts)[:200]}: {error}") from None
 

@@ -96,7 +96,7 @@ def serve(directory: Directory, run: Run, configs: ServiceConfigs, tcp: TcpAddre
         def ready(jobs: list[Job]) -> None:
             if not quiet:
                 what = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"
-                print(f"{what} in {directory.path}; jobs are taken at {program.servers.path}", flush=True)
+                print(f"{what} in {directory.path}; jobs are taken at {', '.join(program.servers.places)}", flush=True)
 
         def write() -> None:
             run.degraded_rules = degraded(program.assembly.judge.verdicts())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from nephila.kernel.messages.frontier import Quarantine
 
 
 class ExplainQuery(msgspec.Struct, array_like=True, gc=False):
@@ -25,6 +26,8 @@ class ExplainQuery(msgspec.Struct, array_like=True, gc=False):
     # A part of the URL's host that the job is to fetch from again, though it was closed as a trap; empty:
     # nothing is changed.
     release: str = ""
+    # Instead: the quarantines of the job in all partitions of each scheduler; slot and url name nothing then.
+    list_quarantines: bool = False
 
 
 class ExplainAnswer(msgspec.Struct, array_like=True, gc=False):
@@ -40,3 +43,6 @@ class ExplainAnswer(msgspec.Struct, array_like=True, gc=False):
     usage_error: bool = False
     # It is open again, and that is in the log.
     released: bool = False
+    # The partitions that these quarantines are of.
+    partitions: list[int] = msgspec.field(default_factory=list)
+    quarantines: list[Quarantine] = msgspec.field(default_factory=list)

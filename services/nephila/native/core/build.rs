@@ -166,7 +166,7 @@ fn words() -> String {
     writeln!(code, "pub const FIRST_TEXT_GROUP: usize = {first_text};").unwrap();
     writeln!(code, "pub const TEXT_GROUPS: usize = {};", count - first_text).unwrap();
     writeln!(code, "const WORD_MULTIPLIER: u64 = {multiplier};\nconst WORD_SHIFT: u32 = 51;").unwrap();
-    // Most words are in no table: one kilobyte says so, which stays in the nearest cache.
+    // Most words are in no table: one kilobyte decides this and stays in the nearest cache.
     let mut taken = vec![0u64; slots.len() / 64];
     slots.iter().enumerate().filter(|(_, key)| **key != 0).for_each(|(slot, _)| taken[slot / 64] |= 1 << (slot % 64));
     writeln!(code, "static WORD_TAKEN: [u64; {}] = {taken:?};", taken.len()).unwrap();

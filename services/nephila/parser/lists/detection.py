@@ -21,7 +21,7 @@ from nephila.parser.links.link_list import LinkList, Slices
 from nephila.parser.lists.feeds import read_feed, read_json_feed
 from nephila.parser.lists.markup import tokens
 from nephila.parser.lists.sitemaps import read_sitemap, read_text_sitemap
-from nephila.parser.page.charset import encoding_of_text
+from nephila.parser.page.charset import Classify, classify, encoding_of_text
 
 HEAD_BYTES: Final = 4096
 """The root element is looked for in so many: declarations, style sheets and comments stand before it."""
@@ -124,7 +124,15 @@ def _first_bytes(body: bytes, most: int) -> bytes:
         return b""
 
 
-def read(form: ListForm, body: bytes, url: str, charset: str, config: ParserConfig, now: float) -> Slices[LinkList]:
+def read(
+    form: ListForm,
+    body: bytes,
+    url: str,
+    charset: str,
+    config: ParserConfig,
+    now: float,
+    classify: Classify = classify,
+) -> Slices[LinkList]:
     """What a list found at `url` says, in slices; `charset` is the header's, `now` UTC seconds. Never fails. O(bytes
     unpacked)."""
     pieces = _Pieces(body, config.max_list_bytes)
@@ -133,7 +141,7 @@ def read(form: ListForm, body: bytes, url: str, charset: str, config: ParserConf
         listing = read_json_feed(b"".join(pieces), config.max_links, now)
     else:
         content_type = "text/plain" if form is ListForm.TEXT_SITEMAP else "application/xml"
-        encoding = encoding_of_text(head, charset, content_type)
+        encoding = encoding_of_text(head, charset, content_type, classify)
         codec = webencodings.lookup(encoding).codec_info.name
         source: Iterator[bytes] = iter(pieces)
         if encoding in _WIDE:

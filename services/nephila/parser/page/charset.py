@@ -1,13 +1,13 @@
-"""The encoding of a document: what it declares (native sniff), else what its bytes look like.
+"""The encoding of a document: the declared one, else the one that its bytes suggest.
 
-Order: markup with a zero beside each letter (UTF-16 without its mark), then byte order mark, Content-Type, <meta>,
-valid UTF-8 - all in the native sniff, by WHATWG's rules - then an XML declaration, then chardet on a bounded sample of
-the text, among the encodings of WHATWG alone, then windows-1252. Invariant: the answer is a WHATWG name that
-webencodings knows, and no body costs more than a few milliseconds, whatever is in it; UTF-8 is never looked at twice.
+Order: UTF-16 without a byte order mark; byte order mark, Content-Type, <meta> and valid UTF-8 (native sniff, WHATWG's
+rules); XML declaration; chardet on a bounded sample, restricted to WHATWG's encodings; windows-1252. Invariants: the
+result is a WHATWG name that webencodings knows; a body costs a few milliseconds at most, once chardet is loaded.
 """
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import re
 from collections.abc import Callable
@@ -16,6 +16,8 @@ from typing import Final
 import webencodings
 
 Sniff = Callable[[bytes, str | None], str]
+Classify = Callable[[bytes, tuple[str, ...]], str]
+"""Sample and names of encodings → the most likely of them, "" for none."""
 
 DEFAULT: Final = "windows-1252"
 SCAN_BYTES: Final = 256 * 1024
@@ -61,19 +63,49 @@ _PRESCAN_BYTES: Final = 1024
 _ISO_2022_JP: Final = (b"\x1b$B", b"\x1b$@", b"\x1b(J")
 
 
-def encoding_of(body: bytes, charset: str, sniff: Sniff) -> str:
+def classify(sample: bytes, names: tuple[str, ...]) -> str:
+    """The encoding of a sample by chardet. The first call loads the library: 0.1 s of CPU, 27 MB."""
+    from chardet import detect as classify_sample
+
+    return classify_sample(sample, include_encodings=names, compat_names=False)["encoding"] or ""
+
+
+class ClassifierNotLoadedError(Exception):
+    """The page needs chardet, which is not loaded yet; it has to be parsed again afterwards."""
+
+
+class BackgroundClassifier:
+    """`classify` for an event loop: a thread loads the library, and only when the first page needs it."""
+
+    def __init__(self) -> None:
+        self._loaded = False
+
+    def __call__(self, sample: bytes, names: tuple[str, ...]) -> str:
+        """See `classify`. Raises `ClassifierNotLoadedError`; the caller awaits `load` and tries again."""
+        if not self._loaded:
+            raise ClassifierNotLoadedError
+        return classify(sample, names)
+
+    async def load(self) -> None:
+        """Load the library and its models in a thread."""
+        if not self._loaded:
+            await asyncio.to_thread(classify, "\u0442\u0435\u043a\u0441\u0442".encode("cp1251") * 50, _NAMES)
+            self._loaded = True
+
+
+def encoding_of(body: bytes, charset: str, sniff: Sniff, classify: Classify = classify) -> str:
     """WHATWG name, lower case, of the encoding of an HTML body; `charset` is the header's, "" when there is none."""
-    found = _by_zeros(body) or sniff(body, charset or None) or _xml_declared(body) or detect(body)
+    found = _by_zeros(body) or sniff(body, charset or None) or _xml_declared(body) or detect(body, classify)
     if found == "utf-8" and not charset and b"\x1b" in body[:SCAN_BYTES] and body[:SCAN_BYTES].isascii():
-        # ISO-2022-JP is ASCII to whoever looks for UTF-8. What declares itself is left as it says.
+        # ISO-2022-JP is ASCII, hence valid UTF-8. A declared encoding is kept.
         start = body[:_PRESCAN_BYTES]
-        return detect(body) if not sniff(start + b"\xff", None) and _is_japanese(body[:SCAN_BYTES]) else found
+        return detect(body, classify) if not sniff(start + b"\xff", None) and _is_japanese(body[:SCAN_BYTES]) else found
     return found
 
 
-def encoding_of_text(body: bytes, charset: str, content_type: str) -> str:
-    """The same for a body that is not HTML: no <meta> counts, XML may declare itself, JSON is UTF-8 (RFC 8259). XML
-    that is not the UTF-8 that it has to be goes by its look."""
+def encoding_of_text(body: bytes, charset: str, content_type: str, classify: Classify = classify) -> str:
+    """The same for a body that is not HTML: <meta> is ignored, XML may declare its encoding, JSON is UTF-8 (RFC 8259).
+    XML without a declaration that is not valid UTF-8 is classified by its bytes."""
     mark = _by_mark(body) or _by_zeros(body)
     if mark:
         return mark
@@ -85,12 +117,12 @@ def encoding_of_text(body: bytes, charset: str, content_type: str) -> str:
         return "utf-8"
     if content_type.endswith("xml") or body.startswith(b"<?xml"):
         declared = _xml_declared(body) or "utf-8"
-        return declared if declared != "utf-8" or _is_utf8(body[:SCAN_BYTES]) else detect(body)
-    return "utf-8" if body.isascii() else detect(body)
+        return declared if declared != "utf-8" or _is_utf8(body[:SCAN_BYTES]) else detect(body, classify)
+    return "utf-8" if body.isascii() else detect(body, classify)
 
 
-def detect(body: bytes) -> str:
-    """The encoding of undeclared bytes by their look; windows-1252 when nothing speaks for another."""
+def detect(body: bytes, classify: Classify = classify) -> str:
+    """The encoding of undeclared bytes, windows-1252 if no other is likely."""
     scanned = body[:SCAN_BYTES]
     if scanned.isascii():
         return "iso-2022-jp" if _is_japanese(scanned) else DEFAULT
@@ -99,11 +131,7 @@ def detect(body: bytes) -> str:
     sample = _sample(scanned)
     if len(sample.translate(None, _ASCII)) < MIN_HIGH_BYTES:
         return DEFAULT
-    # Imported here: most crawls never need it.
-    from chardet import detect as by_look
-
-    names = _LATIN_NAMES if _is_latin(sample) else _NAMES
-    name = by_look(sample, include_encodings=names, compat_names=False)["encoding"] or DEFAULT
+    name = classify(sample, _LATIN_NAMES if _is_latin(sample) else _NAMES) or DEFAULT
     known = webencodings.lookup(_CANDIDATES.get(name) or name)
     return str(known.name) if known is not None else DEFAULT
 

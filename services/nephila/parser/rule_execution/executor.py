@@ -62,7 +62,11 @@ class RuleExecutor:
         self._clock = clock
         self._health = health
         self._scripts = scripts
-        self._slow: dict[tuple[str, int], None] = {}
+        self._slow: set[tuple[str, int]] = set()
+        """Rules that were slow on two of three pages: they run in the child process."""
+        self._recent_runs: dict[tuple[str, int], int] = {}
+        """Rules with a slow page among the last three → these pages as bits, 1: slow. A single slow page may be a pause
+        of the garbage collector."""
         self._isolated: dict[tuple[str, int], int] = {}
         """Rules that have broken a child → pages on which they did well since."""
 
@@ -112,8 +116,8 @@ class RuleExecutor:
             found = extract(entry.rule, document, check_time=check_time) if entry is not None else None
         except TimeLimitError:
             found = None
-        if entry is not None and self.cpu_s() - began_cpu_s > SLOW_S:
-            self._slow[_key(entry)] = None
+        if entry is not None:
+            self._count_run(_key(entry), slow=self.cpu_s() - began_cpu_s > SLOW_S)
         if entry is not None and found is None:
             return None
         for mismatched in work.entries[:passed]:
@@ -121,6 +125,18 @@ class RuleExecutor:
         if entry is None or found is None:
             return work.links
         return self._finished(work, entry, found)
+
+    def _count_run(self, key: tuple[str, int], *, slow: bool) -> None:
+        """Remember the last three pages of a rule; two slow ones send it to the child process. O(1)."""
+        if not slow and key not in self._recent_runs:
+            return
+        runs = (self._recent_runs.get(key, 0) << 1 | slow) & 0b111
+        if runs.bit_count() >= 2:
+            self._slow.add(key)
+        if runs and key not in self._slow:
+            self._recent_runs[key] = runs
+        else:
+            self._recent_runs.pop(key, None)
 
     async def _read_later(self, work: _Work, spooled: SpooledBody, done: Done) -> None:
         from nephila.parser.rules.task import ISOLATED_RULES, RULES

@@ -30,6 +30,8 @@ WAITING = 16
 """Queries that wait; a further one replaces the oldest, which gets no answer."""
 PAUSE_S = 0.05
 LONGEST_S = 60.0
+MAX_QUARANTINES = 10_000
+"""Quarantines of one answer; further ones are left out."""
 MAX_URL_CHARS = 100_000
 CANDIDATES = 20
 """Jobs that are tried when the query names none."""
@@ -99,6 +101,8 @@ class ExplainQueryHandler:
     def answer(self, question: ExplainQuery) -> ExplainAnswer | None:
         """None for a URL of another scheduler's partition. O(queue of the URL's host, bounded) per job that has seen
         it."""
+        if question.list_quarantines:
+            return self._quarantines(question)
         answer = ExplainAnswer(question.slot, question.id)
         try:
             parts = parse_url(question.url)
@@ -129,6 +133,18 @@ class ExplainQueryHandler:
             else:
                 found.owner = f"scheduler {self._member}, epoch {owner.epoch}"
                 answer.explanation = msgspec.json.encode(found)
+        return answer
+
+    def _quarantines(self, question: ExplainQuery) -> ExplainAnswer | None:
+        """Of a job, in all partitions of this scheduler. O(quarantines)."""
+        owners = self._owners.owners
+        if not owners:
+            return None
+        answer = ExplainAnswer(f"{question.slot}/{self._member}", question.id, partitions=sorted(owners))
+        for owner in owners.values():
+            job = owner.frontier.jobs.get(question.job)
+            answer.quarantines += job.quarantines.values() if job is not None else ()
+        del answer.quarantines[MAX_QUARANTINES:]
         return answer
 
     def _best_explanation(

@@ -37,7 +37,7 @@ SECOND_PAGES = (
     " name TEXT NOT NULL, url TEXT NOT NULL, to_key TEXT NOT NULL, PRIMARY KEY (job, url_key, ordinal, name))",
     "CREATE INDEX waits_to ON waits (job, to_key)",
 )
-"""For items that wait for a second page (item_parts.py): `parts` holds items of second pages, `waits` the missing parts.
+"""Items that wait for a second page (item_parts.py): `parts` holds items of second pages, `waits` the missing parts.
 A wait stays after its part has arrived, because a newer part may come."""
 PREVIOUS = (
     "CREATE TABLE previous (job TEXT NOT NULL, url_key TEXT NOT NULL, fetch_no INTEGER NOT NULL,"

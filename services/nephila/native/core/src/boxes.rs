@@ -1,5 +1,5 @@
-//! The block elements that lines stand in, each with its parent and what its attributes say: all of the tree that the
-//! main-text model asks for.
+//! The block elements around lines, each with its parent and the meaning of its attributes: the part of the tree that
+//! the main-text model uses.
 //!
 //! Invariant: a parent's number is smaller than its children's; box 0 is the document. At most `MAX_BOXES`; elements
 //! beyond that count as part of their parent.
@@ -9,7 +9,7 @@ use crate::tokenizer::{Span, Tokenizer};
 use crate::words;
 
 pub const MAX_BOXES: usize = 1 << 17;
-/// Of a class these bytes tell one template from another.
+/// So many bytes of a class identify a template.
 const KEY_BYTES: usize = 24;
 pub const HIDDEN: u32 = 1 << words::GROUP_HIDDEN;
 pub const COMMENT: u32 = 1 << words::GROUP_COMMENT;
@@ -78,7 +78,7 @@ impl Boxes {
     }
 
     /// The number of a new box (the parent's if there are too many, or none is wanted) with the attributes of the
-    /// current tag, and whether what it says is a comment.
+    /// current tag, and whether its attributes name a comment.
     #[inline]
     pub fn open(&mut self, parent: u32, tag: u8, tok: &Tokenizer<'_>) -> (u32, bool) {
         if self.count >= MAX_BOXES {
@@ -107,7 +107,7 @@ impl Boxes {
         (self.items.len() as u32 - 1, own & COMMENT != 0)
     }
 
-    /// Groups of class, id, role and itemprop, `HIDDEN` where it is not shown, and what tells this class from others.
+    /// Groups of class, id, role and itemprop, `HIDDEN` where it is not shown, and a key of this class.
     fn says<'a>(&mut self, tok: &Tokenizer<'a>) -> (u32, &'a [u8]) {
         let (mut own, mut key) = (0, &[][..]);
         for attr in &tok.attrs {
@@ -148,7 +148,7 @@ fn mix(above: u64, tag: u8, name: &[u8]) -> u64 {
     value
 }
 
-/// Where a class stood last and what it said: a page has few different ones, each many times.
+/// The last place and the groups of a class: a page has few different ones, each many times.
 struct Memo {
     slots: [(Span, u32); Self::SLOTS],
 }

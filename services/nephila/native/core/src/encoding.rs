@@ -1,4 +1,4 @@
-//! Which encoding a body is in (BOM, header, meta prescan, UTF-8 by its bytes) and its decoding to UTF-8.
+//! The encoding of a body (BOM, header, meta prescan, UTF-8 by its bytes) and its decoding to UTF-8.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use memchr::memmem;
 
 use crate::tokenizer::is_space;
 
-/// How far the prescan looks, as the standard says.
+/// Bytes that the prescan reads, by the standard.
 const PRESCAN: usize = 1024;
 
 fn name(encoding: &'static Encoding) -> String {
@@ -32,7 +32,7 @@ pub fn sniff(body: &[u8], header: Option<&str>) -> String {
     }
 }
 
-/// UTF-8 of the body, borrowed where it is that already; None for a label nobody knows. "" = windows-1252. O(n).
+/// UTF-8 of the body, borrowed where it is that already; None for an unknown label. "" = windows-1252. O(n).
 pub fn to_utf8<'b>(body: &'b [u8], label: &str) -> Option<Cow<'b, [u8]>> {
     let encoding = if label.is_empty() { WINDOWS_1252 } else { Encoding::for_label(label.as_bytes())? };
     if encoding == UTF_8 {
@@ -123,7 +123,7 @@ fn meta(input: &[u8], p: &mut usize) -> Option<&'static Encoding> {
     })
 }
 
-/// "Get an attribute": name and value as they stand; None at `>` (left standing) or at the end.
+/// "Get an attribute": name and value as written; None at `>` (not consumed) or at the end.
 fn attribute<'i>(input: &'i [u8], p: &mut usize) -> Option<(&'i [u8], &'i [u8])> {
     let at = |p: usize| input.get(p).copied();
     while at(*p).is_some_and(|b| is_space(b) || b == b'/') {

@@ -1,6 +1,7 @@
-//! The native core of Nephila: page pass, URL identity, encoding sniffing, MD5 trie, host store. Layouts: ../../README.md.
+//! The native core of Nephila: page pass, URL identity, encoding sniffing, MD5 trie, host store. Layouts:
+//! ../../README.md.
 //!
-//! Invariant: safe Rust only; the same results as the Python twin (../../_twin), under one contract suite.
+//! Invariant: safe Rust only; host keys, canonical URLs and fingerprints equal those of the fallback (../../fallback).
 
 #![forbid(unsafe_code)]
 
@@ -40,7 +41,7 @@ fn sniff_encoding(py: Python<'_>, body: &[u8], header_charset: Option<&str>) -> 
     py.detach(|| encoding::sniff(body, header_charset))
 }
 
-/// UTF-8 of a body; ValueError for a label nobody knows. "" = windows-1252. O(n).
+/// UTF-8 of a body; ValueError for an unknown label. "" = windows-1252. O(n).
 #[pyfunction]
 fn to_utf8<'py>(py: Python<'py>, body: &[u8], encoding: &str) -> PyResult<Bound<'py, PyBytes>> {
     let data = py

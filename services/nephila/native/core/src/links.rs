@@ -17,7 +17,7 @@ const MAX_HREF: usize = 8192;
 /// Bytes of all hrefs of a page, duplicates and too long ones included: every relative link costs its whole base.
 const MAX_HREFS: usize = 16 << 20;
 
-/// Bits of a link's flags that say where it stands.
+/// Bits of a link's flags for its place.
 const IN_MAIN: u8 = 1 << 4;
 const IN_CHROME: u8 = 1 << 5;
 
@@ -71,13 +71,13 @@ pub fn resolve_one(base: &Base, raw: &[u8]) -> String {
     }
 }
 
-/// Mark the links that stand in these lines (rising): by the line in which their text begins, a picture's by the text
+/// Mark the links of these lines (rising): by the line in which their text begins, a picture's by the text
 /// that follows it. O(occurrences + lines).
 pub fn mark_main(page: &Page<'_>, named: &[u32], links: &mut Links) {
     let lines = &page.text.lines;
     let mut spots = page.spots.iter().peekable();
     for line in named {
-        // Between this and the line before: what stands in no line of the main text, or leads up to this one.
+        // Between this and the line before: text outside the main text, or up to this line.
         let line = *line as usize;
         let from = if line > 0 { lines[line - 1].start + lines[line - 1].len } else { 0 };
         let to = lines[line].start + lines[line].len;

@@ -1,4 +1,4 @@
-//! Attributes that say something about the page: html, base, link, meta, rel, class and id.
+//! Attributes that describe the page: html, base, link, meta, rel, class and id.
 
 use std::borrow::Cow;
 
@@ -141,7 +141,7 @@ fn is_article_type(name: &str, content: &str) -> bool {
 }
 
 impl Head<'_> {
-    /// Note what JSON-LD says of the page by its types. O(n).
+    /// Note the types of the page in JSON-LD. O(n).
     pub fn read_json_ld(&mut self, json: &[u8]) {
         for at in memchr::memmem::find_iter(json, TYPE) {
             let name = type_name(&json[at + TYPE.len()..]);

@@ -1,4 +1,4 @@
-//! The page pass: tokens in, title, meta, text lines and raw links out. What each tag does is in tree.rs.
+//! The page pass: tokens in, title, meta, text lines and raw links out. The effect of each tag is in tree.rs.
 //!
 //! One loop, no recursion, no tree: memory is the output plus a stack of at most 1,024 small elements.
 
@@ -14,14 +14,14 @@ use crate::tags::*;
 use crate::text::{is_blank, Context, TextSink};
 use crate::tokenizer::{is_space, Raw, Span, Token, Tokenizer};
 
-/// A link as found: its href as it stands in the page, resolved only when the base is known.
+/// A link as written in the page; its href is resolved when the base is known.
 pub struct RawLink<'a> {
     pub href: Href<'a>,
     pub kind: u8,
     pub nofollow: bool,
-    /// Inside nav, header, footer or aside on every occurrence; false where nobody asks for places.
+    /// Inside nav, header, footer or aside on every occurrence; false where places are not wanted.
     pub in_chrome: bool,
-    /// Range of the text that lies inside it; empty if none.
+    /// Range of the text inside it; empty if none.
     pub anchor: Span,
 }
 
@@ -97,7 +97,7 @@ pub struct Page<'a> {
     pub head: Head<'a>,
     pub links: Vec<RawLink<'a>>,
     pub max_raw: usize,
-    /// Hrefs beyond `max_raw`, each as often as it stands there.
+    /// Hrefs beyond `max_raw`, each as often as it occurs.
     pub left_out: u32,
     pub frames: Frames,
     pub frameset_ok: bool,
@@ -272,7 +272,8 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Note a link; its first occurrence counts, `nofollow` and the place around it only if every one says so.
+    /// Note a link; its first occurrence counts, `nofollow` and the place around it count only if every occurrence has
+    /// them.
     pub fn link(&mut self, href: &'a [u8], kind: u8, nofollow: bool) -> Option<u32> {
         let in_chrome = self.max_spots > 0 && self.stack.flags() & F_CHROME != 0;
         let hash = self.hasher.hash_one(href);

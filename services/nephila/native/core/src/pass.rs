@@ -1,4 +1,4 @@
-//! page_pass as Python sees it: one call without the GIL, results converted when they are asked for.
+//! page_pass for Python: one call without the GIL; results are converted when they are read.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -186,9 +186,9 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bo
 
 /// Title, meta, text lines and links of an HTML page in one scan without a tree; the GIL is released. O(bytes).
 ///
-/// `encoding` is a WHATWG label ("" = windows-1252); ValueError for one nobody knows and for more than 2^31 bytes,
-/// UrlError if `url` is not an absolute http(s) URL, RuntimeError for a fault of the scanner itself. `agent`: the name in
-/// <meta name> that robots directives may stand under beside "robots".
+/// `encoding` is a WHATWG label ("" = windows-1252); ValueError for an unknown one and for more than 2^31 bytes,
+/// UrlError if `url` is not an absolute http(s) URL, RuntimeError for a fault of the scanner itself. `agent`: the name
+/// in <meta name> that may have robots directives, beside "robots".
 #[pyfunction]
 #[pyo3(signature = (body, url, encoding, *, max_links=10_000, max_text_bytes=4_000_000, main_text=true, agent="nephila"))]
 pub fn page_pass(

@@ -94,7 +94,7 @@ pub fn find_near(hay: &[u8], byte: u8) -> Option<usize> {
     let mut at = 0;
     while at < 48 {
         let Some(chunk) = hay.get(at..).and_then(|rest| rest.first_chunk::<16>()) else { break };
-        // As `equal`, sixteen bytes at a time: half as many branches that nobody can foresee.
+        // As `equal`, sixteen bytes at a time: half as many unpredictable branches.
         let mixed = u128::from_le_bytes(*chunk) ^ (ONES * u128::from(byte));
         let hit = mixed.wrapping_sub(ONES) & !mixed & (ONES << 7);
         if hit != 0 {

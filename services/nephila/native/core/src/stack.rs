@@ -1,7 +1,7 @@
 //! The stack of open elements: what the standard's tree construction does to it, without a tree.
 //!
 //! It exists because the tree decides which tags count (template, frameset, select, svg/math), how the text after a tag
-//! is read, and in which context a line stands. Not modelled: clones of formatting elements (they have the same href),
+//! is read, and the context of a line. Not modelled: clones of formatting elements (they have the same href),
 //! foster parenting (moves, does not remove), quirks mode. Elements below `DEPTH` are not pushed. The list of active
 //! formatting elements and the length of text nodes are kept only as far as they bound the cost of a tree (`depth`).
 
@@ -28,7 +28,7 @@ pub struct Element {
     pub cat: u16,
     /// Context flags, those of the ancestors included.
     pub flags: u16,
-    /// The box it stands in.
+    /// The box around it.
     pub place: u32,
 }
 
@@ -53,7 +53,7 @@ pub struct Stack {
     pub refused: u32,
     /// The most elements that were open at once.
     pub deepest: u32,
-    /// The list of active formatting elements, which a tree builder opens anew in every block: tags, 0 for a marker.
+    /// The list of active formatting elements, which a tree builder reopens in every block: tags, 0 for a marker.
     formatting: Vec<u8>,
     /// Its elements without markers: now, at most.
     active: u32,
@@ -97,7 +97,7 @@ impl Stack {
         self.counts[tag as usize] > 0
     }
 
-    /// The box that the innermost element stands in.
+    /// The box around the innermost element.
     #[inline(always)]
     pub fn place(&self) -> u32 {
         self.items.last().map_or(0, |e| e.place)
@@ -130,8 +130,8 @@ impl Stack {
         self.deepest = self.deepest.max(self.items.len() as u32);
     }
 
-    /// How deep a tree of this document is nested at most: what was open at once, and formatting elements anew in it.
-    /// `u32::MAX` = no bound: then building a tree may take a time that grows with the square of the input.
+    /// How deep a tree of this document is nested at most: elements open at one time, and formatting elements reopened
+    /// in them. `u32::MAX` = no bound: then building a tree may take a time that grows with the square of the input.
     pub fn depth(&self) -> u32 {
         if self.refused > 0 || self.reopens || self.piled > PILED {
             return u32::MAX;
@@ -171,14 +171,14 @@ impl Stack {
         self.run = 0;
     }
 
-    /// Text of so many bytes stands here: what a tree builder copies when it is appended to the text before.
+    /// Text of so many bytes: a tree builder copies it when it is appended to the text before.
     #[inline(always)]
     pub fn text(&mut self, len: usize) {
         self.piled += self.run;
         self.run += len as u64;
     }
 
-    /// The same of text that is not blank and may stand directly in a table.
+    /// The same for text that is not blank and directly inside a table.
     #[inline(always)]
     pub fn foster(&mut self, len: usize) {
         if self.items.last().is_some_and(|e| matches!(e.tag, TABLE | TBODY | THEAD | TFOOT | TR) && e.ns == HTML_NS) {
@@ -370,7 +370,7 @@ impl Stack {
         self.items.truncate(kept);
     }
 
-    /// "Any other end tag": the innermost such element, unless a special one lies above it.
+    /// "Any other end tag": the innermost such element, unless a special one is above it.
     pub fn close_other(&mut self, tag: u8, hash: u32) {
         if !self.has(tag) {
             return;
@@ -396,7 +396,7 @@ impl Stack {
         self.forget(e);
     }
 
-    /// Where the innermost table context lies: the index of its table, or None outside one.
+    /// The index of the innermost table, or None outside tables.
     pub fn table(&self) -> Option<usize> {
         self.in_scope(TABLE, C_TABLE)
     }

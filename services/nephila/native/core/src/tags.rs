@@ -6,7 +6,7 @@ include!(concat!(env!("OUT_DIR"), "/tags.rs"));
 
 /// The id of a lower-case name of at most 16 bytes packed little-endian into two words; 0 if unknown. O(1).
 ///
-/// The length tells a name from the same name with NULs behind it.
+/// The length distinguishes a name from the same name followed by NULs.
 #[inline]
 pub fn id_of(low: u64, high: u64, len: usize) -> u8 {
     let slot = (low ^ high).wrapping_mul(MULTIPLIER) >> 52;

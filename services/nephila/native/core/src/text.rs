@@ -1,4 +1,4 @@
-//! Visible text as lines: one line per block, whitespace collapsed, with what a main-text model asks of a line.
+//! Visible text as lines: one line per block, whitespace collapsed, with the facts that the main-text model uses.
 //!
 //! Invariant: the text is its lines joined by "\n"; no line is empty or ends in whitespace.
 
@@ -14,7 +14,7 @@ pub struct Line {
     pub link: u32,
     pub tag: u16,
     pub flags: u16,
-    /// The box it stands in.
+    /// The box around it.
     pub place: u32,
     /// Innermost element where it begins.
     pub inner: u8,

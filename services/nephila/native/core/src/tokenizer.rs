@@ -1,7 +1,7 @@
 //! The WHATWG tokenizer over valid UTF-8, without building tokens: ranges into the input.
 //!
 //! Invariant: `pos` only grows, every byte is looked at a bounded number of times. Comments and doctypes are stepped
-//! over. What the tree decides (raw text states, CDATA) is told to it by the caller between two tokens.
+//! over. The caller sets what the tree decides (raw text states, CDATA) between two tokens.
 
 use memchr::{memchr, memmem};
 
@@ -11,7 +11,7 @@ use crate::tags;
 /// A range of the input.
 pub type Span = (u32, u32);
 
-/// One attribute as it stands in the input: not lower-cased, references not decoded.
+/// One attribute as written in the input: not lower-cased, references not decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Attr {
     pub name: Span,

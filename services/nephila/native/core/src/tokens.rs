@@ -31,7 +31,7 @@ pub fn tokens(text: &str, state: &str, last: &str) -> Vec<(char, String, Attribu
         let token = tok.next();
         let piece = match token {
             Token::Eof => return out,
-            // The tree drops NULs of the data state itself: here they stand as they came.
+            // The tree drops NULs of the data state; here they are kept.
             Token::Text(span) => {
                 let parts: Vec<String> = tok
                     .slice(span)

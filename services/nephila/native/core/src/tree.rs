@@ -1,4 +1,4 @@
-//! What each tag does: the standard's "in body", table, frameset and foreign content rules on the stack.
+//! The effect of each tag: the standard's "in body", table, frameset and foreign content rules on the stack.
 
 use crate::page::{Follow, Frames, Page, KIND_A, KIND_AREA, KIND_FRAME, KIND_IFRAME};
 use crate::stack::{HTML_NS, HTML_POINT, MATH_NS, MATH_TEXT, SVG_NS};
@@ -116,7 +116,7 @@ impl Page<'_> {
             .map(|(at, e)| (at, e.ns));
         match found {
             Some((at, ns)) if ns != HTML_NS => self.stack.pop_to(at),
-            // An HTML element below: its own rules decide, whatever foreign elements lie above it.
+            // An HTML element below: its own rules apply, also below foreign elements.
             _ => self.html_end(tag),
         }
     }
@@ -137,7 +137,7 @@ impl Page<'_> {
         let (place, comments) = self.boxes.open(self.stack.place(), tag, &self.tok);
         self.stack.push(tag, self.tok.hash, if comments { F_COMMENT } else { 0 });
         if let Some(top) = self.stack.items.last_mut() {
-            // Where the stack is full this is the element that the text really stands in.
+            // Where the stack is full, this is the element around the text.
             top.place = place;
         }
     }

@@ -7,7 +7,7 @@ use url::{ParseError, Url};
 use crate::md5;
 pub use crate::whatwg::{parse_http, Href};
 
-/// Where things stand in a resolved href (offsets into it).
+/// Offsets into a resolved href.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
     pub host: (u32, u32),
@@ -96,7 +96,7 @@ const PATH: u8 = 1;
 const QUERY: u8 = 2;
 const HOST: u8 = 4;
 
-/// What each byte may stand in without being changed by the parser.
+/// The parts of a URL in which the parser does not change a byte.
 static SAFE: [u8; 256] = {
     let mut table = [0u8; 256];
     let mut b = 0x21;
@@ -198,7 +198,7 @@ fn absolute(raw: &[u8], before: u32, skip: usize, https: bool, out: &mut Vec<u8>
     }
 }
 
-/// A lower-case ASCII host that stands for itself: no punycode, no IPv4 in disguise, no empty label.
+/// A lower-case ASCII host that is its own serialisation: no punycode, no IPv4 in disguise, no empty label.
 #[inline]
 fn plain_host(host: &[u8]) -> bool {
     let mut label = 0;

@@ -1,4 +1,4 @@
-//! The URL functions as Python sees them.
+//! The URL functions for Python.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

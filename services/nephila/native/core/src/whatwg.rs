@@ -1,10 +1,10 @@
-//! The url crate brought up to today's URL Standard, for what the crate (2.5) does otherwise.
+//! The url crate brought up to today's URL Standard, where the crate (2.5) differs.
 //!
 //! 1. An all-ASCII domain is only lower-cased: "xn--" labels that are no punycode are no failure any more.
 //! 2. "^" in a path is percent-encoded.
 //! 3. "///host" against an http base is "//host".
 //!
-//! Where the crate agrees by itself one day, these steps do nothing.
+//! When the crate follows the standard itself, these steps have no effect.
 
 use std::borrow::Cow;
 
@@ -124,7 +124,7 @@ fn ascii_domain(input: &str, base: Option<&Url>, fragment: bool) -> Option<Href>
     let mut href = Href::new(&url, fragment);
     let range = href.parts.host.0 as usize..href.parts.host.1 as usize;
     let labels: Vec<String> = href.text[range.clone()].split('.').map(|label| swap(label, &mark, "xn--")).collect();
-    // Punycode that the crate made itself: the domain was not ASCII (percent-encoded), so its error stands.
+    // Punycode that the crate made itself: the domain was not ASCII (percent-encoded), so its error is kept.
     if href.text[range.clone()].split('.').any(|label| label.starts_with("xn--")) {
         return None;
     }

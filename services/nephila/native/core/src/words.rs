@@ -36,7 +36,7 @@ fn letters(word: u64) -> (u64, u64) {
     let low = (word | (ONES * 0x20)) & !HIGHS;
     let from = |byte: u8| low + ONES * (0x80 - u64::from(byte));
     let letter = from(b'a') & !from(b'z' + 1) & !word & HIGHS;
-    // The bit that tells small from capital, moved to where the mark is.
+    // The bit that distinguishes small from capital, shifted to the mark.
     let capital = letter & !(word << 2);
     // High bits of the bytes to eight bits side by side: no two products meet.
     let pack = |marks: u64| (marks >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
@@ -108,7 +108,7 @@ pub fn of_attribute(value: &[u8]) -> u32 {
     (groups & ((1 << FIRST_TEXT_GROUP) - 1)) as u32
 }
 
-/// How many words of each text group stand in `text`. O(bytes).
+/// How many words of each text group `text` has. O(bytes).
 pub fn of_text(text: &[u8]) -> [u16; TEXT_GROUPS] {
     let mut counts = [0; TEXT_GROUPS];
     each(text, |word| {

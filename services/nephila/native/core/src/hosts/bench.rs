@@ -1,4 +1,4 @@
-//! The workbench (BUbiNG): hosts by the instant they are ready at, in a 4-ary heap that knows where each host stands.
+//! The workbench (BUbiNG): hosts by the time when they are ready, in a 4-ary heap with the place of each host.
 //!
 //! Invariant: `heap[places[host]]` is the host's only entry, and no entry comes before its parent. Ties go by id. So a
 //! host is moved instead of leaving stale entries behind, and memory is bounded by the number of hosts.

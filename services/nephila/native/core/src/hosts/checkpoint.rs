@@ -1,8 +1,9 @@
-//! Checkpoints: what is new, and the runs that the tiers choose, become one run; then the table is written.
+//! Checkpoints: new URLs, changed blobs and the runs that the tiers choose become one run; then the table is written.
 //!
 //! Invariant: until a file has its name nothing in memory changes, so a full disk leaves the store as it was. Hosts are
 //! written in the order of their ids, and ids keep that order through a restore: every merge reads its runs forwards.
-//! A merge of more than a checkpoint's share stops at a host, and the next checkpoint goes on there: pauses are bounded.
+//! A merge of more than a checkpoint's share stops at a host, and the next checkpoint continues there: pauses are
+//! bounded.
 
 use std::io::Write;
 use std::path::Path;

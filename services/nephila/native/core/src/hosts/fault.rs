@@ -1,4 +1,4 @@
-//! What can go wrong, in one line that names the place and the remedy.
+//! Faults: one line that names the place and the remedy.
 
 use std::io;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub fn damaged<T>(path: &Path, at: u64) -> Result<T> {
     wrong(format!("{} is damaged at byte {at}; restore it from a backup", path.display()))
 }
 
-/// Adds the file's name to what the system says.
+/// Adds the file name to the error of the system.
 pub fn on<T>(path: &Path, result: io::Result<T>) -> Result<T> {
     result.map_err(|error| Fault::Disk(error, path.display().to_string()))
 }

@@ -1,6 +1,6 @@
 //! Files of the store as files: names, positioned reads, and writing that leaves a whole file or none.
 //!
-//! Invariant: a file gets its name only when it was written wholly and fsynced; what failed is removed again.
+//! Invariant: a file gets its name only when it was written wholly and fsynced; an unfinished file is removed.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};

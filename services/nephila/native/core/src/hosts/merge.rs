@@ -28,7 +28,7 @@ impl Url<'_> {
     }
 }
 
-/// Hand out URLs until `each` says that is enough. `windows` has one for each slot. O(n log n).
+/// Pass URLs to `each` until it returns false. `windows` has one for each slot. O(n log n).
 pub fn merge(
     pending: &[&Entry],
     mut slices: Vec<Slice>,

@@ -23,13 +23,13 @@ impl Pending {
         self.0.first()
     }
 
-    /// Where a URL with this fingerprint stands, among the places from..to. Those near the head stand in front.
+    /// The place of a URL with this fingerprint, among the places from..to. Those near the head come first.
     pub fn find(&self, url_key: &[u8], from: usize, to: usize) -> Option<usize> {
         let entries = self.0.get(from..to.min(self.0.len()))?;
         entries.iter().position(|entry| &entry.data[..16] == url_key).map(|place| from + place)
     }
 
-    /// Take out what stands at a place. O(log n).
+    /// Remove the entry at a place. O(log n).
     pub fn remove(&mut self, place: usize) -> Entry {
         let entry = self.0.swap_remove(place);
         if self.0.is_empty() {

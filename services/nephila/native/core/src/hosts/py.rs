@@ -1,5 +1,5 @@
-//! The host store as Python sees it: arguments checked, faults as ValueError and OSError, the GIL released where disks
-//! are waited for.
+//! The host store for Python: arguments are checked, faults become ValueError and OSError, the GIL is released during
+//! disk access.
 
 use std::fmt::Display;
 
@@ -31,7 +31,7 @@ impl From<Fault> for PyErr {
     }
 }
 
-/// What the system says, without the number that Python adds itself.
+/// The error text of the system, without the number that Python adds itself.
 fn plain(error: &impl Display) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()
@@ -167,7 +167,7 @@ impl HostStore {
         Ok(packed(py, self.0.pop(host, job)?))
     }
 
-    /// A URL with this fingerprint, taken out of wherever it stands; None when it is not there. O(n) at worst.
+    /// A URL with this fingerprint, removed from its queue; None when it is not there. O(n) at worst.
     fn take<'py>(&mut self, py: Python<'py>, host: i64, job: i64, url_key: &[u8]) -> PyResult<Packed<'py>> {
         let (host, job) = (self.0.known(host)?, self.0.check_job(job)?);
         Ok(packed(py, self.0.take(host, job, url_key)?))
@@ -231,7 +231,7 @@ impl HostStore {
         Ok(self.0.hosts_of(self.0.check_job(job)?))
     }
 
-    /// The host is ready at this instant; whatever was said before is forgotten. O(log n).
+    /// Set the time when the host is ready; it replaces the earlier one. O(log n).
     fn schedule(&mut self, host: i64, at: f64) -> PyResult<()> {
         if at.is_nan() {
             return Err(PyValueError::new_err("a host cannot be ready at NaN"));

@@ -1,7 +1,7 @@
 //! Run files: queued URLs and state blobs as framed entries, immutable once they have their name.
 //!
-//! An entry is CRC-32 of the rest, length, sort key (0 for a blob), data: checked whenever its data is read. Invariant of
-//! a `Run`: `bytes_left` is the sum of the places in it that slices and blobs still refer to.
+//! An entry is CRC-32 of the rest, length, sort key (0 for a blob), data: checked whenever its data is read. Invariant
+//! of a `Run`: `bytes_left` is the sum of the places in it that slices and blobs still refer to.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -60,7 +60,7 @@ impl Run {
         Ok(Run { number, bytes, id, path, file, bytes_left: 0, dead: BTreeSet::new() })
     }
 
-    /// Forget the tombstones of a stretch that nobody refers to any more.
+    /// Forget the tombstones of a range without references.
     pub fn bury(&mut self, from: u64, to: u64) {
         if self.dead.is_empty() {
             return;
@@ -72,7 +72,7 @@ impl Run {
     }
 }
 
-/// One entry as it stands in a run: its frame, and what is in it.
+/// One entry of a run: its frame and its content.
 pub struct Frame<'a> {
     pub key: u64,
     pub whole: &'a [u8],

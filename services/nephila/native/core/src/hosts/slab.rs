@@ -1,4 +1,4 @@
-//! Records of one kind in one vector, named by their index; what is freed is used again.
+//! Records of one kind in one vector, named by their index; freed records are used again.
 //!
 //! Invariant: `free` holds each freed index once. A million small records cost no allocation and no pointer each.
 

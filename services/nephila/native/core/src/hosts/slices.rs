@@ -1,6 +1,8 @@
-//! What a queue has in the runs: slices, passed from their front, with tombstones for what was taken from their middle.
+//! The part of a queue that is in runs: slices, consumed from their front, with tombstones for URLs taken from their
+//! middle.
 //!
-//! Invariant: slices of a queue hang by rising key of their first living entry. A fault while reading changes nothing.
+//! Invariant: slices of a queue are linked by rising key of their first living entry. A fault while reading changes
+//! nothing.
 
 use super::fault::Result;
 use super::run::{Run, Window, ENTRY};

@@ -1,8 +1,8 @@
-//! The table of hosts: states, queues per job, the workbench. What a queue has is partly in memory, partly in runs.
+//! The table of hosts: states, queues per job, the workbench. A queue is partly in memory, partly in runs.
 //!
-//! Invariants (`check`): a queue hangs in its host's list by rising job and is not empty; `on_disk` is the sum of `live`
-//! over its slices; it has at most one slice per run; a slice begins with a living entry, whose sort key it knows, and
-//! slices hang by rising key. So the next URL of a queue is known without reading a tail.
+//! Invariants (`check`): a queue is in the list of its host by rising job and is not empty; `on_disk` is the sum of
+//! `live` over its slices; it has at most one slice per run; a slice begins with a living entry and has its sort key;
+//! slices are linked by rising key. So the next URL of a queue is known without reading a tail.
 
 use std::collections::btree_map::{BTreeMap, Entry};
 
@@ -38,7 +38,7 @@ pub enum Blob {
 }
 
 pub struct Host {
-    /// Its first queue, NONE, or GONE when nobody has this id.
+    /// Its first queue, NONE, or GONE for an unused id.
     pub first: u32,
     pub blob: Blob,
 }

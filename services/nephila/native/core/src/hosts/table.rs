@@ -1,7 +1,7 @@
 //! The table of hosts of one checkpoint, and the manifest that names it. Layouts: ../../../README.md.
 //!
-//! Invariant: everything that is alive in the runs is reached from here, once. The table is written and read as a stream:
-//! it is as long as all names, and must not be in memory a second time.
+//! Invariant: everything that is alive in the runs is reached from here, once. The table is written and read as a
+//! stream: it is as long as all names, and must not be in memory a second time.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
@@ -213,7 +213,7 @@ fn read(store: &mut Store, path: &Path, bytes: u64, checksum: u32) -> Result<()>
         source.ends.push(0);
     }
     let hosts = source.varint(u64::from(u32::MAX))?;
-    // No row is shorter than three bytes: what a number says is not believed further.
+    // No row is shorter than three bytes: a larger count is damage.
     store.names.reserve(hosts.min(bytes / 3) as usize);
     for _ in 0..hosts {
         read_host(&mut source, store, &slots)?;

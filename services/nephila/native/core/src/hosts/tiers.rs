@@ -1,8 +1,9 @@
-//! Which runs a checkpoint writes again, together with what is new: size tiers, as in a log-structured merge tree.
+//! The runs that a checkpoint rewrites together with new URLs: size tiers, as in a log-structured merge tree.
 //!
 //! A tier is a factor of six in size. Six of a tier become one of the next, so a URL is written O(log6 n) times; more
-//! than `CROWDED` runs are never left, nor more than `MOST` where one checkpoint can do it all. Sizes are what is still referred to, and a run of which less than a quarter is left
-//! is written anew, so files hold at most four times what is queued.
+//! than `CROWDED` runs are never left, nor more than `MOST` where one checkpoint can do it all. A size counts the
+//! entries that are still referred to, and a run of which less than a quarter is left is rewritten, so files are at
+//! most four times as large as the queues.
 
 const WAYS: usize = 6;
 const SMALLEST: u64 = 4 << 20;

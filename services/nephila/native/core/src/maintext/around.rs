@@ -1,10 +1,10 @@
-//! Columns of what a line stands in: the lines of its template, the boxes around it, the box with the most prose.
+//! Columns of the surroundings of a line: lines of its template, boxes around it, the box with the most prose.
 
 use hashbrown::HashMap;
 
 use super::view::{fit, share, Columns, View};
 
-/// Boxes above a line's own that it is told of.
+/// Boxes above the line's own that have columns.
 const LEVELS: usize = 5;
 
 /// The lines of one template: number, bytes, bytes in links, prose, first and last.
@@ -16,7 +16,7 @@ struct Alike {
     last: u64,
 }
 
-/// Of the lines that stand in the same template: how many, how long, where.
+/// Of the lines of the same template: how many, how long, where.
 pub fn likes(out: &mut Columns, view: &View<'_>) {
     let count = view.lines.len();
     let mut numbers: HashMap<u64, u32, foldhash::fast::RandomState> = HashMap::default();

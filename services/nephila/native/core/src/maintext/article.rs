@@ -1,4 +1,4 @@
-//! What is left out of a page that calls itself an article: lines of doubt, comments below it, and captions.
+//! Cuts in a page that calls itself an article: lines of low probability, comments below it, and captions.
 
 use crate::boxes::{Box, COMMENT};
 use crate::tags::FIGCAPTION;
@@ -10,8 +10,8 @@ use super::forest::CHANCES;
 const STRICT: u16 = 666;
 /// if those that stay make so many percent of the bytes: else the page is no article to the model.
 const LEAST_LEFT: u64 = 80;
-/// Comments stand below so many bytes of lines that are `LONG`, and are at most seven eighths of the whole: else they are
-/// what the page is about, or its body has the class.
+/// Comments come after so many bytes of lines that are `LONG`, and are at most seven eighths of the whole: else they
+/// are what the page is about, or its body has the class.
 const LEAST_ABOVE: u64 = 400;
 const LONG: u32 = 80;
 
@@ -29,7 +29,7 @@ pub fn stricter(found: &[u8], lines: &[Line], least: usize) -> usize {
     }
 }
 
-/// Leave out captions, and comments that stand below the text. O(lines + boxes).
+/// Leave out captions, and comments below the text. O(lines + boxes).
 pub fn leave_out(kept: &mut Vec<u32>, lines: &[Line], boxes: &[Box]) {
     let place = |at: u32| lines[at as usize].place as usize;
     if kept.iter().any(|at| boxes[place(*at)].every & COMMENT != 0) {

@@ -24,7 +24,7 @@ struct Inside {
     cells: u8,
 }
 
-/// Where a box stands. 0: in no block, in no row.
+/// Block and row around a box; 0: none.
 #[derive(Clone, Copy, Default)]
 pub struct Place {
     /// The box that is the block.

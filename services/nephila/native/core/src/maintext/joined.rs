@@ -1,4 +1,4 @@
-//! Main text as it is written: a line each, the cells of a table row in one line, empty lines of code kept.
+//! Main text as it is stored: a line each, the cells of a table row in one line, empty lines of code kept.
 
 use crate::tags::F_PRE;
 use crate::text::Line;

@@ -1,8 +1,8 @@
-//! Which lines of a page are its main text: features, model, blocks as a whole, the cut that promises the best F1, and no
+//! The lines of the main text of a page: features, model, blocks as a whole, the cut that promises the best F1, and no
 //! copy of another part.
 //!
-//! Invariant: whole numbers only. A page of no text has none; lines beyond `MAX_LINES` are what the last before
-//! them is.
+//! Invariant: whole numbers only. A page of no text has none; lines beyond `MAX_LINES` are treated as the last line
+//! before them.
 
 mod around;
 mod article;
@@ -31,7 +31,7 @@ const MAX_LINES: usize = 1 << 16;
 const LEAST: u16 = 205;
 /// and from even odds on everything is.
 const ENOUGH: u16 = 512;
-/// A copy of a line of so many bytes is told by its text.
+/// A line of so many bytes is recognised as a copy by its text.
 const ONCE: u32 = 32;
 
 /// The lines that are main text: their numbers, rising, and their text.
@@ -102,14 +102,14 @@ fn is_data(line: &Line, text: &[u8]) -> bool {
         && memchr::memmem::find(words, b"\":").is_some()
 }
 
-/// The main text so far: of each line where it was said first.
+/// The main text so far: for each line its first occurrence.
 struct Said<'a> {
     boxes: &'a [Box],
     first: HashMap<&'a [u8], u32, foldhash::fast::RandomState>,
 }
 
 impl<'a> Said<'a> {
-    /// Whether a line, or a block, says anything that was not said before in another part of the page: pages hold
+    /// Whether a line or a block has text that no earlier part of the page has: pages hold
     /// copies of their parts for phones and for noscript. Verses, notes and rows repeat themselves rightly, in boxes of
     /// one template; so do code and cells.
     fn is_new(&mut self, lines: &[Line], text: &'a [u8]) -> bool {
@@ -125,7 +125,7 @@ impl<'a> Said<'a> {
     }
 }
 
-/// The entry of `CHANCES` from which on lines are taken: where the expected F1 of bytes is highest (see the twin).
+/// The entry of `CHANCES` from which on lines are taken: where the expected F1 of bytes is highest.
 fn cut(found: &[u8], lines: &[Line]) -> usize {
     let mut sizes = [0u64; CHANCES.len()];
     for (chance, line) in found.iter().zip(lines) {

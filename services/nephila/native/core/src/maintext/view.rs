@@ -1,4 +1,4 @@
-//! The page as the main-text model measures it, and the columns that come of it.
+//! Measures of a page for the main-text model, and their columns.
 
 use crate::boxes::Box;
 use crate::tags::*;
@@ -29,7 +29,7 @@ pub struct View<'a> {
     pub text: &'a [u8],
     pub lines: &'a [Line],
     pub boxes: &'a [Box],
-    /// What the boxes of the lines say, a column each: loops over them are vector code.
+    /// Attributes of the boxes of the lines, a column each: loops over them become vector code.
     pub contexts: Vec<u16>,
     pub near: Vec<u32>,
     pub every: Vec<u32>,

@@ -7,7 +7,7 @@ pub const GAUSS_WIDE: [i32; 13] = [102, 99, 90, 77, 62, 47, 33, 22, 14, 8, 5, 2,
 /// Lines on each side of the flat window.
 const FLAT: usize = 15;
 
-/// Beyond the ends lies nothing. Values up to 600: the sums stay far below 2^31. O(lines · weights).
+/// Zero beyond the ends. Values up to 600: the sums stay far below 2^31. O(lines · weights).
 pub fn gauss(column: &[i32], weights: &[i32]) -> Vec<i32> {
     let (count, side) = (column.len(), weights.len() - 1);
     let mut padded = vec![0; count + 2 * side];

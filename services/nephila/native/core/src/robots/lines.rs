@@ -71,7 +71,7 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// Key and value of a line without its comment; a colon may be missing where exactly two words stand.
+/// Key and value of a line without its comment; a colon may be missing between exactly two words.
 fn key_value(raw: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut line = &raw[..raw.len().min(MAX_LINE)];
     for end in [0, b'#'] {

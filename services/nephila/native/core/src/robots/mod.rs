@@ -114,8 +114,8 @@ impl Group {
 fn collect(body: &[u8], token_of: &[u8]) -> RobotsRules {
     let (mut own, mut everyone) = (Group::default(), Group::default());
     let (mut ever_own, mut in_own, mut in_everyone, mut closed) = (false, false, false, false);
-    // Crawl-delay, like every other record, closes no group of rules (RFC 9309 2.2.4); but it belongs to the agents named
-    // since the last record, or the delay of one would reach those named before.
+    // Crawl-delay, like every other record, closes no group of rules (RFC 9309 2.2.4); but it belongs to the agents
+    // named since the last record, or the delay of one would reach those named before.
     let (mut names_own, mut names_everyone, mut delay_closed) = (false, false, false);
     for line in lines(body) {
         match line.kind {

@@ -2,7 +2,8 @@
 //!
 //! Patterns without a star inside are two sorted tables, of prefixes and of whole paths. Each prefix knows the next
 //! shorter prefix of itself, so that one binary search and a walk along at most `length of path` entries finds all that
-//! match. Patterns with stars are tried from the strongest, each cut at its stars and matched leftmost: no backtracking.
+//! match. Patterns with stars are tried from the strongest, each cut at its stars and matched leftmost: no
+//! backtracking.
 //!
 //! Memory: 16 bytes a rule (20 with stars) and its pattern. A look-up: O(log rules × path) and, for each pattern with
 //! stars that could still win, O(path + pattern).
@@ -15,8 +16,8 @@ const ALLOW: u64 = 1 << 31;
 const LINES: u64 = ALLOW - 1;
 const ROOT: u32 = u32::MAX;
 
-/// Patterns with stars that are kept whole, in the order of the file: eight times what real files have. Beyond, a Disallow
-/// counts as far as its first star and an Allow not at all, so that the difference is on the polite side.
+/// Patterns with stars that are kept whole, in the order of the file: eight times what real files have. Beyond, a
+/// Disallow counts as far as its first star and an Allow not at all, so that the difference is on the polite side.
 const MAX_WILDS: usize = 4096;
 
 fn rank_of(length: usize, allow: bool, line: u32) -> Rank {
@@ -219,7 +220,7 @@ impl Rules {
     }
 }
 
-/// Leftmost matches suffice: a star takes whatever lies between. O(path + pattern).
+/// Leftmost matches suffice: a star takes any bytes. O(path + pattern).
 fn matches(pattern: &[u8], anchored: bool, path: &[u8]) -> bool {
     let mut parts = pattern.split(|byte| *byte == b'*');
     let Some(mut rest) = parts.next().and_then(|prefix| path.strip_prefix(prefix)) else { return false };

@@ -1,9 +1,10 @@
 //! The memory of a region of the trie: blocks in chunks of at most 128 KB, and which of them are free.
 //!
-//! Invariant: a block never moves, begins at a multiple of 8 and is never at 0, so a reference (chunk and grain) fits in
-//! 31 bits and 0 says "nothing". A block is whole cache lines, and begins with one in a chunk that could be aligned.
-//! Chunks have one size once a region is not small, so that what one region gives back
-//! serves any other: the heap does not go to pieces, and what is large lies in huge pages (slabs). Holes that no block fits in stay until the owner copies what lives.
+//! Invariant: a block never moves, begins at a multiple of 8 and is never at 0, so a reference (chunk and grain) fits
+//! in 31 bits and 0 means "nothing". A block is whole cache lines, and begins with one in a chunk that could be
+//! aligned. Chunks have one size once a region is not small, so that what one region gives back serves any other: the
+//! heap is not fragmented, and large tries are in huge pages (slabs). Holes that no block fits in stay until the owner
+//! copies the living blocks.
 
 use super::slabs;
 
@@ -139,7 +140,7 @@ impl Arena {
         chunks + free + lists
     }
 
-    /// The block and what lies behind it in its chunk.
+    /// The block and the rest of its chunk.
     #[inline(always)]
     pub fn block(&self, reference: u32) -> &[u8] {
         &self.chunks[(reference >> BITS) as usize].bytes()[(reference as usize & ((1 << BITS) - 1)) * GRAIN..]

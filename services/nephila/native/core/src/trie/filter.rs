@@ -1,8 +1,8 @@
-//! A filter over the keys of a region that lie on disk: "certainly not there" for nearly all keys that are not.
+//! A filter over the keys of a region that are on disk: it excludes nearly all keys that are not there.
 //!
 //! A blocked Bloom filter (Putze, Sanders, Singler 2007): one block of 512 bits a key, one bit in each of its eight
-//! words, 12 bits a key: about 0.5 % say "maybe" without being there. The hash is seeded by the process, so nobody
-//! outside can choose keys that collide. Keys can be added, up to the capacity; none can be taken out.
+//! words, 12 bits a key: about 0.5 % false positives. The hash is seeded by the process, so an attacker
+//! cannot choose keys that collide. Keys can be added, up to the capacity; none can be taken out.
 
 use std::hash::{BuildHasher, RandomState};
 

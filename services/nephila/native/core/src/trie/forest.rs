@@ -1,9 +1,9 @@
 //! The trie in memory: a directory over the first 16 bits of the key, at most, whose slots lead to regions.
 //!
-//! Invariant: each region stands in all slots of its prefix and in no other; a slot may be empty; two regions share no
-//! key. A region that grows beyond 262,144 keys is halved until its prefix has 16 bits: a host never lies in two regions.
-//! Batches are answered in stages (directory slots, then leaves, then keys), so that what one key waits for is on its
-//! way while the others are looked at.
+//! Invariant: each region is in all slots of its prefix and in no other; a slot may be empty; two regions share no
+//! key. A region that grows beyond 262,144 keys is halved until its prefix has 16 bits: a host is never in two regions.
+//! Batches are answered in stages (directory slots, then leaves, then keys), so that the memory of one key is
+//! fetched while the others are looked at.
 
 use std::hint::black_box;
 
@@ -185,7 +185,7 @@ impl Forest {
         self.slots[self.range(key, depth)].iter().all(|slot| *slot == NONE)
     }
 
-    /// Take a region where there is none. O(slots it stands in).
+    /// Take a region where there is none. O(its slots).
     fn adopt(&mut self, region: Region) {
         while self.bits < region.depth {
             self.slots = self.slots.iter().flat_map(|slot| [*slot, *slot]).collect();
@@ -238,7 +238,7 @@ impl Forest {
         self.build(depth + 1, prefix | bit, &keys[middle..]);
     }
 
-    /// Hang sorted keys in regions that lie between two bounds, where nothing is; bounds are at 16 bits. O(n).
+    /// Put sorted keys into regions between two bounds, where no region is; bounds are at 16 bits. O(n).
     pub fn build_between(&mut self, first: Key, last: Key, keys: &[Key]) {
         self.build_part(0, 0, first, last, keys);
     }

@@ -1,8 +1,8 @@
 //! The directory of a trie: its runs, which files are whose, and the manifest that names them.
 //!
-//! Invariant: a file that a manifest given out since the last `cleanup` names is never changed or removed; numbers rise, so
-//! no name is used twice. Manifest (little-endian): magic, version u32, count of keys u64, count of runs u32, then a run
-//! with number, three counts (u64 each) and CRC-32 of its table, oldest first; CRC-32 of all that.
+//! Invariant: a file that a manifest given out since the last `cleanup` names is never changed or removed; numbers
+//! rise, so no name is used twice. Manifest (little-endian): magic, version u32, count of keys u64, count of runs u32,
+//! then a run with number, three counts (u64 each) and CRC-32 of its table, oldest first; CRC-32 of all that.
 
 use std::collections::HashSet;
 use std::path::PathBuf;

@@ -1,10 +1,10 @@
 //! A leaf of the trie: up to 60 keys that share a prefix, packed in one block.
 //!
 //! Layout: count, room, skip and depth in a byte each; `room` tags, the last byte of each key; `room` rests, the bytes
-//! skip..15 of each key, last one first. What the path says (the first `skip` bytes) is not stored. Head and tags are the
+//! skip..15 of each key, last one first. The path (the first `skip` bytes) is not stored. Head and tags are the
 //! first cache line of the block, whatever the room, and a block is whole lines: a key that is not here costs one line,
-//! one that is here two. All tags are compared at once in 64-bit words, with no code of any one processor. Keys are in no
-//! order; all 60 with one tag cost 60 comparisons, and that is the worst an attacker can do to a leaf.
+//! one that is here two. All tags are compared at once in 64-bit words, with no code of any one processor. Keys are in
+//! no order; all 60 with one tag cost 60 comparisons, and that is the worst an attacker can do to a leaf.
 
 use super::arena::{put, u128_at, u32_at, u64_at, LINE};
 
@@ -19,7 +19,7 @@ const HIGHS: u64 = 0x8080_8080_8080_8080;
 /// For each count: the bits of the tags that are in use.
 const USED: [u64; MOST + 1] = used();
 
-/// Bit 8 * (place % 8) + place / 8 says something of the byte at a place of the first line.
+/// Bit 8 * (place % 8) + place / 8 belongs to the byte at a place of the first line.
 const fn bit_of(place: usize) -> u32 {
     (8 * (place % 8) + place / 8) as u32
 }
@@ -60,12 +60,12 @@ pub struct Leaf {
     pub count: usize,
     pub room: usize,
     skip: usize,
-    /// Leading bits that all keys of the leaf share because of where it hangs.
+    /// Leading bits that all keys of the leaf share by its position.
     pub depth: u32,
 }
 
-/// Room for `count` keys: what the lines that they need can hold. Some sizes are left out: the leaf is copied less often
-/// while it grows, which is most of the cost of adding; to leave out more costs more memory than there is.
+/// Room for `count` keys: what the lines that they need can hold. Some sizes are left out: the leaf is copied less
+/// often while it grows, which is most of the cost of adding; to leave out more costs more memory than there is.
 fn room_for(count: usize, skip: usize) -> usize {
     let (stride, lines) = (16 - skip, (HEAD + count * (16 - skip)).div_ceil(LINE));
     let lines = lines + usize::from(matches!(lines, 4 | 7 | 13));

@@ -1,4 +1,4 @@
-//! What several runs say together, in key order: the newest one that mentions a key decides.
+//! Several runs as one, in key order: the newest run that has a key decides.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ pub fn state(runs: &[Arc<Run>], key: Key) -> Outcome<bool> {
     Ok(false)
 }
 
-/// One run in place of several that follow each other; `oldest` says that nothing is older, so removals can be forgotten.
+/// One run in place of several that follow each other; `oldest`: no run is older, so removals can be forgotten.
 pub fn unite(runs: &[Arc<Run>], oldest: bool, path: PathBuf, number: u64) -> Outcome<Run> {
     let ranges: Vec<(Key, Key)> =
         if oldest { Vec::new() } else { runs.iter().flat_map(|run| run.ranges.clone()).collect() };

@@ -1,8 +1,8 @@
-//! The MD5 trie: a set of 16-byte fingerprints for tens of millions of URLs. What it promises: ../../../README.md; why it
-//! is built like this: docs/adr/0009.
+//! The MD5 trie: a set of 16-byte fingerprints for tens of millions of URLs. Contract: ../../../README.md;
+//! decision: docs/adr/0009.
 //!
-//! From the bottom: slabs and arena (memory), leaf, node, region, shape (a region as a whole), forest (all regions), then filter,
-//! run, merge and home (files), store (memory and files as one), tiers (what lies where), py (the class).
+//! From the bottom: slabs and arena (memory), leaf, node, region, shape (a region as a whole), forest (all regions),
+//! then filter, run, merge and home (files), store (memory and files as one), tiers (memory or disk), py (the class).
 
 mod arena;
 mod filter;

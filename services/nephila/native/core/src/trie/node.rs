@@ -2,9 +2,10 @@
 //!
 //! Layout: depth, bits (a byte each, then two of nothing), entries (u32), prefix (16 bytes), 2^bits slots of 4 bytes.
 //! A slot is 0 (nothing there), the reference of a leaf, or that of a node with the high bit set. A leaf that is not
-//! as deep as the directory stands in all slots of its prefix, which lie side by side (extendible hashing, Fagin et al.
-//! 1979, on the key itself). A node may be deeper than its slot says (the path is compressed): whoever comes down
-//! compares its prefix. Invariant: 2^bits <= 8 * entries + 4, so directories are a small part of the whole for any keys.
+//! as deep as the directory is in all slots of its prefix, which are adjacent (extendible hashing, Fagin et al.
+//! 1979, on the key itself). A node may be deeper than its slot (the path is compressed): a descent
+//! compares its prefix. Invariant: 2^bits <= 8 * entries + 4, so directories are a small part of the whole for any
+//! keys.
 
 use super::arena::{put, u128_at, u32_at, Arena};
 use super::leaf::Key;
@@ -68,7 +69,7 @@ impl Node {
         Node { at, depth, bits, prefix }
     }
 
-    /// What its parent's slots say.
+    /// The value of its parent's slots.
     pub fn reference(&self) -> u32 {
         self.at | NODE
     }
@@ -77,7 +78,7 @@ impl Node {
         size(self.bits)
     }
 
-    /// Depth of what a single slot says.
+    /// Depth of a single slot.
     pub fn reach(&self) -> u32 {
         self.depth + self.bits
     }
@@ -130,7 +131,8 @@ impl Node {
         }
     }
 
-    /// The distinct references of the slots that may hold keys from `first` to `last`, each with the first key below it.
+    /// The distinct references of the slots that may hold keys from `first` to `last`, each with the first key below
+    /// it.
     pub fn children(self, arena: &Arena, first: Key, last: Key) -> impl Iterator<Item = (u32, Key)> + '_ {
         let (first, last) = (first.max(self.prefix), last.min(last_of(self.prefix, self.depth)));
         let range = if first <= last { self.index(first)..self.index(last) + 1 } else { 0..0 };

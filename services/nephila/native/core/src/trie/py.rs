@@ -1,4 +1,4 @@
-//! The trie as Python sees it: bytes in, bytes and numbers out, one lock, the GIL released where it pays.
+//! The trie for Python: bytes in, bytes and numbers out, one lock, the GIL released for large batches.
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
@@ -17,13 +17,13 @@ use super::store::Store;
 
 /// Keys in a call from which releasing the GIL costs less than it brings.
 const MANY: usize = 1024;
-/// A weight that says: release the GIL.
+/// From this weight on the GIL is released.
 const HEAVY: usize = usize::MAX;
 
 /// A set of 16-byte fingerprints in key order, for tens of millions of them.
 ///
-/// About 17 bytes a key in memory; with a directory, checkpoints as sorted runs; with a budget, ranges that nobody asks
-/// for lie on disk. Calls from several threads wait for each other.
+/// About 17 bytes a key in memory; with a directory, checkpoints as sorted runs; with a budget, unused ranges
+/// are on disk. Calls from several threads are serialised.
 #[pyclass(module = "nephila.native._core", frozen)]
 pub struct Trie {
     store: Mutex<Store>,
@@ -147,7 +147,8 @@ impl Trie {
         })
     }
 
-    /// Remove all fingerprints that begin with the first `bits` bits (default: all) of `prefix`; returns how many. O(them).
+    /// Remove all fingerprints that begin with the first `bits` bits (default: all) of `prefix`; returns how many.
+    /// O(them).
     #[pyo3(signature = (prefix, bits=None))]
     fn discard_prefix(&self, py: Python<'_>, prefix: &[u8], bits: Option<usize>) -> PyResult<usize> {
         let depth = bits.unwrap_or(8 * prefix.len());
@@ -173,8 +174,8 @@ impl Trie {
         self.with(py, 1, |store| Ok(store.nbytes()))
     }
 
-    /// At most `limit` fingerprints that are not before `start` as byte strings, sorted, one after the other: go on with
-    /// the last one and a zero byte behind it.
+    /// At most `limit` fingerprints that are not before `start` as byte strings, sorted, one after the other: go on
+    /// with the last one and a zero byte behind it.
     fn keys<'py>(&self, py: Python<'py>, start: &[u8], limit: usize) -> PyResult<Bound<'py, PyBytes>> {
         let Some(first) = bound(start) else { return Ok(PyBytes::new(py, b"")) };
         let found = self.with(py, limit, |store| store.keys(first, Key::MAX, limit).map(|keys| joined(&keys)))?;
@@ -202,7 +203,7 @@ impl Trie {
             return Err(PyValueError::new_err("a trie cannot be merged with itself"));
         }
         Ok(py.detach(|| {
-            // Always the same order of the two locks, whoever merges with whom.
+            // The two locks are always taken in one order.
             let (mut mine, mut theirs);
             if std::ptr::from_ref(self) < std::ptr::from_ref(other) {
                 mine = self.lock();
@@ -240,8 +241,8 @@ impl Trie {
         })
     }
 
-    /// Write what changed since the last one as a sorted run, durably; returns the manifest to keep. O(changes), and O(n)
-    /// now and then. ValueError without a directory; OSError where the disk refuses.
+    /// Write what changed since the last one as a sorted run, durably; returns the manifest to keep. O(changes), and
+    /// O(n) now and then. ValueError without a directory; OSError where the disk refuses.
     fn checkpoint<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let manifest = self.with(py, HEAVY, Store::checkpoint)?;
         Ok(PyBytes::new(py, &manifest))
@@ -264,7 +265,7 @@ impl Trie {
         self.with(py, HEAVY, |store| store.check())?.map_err(PyValueError::new_err)
     }
 
-    /// What lies where: regions, regions with keys on disk, keys on disk, runs.
+    /// Regions, regions with keys on disk, keys on disk, runs.
     fn stats(&self, py: Python<'_>) -> PyResult<(usize, usize, usize, usize)> {
         self.with(py, 1, |store| {
             let cold = store.forest.regions.iter().filter_map(|region| region.cold.as_ref());

@@ -1,8 +1,8 @@
 //! A region: the keys below one prefix of at most 16 bits, with an arena of their own.
 //!
 //! It is the unit of copying, of eviction, of hand-over and of dropping. Invariant: its root is a node at the region's
-//! depth; all blocks that live are reached from it once; leaves hold 1 to 60 keys. Depth is bounded by the bits of a key,
-//! memory by the directories' density and by leaves that appear one at a time, whoever chooses the keys.
+//! depth; all blocks that live are reached from it once; leaves hold 1 to 60 keys. Depth is bounded by the bits of a
+//! key, memory by the directories' density and by leaves that appear one at a time, for any keys.
 
 use super::arena::Arena;
 use super::filter::Filter;
@@ -34,7 +34,7 @@ pub struct Cold {
     pub filter: Filter,
     /// Keys that are on disk and not in memory.
     pub count: usize,
-    /// Keys that were looked for in files since it went to disk.
+    /// Keys that were looked up in files since the region is on disk.
     pub reads: usize,
 }
 
@@ -82,13 +82,13 @@ impl Region {
         }
     }
 
-    /// Read a little of what a reference leads to, so that it is on its way from memory when it is needed.
+    /// Prefetch the block of a reference.
     #[inline(always)]
     pub fn touch(&self, reference: u32) -> u8 {
         self.arena.block(reference & !NODE)[0]
     }
 
-    /// The keys of a leaf that have the tag of `key`, and a byte of the first one's rest, so that it is on its way.
+    /// The keys of a leaf that have the tag of `key`, and a byte of the first one's rest, as a prefetch.
     #[inline(always)]
     pub fn sight(&self, reference: u32, key: Key) -> (Marks, u8) {
         let block = self.arena.block(reference);
@@ -245,7 +245,7 @@ impl Region {
         next
     }
 
-    /// Let whoever refers to the node `old` refer to `next`.
+    /// Replace the references to the node `old` by `next`.
     fn replace_node(&mut self, old: Node, next: Node) {
         if self.root == old.at {
             (self.root, self.bits) = (next.at, next.bits);
@@ -277,7 +277,7 @@ impl Region {
         between
     }
 
-    /// Let the slots of `parent` that lead to `child` say `after`: they lie side by side.
+    /// Set the slots of `parent` that lead to `child` to `after`: they are adjacent.
     fn refer(&mut self, parent: Node, child: Node, after: u32) {
         let (middle, before) = (parent.index(child.prefix), child.reference());
         let leads = |index: &usize| parent.slot(&self.arena, *index) == before;
@@ -313,7 +313,7 @@ impl Region {
         true
     }
 
-    /// Copy or build anew where holes or hollow leaves have become too many; did it? O(1) unless it does; amortised
+    /// Copy or rebuild where there are too many holes or hollow leaves; did it? O(1) unless it does; amortised
     /// O(1).
     pub fn tidy(&mut self) -> bool {
         let (hollow, wasteful) = (self.removed > self.count + leaf::MOST, self.arena.wasteful());

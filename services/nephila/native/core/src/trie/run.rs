@@ -1,10 +1,10 @@
 //! A run: an immutable file of sorted keys, with what was removed when it was written.
 //!
 //! Layout (integers little-endian, keys as their 16 bytes): magic, version u32, 0 u32 · keys · removed keys · removed
-//! ranges (first and last key) · a row for each page of 4,096 bytes of each of the three (first key, CRC-32) · foot: three
-//! counts u64, CRC-32 of the rows, version u32, magic. The size follows from the counts, so a torn file is seen at once;
-//! every page is compared with its CRC-32 when it is read. A run says: first the ranges are gone, then the removed keys,
-//! then its keys are there; a newer run overrides it.
+//! ranges (first and last key) · a row for each page of 4,096 bytes of each of the three (first key, CRC-32) · foot:
+//! three counts u64, CRC-32 of the rows, version u32, magic. The size follows from the counts, so a torn file is seen
+//! at once; every page is compared with its CRC-32 when it is read. Meaning of a run: first the ranges are removed,
+//! then the removed keys, then its keys are added; a newer run overrides it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
@@ -183,7 +183,7 @@ impl Run {
         after > 0 && key <= self.ranges[after - 1].1
     }
 
-    /// What this run says of a key, if it says anything.
+    /// Whether this run adds or removes a key, if it has it.
     pub fn state(&self, key: Key) -> Outcome<Option<bool>> {
         if self.has(Section::Keys, key)? {
             return Ok(Some(true));

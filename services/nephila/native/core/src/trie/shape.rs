@@ -10,7 +10,7 @@ const BUILT: usize = 48;
 
 impl Region {
     /// Call `take` with the sorted keys of each leaf that may hold keys from `first` to `last`, in key order, while it
-    /// says true. O(leaves in the range).
+    /// returns true. O(leaves in the range).
     fn leaves(&self, first: Key, last: Key, take: &mut impl FnMut(&[Key]) -> bool) -> bool {
         self.walk(self.root(), first, last, take)
     }
@@ -91,8 +91,8 @@ impl Region {
         self.plant(arena, next);
     }
 
-    /// The two regions one bit deeper, copied as they are. None where something stands in both, a directory would be too
-    /// empty, or a sixteenth of the entries are nodes: clustered keys grow chains of small nodes, and building them anew
+    /// The two regions one bit deeper, copied as they are. None where a block is in both, a directory would be too
+    /// empty, or a sixteenth of the entries are nodes: clustered keys grow chains of small nodes, and rebuilding them
     /// makes wide ones of those. O(bytes).
     pub fn halves(&self) -> Option<[Region; 2]> {
         let root = self.root();
@@ -117,7 +117,7 @@ impl Region {
         full.then_some(region)
     }
 
-    /// Copy what stands in the slots of `node` from `first` on to all of `next`; returns how many keys.
+    /// Copy the slots of `node` from `first` on to all of `next`; returns how many keys.
     fn copy_slots(&self, node: Node, first: usize, next: Node, target: &mut Arena) -> usize {
         let (mut before, mut copied, mut count) = (0, 0, 0);
         for index in 0..1 << next.bits {
@@ -216,7 +216,7 @@ fn directory_bits(depth: u32, keys: &[Key]) -> u32 {
     (0..=wanted).rev().find(|bits| node::dense(*bits, used(*bits) / 2)).unwrap_or(0)
 }
 
-/// Hang the keys that share the first `depth` bits of `path` below the slots of `node` that say so.
+/// Put the keys that share the first `depth` bits of `path` below their slots of `node`.
 fn fill(arena: &mut Arena, node: Node, depth: u32, path: Key, keys: &[Key]) {
     let last = depth == node.reach();
     if keys.is_empty() {

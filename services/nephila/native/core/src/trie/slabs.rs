@@ -1,8 +1,8 @@
-//! Memory of large tries: chunks out of maps that the system is asked to back with huge pages, so that a key costs no walk
-//! through page tables.
+//! Memory of large tries: chunks out of maps that the system is asked to back with huge pages, so that a key costs no
+//! walk through page tables.
 //!
-//! Invariant: a chunk has one owner, who gives it back. A map is never returned to the system, as nobody can say in safe
-//! code that all its chunks are free: what one trie leaves the next one takes, and a process keeps what its largest tries
+//! Invariant: a chunk has one owner, which returns it. A map is never returned to the system, as safe code cannot prove
+//! that all its chunks are free: later tries reuse the chunks, and a process keeps the memory that its largest tries
 //! needed at one time. Pages that no chunk has used yet are not in memory.
 
 use std::sync::{Mutex, PoisonError};

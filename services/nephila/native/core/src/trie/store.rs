@@ -1,9 +1,9 @@
 //! The trie as a whole: regions in memory, and where a directory is given, runs on disk.
 //!
-//! Invariant: a key is there if a region holds it, or if its region is (partly) on disk and the key is neither in `gone`
-//! nor in `ranges` and the runs say so. With a directory, every key that was added or removed since the last run is in
-//! `touched`, and all such keys that are there are in memory: so `spill` makes any region free to leave memory.
-//! It is a view of the caller's log: what the last manifest does not name is lost with the process.
+//! Invariant: a key is there if a region holds it, or if its region is (partly) on disk and the key is neither in
+//! `gone` nor in `ranges` and the runs have it. With a directory, every key that was added or removed since the last
+//! run is in `touched`, and all such keys that are there are in memory: so `spill` makes any region free to leave
+//! memory. It is a view of the caller's log: changes after the last manifest are lost with the process.
 
 use std::collections::HashSet;
 
@@ -193,7 +193,7 @@ impl Store {
         Ok(keys)
     }
 
-    /// Give the keys from `first` to `last` to `take`, in order, in pieces, while it says true.
+    /// Give the keys from `first` to `last` to `take`, in order, in pieces, while it returns true.
     pub fn walk(&self, first: Key, last: Key, take: &mut dyn FnMut(&[Key]) -> Outcome<bool>) -> Outcome<()> {
         for number in self.forest.between(first, last) {
             if !take(&self.region_keys(number, first, last)?)? {
@@ -242,8 +242,8 @@ impl Store {
         Ok(removed)
     }
 
-    /// Move the keys from `first` to `last` (None: before all keys) to a trie of their own, which has files beside these
-    /// if it has a name. O(regions) where whole regions move in memory.
+    /// Move the keys from `first` to `last` (None: before all keys) to a trie of their own, which has files beside
+    /// these if it has a name. O(regions) where whole regions move in memory.
     pub fn split(&mut self, first: Option<Key>, last: Option<Key>, name: &str) -> Outcome<Store> {
         let home = match (&self.home, name) {
             (_, "") => None,
@@ -316,7 +316,8 @@ fn piece_of(keys: &[Key]) -> usize {
     keys.partition_point(|key| key >> 120 == head).min(1 << 20)
 }
 
-/// The indices of the first of each key. By a hash table with a seed, so that nobody can aim at a slot. O(n).
+/// The indices of the first of each key. By a hash table with a seed, so that slots cannot be chosen from outside.
+/// O(n).
 fn first_ones(keys: &[Key], mut indices: Vec<u32>, seed: u64) -> Vec<u32> {
     let size = (2 * indices.len()).next_power_of_two();
     let (mut small, mut large) = ([0u32; 128], Vec::new());

@@ -1,4 +1,4 @@
-//! What of a trie lies where: runs are written, regions leave memory and come back, a checkpoint is taken and restored.
+//! Memory and disk of a trie: runs are written, regions leave memory and return, a checkpoint is taken and restored.
 
 use super::filter::Filter;
 use super::forest::{Forest, DEEPEST};
@@ -37,7 +37,7 @@ impl Store {
     }
 
     /// Bring the memory below the budget, if it can be: regions that are looked up in files much come back, those that
-    /// nobody asked for longest leave. O(what moves).
+    /// were not used for longest leave. O(moved keys).
     pub fn make_room(&mut self) -> Outcome<()> {
         if self.budget == 0 || self.home.is_none() {
             return Ok(());
@@ -113,7 +113,8 @@ impl Store {
         Ok(())
     }
 
-    /// Write what changed, make it durable; returns the manifest that names all of it. O(changes), and O(n) now and then.
+    /// Write what changed, make it durable; returns the manifest that names all of it. O(changes), and O(n) now and
+    /// then.
     pub fn checkpoint(&mut self) -> Outcome<Vec<u8>> {
         self.spill()?;
         let count = self.len();
@@ -142,7 +143,7 @@ impl Store {
         let runs = self.home.as_ref().map(|home| home.runs.clone()).unwrap_or_default();
         let (mut held, mut first): (Vec<Key>, Key) = (Vec::new(), 0);
         merge::scan(&runs, 0, Key::MAX, &mut |key, there| {
-            // Cut where no region can lie on both sides: what is there may go to disk again at once.
+            // Cut where no region is on both sides: the keys may go to disk again at once.
             let slice = key >> (128 - DEEPEST) << (128 - DEEPEST);
             if held.len() >= CHUNK && held[held.len() - 1] < slice {
                 self.forest.build_between(first, slice - 1, &held);

@@ -1,0 +1,185 @@
+"""The chart: renders for every example, valid for three versions of Kubernetes, restricted pods, typos refused."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "charts" / "nephila"
+EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
+VERSIONS = ("1.29.0", "1.32.0", "1.34.0")
+OPERATORS = (
+    "--api-versions=monitoring.coreos.com/v1/PodMonitor",
+    "--api-versions=monitoring.coreos.com/v1/PrometheusRule",
+)
+SERVICES = {"scheduler", "downloader", "parser", "storage"}
+
+
+@cache
+def helm() -> str:
+    """The path of helm, as tools/helm.py finds it."""
+    spec = importlib.util.spec_from_file_location("helm", ROOT / "tools" / "helm.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = module.find()
+    if found is None:
+        message = "no helm: run `python tools/helm.py install`"
+        if os.environ.get("CI") or os.environ.get("NEPHILA_REQUIRE_ALL"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return str(found)
+
+
+def template(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """`helm template` with these arguments."""
+    command = [helm(), "template", "web", str(CHART), "--namespace", "crawl", *OPERATORS, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@cache
+def objects(*arguments: str) -> list[dict[str, Any]]:
+    """The objects that `helm template` renders."""
+    done = template(*arguments)
+    assert done.returncode == 0, done.stderr
+    return [one for one in yaml.safe_load_all(done.stdout) if one]
+
+
+def pods(found: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(name, pod spec) of everything that starts pods."""
+    for one in found:
+        name = f"{one['kind']} {one['metadata']['name']}"
+        if one["kind"] == "Pod":
+            yield name, one["spec"]
+        elif one["kind"] in ("Deployment", "StatefulSet", "Job"):
+            yield name, one["spec"]["template"]["spec"]
+
+
+def named(found: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
+    """The one object of this kind and name."""
+    return next(one for one in found if one["kind"] == kind and one["metadata"]["name"] == name)
+
+
+@pytest.mark.parametrize("values", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default")
+def test_every_example_renders_objects_that_are_valid_for_three_versions(values: Path | None) -> None:
+    found = objects(*(["-f", str(values)] if values else []))
+    assert {one["metadata"]["name"] for one in found} >= {f"web-nephila-{service}" for service in SERVICES}
+    for one in found:
+        if "." in one["apiVersion"].partition("/")[0] and not one["apiVersion"].split("/")[0].endswith("k8s.io"):
+            continue  # custom resources of other operators have no schema here
+        for version in VERSIONS:
+            kubernetes_validate.validate(one, version, strict=True)
+
+
+def test_lint_has_no_finding() -> None:
+    done = subprocess.run(
+        [helm(), "lint", "--strict", str(CHART)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("values", EXAMPLES, ids=lambda path: path.stem)
+def test_every_pod_meets_the_restricted_standard(values: Path) -> None:
+    for name, spec in pods(objects("-f", str(values))):
+        assert spec["automountServiceAccountToken"] is False, name
+        security = spec["securityContext"]
+        assert security["runAsNonRoot"] is True, name
+        assert security["seccompProfile"] == {"type": "RuntimeDefault"}, name
+        for container in spec["containers"]:
+            own = container["securityContext"]
+            assert own["allowPrivilegeEscalation"] is False, name
+            assert own["capabilities"] == {"drop": ["ALL"]}, name
+            assert container["resources"]["limits"]["memory"], name
+
+
+def test_our_own_containers_have_a_read_only_root_and_a_uid_above_10000() -> None:
+    for name, spec in pods(objects()):
+        if "kafka" in name or "postgres" in name:
+            continue
+        assert spec["securityContext"]["runAsUser"] > 10_000, name
+        assert all(one["securityContext"]["readOnlyRootFilesystem"] for one in spec["containers"]), name
+
+
+@pytest.mark.parametrize("service", sorted(SERVICES))
+def test_every_service_has_probes_and_a_grace_period_above_its_drain(service: str) -> None:
+    kind = "StatefulSet" if service == "scheduler" else "Deployment"
+    spec = named(objects(), kind, f"web-nephila-{service}")["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+    assert container["startupProbe"]["httpGet"]["path"] == "/healthz"
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    config = yaml.safe_load(named(objects(), "ConfigMap", "web-nephila-config")["data"]["system.yaml"])
+    assert spec["terminationGracePeriodSeconds"] > config["grace_s"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("crawler.contct=a@example.org", "contct"),
+        ("downloader.config.concurency=5", "concurency"),
+        ("kafka.mode=local", "kafka.mode"),
+        ("crawler.partitions=63", "crawler.partitions"),
+        ("kafka.mode=external", "kafka.external.bootstrap is required"),
+        ("database.mode=external", "database.external.existingSecret is required"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_its_name(setting: str, message: str) -> None:
+    done = template("--set", setting)
+    assert done.returncode != 0
+    assert message.split(".")[-1] in done.stderr
+
+
+def test_an_absent_operator_is_named() -> None:
+    command = [helm(), "template", "web", str(CHART), "--set", "monitoring.podMonitor.enabled=true"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    assert "no CRD PodMonitor" in done.stderr
+
+
+@pytest.mark.parametrize("service", ["downloader", "parser"])
+@pytest.mark.parametrize("scaler", ["autoscaling", "keda"])
+def test_a_scaled_deployment_has_no_number_of_replicas(service: str, scaler: str) -> None:
+    assert "replicas" in named(objects(), "Deployment", f"web-nephila-{service}")["spec"]
+    found = objects("--set", f"{service}.{scaler}.enabled=true")
+    assert "replicas" not in named(found, "Deployment", f"web-nephila-{service}")["spec"]
+    kind = "ScaledObject" if scaler == "keda" else "HorizontalPodAutoscaler"
+    assert named(found, kind, f"web-nephila-{service}")["spec"]["scaleTargetRef"]["name"] == f"web-nephila-{service}"
+
+
+def test_only_downloaders_reach_addresses_outside_the_cluster() -> None:
+    for one in objects():
+        if one["kind"] != "NetworkPolicy":
+            continue
+        blocks = [peer for rule in one["spec"]["egress"] or [] for peer in rule.get("to", []) if "ipBlock" in peer]
+        assert bool(blocks) == (one["metadata"]["name"] == "web-nephila-downloader")
+        for peer in blocks:
+            if peer["ipBlock"]["cidr"] == "0.0.0.0/0":
+                assert {"10.0.0.0/8", "169.254.0.0/16", "192.168.0.0/16"} <= set(peer["ipBlock"]["except"])
+
+
+def test_storage_never_has_two_members_on_one_volume() -> None:
+    spec = named(objects(), "Deployment", "web-nephila-storage")["spec"]
+    assert spec["strategy"]["rollingUpdate"]["maxSurge"] == 0
+    done = template("--set", "storage.persistence.size=5Gi,storage.replicas=2")
+    assert done.returncode != 0
+    assert "one volume has one writer" in done.stderr
+
+
+def test_no_object_grants_rights() -> None:
+    assert not [one for one in objects() if one["kind"] in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")]
+
+
+def test_secrets_of_others_are_only_referenced() -> None:
+    production = objects("-f", str(CHART / "examples" / "production.yaml"))
+    assert not [one for one in production if one["kind"] == "Secret"]

@@ -1,0 +1,299 @@
+"""The chart on a real cluster: install, crawl, scale, kill, upgrade, roll back, uninstall; judged by the site's log.
+
+    python -m tests.cluster.show [--namespace nephila-show] [--keep]
+
+Needs kubectl and helm on the PATH, a kubeconfig, and the images in the cluster (`make images ARGS='--dev --load …'`).
+Prints one line per step with its time, then the verdict; exit code 1 when a rule is broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "tests" / "cluster" / "site.py"
+RELEASE = "web"
+SCHEDULER, DOWNLOADER, PARSER, STORAGE = (
+    f"{RELEASE}-nephila-{one}" for one in ("scheduler", "downloader", "parser", "storage")
+)
+POSTGRES, KAFKA = f"{RELEASE}-nephila-postgres", f"{RELEASE}-nephila-kafka"
+REQUESTS = ("scheduler", "downloader", "parser", "storage", "kafka.dev", "database.dev")
+DELAY_S = 0.5
+SLACK_S = 0.02
+
+
+class Show:
+    """One run in one namespace."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.namespace = options.namespace
+        self.hosts = [f"h{number:02}" for number in range(options.hosts)]
+        self.steps: list[tuple[str, float, str]] = []
+        self.broken: list[str] = []
+
+    # ---- commands
+
+    def run(self, *words: str, text: str | None = None, check: bool = True, limit_s: float = 300) -> str:
+        """A command in the namespace; its output."""
+        done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=limit_s, check=False)
+        if check and done.returncode:
+            raise SystemExit(
+                f"{' '.join(words[:6])} …: exit code {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-3000:]}"
+            )
+        return done.stdout
+
+    def kubectl(self, *words: str, **options: Any) -> str:
+        return self.run("kubectl", "-n", self.namespace, *words, **options)
+
+    def helm(self, *words: str, **options: Any) -> str:
+        return self.run("helm", "-n", self.namespace, *words, **options)
+
+    def sql(self, query: str) -> list[list[str]]:
+        """Rows of a query, by psql in the database's pod."""
+        text = self.kubectl(
+            "exec",
+            f"{POSTGRES}-0",
+            "--",
+            "psql",
+            "-h",
+            "/var/run/postgresql",
+            "-U",
+            "nephila",
+            "-At",
+            "-F",
+            "\t",
+            "-c",
+            query,
+        )
+        return [line.split("\t") for line in text.splitlines()]
+
+    def step(self, name: str, since: float, note: str = "") -> None:
+        seconds = time.monotonic() - since
+        self.steps.append((name, seconds, note))
+        print(f"{seconds:7.1f} s  {name}{': ' + note if note else ''}", flush=True)
+
+    # ---- steps
+
+    def install(self) -> None:
+        began = time.monotonic()
+        self.run("kubectl", "create", "namespace", self.namespace, check=False)
+        values = [
+            "--set", f"image.tag={self.options.tag},crawler.contact=show@example.org,crawler.allowPrivate=true",
+            "--set", f"kafka.dev.image={self.options.kafka_image},database.dev.image={self.options.postgres_image}",
+            "--set", "image.pullPolicy=IfNotPresent,crawler.partitions=16",
+            "--set", ",".join(f"{one}.resources.requests.cpu=50m" for one in REQUESTS),
+        ]  # fmt: skip
+        self.values = ["-f", str(ROOT / "charts/nephila/examples/laptop.yaml"), *values]
+        self.helm(
+            "upgrade",
+            "--install",
+            RELEASE,
+            str(ROOT / "charts/nephila"),
+            *self.values,
+            "--wait",
+            "--timeout",
+            "10m",
+            limit_s=660,
+        )
+        self.step("helm install --wait (broker, database, topics, four services ready)", began)
+
+    def test(self) -> None:
+        began = time.monotonic()
+        self.helm("test", RELEASE, "--timeout", "3m")
+        self.step("helm test", began)
+
+    def site(self) -> None:
+        began = time.monotonic()
+        names = [f"{host}.{self.namespace}.svc.cluster.local" for host in self.hosts]
+        self.urls = [f"http://{name}/0" for name in names]
+        labels = {"app": "site"}
+        container = {
+            "name": "site",
+            "image": f"nephila-cli:{self.options.tag}",
+            "command": ["python3", "/site/site.py", str(self.options.pages), *names],
+            "ports": [{"containerPort": 8080}],
+            "readinessProbe": {"tcpSocket": {"port": 8080}, "periodSeconds": 1},
+            "volumeMounts": [{"name": "site", "mountPath": "/site"}],
+        }
+        objects: list[dict[str, Any]] = [
+            {"kind": "ConfigMap", "metadata": {"name": "site"}, "data": {"site.py": SITE.read_text()}},
+            {
+                "kind": "Pod",
+                "metadata": {"name": "site", "labels": labels},
+                "spec": {"containers": [container], "volumes": [{"name": "site", "configMap": {"name": "site"}}]},
+            },
+        ]
+        for host in self.hosts:
+            spec = {"selector": labels, "ports": [{"port": 80, "targetPort": 8080}]}
+            objects.append({"kind": "Service", "metadata": {"name": host}, "spec": spec})
+        manifest = {"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", **one} for one in objects]}
+        self.kubectl("apply", "-f", "-", text=json.dumps(manifest))
+        self.kubectl("wait", "--for=condition=Ready", "pod/site", "--timeout=120s")
+        self.step("site", began, f"{len(self.hosts)} hosts of {self.options.pages} pages")
+
+    def submit(self) -> None:
+        job = {
+            "apiVersion": "nephila.dev/v1",
+            "kind": "CrawlJob",
+            "metadata": {"name": "show"},
+            "spec": {
+                "seeds": self.urls[:1],
+                "scope": {"mode": "any", "maxDepth": 100},
+                "politeness": {"delay": f"{int(DELAY_S * 1000)}ms"},
+            },
+        }
+        self.began = time.monotonic()
+        script = f"cat > /tmp/job.yaml && nephila jobs apply -f /tmp/job.yaml --bootstrap {KAFKA}:9092"
+        labels = f"app.kubernetes.io/instance={RELEASE},app.kubernetes.io/name=nephila,app.kubernetes.io/component=test"
+        image = f"nephila-cli:{self.options.tag}"
+        pod = ["run", "submit", "--rm", "-i", "--restart=Never", f"--image={image}", f"--labels={labels}"]
+        self.kubectl(*pod, "--command", "--", "sh", "-c", script, text=json.dumps(job))
+        while not self.rows():
+            time.sleep(0.2)
+        self.step("nephila jobs apply to the first row", self.began)
+
+    def rows(self) -> int:
+        found = self.sql("select to_regclass('pages') is not null")
+        if found != [["t"]]:
+            return 0
+        return int(self.sql("select count(*) from pages")[0][0])
+
+    def pace(self, seconds: float) -> float:
+        """Rows a minute, over some seconds."""
+        before, began = self.rows(), time.monotonic()
+        time.sleep(seconds)
+        return 60 * (self.rows() - before) / (time.monotonic() - began)
+
+    def scale(self, replicas: int) -> None:
+        began = time.monotonic()
+        self.kubectl("scale", f"deployment/{DOWNLOADER}", f"--replicas={replicas}")
+        self.kubectl("rollout", "status", f"deployment/{DOWNLOADER}", "--timeout=180s")
+        self.step(
+            f"kubectl scale deployment/…-downloader --replicas={replicas}",
+            began,
+            f"then {self.pace(15):,.0f} pages/min",
+        )
+
+    def kill(self, component: str) -> None:
+        began = time.monotonic()
+        selector = f"app.kubernetes.io/instance={RELEASE},app.kubernetes.io/component={component}"
+        pod = self.kubectl("get", "pods", "-l", selector, "-o", "name").split()[0]
+        self.kubectl("delete", pod, "--grace-period=0", "--force", "--wait=false")
+        kind = "statefulset" if component in ("scheduler", "kafka", "postgres") else "deployment"
+        time.sleep(1)
+        self.kubectl("rollout", "status", f"{kind}/{RELEASE}-nephila-{component}", "--timeout=240s")
+        self.step(f"kubectl delete pod --grace-period=0: {component}", began)
+
+    def upgrade(self) -> None:
+        began = time.monotonic()
+        change = ["--set", "crawler.logLevel=warning"]
+        self.helm(
+            "upgrade",
+            RELEASE,
+            str(ROOT / "charts/nephila"),
+            *self.values,
+            *change,
+            "--wait",
+            "--timeout",
+            "6m",
+            limit_s=400,
+        )
+        self.step("helm upgrade --wait under load", began)
+        began = time.monotonic()
+        self.helm("rollback", RELEASE, "1", "--wait", "--timeout", "6m", limit_s=400)
+        self.step("helm rollback --wait under load", began)
+
+    def finish(self) -> None:
+        goal = len(self.hosts) * self.options.pages
+        end = time.monotonic() + self.options.limit
+        while (found := self.rows()) < goal and time.monotonic() < end:
+            time.sleep(2)
+        self.step("crawl, from the job to the last row", self.began, f"{found:,} of {goal:,} rows")
+
+    # ---- verdict
+
+    def judge(self) -> None:
+        goal = len(self.hosts) * self.options.pages
+        lines = [
+            json.loads(line)
+            for line in self.kubectl("logs", "pod/site", "--tail=-1").splitlines()
+            if line.startswith("{")
+        ]
+        pages = [line for line in lines if line["path"] != "/robots.txt"]
+        distinct = {(line["host"], line["path"]) for line in pages}
+        stored = int(self.sql("select count(*) from pages where outcome = 'stored'")[0][0])
+        twice = int(
+            self.sql("select count(*) from (select url from pages group by url having count(*) > 1) as d")[0][0]
+        )
+        by_host: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for line in lines:
+            by_host[line["host"]].append(line)
+        early, shortest, longest_pause = 0, 1e9, 0.0
+        for found in by_host.values():
+            found.sort(key=lambda line: line["start"])
+            for before, after in itertools.pairwise(found):
+                gap = after["start"] - before["end"]
+                if "/robots.txt" in (before["path"], after["path"]):
+                    continue
+                shortest = min(shortest, gap)
+                early += gap < DELAY_S - SLACK_S
+        starts = sorted(line["start"] for line in lines)
+        longest_pause = max((b - a for a, b in itertools.pairwise(starts)), default=0.0)
+        self.rule("pages requested", len(distinct), goal, f"{len(pages) - len(distinct)} requested again")
+        self.rule("rows stored", stored, goal)
+        self.rule("URLs with two rows", twice, 0)
+        self.rule(f"gaps below {DELAY_S} s", early, 0, f"shortest {shortest:.3f} s")
+        print(f"longest time without any request: {longest_pause:.1f} s")
+
+    def rule(self, name: str, found: float, wanted: float, note: str = "") -> None:
+        ok = found == wanted
+        if not ok:
+            self.broken.append(name)
+        print(f"{'ok   ' if ok else 'WRONG'} {name}: {found:,} (wanted {wanted:,}){'; ' + note if note else ''}")
+
+    def uninstall(self) -> None:
+        began = time.monotonic()
+        self.helm("uninstall", RELEASE, "--wait", "--timeout", "3m")
+        self.run("kubectl", "delete", "namespace", self.namespace, "--timeout=180s", check=False)
+        self.step("helm uninstall", began)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--namespace", default="nephila-show")
+    parser.add_argument("--tag", default="0.1.0")
+    parser.add_argument("--hosts", type=int, default=20)
+    parser.add_argument("--pages", type=int, default=300, help="pages of each host")
+    parser.add_argument("--limit", type=float, default=1200, help="seconds for the rest of the crawl")
+    parser.add_argument("--kafka-image", default="nephila-dev-kafka:0.1.0")
+    parser.add_argument("--postgres-image", default="nephila-dev-postgres:0.1.0")
+    parser.add_argument("--keep", action="store_true", help="do not uninstall")
+    show = Show(parser.parse_args())
+    show.install()
+    show.test()
+    show.site()
+    show.submit()
+    print(f"{show.pace(15):,.0f} pages/min with 1 downloader")
+    show.scale(4)
+    for component in ("downloader", "parser", "storage", "scheduler"):
+        show.kill(component)
+    show.scale(1)
+    show.upgrade()
+    show.finish()
+    show.judge()
+    if not show.options.keep:
+        show.uninstall()
+    sys.exit(1 if show.broken else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""The web of the cluster show: one server for many host names, pages made on the fly, one JSON line per request.
+
+    python site.py PAGES_PER_HOST HOST...
+
+Each host has pages /0 to /N-1 in a binary tree, and its first page links to the first page of every other host.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+PAGES = int(sys.argv[1])
+HOSTS = sys.argv[2:]
+WORDS = " ".join(f"word{number}" for number in range(400))
+LOCK = threading.Lock()
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        started = time.time()
+        host = self.headers.get("Host", "").partition(":")[0]
+        number = self.path[1:]
+        links: list[str] = []
+        if number.isdigit() and int(number) < PAGES:
+            page = int(number)
+            links = [f"/{child}" for child in (2 * page + 1, 2 * page + 2) if child < PAGES]
+            links += [f"http://{other}/0" for other in HOSTS] if page == 0 else []
+        status = 200 if number.isdigit() and int(number) < PAGES else 404
+        anchors = "".join(f"<li><a href='{link}'>page {link}</a></li>" for link in links)
+        body = f"<!doctype html><title>{host} {number}</title><p>{host} {number} {WORDS}</p><ul>{anchors}</ul>".encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+        line = {"start": started, "end": time.time(), "host": host, "path": self.path, "status": status}
+        with LOCK:
+            print(json.dumps(line), flush=True)
+
+    def log_message(self, *words: object) -> None:
+        """Only the JSON lines."""
+
+
+class Server(ThreadingHTTPServer):
+    request_queue_size = 256
+    daemon_threads = True
+
+
+Server(("0.0.0.0", 8080), Handler).serve_forever()

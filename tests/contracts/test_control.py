@@ -1,0 +1,447 @@
+"""The contract of the control API: one program and a system over Kafka mean the same, in process and over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from nephila.control import api
+from nephila.control.api import Control
+from nephila.control.application import application
+from nephila.control.client import at_directory
+from nephila.control.cluster import ClusterControl
+from nephila.control.http import unix_server
+from nephila.control.local import LocalControl, Parts
+from nephila.control.routes import ROUTES
+from nephila.control.rule_store import RuleStore
+from nephila.kernel.bus.contract import Delivery
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.documents import job_document
+from nephila.kernel.messages import (
+    CrawlJob,
+    ExplainAnswer,
+    ExplainQuery,
+    JobStatus,
+    MemberState,
+    MemberStatus,
+    Quarantine,
+)
+from nephila.kernel.runtime.clock import SystemClock
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES, JOB_STATUS, JOBS, MEMBERS, SEEDS
+from nephila.scheduler.frontier.host_table import novelty_of
+
+from tests.control.documents import document, rule
+from tests.scheduler.world import World, site
+
+PARTITIONS = 4
+
+
+class Letters:
+    """A topic `dead` without letters."""
+
+    async def page(self, request: api.ListDeadLetters) -> api.DeadLetterList:
+        """See `DeadLetters`."""
+        return api.DeadLetterList(dead_letters=[])
+
+    async def replay(self, request: api.ReplayDeadLetters) -> api.ReplayedList:
+        """See `DeadLetters`."""
+        if request.ids:
+            raise api.NotFound(f"no dead letter at {request.ids[0]}")
+        return api.ReplayedList(dead_letters=[])
+
+
+class Broker(LocalBus):
+    """What the cluster implementation sees of a broker."""
+
+    troubles: tuple[str, ...] = ()
+
+    async def bounds(self, topic: Any, partitions: Any) -> dict[int, tuple[int, int]]:
+        """See `ClusterBus`."""
+        return dict.fromkeys(partitions, (0, 0))
+
+
+class Schedulers:
+    """Schedulers that take every job at once and finish nothing."""
+
+    def __init__(self, bus: Broker) -> None:
+        self.bus = bus
+        self.versions = itertools.count(1)
+        self.quarantines: list[Quarantine] = []
+        for topic in (JOBS, SEEDS, EXPLAIN_QUERIES):
+            bus.subscribe(topic, "scheduler", self._on_message, credits=10_000)
+
+    def _on_message(self, delivery: Delivery) -> None:
+        message = delivery.message
+        delivery.ack()
+        if isinstance(message, CrawlJob) and not message.deleted:
+            status = JobStatus(message.uid, message.generation, queued=1, version=next(self.versions))
+            status.paused = message.paused
+            status.done = message.paused
+            self.bus.publish(JOB_STATUS, 0, status)
+        elif isinstance(message, ExplainQuery):
+            self._answer(message)
+
+    def _answer(self, query: ExplainQuery) -> None:
+        answer = ExplainAnswer(query.slot, query.id)
+        if query.list_quarantines:
+            for half in ([0, 1], [2, 3]):
+                found = [one for one in self.quarantines if half[0] == 0]
+                slot = f"{query.slot}/{half[0]}"
+                self.bus.publish(EXPLAIN_ANSWERS, 0, ExplainAnswer(slot, query.id, partitions=half, quarantines=found))
+            return
+        if query.release:
+            found = [one for one in self.quarantines if one.place == query.release]
+            for one in found:
+                one.released = True
+            answer.released = bool(found)
+            answer.error = "" if found else f"{query.release} is not in quarantine"
+        else:
+            answer.error = f"never found: nothing of {query.url}"
+        self.bus.publish(EXPLAIN_ANSWERS, 0, answer)
+
+
+class Rig:
+    """One implementation, and how a quarantine comes into it."""
+
+    control: Control
+    has_settings = False
+
+    async def start(self, directory: Path) -> None:
+        """Make `control`."""
+
+    async def close(self) -> None:
+        """The other way round."""
+
+    def quarantine(self, job: str, host: str, pattern: str) -> None:
+        """Close a part of a host."""
+
+
+class LocalRig(Rig):
+    """One program."""
+
+    async def start(self, directory: Path) -> None:
+        """See `Rig.start`."""
+        self.world = await World(directory / "frontier", site({"/0": []})).start()
+        parts = Parts(self.world.bus, self.world.clock, self.world.scheduler)
+        store = RuleStore(directory, self.world.bus)
+        self.control = LocalControl(parts, directory, ("sqlite",), rules=store)
+        self.turning = asyncio.ensure_future(self._turn())
+
+    async def _turn(self) -> None:
+        while True:
+            self.world.clock.run_due()
+            await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        """See `Rig.close`."""
+        self.turning.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self.turning
+
+    def quarantine(self, job: str, host: str, pattern: str) -> None:
+        """See `Rig.quarantine`."""
+        frontier = self.world.scheduler.frontier
+        known, closed = frontier.jobs[job], Quarantine(job, host, pattern, "nothing new", 1.8e9, 100)
+        novelty_of(frontier.hosts.get_or_create(host), known).restore(closed)
+        frontier.note_quarantine(known, frontier.hosts.get_or_create(host), closed)
+
+
+class ClusterRig(Rig):
+    """A system whose broker is a bus of this process."""
+
+    has_settings = True
+
+    async def start(self, directory: Path) -> None:
+        """See `Rig.start`."""
+        clock = SystemClock()
+        bus = Broker(clock)
+        self.schedulers = Schedulers(bus)
+        self.control = ClusterControl(bus, clock, Letters(), partitions=PARTITIONS, place="broker:1")
+        member = MemberStatus("scheduler/s-0", "scheduler", "s-0", state=MemberState.READY, at=clock.now())
+        bus.publish(MEMBERS, 0, member)
+
+    def quarantine(self, job: str, host: str, pattern: str) -> None:
+        """See `Rig.quarantine`."""
+        self.schedulers.quarantines.append(Quarantine(job, host, pattern, "nothing new", 1.8e9, 100))
+
+
+class OverHttp:
+    """Another rig, behind a Unix socket."""
+
+    def __init__(self, inner: Rig) -> None:
+        self.inner = inner
+        self.has_settings = inner.has_settings
+        self.quarantine = inner.quarantine
+
+    async def start(self, directory: Path) -> None:
+        """See `Rig.start`."""
+        await self.inner.start(directory)
+        self.server = unix_server(application(self.inner.control), directory)
+        await self.server.open()
+        control = at_directory(directory)
+        assert control is not None
+        self.control: Control = control
+
+    async def close(self) -> None:
+        """See `Rig.close`."""
+        await self.server.close()
+        await self.inner.close()
+
+
+RIGS = {
+    "local": LocalRig,
+    "cluster": ClusterRig,
+    "local over HTTP": lambda: OverHttp(LocalRig()),
+    "cluster over HTTP": lambda: OverHttp(ClusterRig()),
+}
+
+
+@pytest.fixture(params=RIGS)
+async def rig(request, tmp_path):
+    """Every implementation."""
+    rig = RIGS[request.param]()
+    await rig.start(tmp_path)
+    yield rig
+    await rig.close()
+
+
+def name(text: str) -> api.JobName:
+    """A request about one job."""
+    return api.JobName(name=text)
+
+
+async def apply(rig, job: str = "news", **spec: Any) -> api.JobApplied:
+    """A job; paused, so that it stays as it is."""
+    return await rig.control.apply_job(api.ApplyJob(job=document(job, **{"paused": True, **spec})))
+
+
+async def test_a_job_is_created_listed_and_shown(rig):
+    """With the words that all implementations share, and its document."""
+    answer = await apply(rig)
+    assert (answer.name, answer.verdict, answer.held, answer.refused) == ("news", "created", False, [])
+    (job,) = (await rig.control.list_jobs(api.Empty())).jobs
+    assert (job.name, job.state, job.queued, job.generation) == ("news", "paused", 1, answer.generation)
+    detail = await rig.control.get_job(name("news"))
+    assert detail.status.observed_generation == answer.generation
+    assert job_document.from_json(detail.document).job == job_document.from_json(document(paused=True)).job
+
+
+async def test_the_same_document_changes_nothing_and_another_is_a_generation(rig):
+    """It is the whole desired state."""
+    first = await apply(rig, scope={"maxDepth": 1})
+    again = await apply(rig, scope={"maxDepth": 1})
+    assert (again.verdict, again.generation) == ("unchanged", first.generation)
+    changed = await apply(rig)
+    assert changed.verdict == "changed"
+    assert changed.generation > first.generation
+
+
+async def test_a_job_is_resumed_paused_and_deleted(rig):
+    """Each a generation; done twice it changes nothing."""
+    created = await apply(rig)
+    resumed = await rig.control.resume_job(name("news"))
+    assert (resumed.verdict, resumed.generation) == ("resumed", created.generation + 1)
+    assert (await rig.control.resume_job(name("news"))).verdict == "unchanged"
+    assert (await rig.control.pause_job(name("news"))).verdict == "paused"
+    deleted = await rig.control.delete_job(name("news"))
+    assert (deleted.verdict, deleted.generation) == ("deleted", created.generation + 3)
+    assert (await rig.control.list_jobs(api.Empty())).jobs == []
+    assert (await apply(rig)).verdict == "created"
+
+
+@pytest.mark.parametrize(
+    "operation", ["get_job", "pause_job", "resume_job", "delete_job", "list_quarantines", "add_seeds"]
+)
+async def test_a_job_that_is_not_there(rig, operation):
+    """The error names it, and those that are there."""
+    await apply(rig)
+    request = api.AddSeeds(name="x") if operation == "add_seeds" else name("x")
+    with pytest.raises(api.NotFound, match="there is no job 'x'; there are news"):
+        await getattr(rig.control, operation)(request)
+
+
+@pytest.mark.parametrize(
+    ("job", "says"),
+    [
+        ({}, "job"),
+        (document(scope={"maxdepth": 1}), "maxdepth"),
+        (document("Not A Name"), "name"),
+        (document(seeds=["ftp://a.test/"]), "ftp"),
+    ],
+)
+async def test_a_bad_document_is_one_line_and_changes_nothing(rig, job, says):
+    """It names the key."""
+    with pytest.raises(UsageError, match=says) as error:
+        await rig.control.apply_job(api.ApplyJob(job=job))
+    assert "\n" not in str(error.value)
+    assert (await rig.control.list_jobs(api.Empty())).jobs == []
+
+
+async def test_seeds_are_added_and_bad_ones_are_refused(rig):
+    """Each with its reason."""
+    await apply(rig)
+    answer = await rig.control.add_seeds(api.AddSeeds(name="news", urls=["http://a.test/5", "no url"], last=True))
+    assert [one.url for one in answer.refused] == ["no url"]
+    assert answer.refused_count == 1
+    assert answer.refused[0].reason
+
+
+async def test_seeds_that_follow_end_with_the_last(rig):
+    """The job runs then, whether it was held or not."""
+    job = document(scope={"mode": "any"})
+    answer = await rig.control.apply_job(api.ApplyJob(job=job, seeds_follow=True))
+    held = answer.generation if answer.held else 0
+    await rig.control.add_seeds(api.AddSeeds(name="news", urls=["http://b.test/"]))
+    last = await rig.control.add_seeds(api.AddSeeds(name="news", last=True, held_generation=held))
+    assert not last.held
+    assert (await rig.control.get_job(name("news"))).status.state in ("running", "idle")
+
+
+async def test_a_job_needs_its_rules(rig):
+    """They are applied first."""
+    with pytest.raises(UserError, match="has no rule 'shop'"):
+        await apply(rig, rules=["shop"])
+    await rig.control.apply_rules(api.ApplyRules(rules=[rule()]))
+    assert (await apply(rig, rules=["shop"])).verdict == "created"
+
+
+async def test_rules_are_applied_listed_and_deleted(rig):
+    """A rule that says the same is not published again."""
+
+    async def verdicts(*rules: dict[str, Any]) -> list[str]:
+        return [one.verdict for one in (await rig.control.apply_rules(api.ApplyRules(rules=list(rules)))).rules]
+
+    assert await verdicts(rule("b"), rule("a")) == ["created", "created"]
+    assert await verdicts(rule("a"), rule("b", css="h2")) == ["unchanged", "changed"]
+    listed = (await rig.control.list_rules(api.Empty())).rules
+    assert [(one.name, one.document["kind"]) for one in listed] == [("a", "ParseRule"), ("b", "ParseRule")]
+    assert (await rig.control.delete_rule(api.RuleName(name="a"))).verdict == "deleted"
+    with pytest.raises(api.NotFound, match="there is no rule 'a'"):
+        await rig.control.delete_rule(api.RuleName(name="a"))
+
+
+async def test_one_bad_rule_refuses_all(rig):
+    """The line names it."""
+    bad = rule("bad")
+    bad["spec"]["fields"] = {"title": {"css": "h1["}}
+    with pytest.raises(UsageError, match=r"rules\[1\]"):
+        await rig.control.apply_rules(api.ApplyRules(rules=[rule(), bad]))
+    assert (await rig.control.list_rules(api.Empty())).rules == []
+
+
+async def test_a_quarantine_is_listed_and_released(rig):
+    """And a part of a host that is in none is refused."""
+    await apply(rig)
+    assert (await rig.control.list_quarantines(name("news"))).quarantines == []
+    rig.quarantine("news", "a.test", "/cal/")
+    (one,) = (await rig.control.list_quarantines(name("news"))).quarantines
+    assert (one.host, one.pattern, one.fetches, one.released) == ("a.test", "/cal/", 100, False)
+    request = api.ReleaseQuarantine(name="news", host="a.test", pattern="/cal/")
+    assert (await rig.control.release_quarantine(request)).verdict == "released"
+    (one,) = (await rig.control.list_quarantines(name("news"))).quarantines
+    assert one.released
+    with pytest.raises(api.NotFound, match="is not in quarantine"):
+        await rig.control.release_quarantine(api.ReleaseQuarantine(name="news", host="a.test", pattern="/x/"))
+
+
+async def test_explain_refuses_what_is_no_url_and_no_job(rig):
+    """As errors of the request."""
+    with pytest.raises(api.NotFound, match="there is no job yet"):
+        await rig.control.explain(api.ExplainUrl(url="http://a.test/"))
+    await apply(rig)
+    with pytest.raises(UsageError, match="is not a URL"):
+        await rig.control.explain(api.ExplainUrl(url="ftp://a.test/"))
+    with pytest.raises(api.NotFound, match="there is no job 'x'"):
+        await rig.control.explain(api.ExplainUrl(url="http://a.test/", job="x"))
+
+
+async def test_dead_letters_that_are_not_there(rig):
+    """An empty list; a name is refused."""
+    assert (await rig.control.list_dead_letters(api.ListDeadLetters())).dead_letters == []
+    with pytest.raises(api.NotFound):
+        await rig.control.replay_dead_letters(api.ReplayDeadLetters(ids=["0:0"]))
+
+
+async def test_members_and_status_say_what_runs(rig):
+    """One member at least, and sums over all jobs."""
+    await apply(rig)
+    (member, *_) = (await rig.control.list_members(api.Empty())).members
+    assert (member.state, bool(member.name)) == ("ready", True)
+    status = await rig.control.status(api.Empty())
+    assert (status.jobs, status.states, status.queued, status.problems) == (1, {"paused": 1}, 1, [])
+
+
+async def test_settings_are_changed_and_taken_back(rig):
+    """One program has none, and says so."""
+    change = api.ChangeSettings(settings={"browser.members": 3})
+    if not rig.has_settings:
+        with pytest.raises(UserError, match="no live settings"):
+            await rig.control.change_settings(change)
+        return
+    assert (await rig.control.change_settings(change)).settings == {"browser.members": 3}
+    assert (await rig.control.get_settings(api.Empty())).settings == {"browser.members": 3}
+    back = await rig.control.change_settings(api.ChangeSettings(settings={"browser.members": None}))
+    assert back.settings == {}
+
+
+async def test_health_of_rules_is_a_list(rig):
+    """Empty before the first page."""
+    assert (await rig.control.rule_health(api.Empty())).rules == []
+
+
+def test_every_operation_has_one_route():
+    """And every route an operation."""
+    operations = [one for one in vars(Control) if not one.startswith("_")]
+    assert sorted(route.operation for route in ROUTES) == sorted(operations)
+
+
+def test_a_document_of_a_message_reads_as_the_same_message():
+    """With every key of a job in it."""
+    from nephila.kernel.documents.job_to_document import to_document
+
+    spec = {
+        "paused": True,
+        "seeds": ["http://a.test/", "http://b.test/x"],
+        "scope": {"mode": "domain", "include": ["a"], "exclude": ["b"], "maxDepth": 3, "maxPages": 9},
+        "strategy": "best-first",
+        "keywords": ["solar power"],
+        "politeness": {
+            "delay": "1500ms",
+            "concurrencyPerHost": 2,
+            "respectRobots": False,
+            "adaptive": True,
+            "hosts": [{"host": "*.slow.test", "delay": "10s"}, {"host": "c.test", "concurrency": 3}],
+        },
+        "recrawl": {"min": "1h", "max": "14d", "monitor": True, "goneAfter": 5},
+        "hostBudget": {"pages": 1, "bytes": 2, "time": "1m30s", "queued": 4},
+        "traps": {"capFetches": 7, "capShare": 0.25},
+        "weight": 2.5,
+        "sitemaps": True,
+        "links": True,
+        "parse": {"follow": ["route", "feed"], "nofollow": "skip", "mainText": "all"},
+        "cookies": True,
+        "login": {
+            "url": "https://a.test/login",
+            "fields": [{"name": "user", "value": "me"}, {"name": "password", "env": "NEPHILA_SECRET_A"}],
+            "check": "Sign out",
+        },
+        "rules": ["shop"],
+    }
+    for changed in ({}, {"recrawl": {"every": "2h"}}, {"recrawl": {"goneAfter": 2}, "schedule": "0 6 * * *"}):
+        job = job_document.from_json(document("full", **{**spec, **changed})).job
+        assert job_document.from_json(to_document(job)).job == job
+
+
+def test_answers_are_plain_json():
+    """What a client decodes is what was encoded."""
+    job = api.Job(
+        name="a", state="idle", generation=1, observed_generation=1, queued=0, in_flight=0, stored=0, denied=0,
+        failed=0, dropped=0,
+    )  # fmt: skip
+    assert msgspec.json.decode(msgspec.json.encode(job), type=api.Job) == job

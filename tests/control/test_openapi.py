@@ -1,0 +1,68 @@
+"""The OpenAPI document: valid, complete, and what the server answers; schemathesis finds no status 500."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from nephila.control.openapi import document
+from nephila.control.routes import PREFIX, ROUTES
+from openapi_spec_validator import validate
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_document_is_valid():
+    """By a validator of OpenAPI 3.1."""
+    validate(document())
+
+
+def test_the_committed_document_is_that_of_the_code():
+    """Written by `make schema`."""
+    assert json.loads((ROOT / "docs" / "openapi.json").read_text()) == json.loads(json.dumps(document()))
+
+
+def test_every_route_is_in_it():
+    """With its parameters, its body and its answers."""
+    paths = document()["paths"]
+    for route in ROUTES:
+        operation = paths[PREFIX + route.path][route.method.lower()]
+        assert operation["operationId"] == route.operation
+        named = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "path"}
+        assert named == set(route.path_fields)
+        assert ("requestBody" in operation) == route.has_body
+        assert {"200", "400", "401", "404"} <= set(operation["responses"])
+
+
+def test_a_field_of_the_path_is_not_in_the_body():
+    """It would be refused there."""
+    schemas = document()["components"]["schemas"]
+    assert set(schemas["AddSeeds"]["properties"]) == {"urls", "last", "held_generation"}
+
+
+@pytest.mark.full
+def test_schemathesis_finds_no_500(tmp_path):
+    """Against `nephila up` with a job and a rule, as a client with the token."""
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef")
+    nephila = [sys.executable, "-m", "nephila"]
+    command = [*nephila, "up", "--out", "o", "--api", "127.0.0.1:0", "--api-token-file", "token", "--workers", "0"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as up:
+        assert up.stdout is not None
+        url = up.stdout.readline().rsplit(" ", 1)[1].strip()
+        run = subprocess.run(
+            [
+                *(str(Path(sys.executable).with_name("schemathesis")), "run", f"{url}{PREFIX}/openapi.json"),
+                *("--header", f"Authorization: Bearer {token.read_text()}", "--checks", "not_a_server_error"),
+                *("--max-examples", "30", "--seed", "1", "--phases", "examples,coverage,fuzzing"),
+            ],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=280,
+        )
+        up.terminate()
+    assert run.returncode == 0, run.stdout[-3000:]

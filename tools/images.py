@@ -1,0 +1,93 @@
+"""Builds the images: the four services and the command line from dist/*.whl, and on request the dev images.
+
+    python -m tools.images [--tag 0.1.0] [--base IMAGE] [--dev] [--load COMMAND]
+
+`--load` runs a command for each image, with the path of its archive as last word: `kind load image-archive`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tools.kafka_broker import cache
+
+ROOT = Path(__file__).parents[1]
+IMAGES = ("scheduler", "downloader", "parser", "storage", "cli")
+DEV = {"nephila-dev-kafka": "kafka", "nephila-dev-postgres": "postgres"}
+
+
+def docker(*words: str) -> str:
+    """Run docker, or the program that DOCKER names, with BuildKit; its output."""
+    command = [os.environ.get("DOCKER", "docker"), *words]
+    environment = {**os.environ, "DOCKER_BUILDKIT": "1"}
+    return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def build(name: str, tag: str, file: Path, context: Path, arguments: dict[str, str]) -> str:
+    """Build one image; its full name."""
+    image = f"{name}:{tag}"
+    words = [word for key, value in arguments.items() for word in ("--build-arg", f"{key}={value}")]
+    network = ["--network", os.environ["NEPHILA_BUILD_NETWORK"]] if "NEPHILA_BUILD_NETWORK" in os.environ else []
+    docker("build", "--quiet", *network, "-f", str(file), *words, "-t", image, str(context))
+    return image
+
+
+def size_mb(image: str) -> float:
+    """Its size in megabytes."""
+    return int(docker("image", "inspect", "--format", "{{.Size}}", image)) / 1e6
+
+
+def dev_image(name: str, kind: str, tag: str, base: str) -> str:
+    """A broker or a database for a cluster without a registry."""
+    with tempfile.TemporaryDirectory() as folder:
+        context = Path(folder)
+        for path in (ROOT / "docker" / "dev").iterdir():
+            shutil.copy(path, context)
+        if kind == "kafka":
+            shutil.copytree(cache() / "lib", context / "lib")
+        return build(name, tag, context / f"{kind}.Dockerfile", context, {"BASE": base})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tag", default="0.1.0")
+    parser.add_argument(
+        "--base", default="python:3.11-slim-bookworm", help="a Debian image with Python >= 3.11 and pip"
+    )
+    parser.add_argument("--repository", default="nephila")
+    parser.add_argument(
+        "--dev", action="store_true", help="also a broker and a database for clusters without a registry"
+    )
+    parser.add_argument("--load", default="", help="command that loads an image archive into the cluster")
+    options = parser.parse_args()
+    wheels = list((ROOT / "dist").glob("nephila-*.whl"))
+    if len(wheels) != 1:
+        sys.exit(f"dist/ holds {len(wheels)} wheels of nephila, one is needed: run `make wheels`")
+    built = []
+    for service in IMAGES:
+        arguments = {"SERVICE": service, "BASE": options.base, "VERSION": options.tag}
+        built.append(
+            build(f"{options.repository}-{service}", options.tag, ROOT / "docker" / "Dockerfile", ROOT, arguments)
+        )
+    if options.dev:
+        built += [dev_image(name, kind, options.tag, options.base) for name, kind in DEV.items()]
+    base_mb = size_mb(options.base)
+    print(f"{'image':<40} {'MB':>6} {'over base':>10}")
+    for image in built:
+        print(f"{image:<40} {size_mb(image):>6.0f} {size_mb(image) - base_mb:>10.0f}")
+    if options.load:
+        for image in built:
+            with tempfile.NamedTemporaryFile(suffix=".tar") as archive:
+                docker("save", "-o", archive.name, image)
+                subprocess.run([*shlex.split(options.load), archive.name], check=True)
+
+
+if __name__ == "__main__":
+    main()

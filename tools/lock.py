@@ -1,0 +1,35 @@
+"""Writes docker/lock/*.txt: the libraries of the images with versions and hashes, resolved by uv.
+
+    python -m tools.lock [--upgrade]
+
+Without --upgrade versions stay as they are locked; only what pyproject.toml asks for now is added or removed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+LOCK = ROOT / "docker" / "lock"
+EXTRAS = {"service": ("kafka", "s3", "postgres"), "cli": ("kafka", "s3", "postgres", "parquet")}
+"""Lock file → extras of the distribution. pyarrow (130 MB) is only in the image of the command line."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--upgrade", action="store_true", help="take the newest versions")
+    options = parser.parse_args()
+    LOCK.mkdir(parents=True, exist_ok=True)
+    for name, extras in EXTRAS.items():
+        command = [sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", "--quiet", "--generate-hashes"]
+        command += ["--python-version", "3.11", "--python-platform", "linux", "--no-emit-index-url", "--no-header"]
+        command += ["--no-annotate", "--only-binary", ":all:", "--output-file", str(LOCK / f"{name}.txt")]
+        command += [word for extra in extras for word in ("--extra", extra)]
+        subprocess.run(command + (["--upgrade"] if options.upgrade else []), cwd=ROOT, check=True)
+
+
+if __name__ == "__main__":
+    main()
