@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
-from nephila.downloader.dns.contract import ResolveError
+from nephila.downloader.dns.contract import Addresses, ResolveError
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
-from nephila.downloader.dns.ttl_cache import TtlCache
+from nephila.downloader.dns.hash_tree import HashTree
 from nephila.downloader.http.target import Target
 from nephila.kernel.net.egress import EgressError, EgressGuard
 from nephila.kernel.runtime.clock import ManualClock
@@ -20,10 +18,10 @@ pytestmark = pytest.mark.conformance
 class HostsFile:
     """The names a hosts file usually has, and what DNS services answer for names that spell an address."""
 
-    async def resolve(self, host: str) -> Sequence[str]:
+    async def resolve(self, host: str) -> Addresses:
         """See `Resolver.resolve`."""
         if host in ("localhost", "ip6-localhost"):
-            return ("127.0.0.1", "::1")
+            return Addresses(("127.0.0.1", "::1"))
         raise ResolveError("no such name")
 
 
@@ -34,7 +32,7 @@ async def test_loopback_forms() -> None:
     assert len(payloads) > 20
     refused = 0
     for payload in payloads:
-        resolver = GuardedResolver(EgressGuard(), HostsFile(), TtlCache(10), ManualClock())
+        resolver = GuardedResolver(EgressGuard(), HostsFile(), HashTree(10), ManualClock())
         try:
             target = Target(payload)
         except ValueError:

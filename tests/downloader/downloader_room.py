@@ -8,9 +8,9 @@ from typing import Any
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.coordination import Coordination
-from nephila.downloader.dns.contract import ResolveError
+from nephila.downloader.dns.contract import Addresses, ResolveError
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
-from nephila.downloader.dns.ttl_cache import TtlCache
+from nephila.downloader.dns.hash_tree import HashTree
 from nephila.downloader.http.contract import HttpRequest, HttpResponse, OnDone
 from nephila.downloader.route import DirectRouter
 from nephila.downloader.service import Downloader
@@ -75,12 +75,12 @@ class Names:
         self.table: dict[str, Sequence[str]] = {}
         self.asked: list[str] = []
 
-    async def resolve(self, host: str) -> Sequence[str]:
+    async def resolve(self, host: str) -> Addresses:
         """See `Resolver.resolve`."""
         self.asked.append(host)
         if host not in self.table:
             raise ResolveError("no such name")
-        return self.table[host]
+        return Addresses(self.table[host])
 
     async def close(self) -> None:
         """See `Resolver.close`."""
@@ -102,7 +102,7 @@ class Room:
         self.held: list[Delivery] = []
         # All names of this room live on one address; the gap between its starts is the business of its own tests.
         config = DownloaderConfig(**{"address_gap_s": 0.0, **settings})
-        resolver = GuardedResolver(EgressGuard(config.allow_private), self.names, TtlCache(1000), self.clock)
+        resolver = GuardedResolver(EgressGuard(config.allow_private), self.names, HashTree(1000), self.clock)
         self.downloader = Downloader(config, self.bus, self.clock, DirectRouter(resolver), self.fetcher, coordination)
         self.bus.subscribe(PAGES, "parser", self._on_page, credits=100)
         self.bus.subscribe(OUTCOMES, "scheduler", self._on_outcome, credits=1000)

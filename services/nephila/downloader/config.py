@@ -135,13 +135,16 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     resolver makes 64 at most, a thread for each."""
 
     dns_ttl_s: float = 300.0
-    """Time that an answer is used, whatever the TTL of the record."""
+    """Longest time that an answer is used. A shorter TTL of its records applies, but at least 30 s."""
+
+    dns_stale_s: float = 86_400.0
+    """Time after its end that an answer is still used while its name servers fail (RFC 8767: 1 to 3 days). 0: never."""
 
     dns_negative_ttl_s: float = 30.0
     """Time that a name counts as nonexistent; other failures of a look-up are not cached."""
 
     dns_cache_size: Positive = 100_000
-    """Names in the cache; about 400 bytes each."""
+    """Names in the cache; about 400 bytes each. The name used least is evicted first."""
 
     dns_timeout_s: float = 15.0
     """Maximum time of one look-up with all its tries, and of the wait before it; then the request is given back."""

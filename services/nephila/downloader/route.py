@@ -36,6 +36,9 @@ NO_ROUTE = Route((), 0, "", "")
 class Router(Protocol):
     """Finds the route of a URL."""
 
+    resolver: GuardedResolver
+    """The resolver of all names that are dialled."""
+
     def cached(self, target: Target) -> Route | None:
         """The route when it is known without a look-up, else None. Raises `EgressError` or `ResolveError`."""
 
@@ -50,20 +53,20 @@ class DirectRouter:
     """Dials the server of the URL itself."""
 
     def __init__(self, resolver: GuardedResolver) -> None:
-        self._resolver = resolver
+        self.resolver = resolver
 
     def cached(self, target: Target) -> Route | None:
         """See `Router.cached`. One dict look-up."""
-        found = self._resolver.cached(target.dial_host, target.port)
+        found = self.resolver.cached(target.dial_host, target.port)
         return None if found is None else direct_route(target, *found)
 
     async def route(self, target: Target) -> Route:
         """See `Router.route`."""
-        return direct_route(target, *await self._resolver.resolve(target.dial_host, target.port))
+        return direct_route(target, *await self.resolver.resolve(target.dial_host, target.port))
 
     async def close(self) -> None:
         """See `Router.close`."""
-        await self._resolver.close()
+        await self.resolver.close()
 
 
 def direct_route(target: Target, addresses: tuple[str, ...], port: int) -> Route:

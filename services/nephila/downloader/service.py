@@ -72,6 +72,8 @@ class Downloader:
         self._fetches: dict[InFlight, None] = {}
         self.coordination = coordination or Coordination()
         self.partitions = Partitions(clock, config.move_s, self._fetches, self._give_back, self._drop)
+        self.resolver = router.resolver
+        """The resolver, for its counters."""
         self._pipeline = Pipeline(
             config,
             clock,

@@ -6,23 +6,24 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from nephila.downloader.dns.contract import ResolveError, interleave
+from nephila.downloader.dns.contract import Addresses, ResolveError, interleave
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
+from nephila.downloader.dns.hash_tree import HashTree
 from nephila.downloader.dns.system_resolver import SystemResolver
-from nephila.downloader.dns.ttl_cache import TtlCache
 from nephila.kernel.net.egress import EgressError, EgressGuard, HostMap
 from nephila.kernel.runtime.clock import ManualClock
 
 
 class Names:
-    """A resolver from a table; counts questions."""
+    """A resolver from a table; records the names looked up."""
 
     def __init__(self, **table: Sequence[str] | Exception) -> None:
         self.table = {name.replace("_", "."): found for name, found in table.items()}
         self.asked: list[str] = []
         self.gate: asyncio.Event | None = None
+        self.ttl_s: float | None = None
 
-    async def resolve(self, host: str) -> Sequence[str]:
+    async def resolve(self, host: str) -> Addresses:
         """See `Resolver.resolve`."""
         self.asked.append(host)
         if self.gate is not None:
@@ -30,7 +31,7 @@ class Names:
         found = self.table.get(host, ResolveError("no such name"))
         if isinstance(found, Exception):
             raise found
-        return found
+        return Addresses(found, self.ttl_s)
 
     async def close(self) -> None:
         """See `Resolver.close`."""
@@ -39,9 +40,9 @@ class Names:
 def resolver(
     names: Names, clock: ManualClock, *entries: str, private: bool = False, size: int = 100
 ) -> GuardedResolver:
-    """An egress with short memories."""
+    """A guarded resolver with short times."""
     return GuardedResolver(
-        EgressGuard(private), names, TtlCache(size), clock, HostMap(entries), ttl_s=60, negative_ttl_s=10
+        EgressGuard(private), names, HashTree(size), clock, HostMap(entries), ttl_s=60, negative_ttl_s=10
     )
 
 
@@ -59,7 +60,7 @@ async def test_asked_once() -> None:
 
 
 async def test_one_question_at_a_time() -> None:
-    """Many who ask for one name share one question."""
+    """Concurrent look-ups of one name share one query."""
     names, clock = Names(a_test=["8.8.8.8"]), ManualClock()
     names.gate = asyncio.Event()
     found = resolver(names, clock)
@@ -141,13 +142,106 @@ async def test_mapped_hosts_are_guarded() -> None:
 
 
 async def test_memory_is_bounded() -> None:
-    """Beyond the size of the cache, the name asked first goes."""
+    """Beyond the size of the cache another name is evicted."""
     names, clock = Names(a_test=["8.8.8.8"], b_test=["8.8.4.4"], c_test=["1.1.1.1"]), ManualClock()
     found = resolver(names, clock, size=2)
     for host in ("a.test", "b.test", "c.test"):
         await found.resolve(host, 80)
-    assert found.cached("a.test", 80) is None
+    assert found.names == 2
     assert found.cached("c.test", 80) is not None
+
+
+@pytest.mark.parametrize(
+    ("ttl_s", "used_s"), [(None, 60.0), (0.0, 30.0), (45.0, 45.0), (9_999.0, 60.0)], ids=["none", "0", "45", "large"]
+)
+async def test_an_answer_is_used_for_its_ttl_within_bounds(ttl_s: float | None, used_s: float) -> None:
+    """At least 30 s, at most the setting."""
+    names, clock = Names(a_test=["8.8.8.8"]), ManualClock()
+    names.ttl_s = ttl_s
+    found = resolver(names, clock)
+    await found.resolve("a.test", 80)
+    clock.advance(used_s - 0.1)
+    assert found.cached("a.test", 80) is not None
+    clock.advance(0.1)
+    assert found.cached("a.test", 80) is None
+    await found.close()
+
+
+async def test_a_name_in_use_is_looked_up_before_its_answer_expires() -> None:
+    """Once, in the background, while the old answer is used; an unused name is not."""
+    names, clock = Names(a_test=["8.8.8.8"], b_test=["8.8.8.8"]), ManualClock()
+    found = resolver(names, clock)
+    await found.resolve("a.test", 80)
+    await found.resolve("b.test", 80)
+    clock.advance(50)
+    names.table["a.test"] = ["1.1.1.1"]
+    for _ in range(3):
+        assert found.cached("a.test", 80) == (("8.8.8.8",), 80)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert names.asked == ["a.test", "b.test", "a.test"]
+    clock.advance(30)
+    assert found.cached("a.test", 80) == (("1.1.1.1",), 80)
+    assert found.cached("b.test", 80) is None
+    assert (found.stats.refreshes, found.stats.lookups) == (1, 3)
+    await found.close()
+
+
+async def test_a_refresh_is_checked_by_the_guard() -> None:
+    """A name that changes to an inner address is refused from then on."""
+    names, clock = Names(a_test=["8.8.8.8"]), ManualClock()
+    found = resolver(names, clock)
+    await found.resolve("a.test", 80)
+    names.table["a.test"] = ["10.0.0.1"]
+    clock.advance(50)
+    assert found.cached("a.test", 80) == (("8.8.8.8",), 80)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    with pytest.raises(EgressError, match="private"):
+        found.cached("a.test", 80)
+    await found.close()
+
+
+async def test_a_stale_answer_is_served_while_the_servers_fail() -> None:
+    """For a limited time, with a new look-up every 30 s; the answer of a server ends it, a refusal as well."""
+    names, clock = Names(a_test=["8.8.8.8"]), ManualClock()
+    found = GuardedResolver(EgressGuard(), names, HashTree(9), clock, ttl_s=60, negative_ttl_s=10, stale_s=100)
+    await found.resolve("a.test", 80)
+    names.table["a.test"] = ResolveError("SERVFAIL")
+    clock.advance(70)
+    assert await found.resolve("a.test", 80) == (("8.8.8.8",), 80)
+    assert await found.resolve("a.test", 80) == (("8.8.8.8",), 80)
+    assert (len(names.asked), found.stats.stale_served) == (2, 1)
+    clock.advance(31)
+    assert await found.resolve("a.test", 80) == (("8.8.8.8",), 80)
+    assert (len(names.asked), found.stats.stale_served) == (3, 2)
+    clock.advance(61)
+    with pytest.raises(ResolveError, match="SERVFAIL"):
+        await found.resolve("a.test", 80)
+    names.table["a.test"] = ["1.1.1.1"]
+    clock.advance(1)
+    assert await found.resolve("a.test", 80) == (("1.1.1.1",), 80)
+    names.table["a.test"] = ResolveError("no such name", permanent=True)
+    clock.advance(61)
+    with pytest.raises(ResolveError, match="no such name"):
+        await found.resolve("a.test", 80)
+    assert found.stats.failures == 3
+    await found.close()
+
+
+async def test_a_failed_refresh_keeps_the_fresh_answer() -> None:
+    """And is not repeated at once."""
+    names, clock = Names(a_test=["8.8.8.8"]), ManualClock()
+    found = resolver(names, clock)
+    await found.resolve("a.test", 80)
+    names.table["a.test"] = ResolveError("SERVFAIL")
+    clock.advance(50)
+    for _ in range(5):
+        assert found.cached("a.test", 80) == (("8.8.8.8",), 80)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert (len(names.asked), found.stats.stale_served) == (2, 0)
+    await found.close()
 
 
 async def test_many_addresses() -> None:
@@ -166,6 +260,6 @@ def test_families_in_turn() -> None:
 
 async def test_the_system_resolves() -> None:
     """getaddrinfo knows localhost, and says in words what it does not know."""
-    assert set(await SystemResolver().resolve("localhost")) <= {"127.0.0.1", "::1"}
+    assert set((await SystemResolver().resolve("localhost")).addresses) <= {"127.0.0.1", "::1"}
     with pytest.raises(ResolveError):
         await SystemResolver().resolve("x" * 70 + ".invalid")

@@ -11,7 +11,7 @@ from downloader_room import FakeFetcher, Names, answer
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.coordination import Coordination
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
-from nephila.downloader.dns.ttl_cache import TtlCache
+from nephila.downloader.dns.hash_tree import HashTree
 from nephila.downloader.limits.lost_requests import LostRequests
 from nephila.downloader.route import DirectRouter
 from nephila.downloader.service import Downloader
@@ -38,7 +38,7 @@ class Member:
         names.table = {f"h{p}.test": ("8.8.8.8",) for p in range(PARTITIONS)}
         self.fetcher = FakeFetcher()
         settings = DownloaderConfig(per_address=0, address_gap_s=0, move_s=0.2)
-        router = DirectRouter(GuardedResolver(EgressGuard(False), names, TtlCache(100), clock))
+        router = DirectRouter(GuardedResolver(EgressGuard(False), names, HashTree(100), clock))
         coordination = Coordination(lease_valid=lambda: self.bus.may_emit("downloader"))
         self.service = Downloader(settings, self.bus, clock, router, self.fetcher, coordination)
         self.bus.watch_partitions("downloader", self.service.partitions)

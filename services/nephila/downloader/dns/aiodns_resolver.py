@@ -10,7 +10,7 @@ import asyncio
 import socket
 from collections.abc import Sequence
 
-from nephila.downloader.dns.contract import ResolveError, interleave
+from nephila.downloader.dns.contract import Addresses, ResolveError, interleave
 from nephila.downloader.dns.lookup_slots import LookupSlots
 
 _FIRST_TRY_S = 2.0
@@ -47,7 +47,7 @@ class _Channel:
         self._running = 0
         self.looked_up = 0
 
-    async def addresses(self, host: str) -> list[str]:
+    async def addresses(self, host: str) -> Addresses:
         """The addresses in the order of RFC 6724; raises `ResolveError`."""
         self.looked_up += 1
         self._running += 1
@@ -63,7 +63,8 @@ class _Channel:
             if self.looked_up >= _LOOKUPS and not self._running:
                 await self.close()
         texts = (node.addr[0] for node in found.nodes)
-        return list(dict.fromkeys(text.decode() if isinstance(text, bytes) else text for text in texts))
+        addresses = list(dict.fromkeys(text.decode() if isinstance(text, bytes) else text for text in texts))
+        return Addresses(addresses, min((float(node.ttl) for node in found.nodes), default=None))
 
     async def retire(self) -> None:
         """Accept no further look-up; those in flight end first."""
@@ -88,19 +89,19 @@ class AiodnsResolver:
         self._slots = LookupSlots(max_lookups, timeout_s)
         self._channel: _Channel | None = None
 
-    async def resolve(self, host: str) -> Sequence[str]:
+    async def resolve(self, host: str) -> Addresses:
         """See `Resolver.resolve`."""
         async with self._slots.held():
             try:
                 async with asyncio.timeout(self._timeout_s):
-                    addresses = await self._addresses(host)
+                    addresses, ttl_s = await self._addresses(host)
             except TimeoutError:
                 raise ResolveError(f"no answer within {self._timeout_s:g} s") from None
         if not addresses:
             raise ResolveError("no address", permanent=True)
-        return interleave(addresses)
+        return Addresses(interleave(addresses), ttl_s)
 
-    async def _addresses(self, host: str) -> Sequence[str]:
+    async def _addresses(self, host: str) -> Addresses:
         """Look up by the current channel. When its servers cannot be contacted, try once by a new channel: sockets of a
         channel do not survive a change of the network."""
         channel = self._open()

@@ -1,11 +1,20 @@
-"""The contract of a resolver: a host name in, IP addresses out. Which of them may be dialled is decided elsewhere."""
+"""The contracts of a resolver and of its cache. Which addresses may be dialled is decided elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 V = TypeVar("V")
+
+
+class Addresses(NamedTuple):
+    """The answer of a resolver."""
+
+    addresses: Sequence[str]
+    """In order of preference, never empty."""
+    ttl_s: float | None = None
+    """Time to live of the records; None: the source has none."""
 
 
 class ResolveError(Exception):
@@ -26,21 +35,40 @@ class NotLookedUpError(ResolveError):
 class Resolver(Protocol):
     """Looks up the addresses of a name."""
 
-    async def resolve(self, host: str) -> Sequence[str]:
-        """The addresses in order of preference, never empty; raises `ResolveError`."""
+    async def resolve(self, host: str) -> Addresses:
+        """The addresses of a name; raises `ResolveError`."""
 
     async def close(self) -> None:
         """Cancel look-ups in flight; no further look-up follows."""
 
 
+class Unit(Protocol[V]):
+    """A cached answer."""
+
+    answer: V
+    expires_at: float
+
+    def needs_refresh(self, now: float) -> bool:
+        """Whether the name is in use and its answer expires soon."""
+
+
 class Cache(Protocol[V]):
-    """Look-ups by host name. Pure: `now` is a monotonic instant in seconds."""
+    """Answers by host name. Pure: `now` is a monotonic instant in seconds."""
 
-    def get(self, host: str, now: float) -> V | None:
-        """The value of a name, None when it is unknown or expired."""
+    def __len__(self) -> int:
+        """Number of names."""
 
-    def put(self, host: str, value: V, now: float, ttl_s: float) -> None:
-        """Store a value for `ttl_s` seconds; other names may be evicted for it."""
+    def get(self, host: str, now: float) -> Unit[V] | None:
+        """The answer of a name while it is fresh; counts as a use."""
+
+    def stale(self, host: str, now: float) -> Unit[V] | None:
+        """A fresh or stale answer, which may be served in spite of a failed look-up (RFC 8767)."""
+
+    def put(self, host: str, answer: V, now: float, ttl_s: float, stale_s: float = 0.0) -> None:
+        """Store an answer: fresh for `ttl_s`, stale for `stale_s` more. Other names may be evicted for it."""
+
+    def postpone(self, host: str, now: float, wait_s: float) -> None:
+        """Serve the stored answer of a name for `wait_s` more seconds before the next look-up."""
 
 
 def interleave(addresses: Sequence[str]) -> list[str]:

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.dns.contract import Resolver
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
+from nephila.downloader.dns.hash_tree import HashTree
 from nephila.downloader.dns.system_resolver import SystemResolver
-from nephila.downloader.dns.ttl_cache import TtlCache
 from nephila.kernel.net.egress import EgressGuard, HostMap, literal
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
@@ -25,11 +25,12 @@ def make_guarded_resolver(config: DownloaderConfig, clock: Clock) -> GuardedReso
     return GuardedResolver(
         EgressGuard(config.allow_private),
         make_resolver(config),
-        TtlCache(config.dns_cache_size),
+        HashTree(config.dns_cache_size),
         clock,
         HostMap(config.host_map),
         ttl_s=config.dns_ttl_s,
         negative_ttl_s=config.dns_negative_ttl_s,
+        stale_s=config.dns_stale_s,
     )
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Sequence
 
-from nephila.downloader.dns.contract import ResolveError, interleave
+from nephila.downloader.dns.contract import Addresses, ResolveError, interleave
 from nephila.downloader.dns.lookup_slots import LookupSlots
 
 _PERMANENT = tuple(getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name))
@@ -24,8 +23,8 @@ class SystemResolver:
         self._timeout_s = timeout_s
         self._slots = LookupSlots(max_lookups, timeout_s)
 
-    async def resolve(self, host: str) -> Sequence[str]:
-        """See `Resolver.resolve`."""
+    async def resolve(self, host: str) -> Addresses:
+        """See `Resolver.resolve`. The C library reports no TTL."""
         await self._slots.acquire()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[list[str]] = loop.create_future()
@@ -37,7 +36,7 @@ class SystemResolver:
             raise ResolveError(f"no answer within {self._timeout_s:g} s") from None
         if not addresses:
             raise ResolveError("no address", permanent=True)
-        return interleave(addresses)
+        return Addresses(interleave(addresses))
 
     def _look_up(self, host: str, loop: asyncio.AbstractEventLoop, answer: asyncio.Future[list[str]]) -> None:
         addresses: list[str] = []

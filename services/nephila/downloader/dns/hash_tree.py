@@ -1,0 +1,278 @@
+"""The DNS cache: a hash tree over the MD5 of the host name. Pure: instants are passed in.
+
+An inner node has 16 children, selected by the next four bits of the hash. A leaf holds the units of a few names,
+ordered by weight (uses), so that names in frequent use are found first. A leaf with more than `LEAF_UNITS` units
+becomes an inner node, as long as hash bits are left. A unit stores the answer for a name and its times:
+
+    answered_at ........ refresh_at ........ expires_at ........ stale_until
+                fresh, and a name in use is  |  served only while the name server fails (RFC 8767)
+                looked up again after here
+
+The tree holds at most `size` names. For a further name the lightest unit of a few sampled leaves is evicted; an expired
+unit has no weight. A new answer halves the weight, so that a name that was in use long ago becomes light.
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import insort
+from collections.abc import Iterator
+from hashlib import md5
+from typing import Any, Generic, TypeVar
+
+V = TypeVar("V")
+
+LEAF_UNITS = 8
+MERGE_UNITS = 4
+"""An inner node whose leaves hold no more units than this becomes a leaf again."""
+HASH_BITS = 60
+SAMPLED_LEAVES = 8
+REFRESH_FRACTION = 0.8
+"""Part of its time to live after which an answer in use is looked up again."""
+REFRESH_WEIGHT = 2
+"""Weight from which a name counts as in use."""
+_from_bytes = int.from_bytes
+
+
+class Unit(Generic[V]):
+    """The cached answer for one name."""
+
+    __slots__ = ("answer", "answered_at", "expires_at", "host", "stale_until", "weight")
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.weight = 1
+        """Uses, halved with each answer."""
+        self.answer: V
+        self.answered_at = 0.0
+        """When the answer came, or when its look-up failed last."""
+        self.expires_at = 0.0
+        self.stale_until = 0.0
+        """Until when the answer may be served while the name server fails; not after `expires_at`: never."""
+
+    def needs_refresh(self, now: float) -> bool:
+        """Whether the name is in use and most of the time to live is over."""
+        lived_s = now - self.answered_at
+        return self.weight >= REFRESH_WEIGHT and lived_s >= REFRESH_FRACTION * (self.expires_at - self.answered_at)
+
+
+class _Node(list[Any]):
+    """An inner node: 16 children, each None, a leaf (a list of units) or an inner node."""
+
+    __slots__ = ()
+
+
+class HashTree(Generic[V]):
+    """At most `size` names. `get` and `put` are O(log names) on average, a full tree samples `SAMPLED_LEAVES` more.
+
+    A name costs some 190 bytes at 10^5 names, beside its text and its answer.
+    """
+
+    def __init__(self, size: int, rng: random.Random | None = None) -> None:
+        self._size = max(1, size)
+        self._rng = rng or random.Random()
+        self._root = _Node([None] * 16)
+        self._count = 0
+        self.evicted = 0
+        """Units evicted for other names."""
+
+    def __len__(self) -> int:
+        return self._count
+
+    def get(self, host: str, now: float) -> Unit[V] | None:
+        """The unit of a name while it is fresh; this counts as a use."""
+        # `_find` is repeated here: each page makes this call.
+        bits = _from_bytes(md5(host.encode(), usedforsecurity=False).digest()[:8], "little")
+        leaf: Any = self._root[bits & 15]
+        while type(leaf) is _Node:
+            bits >>= 4
+            leaf = leaf[bits & 15]
+        if leaf is None:
+            return None
+        before: Unit[V] | None = None
+        for unit in leaf:
+            if unit.host == host:
+                if unit.expires_at <= now:
+                    return None
+                unit.weight += 1
+                if before is not None and before.weight < unit.weight:
+                    _move_up(leaf, unit)
+                return unit  # type: ignore[no-any-return]
+            before = unit
+        return None
+
+    def stale(self, host: str, now: float) -> Unit[V] | None:
+        """The unit of a name while its answer, fresh or stale, may be served in spite of a failed look-up."""
+        found = self._find(host)
+        if found is None:
+            return None
+        unit: Unit[V] = found[0][found[1]]
+        return unit if now < max(unit.expires_at, unit.stale_until) else None
+
+    def put(self, host: str, answer: V, now: float, ttl_s: float, stale_s: float = 0.0) -> None:
+        """Store the answer of a name server: fresh for `ttl_s`, then stale for `stale_s` seconds."""
+        found = self._find(host)
+        if found is not None:
+            leaf, place = found
+            unit: Unit[V] = leaf.pop(place)
+            unit.weight = max(unit.weight // 2, 1)
+            insort(leaf, unit, key=_rank)
+        else:
+            if self._count >= self._size:
+                self._evict(now)
+            unit = Unit(host)
+            self._insert(unit)
+        unit.answer = answer
+        unit.answered_at = now
+        unit.expires_at = now + ttl_s
+        unit.stale_until = unit.expires_at + stale_s if stale_s else 0.0
+
+    def postpone(self, host: str, now: float, wait_s: float) -> None:
+        """Serve the answer of a name for `wait_s` more seconds: its look-up has failed and is not repeated before."""
+        found = self._find(host)
+        if found is not None:
+            unit = found[0][found[1]]
+            unit.answered_at = now
+            unit.expires_at = max(unit.expires_at, now + wait_s)
+
+    # ---- tree
+
+    def _find(self, host: str) -> tuple[list[Unit[V]], int] | None:
+        """The leaf of a name and the place of its unit."""
+        bits = _hash(host)
+        node: Any = self._root[bits & 15]
+        while type(node) is _Node:
+            bits >>= 4
+            node = node[bits & 15]
+        if node is not None:
+            for place, unit in enumerate(node):
+                if unit.host == host:
+                    return node, place
+        return None
+
+    def _insert(self, unit: Unit[V]) -> None:
+        """Add the unit of a new name; O(depth), and a split where the leaf is full."""
+        self._count += 1
+        bits, depth, node = _hash(unit.host), 1, self._root
+        while True:
+            child = node[bits & 15]
+            if type(child) is _Node:
+                node, bits, depth = child, bits >> 4, depth + 1
+                continue
+            if child is None:
+                node[bits & 15] = [unit]
+                return
+            if len(child) < LEAF_UNITS or depth * 4 >= HASH_BITS:
+                insort(child, unit, key=_rank)
+                return
+            split = node[bits & 15] = _Node([None] * 16)
+            for one in child:  # in order of weight, so that the new leaves are as well
+                at = _hash(one.host) >> depth * 4 & 15
+                if split[at] is None:
+                    split[at] = [one]
+                else:
+                    split[at].append(one)
+
+    def _evict(self, now: float) -> None:
+        """Remove the lightest unit of some sampled leaves; of equal ones the one that expires first."""
+        lightest: Unit[V] | None = None
+        key = (0, 0.0)
+        for _ in range(SAMPLED_LEAVES):
+            for unit in self._sample():
+                found = (unit.weight if unit.expires_at > now else 0, unit.expires_at)
+                if lightest is None or found < key:
+                    lightest, key = unit, found
+        assert lightest is not None
+        self._remove(lightest.host)
+        self.evicted += 1
+
+    def _sample(self) -> list[Unit[V]]:
+        """A leaf with at least one unit; each inner node on the way selects a used child at random. The tree is not
+        empty."""
+        node: Any = self._root
+        while type(node) is _Node:
+            start = self._rng.getrandbits(4)
+            node = next(child for at in range(16) if (child := node[(start + at) & 15]) is not None)
+        leaf: list[Unit[V]] = node
+        return leaf
+
+    def _remove(self, host: str) -> None:
+        bits, node = _hash(host), self._root
+        path: list[tuple[_Node, int]] = [(node, bits & 15)]
+        while type(child := node[bits & 15]) is _Node:
+            node, bits = child, bits >> 4
+            path.append((node, bits & 15))
+        child[:] = [unit for unit in child if unit.host != host]
+        self._count -= 1
+        if not child:
+            node[bits & 15] = None
+        while len(path) > 1:
+            node, _ = path.pop()
+            if any(type(one) is _Node for one in node):
+                return
+            units = [unit for leaf in node if leaf is not None for unit in leaf]
+            if len(units) > MERGE_UNITS:
+                return
+            parent, at = path[-1]
+            parent[at] = sorted(units, key=_rank) or None
+
+    def units(self) -> Iterator[Unit[V]]:
+        """All units. O(names)."""
+        nodes: list[Any] = [self._root]
+        while nodes:
+            node = nodes.pop()
+            if type(node) is _Node:
+                nodes += [child for child in node if child is not None]
+            else:
+                yield from node
+
+    def check(self) -> None:
+        """Raise AssertionError when an invariant is broken. O(names)."""
+        count = 0
+        stack: list[tuple[Any, int, int]] = [(self._root, 0, 0)]
+        while stack:
+            node, prefix, depth = stack.pop()
+            if type(node) is _Node:
+                assert len(node) == 16, "an inner node without 16 children"
+                assert depth == 0 or sum(1 for _ in _units_below(node)) > MERGE_UNITS, "an inner node for a few units"
+                stack += [
+                    (child, prefix | at << depth * 4, depth + 1) for at, child in enumerate(node) if child is not None
+                ]
+                continue
+            count += len(node)
+            assert node, "an empty leaf"
+            assert len(node) <= LEAF_UNITS or depth * 4 >= HASH_BITS, "a leaf with too many units"
+            weights = [unit.weight for unit in node]
+            assert weights == sorted(weights, reverse=True), "units not in the order of their weights"
+            assert min(weights) >= 1, "a unit without weight"
+            assert len({unit.host for unit in node}) == len(node), "a name twice"
+            for unit in node:
+                assert _hash(unit.host) & ((1 << depth * 4) - 1) == prefix, f"{unit.host} in the wrong leaf"
+        assert count == self._count <= self._size, f"{count} units, {self._count} counted, at most {self._size}"
+
+
+def _units_below(node: Any) -> Iterator[Any]:
+    if type(node) is _Node:
+        for child in node:
+            if child is not None:
+                yield from _units_below(child)
+    else:
+        yield from node
+
+
+def _move_up(leaf: list[Unit[Any]], unit: Unit[Any]) -> None:
+    """Put a unit whose weight has risen before all lighter ones."""
+    place = leaf.index(unit)
+    while place and leaf[place - 1].weight < unit.weight:
+        leaf[place] = leaf[place - 1]
+        place -= 1
+    leaf[place] = unit
+
+
+def _rank(unit: Unit[Any]) -> int:
+    return -unit.weight
+
+
+def _hash(host: str) -> int:
+    """60 bits of the MD5 of a name; the tree uses four per level, the lowest first."""
+    return _from_bytes(md5(host.encode(), usedforsecurity=False).digest()[:8], "little")
