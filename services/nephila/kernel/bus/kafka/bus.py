@@ -133,7 +133,7 @@ class KafkaBus:
 
     def held(self, group: str) -> frozenset[int]:
         """Partitions that this member owns in a group."""
-        return self.groups[group].held
+        return self.groups[group].held if group in self.groups else frozenset()
 
     def has_all(self, group: str) -> bool:
         """Whether this member owns all partitions of a group."""
