@@ -238,11 +238,11 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def _commit(self, offsets: dict[TopicPartition, int]) -> bool:
         async with self._committing:
-            told = self.inbox.with_metadata(offsets)  # of partitions that are still held
-            if not told or self._consumer is None or self._joining:
+            commits = self.inbox.with_metadata(offsets)  # of partitions that are still held
+            if not commits or self._consumer is None or self._joining:
                 return False
             try:
-                await self._consumer.commit(told)
+                await self._consumer.commit(commits)
                 self.inbox.committed(offsets)
                 return True
             except (KafkaError, IllegalStateError) as error:

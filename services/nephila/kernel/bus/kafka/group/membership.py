@@ -2,7 +2,7 @@
 work.
 
 A member claims the partitions it holds and those promised to it. The leader's plan never gives a partition that a
-living member holds to another one. Instead the holder is told that it must leave the partition. It finishes its work,
+living member holds to another one. Instead the plan marks the partition as leaving. The holder finishes its work,
 releases it and requests a new plan, which assigns it to the promised member. Invariant of a plan: every partition has
 exactly one member, and a held partition stays. Members are known by their stable names; of two with one name the newer
 counts. Pure; Kafka's protocol is in assignor.py.
