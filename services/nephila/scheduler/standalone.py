@@ -385,10 +385,10 @@ class Scheduler:
         known = self.frontier.jobs.get(job)
         return list(known.quarantines.values()) if known is not None else []
 
-    def release(self, job: str, host: str, place: str) -> bool:
+    def release(self, job: str, host: str, pattern: str) -> bool:
         """Release a quarantine for good; False when that pattern is not closed."""
         self._now()
-        if not release_quarantine(self.frontier, job, host, place):
+        if not release_quarantine(self.frontier, job, host, pattern):
             return False
         self._later()
         return True

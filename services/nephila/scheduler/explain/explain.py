@@ -323,7 +323,7 @@ class _Verdict:
         if host.pause == "robots":
             return "robots_retry", f"robots.txt of {key} could not be fetched and is fetched again at {until}"
         if host.pause == "longer":
-            why = f"longer than its delay of {host.delay_s:g} s: it asked for that, or the delay was longer then"
+            why = f"longer than its delay of {host.delay_s:g} s: the host requested it, or the delay was longer then"
             return "pause", f"{key} is paused until {until}, {why}"
         return "delay", f"{key} is fetched from every {host.delay_s:g} s, next at {until}"
 

@@ -1,4 +1,4 @@
-"""Facts about one URL, as values: its place in the frontier, and what its host, job and rules say. Pure.
+"""Facts about one URL, as values: its position in the frontier, and the state of its host, job and rules. Pure.
 
 No function changes anything: no pace advances, and no exemption is used up. Instants are seconds since 1970 UTC, 0 for
 none. `explain` draws the conclusions.
@@ -273,7 +273,7 @@ def host_fact(dispatcher: Dispatcher, host: Host | None, job: Job, now: float) -
         in_flight=host.in_flight,
     )
     if host.number in frontier.waiting_for_address:
-        numbers = [place.number for place in frontier.addresses.line(host.address)]
+        numbers = [slot.number for slot in frontier.addresses.line(host.address)]
         fact.line_of = len(numbers)
         fact.line = numbers.index(host.number) + 1 if host.number in numbers else 0
     return fact
@@ -335,7 +335,7 @@ def trap(
 
 def _closed(closed: dict[str, Quarantine], url: str) -> Quarantine | None:
     """The quarantine in force for the URL, else a released one."""
-    found = [closed[place] for place in patterns_of(url).patterns if place in closed] if closed else []
+    found = [closed[one] for one in patterns_of(url).patterns if one in closed] if closed else []
     return min(found, key=lambda one: one.released, default=None)
 
 
