@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from nephila.native import UrlError, parse_url
 from nephila.parser.config import ParserConfig
-from nephila.parser.links.link_list import resolved, run_to_end
+from nephila.parser.links.link_list import resolve, run_to_end
 from nephila.parser.lists.detection import form_of, read
 
 pytestmark = pytest.mark.conformance
@@ -56,7 +56,7 @@ def ours(body: bytes) -> Links | None:
     if form is None:
         return None
     listing = run_to_end(read(form, body, URL, "", CONFIG, NOW))
-    return {row.href.decode(): row.lastmod for row in run_to_end(resolved(URL, listing.entries))}
+    return {row.href.decode(): row.lastmod for row in run_to_end(resolve(URL, listing.entries))}
 
 
 def theirs(feedparser: Any, body: bytes) -> Links:

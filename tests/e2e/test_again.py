@@ -87,7 +87,7 @@ def test_a_lifted_denial_brings_urls_back(tmp_path):
         assert done.returncode == 0, done.stderr
         assert outcomes(tmp_path)[f"{host}/secret"] == "stored"
         assert web.paths()[asked:] == ["/secret"]
-    assert run_json(tmp_path)["again"] == []
+    assert run_json(tmp_path)["refetch"] == []
     assert run_json(tmp_path)["rows"] == 6
 
 
@@ -265,7 +265,7 @@ def test_a_refresh_that_is_killed_is_gone_on_with(tmp_path):
             assert killed.returncode == -9
             done = crawl(web, "--resume", cwd=tmp_path)
             assert done.returncode == 0, done.stderr
-            assert run_json(tmp_path)["again"] == []
+            assert run_json(tmp_path)["refetch"] == []
             assert run_json(tmp_path)["left"] == 0
     assert {count for (count,) in rows(tmp_path, "fetch_no")} == {3}
     assert run_json(tmp_path)["outcomes"] == {"stored": 4, "failed": 1, "denied": 1}

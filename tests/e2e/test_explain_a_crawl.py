@@ -52,9 +52,7 @@ def test_each_kind_after_a_crawl(tmp_path):
     assert {path: one["kind"] for path, one in found.items()} == kinds
     assert told(tmp_path, "http://b.test/")["kind"] == "out_of_scope"
     assert found["/private"]["robots"]["line"] == 2
-    assert found["/moved"]["sentence"] == (
-        "Not crawled: it redirects to http://a.test/good, which has an explanation of its own."
-    )
+    assert found["/moved"]["sentence"] == ("Not crawled: it redirects to http://a.test/good; explain that URL.")
     assert found["/missing"]["fetches"][-1]["status"] == 404
     text = run("explain", "a.test/", "--out", "o", cwd=tmp_path).stdout
     assert text.startswith("Stored at 20")
@@ -73,8 +71,8 @@ def test_what_is_left_by_a_limit(tmp_path):
     found = told(tmp_path, "http://a.test/good")
     assert found["kind"] == "budget_job"
     assert found["sentence"] == (
-        "Waiting: --max-pages 1 is reached; a larger one takes it up; nothing runs, "
-        "go on with: nephila crawl --resume --out o."
+        "Waiting: --max-pages 1 is reached; with a larger one it is fetched; nothing runs; "
+        "continue with: nephila crawl --resume --out o."
     )
 
 
@@ -141,7 +139,7 @@ def test_while_a_crawl_runs(tmp_path, stuck, asked):
         assert told(tmp_path, "http://a.test/slow")["kind"] == "leased"
         behind = told(tmp_path, "http://a.test/4")
         assert (behind["state"], behind["seen"]) == ("waiting", True)
-        assert "go on with" not in behind["sentence"]
+        assert "continue with" not in behind["sentence"]
 
 
 def test_over_a_program_of_many_jobs(tmp_path, stuck):
@@ -174,6 +172,6 @@ def test_over_a_program_of_many_jobs(tmp_path, stuck):
             "nephila: job 'a' was deleted, and all it knew but its rows; its row of this URL says s"
         )
     found = told(tmp_path, "http://b.test/")
-    assert found["sentence"].endswith("; nothing runs, go on with: nephila up --out o.")
+    assert found["sentence"].endswith("; nothing runs; continue with: nephila up --out o.")
     gone = run("explain", "http://a.test/", "--job", "a", "--out", "o", cwd=tmp_path)
     assert (gone.returncode, "was deleted" in gone.stderr) == (1, True)

@@ -329,12 +329,12 @@ def test_a_scheduler_joins_and_one_is_killed(many):
 
 
 def test_what_cannot_be_submitted_is_one_line(tmp_path, system_broker):
-    """No broker, no topics, an option that is for the services to say."""
+    """No broker, no topics, an option that belongs to the services."""
     nobody = run("crawl", "http://a.test/", "--bootstrap", f"127.0.0.1:{free_port()}", cwd=tmp_path)
     assert nobody.returncode == 1
     assert "no Kafka broker answers" in nobody.stderr
     theirs = run("crawl", "http://a.test/", "--bootstrap", system_broker.address, "--allow-private", cwd=tmp_path)
     assert theirs.returncode == 2
-    assert "--allow-private is for the services to say" in theirs.stderr
+    assert "--allow-private belongs to the settings of the services" in theirs.stderr
     for done in (nobody, theirs):
         assert len(done.stderr.strip().splitlines()) == 1, done.stderr

@@ -24,8 +24,8 @@ def blobs(request, tmp_path):
     return ObjectBlobs(obstore.store.LocalStore(tmp_path / "blobs", mkdir=True), "file://")
 
 
-def test_what_is_put_is_got(blobs, tmp_path):
-    """Bytes and files, empty ones too; a name that is put again has the later content."""
+def test_objects_are_read_as_written(blobs, tmp_path):
+    """Bytes and files, also empty ones; a second put replaces the content."""
     file = tmp_path / "a.run"
     file.write_bytes(bytes(range(256)) * 5000)
     blobs.put("frontier/p0001/e5/a.run", file)
@@ -38,7 +38,7 @@ def test_what_is_put_is_got(blobs, tmp_path):
 
 
 def test_an_object_of_many_parts_is_whole(bucket, tmp_path, monkeypatch):
-    """Whatever its size against that of a part: it is written in parts, and read so."""
+    """Objects of any size relative to the part size are written and read in parts."""
     store = open_blobs(bucket)
     content = os.urandom(1 << 20) * 20
     file = tmp_path / "a.run"
@@ -52,7 +52,7 @@ def test_an_object_of_many_parts_is_whole(bucket, tmp_path, monkeypatch):
 
 
 def test_a_bucket_that_cannot_be_used_is_one_line(bucket, monkeypatch):
-    """No such bucket, no server, a server that says nothing: the place and the reason, soon, and to be tried again."""
+    """A missing bucket, no server, a silent server: a TemporaryError with location and reason, in time."""
     with pytest.raises(TemporaryError, match=r"s3://nobody/x: .*NoSuchBucket") as found:
         open_blobs("s3://nobody/x").put("p/a", b"x")
     assert "RetryErrorImpl" not in str(found.value)
@@ -67,7 +67,7 @@ def test_a_bucket_that_cannot_be_used_is_one_line(bucket, monkeypatch):
 
 
 def test_names_are_those_below_a_path(blobs):
-    """Sorted, of whole parts: p1 is not below p."""
+    """Sorted, complete path parts only: p1 is not below p."""
     for name in ("p/b/2", "p/a/1", "p1/c", "q"):
         blobs.put(name, b"x")
     assert blobs.names("p") == ["p/a/1", "p/b/2"]
@@ -75,7 +75,7 @@ def test_names_are_those_below_a_path(blobs):
 
 
 def test_what_is_deleted_is_gone(blobs):
-    """And is not missed when it is deleted once more."""
+    """A second delete is no error."""
     blobs.put("p/a", b"x")
     blobs.delete(["p/a", "p/b"])
     blobs.delete(["p/a"])
@@ -86,13 +86,13 @@ def test_what_is_deleted_is_gone(blobs):
 
 @pytest.mark.parametrize("name", ["", "/etc/passwd", "a/../b", "a//b", ".hidden", "a b", "ä"])
 def test_only_plain_names_are_names(blobs, name):
-    """Nothing that could lead elsewhere."""
+    """No path can leave the store."""
     with pytest.raises(PermanentError, match="no name of an object"):
         blobs.put(name, b"x")
 
 
 def test_a_store_that_refuses_is_temporary(tmp_path):
-    """A file where the directory should be: the line names it."""
+    """A file in the place of the directory: the line names it."""
     (tmp_path / "blobs").write_text("")
     with pytest.raises(TemporaryError, match=r"blobs/p/a: Not a directory|blobs/p/a: File exists"):
         DirectoryBlobs(tmp_path / "blobs").put("p/a", b"x")
@@ -105,8 +105,8 @@ def test_a_file_that_is_not_there_leaves_nothing(blobs, tmp_path):
     assert blobs.names("p") == []
 
 
-def test_places(tmp_path):
-    """A path is a directory, a URL a store of obstore's; what is neither is one line."""
+def test_locations(tmp_path):
+    """A path is a directory, a URL a store of obstore; other values are refused in one line."""
     assert isinstance(open_blobs(str(tmp_path)), DirectoryBlobs)
     assert isinstance(open_blobs(f"file://{tmp_path}"), DirectoryBlobs)
     pytest.importorskip("obstore")

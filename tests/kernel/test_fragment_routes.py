@@ -1,4 +1,4 @@
-"""Routes of single-page applications: part of a URL where a job says so, and of no other."""
+"""Routes of single-page applications: part of a URL only if the job follows routes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JOB = CrawlJob(parse=Parse(follow=["next", "route"]))
     ],
 )  # fmt: skip
 def test_a_route_is_part_of_the_url(url, href, canonical):
-    """As the URL standard writes it; host key and partition are those of the page itself."""
+    """In the spelling of the URL standard; host key and partition are those of the page."""
     parts, bare = parse_routed(url), parse_url(url)
     assert (parts.href, parts.canonical, parts.host_key) == (href, canonical, bare.host_key)
     assert parts.path_query == bare.path_query
@@ -36,13 +36,13 @@ def test_a_route_is_part_of_the_url(url, href, canonical):
 
 @pytest.mark.parametrize("fragment", ["", "#", "#/", "#!", "#!/", "#top", "#%2Fx", "# /x", "#?a=/"])
 def test_other_fragments_are_dropped(fragment):
-    """An anchor in a page, and the application's own front page, are that page."""
+    """Anchors within a page, and the front page of the application, have no route."""
     parts = parse_routed(f"http://a.test/p{fragment}")
     assert (parts.href, parts.fingerprint) == ("http://a.test/p", parse_url("http://a.test/p").fingerprint)
 
 
 def test_both_cores_write_a_fragment_alike():
-    """The route's identity rests on it."""
+    """The identity of routes depends on it."""
     for url in ('http://a.test/#/\u00fc`<>" x', "http://a.test/#!/%zz\t\n^|", "http://a.test/#/\ud800"):
         texts = []
         for parse in (native_any, fallback.parse_any):
@@ -54,7 +54,7 @@ def test_both_cores_write_a_fragment_alike():
 
 
 def test_a_job_decides():
-    """Without the word a URL is what it always was."""
+    """Without the word `route` URLs are unchanged."""
     assert parse_for(JOB, "http://a.test/#/x").href == "http://a.test/#/x"
     for job in (CrawlJob(), CrawlJob(parse=Parse(follow=["next"]))):
         assert parse_for(job, "http://a.test/#/x").href == "http://a.test/"
@@ -62,7 +62,7 @@ def test_a_job_decides():
 
 
 def test_a_redirect_keeps_the_route():
-    """Unless the target has a fragment of its own, whatever it is."""
+    """Unless the target has a fragment."""
     assert redirected(JOB, "https://a.test/", "http://a.test/#/x").href == "https://a.test/#/x"
     assert redirected(JOB, "https://a.test/#/y", "http://a.test/#/x").href == "https://a.test/#/y"
     assert redirected(JOB, "https://a.test/#top", "http://a.test/#/x").href == "https://a.test/"

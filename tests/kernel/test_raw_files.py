@@ -1,4 +1,4 @@
-"""Files of fetched bodies: what a reader makes of whole, torn, damaged and hostile ones."""
+"""Files of fetched bodies: whole, truncated, damaged and hostile ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nephila.kernel.rawfile import DamagedMember, Head, RawPage, member, read
 
 
 def pages(*bodies):
-    """Each page as its member."""
+    """One member per page."""
     return [
         gzip.compress(member(Head(url=f"http://a.test/{number}", sha256=str(number)), body), mtime=0)
         for number, body in enumerate(bodies)
@@ -20,7 +20,7 @@ def pages(*bodies):
 
 
 def test_pages_come_back_in_order(tmp_path):
-    """Bodies byte for byte, line ends and NULs among them."""
+    """Bodies byte for byte, line ends and NULs included."""
     bodies = [b"", b"one\ntwo\n", b"\0\xff" * 100_000, random.Random(4).randbytes(300_000)]
     path = tmp_path / "raw-00000.gz"
     path.write_bytes(b"".join(pages(*bodies)))
@@ -29,7 +29,7 @@ def test_pages_come_back_in_order(tmp_path):
 
 
 def test_a_file_that_ends_anywhere_gives_what_stands_before(tmp_path):
-    """The writer was killed: the last page is torn, and told."""
+    """A killed writer leaves a damaged last member, which is reported."""
     whole = pages(b"a" * 500, b"b" * 500)
     data = b"".join(whole)
     path = tmp_path / "raw-00000.gz"
@@ -42,7 +42,7 @@ def test_a_file_that_ends_anywhere_gives_what_stands_before(tmp_path):
 
 
 def test_damage_costs_the_page_it_is_in(tmp_path):
-    """Whatever byte of the second of three is another one, the first and the third are read."""
+    """Any changed byte of the second of three members leaves the first and the third readable."""
     one, two, three = pages(b"a" * 500, bytes(range(256)) * 4, b"c" * 500)
     path = tmp_path / "raw-00000.gz"
     rng = random.Random(7)
@@ -57,23 +57,23 @@ def test_damage_costs_the_page_it_is_in(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "expected"),
     [
         (b"no line at all", "does not begin with a line of JSON"),
         (b"[]\n", "first line cannot be read"),
         (b"x" * 100_000 + b"\n", "does not begin with a line of JSON"),
     ],
 )
-def test_a_member_of_another_kind_is_told(tmp_path, content, says):
+def test_a_member_of_another_kind_is_reported(tmp_path, content, expected):
     """Any gzip file may have such a name."""
     path = tmp_path / "raw-00000.gz"
     path.write_bytes(gzip.compress(content))
     (torn,) = read(path)
-    assert says in torn.why
+    assert expected in torn.why
 
 
 def test_a_bomb_is_left_out(tmp_path, monkeypatch):
-    """No more is unpacked than a body may have."""
+    """At most the allowed size of a body is unpacked."""
     monkeypatch.setattr(rawfile, "MAX_BODY_BYTES", 1 << 20)
     path = tmp_path / "raw-00000.gz"
     path.write_bytes(gzip.compress(member(Head(url="x"), b"0" * (5 << 20))) + pages(b"after")[0])
@@ -82,8 +82,8 @@ def test_a_bomb_is_left_out(tmp_path, monkeypatch):
     assert after.body == b"after"
 
 
-def test_a_body_that_is_not_the_one_fetched_is_told(tmp_path):
-    """Rules that are applied to it would take away what there is."""
+def test_a_body_that_is_not_the_one_fetched_is_reported(tmp_path):
+    """Otherwise rules applied to it would delete existing items."""
     path = tmp_path / "raw-00000.gz"
     right = Head(url="http://a.test/1", sha256=hashlib.sha256(b"one").hexdigest())
     path.write_bytes(b"".join(gzip.compress(member(right, body), mtime=0) for body in (b"", b"one")))
@@ -94,7 +94,7 @@ def test_a_body_that_is_not_the_one_fetched_is_told(tmp_path):
 
 
 def test_a_body_kept_elsewhere_is_fetched_from_there(tmp_path):
-    """By name and place; what is not there any more, and no file outside, is told."""
+    """By name and offset; missing bodies and files outside of the directory are reported."""
     (tmp_path / "secret").write_bytes(pages(b"secret")[0])
     (first,) = pages(b"the body")
     (tmp_path / "raw-00000.gz").write_bytes(first)

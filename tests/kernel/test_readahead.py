@@ -1,4 +1,4 @@
-"""An iterator that blocks, read beside the loop."""
+"""A blocking iterator is read beside the event loop."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from nephila.programs.read_ahead import read_ahead
 
 
 async def test_all_values_in_their_order():
-    """More than are read ahead."""
+    """More values than are read ahead."""
     assert [value async for value in read_ahead(range(5000), ahead=7)] == list(range(5000))
 
 
 async def test_what_the_source_raises_comes_after_its_values():
-    """Nothing before the error is lost."""
+    """No value before the error is lost."""
 
     def source():
         yield from range(100)
@@ -28,7 +28,7 @@ async def test_what_the_source_raises_comes_after_its_values():
 
 
 async def test_the_loop_goes_on_while_the_source_waits():
-    """The first value is here though the second never comes; whoever stops taking lets the thread end."""
+    """The first value arrives although the second never comes; the thread ends when the reader stops."""
     hold, threads = threading.Event(), []
 
     def source():

@@ -1,4 +1,4 @@
-"""The ring: every partition has a member, loads are bounded, and no more moves than must."""
+"""The ring: every partition has a member, loads are bounded, and few partitions move."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ NAMES = st.sets(st.text(min_size=1, max_size=12), min_size=1, max_size=20)
 
 
 def moved(before: list[str], after: list[str]) -> list[int]:
-    """Partitions with another member than before."""
+    """Partitions whose member changed."""
     return [p for p, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
 
 
 @given(names=NAMES, bits=st.integers(0, 8))
 @settings(deadline=None, max_examples=60)
 def test_every_partition_has_a_member_and_loads_are_bounded(names, bits):
-    """None has more than the bound, whatever the names are."""
+    """No member exceeds the bound, for any names."""
     owners = assign_partitions(sorted(names), 1 << bits)
     assert len(owners) == 1 << bits
     assert set(owners) <= names
@@ -31,7 +31,7 @@ def test_every_partition_has_a_member_and_loads_are_bounded(names, bits):
 @given(names=NAMES, seed=st.integers(0, 1000))
 @settings(deadline=None, max_examples=40)
 def test_with_nothing_held_only_the_names_count(names, seed):
-    """Two leaders that list the members in another order come to the same result."""
+    """The result does not depend on the order of the members."""
     shuffled = sorted(names)
     random.Random(seed).shuffle(shuffled)
     assert assign_partitions(shuffled, 64) == assign_partitions(sorted(names), 64)
@@ -40,7 +40,7 @@ def test_with_nothing_held_only_the_names_count(names, seed):
 @given(names=NAMES, bits=st.integers(0, 8))
 @settings(deadline=None, max_examples=40)
 def test_the_same_members_again_move_nothing(names, bits):
-    """A rebalance in which nobody came or went moves nothing, but that a member left without any gets its share."""
+    """A rebalance without joins and leaves moves nothing, unless a member had no partition."""
     first = assign_partitions(sorted(names), 1 << bits)
     second = assign_partitions(sorted(names), 1 << bits, dict(enumerate(first)))
     assert set(first) < names or second == first
@@ -49,7 +49,7 @@ def test_the_same_members_again_move_nothing(names, bits):
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 16])
 def test_a_newcomer_gets_its_share_and_nothing_else_moves(count):
-    """All that moves goes to the newcomer, and no more than its share."""
+    """All moved partitions go to the new member, and no more than its share."""
     names = [f"downloader-{i}" for i in range(count)]
     before = assign_partitions(names, 256)
     after = assign_partitions([*names, "new"], 256, dict(enumerate(before)))
@@ -59,8 +59,8 @@ def test_a_newcomer_gets_its_share_and_nothing_else_moves(count):
 
 
 @pytest.mark.parametrize("count", [2, 3, 8, 16])
-def test_a_leaver_takes_nobody_elses_partitions_along(count):
-    """Only what the leaver had moves."""
+def test_a_leaver_moves_only_its_own_partitions(count):
+    """Only the partitions of the leaver move."""
     names = [f"downloader-{i}" for i in range(count)]
     before = assign_partitions(names, 256)
     for leaver in names:
@@ -69,8 +69,8 @@ def test_a_leaver_takes_nobody_elses_partitions_along(count):
 
 
 def test_a_long_history_keeps_the_bounds():
-    """500 joins and leaves in a row, two at a time now and then: loads stay bounded, old members exchange nothing but
-    what the bound takes from a full one."""
+    """500 joins and leaves, sometimes two at once: loads stay bounded, and remaining members exchange only what the
+    bound takes from a full one."""
     rng = random.Random(5)
     names = ["m0", "m1"]
     owners = assign_partitions(names, 512)
@@ -93,7 +93,7 @@ def test_a_long_history_keeps_the_bounds():
 
 
 def test_everybody_joins_at_once():
-    """From two members to ten in one step: all newcomers get about the same."""
+    """From two members to ten at once: all new members get about the same share."""
     names = ["a", "b"]
     held = dict(enumerate(assign_partitions(names, 64)))
     loads = Counter(assign_partitions([*names, *"cdefghij"], 64, held))
@@ -102,18 +102,18 @@ def test_everybody_joins_at_once():
 
 
 def test_more_members_than_partitions():
-    """Some have nothing then; the partitions still have one member each."""
+    """Some members have no partition; each partition has one member."""
     owners = assign_partitions([str(i) for i in range(9)], 4)
     assert len(set(owners)) == 4
 
 
 def test_what_is_held_by_the_dead_or_beyond_the_end_is_ignored():
-    """Names that are gone and numbers of another P neither count nor fail."""
+    """Unknown names and partition numbers are ignored."""
     assert assign_partitions(["a"], 2, {0: "dead", 7: "a", -1: "a"}) == ["a", "a"]
 
 
 @pytest.mark.parametrize(("names", "partitions"), [([], 4), (["a", "a"], 4), (["a"], 0)])
-def test_nonsense_is_refused(names, partitions):
-    """No members, a name twice, no partitions."""
+def test_invalid_arguments_are_refused(names, partitions):
+    """No members, a duplicate name, no partitions."""
     with pytest.raises(ValueError, match="ring needs"):
         assign_partitions(names, partitions)

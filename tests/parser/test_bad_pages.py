@@ -11,7 +11,7 @@ from tests.parser.parser_room import FakePass, Room
 
 
 class Panic(BaseException):
-    """What a native core raises when it decode up: no Exception."""
+    """What a native core raises when it gives up: no Exception."""
 
 
 @pytest.mark.parametrize(

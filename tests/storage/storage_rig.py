@@ -1,4 +1,4 @@
-"""What the storage tests share: records, a storage on a bus with a clock that stands still, readers."""
+"""Shared by the storage tests: records, a storage on a bus with a manual clock, readers."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def page(number: int, fetch_no: int = 1, attempt: int = 1, **fields: Any) -> m.P
 
 
 class Rig:
-    """A storage in a directory, with everything it says."""
+    """A storage in a directory, with its receipts and log lines."""
 
     def __init__(self, directory: Path, **config: Any) -> None:
         self.clock = ManualClock()
@@ -88,7 +88,7 @@ class Rig:
         delivery.ack()
 
     def send(self, *records: m.Record, partition: int = 0) -> list[Any]:
-        """Publish records; their receipts from the bus."""
+        """Publish records; returns their receipts from the bus."""
         return [self.bus.publish(RECORDS, partition, item) for item in records]
 
     def send_page(self, *pages: m.Page) -> list[Any]:
@@ -122,7 +122,7 @@ def rows(directory: Path, table: str = "pages", order: str = "url") -> list[dict
 
 
 def lines(directory: Path) -> list[dict[str, Any]]:
-    """All objects of pages.jsonl; a torn line is an error."""
+    """All objects of pages.jsonl; a truncated line is an error."""
     data = (directory / "pages.jsonl").read_bytes()
     assert not data or data.endswith(b"\n"), "torn last line"
     return [json.loads(line) for line in data.splitlines()]

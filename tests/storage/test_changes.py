@@ -1,18 +1,15 @@
-"""What a fetch has changed: in the history, in the receipts, in what is delivered."""
+"""The change of each fetch: in the history, in receipts, in exports."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import RECEIPTS
-from nephila.native import KEY_VERSION
 from nephila.storage.changes import change_of
-from nephila.storage.read import reader
 from nephila.storage.read.export import export
 
 from tests.storage.storage_rig import JOB, Rig, key, lines, record, rows, running
@@ -22,7 +19,7 @@ NOON = 1_800_014_400.0
 
 
 def fetch(number, fetch_no, text, **fields):
-    """A fetch an hour after the one before, which brought this text."""
+    """A fetch one hour after the previous one, which brought this text."""
     body = {"text": text, "text_hash": hashlib.sha256(text).digest()[:8], "sha256": hashlib.sha256(text).digest()}
     at = {"fetched_at": NOON + fetch_no * HOUR_S}
     return record(number, fetch_no, **{**body, **at, **fields})
@@ -52,12 +49,12 @@ LIFE = [
     (fetch(1, 8, b"two"), "same"),
     (fetch(1, 9, b"one"), "changed"),
 ]
-"""A page's fetches, and what each has changed."""
+"""The fetches of a page, and the change of each."""
 
 
 @pytest.mark.parametrize("flushes", [1, len(LIFE)], ids=["one flush", "a flush each"])
-async def test_every_fetch_says_what_it_changed(tmp_path, flushes):
-    """Against the copy that stands, whatever has failed since it was made."""
+async def test_every_fetch_has_its_change(tmp_path, flushes):
+    """Compared with the stored copy, whatever failed since."""
     async with running(tmp_path, formats=("sqlite", "jsonl")) as rig:
         for item, _ in LIFE:
             rig.send(item)
@@ -91,8 +88,8 @@ async def test_the_view_of_changes_holds_new_and_changed_alone(tmp_path):
     assert {(row["job"], row["url"], row["url_key"]) for row in found} == {(JOB, record(1).url, key(1).hex())}
 
 
-async def test_a_receipt_tells_what_the_fetch_brought(tmp_path):
-    """What the scheduler decides the next fetch by; of a body without text, the hash of the body."""
+async def test_a_receipt_contains_hash_and_validators(tmp_path):
+    """The scheduler uses it for the next fetch; for a body without text it is the hash of the body."""
     rig = Rig(tmp_path)
     receipts = []
     rig.bus.subscribe(RECEIPTS, "test", lambda delivery: receipts.extend(delivery.message.receipts), credits=9)
@@ -108,7 +105,7 @@ async def test_a_receipt_tells_what_the_fetch_brought(tmp_path):
 
 
 def test_a_first_answer_without_a_page_changes_nothing():
-    """404 of a page that was never there is not gone, and a 304 without a copy says nothing."""
+    """A 404 of a page that was never stored is not gone, and a 304 without a copy is no change."""
     assert [change_of(item, None) for item in (missing(1, 1), confirmed(1, 1))] == ["", ""]
 
 
@@ -131,7 +128,7 @@ def exported(crawl, target, **options):
 
 
 def test_only_changes_are_exported(changing, tmp_path):
-    """Since an instant: what its reader has not seen; without one: all that was ever new."""
+    """Since an instant: only new changes; without one: all first texts."""
     target = tmp_path / "o.jsonl"
     later = [("2.html", "changed", "text"), ("3.html", "new", "text")]
     assert exported(changing, target, changes=True, since="2027-01-15T15:00:00Z") == later
@@ -147,84 +144,6 @@ def test_only_changes_are_exported(changing, tmp_path):
 
 
 def test_a_page_that_could_not_be_had_is_exported_a_gone_one_is_not(changing, tmp_path):
-    """One 503 does not take a page out of the result of a crawl that watches it."""
+    """One 503 does not remove a page from the result of a monitoring crawl."""
     assert [page for page, _, _ in exported(changing, tmp_path / "o")] == ["1.html", "2.html", "3.html", "5.html"]
     assert export(changing, "csv", tmp_path / "o", all_outcomes=True) == 6
-
-
-VERSION_1 = (
-    "CREATE TABLE pages (url TEXT NOT NULL, url_key TEXT NOT NULL, job TEXT NOT NULL, outcome TEXT NOT NULL,"
-    " reason TEXT NOT NULL, status INTEGER NOT NULL, final_url TEXT NOT NULL, depth INTEGER NOT NULL,"
-    " content_type TEXT NOT NULL, bytes INTEGER NOT NULL, sha256 TEXT NOT NULL, title TEXT NOT NULL,"
-    " lang TEXT NOT NULL, fetched_at TEXT NOT NULL, fetch_id TEXT NOT NULL, fetch_no INTEGER NOT NULL,"
-    " rule TEXT NOT NULL, rule_version INTEGER NOT NULL, etag TEXT NOT NULL, last_modified TEXT NOT NULL,"
-    " meta TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (job, url_key))",
-    "CREATE TABLE fetches (id INTEGER PRIMARY KEY, job TEXT NOT NULL, url_key TEXT NOT NULL, fetch_no INTEGER NOT NULL,"
-    " attempt INTEGER NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, status INTEGER NOT NULL,"
-    " fetched_at TEXT NOT NULL, bytes INTEGER NOT NULL, sha256 TEXT NOT NULL)",
-    "CREATE TABLE links (job TEXT NOT NULL, from_key TEXT NOT NULL, to_url TEXT NOT NULL, to_key TEXT NOT NULL,"
-    " anchor TEXT NOT NULL)",
-    "CREATE TABLE items (job TEXT NOT NULL, url_key TEXT NOT NULL, rule TEXT NOT NULL, rule_version INTEGER NOT NULL,"
-    " ordinal INTEGER NOT NULL, data TEXT NOT NULL, PRIMARY KEY (job, url_key, rule, ordinal))",
-    "CREATE TABLE sinks (name TEXT PRIMARY KEY, length INTEGER NOT NULL, last_fetch INTEGER NOT NULL DEFAULT 0)",
-    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "INSERT INTO meta VALUES ('schema_version', '1'), ('created_by', 'nephila 0.1.0'),"
-    f" ('key_version', '{KEY_VERSION}')",
-)
-"""The tables as version 1 of the schema made them."""
-
-
-@pytest.fixture
-def version_1(tmp_path):
-    """A database of version 1 with three stored pages and a failed one."""
-    connection = sqlite3.connect(tmp_path / "nephila.db")
-    for statement in VERSION_1:
-        connection.execute(statement)
-    for number, outcome, text in ((1, "stored", "one"), (2, "stored", "one"), (3, "stored", ""), (4, "failed", "")):
-        sha256 = hashlib.sha256(b"one").hexdigest() if outcome == "stored" else ""
-        found = record(number)
-        at = "2026-11-01T00:00:00.000Z"
-        fields = (found.url, found.url_key.hex(), JOB, outcome, "", 200, "", 0, "text/html", 3, sha256, "T", "en", at)
-        ident = f"{found.url_key.hex()}-1-1"
-        connection.execute(
-            f"INSERT INTO pages VALUES ({', '.join('?' * 22)})", (*fields, ident, 1, "", 0, "", "", "", text)
-        )
-        connection.execute(
-            "INSERT INTO fetches VALUES (NULL, ?, ?, 1, 1, ?, '', 200, ?, 3, ?)",
-            (JOB, found.url_key.hex(), outcome, at, sha256),
-        )
-    connection.commit()
-    connection.close()
-    return tmp_path
-
-
-def test_a_database_of_version_1_is_read_as_it_is(version_1, tmp_path):
-    """Reader and export work on it and leave it a database of version 1."""
-    before = (version_1 / "nephila.db").read_bytes()
-    assert reader.count(version_1, "stored") == 3
-    assert reader.summary(version_1).outcomes == {"stored": 3, "failed": 1}
-    found = reader.row(version_1, JOB, key(1))
-    assert found is not None
-    assert (found["text"], found["change"], found["changed_at"]) == ("one", "", "")
-    assert [fetch["change"] for fetch in reader.history(version_1, JOB, key(1))] == [""]
-    assert export(version_1, "jsonl", tmp_path / "o") == 3
-    assert export(version_1, "jsonl", tmp_path / "o", changes=True) == 3
-    assert export(version_1, "jsonl", tmp_path / "o", changes=True, since="2026-01-01") == 0
-    assert (version_1 / "nephila.db").read_bytes() == before
-
-
-async def test_a_database_of_version_1_is_carried_on(version_1):
-    """Migrated in place when a crawl opens it; what was stored then is compared with what comes now."""
-    for _ in range(2):
-        async with running(version_1, formats=("sqlite", "parquet")) as rig:
-            rig.send(fetch(1, 2, b"one"), fetch(2, 2, b"two"), fetch(5, 1, b"five"))
-            rig.send(fetch(3, 2, b"", text_hash=b"", sha256=hashlib.sha256(b"one").digest()), missing(4, 2))
-            await rig.storage.flush()
-    history = {row["url_key"]: row["change"] for row in rows(version_1, "fetches", "id")}
-    assert [history[key(n).hex()] for n in (1, 2, 3, 4, 5)] == ["same", "changed", "same", "", "new"]
-    assert len(rows(version_1, "fetches", "id")) == 9
-    assert {row["url_key"]: row["change"] for row in rows(version_1, "changes", "url")} == {
-        key(2).hex(): "changed",
-        key(5).hex(): "new",
-    }
-    assert rows(version_1, "meta", "name")[-1] == {"name": "schema_version", "value": "2"}

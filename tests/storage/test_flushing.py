@@ -1,4 +1,4 @@
-"""When records become durable, and what is said about it."""
+"""When records become durable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.storage.storage_rig import JOB, Rig, key, record, rows, running
 
 
 async def test_a_record_is_receipted_and_acked_once_it_is_durable(tmp_path):
-    """The row is in the database by the time its receipt and its ack are seen."""
+    """The row is in the database before its receipt and its acknowledgement."""
     async with running(tmp_path) as rig:
         (receipt,) = rig.send(record(1), partition=7)
         assert not receipt.done
@@ -25,7 +25,7 @@ async def test_a_record_is_receipted_and_acked_once_it_is_durable(tmp_path):
 
 
 async def test_a_full_batch_is_flushed_without_waiting(tmp_path):
-    """batch_rows records start a flush although the clock stands still."""
+    """batch_rows records start a flush without a timer."""
     async with running(tmp_path, batch_rows=4) as rig:
         receipts = rig.send(*(record(n) for n in range(4)))
         await receipts[-1]
@@ -62,7 +62,7 @@ async def test_receipts_are_gathered_per_job_and_partition(tmp_path):
 
 
 async def test_records_beyond_the_credits_wait_in_the_bus_and_are_all_written(tmp_path):
-    """Credits bound what is held; acks let the rest in."""
+    """Credits bound the records held; acknowledgements admit the others."""
     async with running(tmp_path, credits=8, batch_rows=8) as rig:
         receipts = rig.send(*(record(n) for n in range(50)))
         assert rig.storage.buffered == 8
@@ -83,7 +83,7 @@ async def test_records_that_come_before_the_start_are_kept(tmp_path):
 
 
 async def test_drain_makes_durable_what_was_taken(tmp_path):
-    """After drain nothing is buffered, and close leaves one plain file."""
+    """After drain no record is buffered, and close leaves a single file."""
     async with running(tmp_path) as rig:
         rig.send(*(record(n) for n in range(300)))
         await rig.storage.drain(5.0)
@@ -93,7 +93,7 @@ async def test_drain_makes_durable_what_was_taken(tmp_path):
 
 
 async def test_the_log_is_copied_into_the_database_while_running(tmp_path):
-    """The write-ahead log stays near wal_bytes however much is written."""
+    """The write-ahead log stays near wal_bytes for any amount of data."""
     async with running(tmp_path, wal_bytes=200_000, batch_rows=16) as rig:
         for start in range(0, 400, 16):
             rig.send(*(record(n, text=b"x" * 10_000) for n in range(start, start + 16)))
@@ -103,7 +103,7 @@ async def test_the_log_is_copied_into_the_database_while_running(tmp_path):
 
 
 async def test_a_record_without_identity_is_a_dead_letter(tmp_path):
-    """What cannot be keyed does not reach the database and does not stop the next."""
+    """A record without a key does not reach the database and does not stop the next one."""
     async with running(tmp_path) as rig:
         rig.send(m.Record(url="http://x/", outcome=m.Outcome.STORED), record(1))
         await rig.storage.flush()

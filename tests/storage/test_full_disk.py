@@ -1,4 +1,4 @@
-"""A full disk in the middle of a flush: one clear line, no receipt, files as they were, and a resume that completes."""
+"""A full disk during a flush: one clear line, no receipt, files unchanged, and a resumed run that completes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.storage.storage_rig import lines, record, rows, running
 
 
 async def test_a_sink_that_cannot_be_written_ends_the_run_once(tmp_path, monkeypatch):
-    """on_fatal hears of it once; what was committed stays, nothing else is receipted."""
+    """on_fatal is called once; committed rows stay, nothing else is receipted."""
     async with running(tmp_path, formats=("sqlite", "jsonl")) as rig:
         rig.send(record(1))
         await rig.storage.flush()
         write = os.write
 
         def full(descriptor, data):
-            # A disk takes some bytes before it is full.
+            # A disk accepts some bytes before it is full.
             write(descriptor, bytes(data)[:10])
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -84,7 +84,7 @@ asyncio.run(main(Path(sys.argv[1]), tuple(sys.argv[2].split(","))))
 
 
 def output_of(code, *arguments):
-    """What a program prints; it has to end well."""
+    """The output of a program; its exit code must be 0."""
     path = ":".join(str(item) for item in [Path(__file__).parent, *sys.path])
     command = [sys.executable, "-c", code, *arguments]
     ended = subprocess.run(command, env={"PYTHONPATH": path}, capture_output=True, text=True, timeout=60)
@@ -95,7 +95,7 @@ def output_of(code, *arguments):
 @pytest.mark.skipif(sys.platform == "win32", reason="no RLIMIT_FSIZE")
 @pytest.mark.parametrize("formats", ["sqlite", "sqlite,jsonl"])
 def test_the_kernel_refuses_to_let_a_file_grow(tmp_path, formats):
-    """A real refused write, in SQLite and in a sink: receipts equal rows, and the next run goes on."""
+    """A real refused write, in SQLite and in a sink: receipts equal rows, and the next run continues."""
     receipts, _, fatal = output_of(LIMITED, str(tmp_path), formats).partition(" ")
     assert "run again with --resume" in fatal
     assert 0 < int(receipts) < 400
@@ -106,7 +106,7 @@ def test_the_kernel_refuses_to_let_a_file_grow(tmp_path, formats):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no RLIMIT_FSIZE")
 def test_no_room_for_the_database(tmp_path):
-    """The start says so in one line."""
+    """The start reports it in one line."""
     said = output_of(START, str(tmp_path))
     assert said.startswith(f"UserError cannot write {tmp_path}/nephila.db: ")
     assert "\n" not in said

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of a flush: after the next start no row is lost, none stands twice, no line is torn."""
+"""kill -9 during a flush: after the next start no row is lost or duplicated, and no line is truncated."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def crawl(directory: Path, attempt: int, failpoint: str = "") -> subprocess.Comp
 
 
 def warc_fetches(directory: Path) -> list[str]:
-    """Fetch ids of the responses; a torn member or a wrong digest is an error."""
+    """Fetch ids of the responses; a damaged member or a wrong digest is an error."""
     found = []
     for path in sorted(directory.glob("*.warc.gz")):
         with path.open("rb") as stream:
@@ -61,7 +61,7 @@ def warc_fetches(directory: Path) -> list[str]:
 @pytest.mark.full
 @pytest.mark.parametrize("point", ["sink_flush_before", "sink_flush_after"])
 def test_killed_at_every_flush(tmp_path, point):
-    """Each run commits one flush more than the one before and dies in the next; then one runs to its end."""
+    """Each run commits one flush more than the previous one and dies in the next; the last run completes."""
     for attempt in range(1, 5):
         ended = crawl(tmp_path, attempt, f"{point}:{1 if point == 'sink_flush_after' else min(attempt, 2)}")
         assert ended.returncode == -signal.SIGKILL, ended.stderr
@@ -76,6 +76,6 @@ def test_killed_at_every_flush(tmp_path, point):
     assert len(rows(tmp_path, "fetches", "id")) == len(expected)
     tables = [pyarrow.parquet.read_table(path) for path in sorted(tmp_path.glob("pages-*.parquet"))]
     assert sorted(found for table in tables for found in table.column("url_key").to_pylist()) == expected
-    # Each sink has the fetch that the database has.
+    # Each sink has the fetch of the database.
     fetch_ids = {row["fetch_id"] for row in rows(tmp_path)}
     assert fetch_ids == {line["fetch_id"] for line in lines(tmp_path)} == set(warc_fetches(tmp_path))

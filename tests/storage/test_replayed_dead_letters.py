@@ -1,4 +1,4 @@
-"""A dead letter that is replayed takes its row over; nothing else changes a fetch that is durable."""
+"""A replayed dead letter replaces its row; no other record changes a durable fetch."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def is_dead_letter(number: int, fetch_no: int = 1) -> m.Record:
 
 
 def commit(writer: Writer, *records: m.Record) -> list[m.Outcome]:
-    """One flush; what each URL was told."""
+    """One flush; returns the outcome of each URL."""
     return writer.commit(records, [None] * len(records), []).outcomes
 
 
 def stored(writer: Writer, number: int):
-    """What the table has."""
+    """The rows of the table."""
     return writer._ledger.durable({"job-1": [key(number).hex()]})["job-1", key(number).hex()]
 
 
-def test_what_comes_of_a_dead_letter_after_all_takes_its_row(writer):
-    """The same fetch, and no other; after that it stands as any stored one does."""
+def test_a_replayed_dead_letter_replaces_its_row(writer):
+    """Only the same fetch; after that it is a stored row like any other."""
     assert commit(writer, is_dead_letter(1), record(2)) == [m.Outcome.FAILED, m.Outcome.STORED]
     result = writer.commit([record(1)], [None], [])
     assert result.outcomes == [m.Outcome.STORED]
@@ -63,7 +63,7 @@ def test_an_earlier_fetch_does_not_take_a_later_dead_letters_row(writer):
     assert stored(writer, 1).fetch_no == 3
 
 
-def test_letter_and_replay_in_one_flush(writer):
+def test_dead_letter_and_replay_in_one_flush(writer):
     """The later counts."""
     assert commit(writer, is_dead_letter(1), record(1)) == [m.Outcome.FAILED, m.Outcome.STORED]
     assert stored(writer, 1).outcome is m.Outcome.STORED

@@ -117,6 +117,7 @@ class ClusterControl:
         self._partitions = partitions
         self._place = place
         self._started = clock.monotonic()
+        self._began = clock.now()
         self._jobs: dict[str, CrawlJob] = {}
         self._statuses: dict[str, tuple[JobStatus, float]] = {}
         """Uid → last status, and when it came."""
@@ -169,7 +170,8 @@ class ClusterControl:
         if known is None or status.version > known[0].version:
             now = self._clock.monotonic()
             self._statuses[status.uid] = (status, now)
-            self.rates.note(now, self._totals)
+            if status.at >= self._began:  # what was read at the start is no rate
+                self.rates.note(now, self._totals)
             self._wake()
 
     def _on_rule(self, rule: ParseRule) -> None:

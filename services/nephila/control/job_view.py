@@ -1,7 +1,6 @@
-"""What the program reads of the scheduler's insides: no other file outside of that room knows them.
+"""The state of the scheduler as programs and the control API read it; no other file outside that service reads it.
 
-Everything here is a question; only `release` changes something, through the scheduler's own door. Jobs that were
-deleted are not shown.
+Only `release` changes something, by a method of the scheduler. Deleted jobs are not shown.
 """
 
 from __future__ import annotations
@@ -140,7 +139,7 @@ def release(scheduler: Scheduler, uid: str, host: str, place: str) -> bool:
 CANDIDATES = 20
 """Jobs that are asked about a URL when none is named."""
 FETCHES = 5
-"""Of a URL's history, the newest are told."""
+"""Newest fetches of a URL that an explanation has."""
 
 
 def explain(
@@ -152,14 +151,14 @@ def explain(
     row: Mapping[str, Any] | None,
     fetches: Sequence[Mapping[str, Any]] = (),
 ) -> Explanation:
-    """What became of a URL in a job of this program, which runs."""
+    """What became of a URL in a job of a running program."""
     job = scheduler.frontier.jobs[uid]
     return explain_url(scheduler.dispatcher, job, url, now, row=row, fetches=fetches, running=True, home=home)
 
 
 def candidates(jobs: Mapping[str, Job], uids: Iterable[str], url: str) -> list[str]:
-    """The jobs that may have something to say of a URL: those that have seen it, else one that would take it, else the
-    first. A program with thousands of jobs must not stand still for one question."""
+    """The jobs that are asked about a URL: those that have seen it, else one that would admit it, else the first.
+    Bounded, because a program may have thousands of jobs."""
     known = [jobs[uid] for uid in uids if uid in jobs]
     seen = [job.uid for job in known if parse_for(job.spec, url).fingerprint in job.seen]
     if seen:
@@ -170,7 +169,7 @@ def candidates(jobs: Mapping[str, Job], uids: Iterable[str], url: str) -> list[s
 
 
 def named(source: Source, known: Mapping[str, CrawlJob], name: str, url: str) -> list[str]:
-    """Like `choose`; of a job that was deleted, what is left of it in the database is in the error. Reads the disk."""
+    """As `choose`. For a deleted job the error names the row that is left in the database. Reads the disk."""
     if name and name not in known and _is_there(source) and reader.holds(source, name):
         last = row(source, name, url)
         ended = f"{last['outcome']}{'(' + last['reason'] + ')' if last['reason'] else ''}" if last else ""
@@ -179,17 +178,17 @@ def named(source: Source, known: Mapping[str, CrawlJob], name: str, url: str) ->
     return choose(known, name)
 
 
-def left_out(source: Source, told: Explanation) -> Explanation:
-    """The same; of a URL that nothing links to as far as is known it is said when pages have more links than are taken
-    of one. Reads the disk, O(rows)."""
-    if told.kind == "unknown" and _is_there(source):
-        pages, links = reader.links_left_out(source, told.job)
+def left_out(source: Source, found: Explanation) -> Explanation:
+    """The same explanation. For a URL that was never found it adds how many links were left out, if pages have more
+    than are taken from one page. Reads the disk, O(rows)."""
+    if found.kind == "unknown" and _is_there(source):
+        pages, links = reader.links_left_out(source, found.job)
         if pages:
-            told.sentence += (
+            found.sentence += (
                 f" But {pages:,} pages have more links than are taken of one page, {links:,} in all, and it may be one"
                 " of these (meta.links_left_out in their rows)."
             )
-    return told
+    return found
 
 
 def fetches(source: Source, uid: str, url: str) -> list[dict[str, Any]]:
@@ -209,7 +208,7 @@ def row(source: Source, uid: str, url: str) -> dict[str, Any] | None:
 
 
 def _keys(url: str) -> list[bytes]:
-    """By which a job may know a URL: with its route, and without."""
+    """Keys under which a job may have a URL: with its route, and without."""
     return list(dict.fromkeys((parse_routed(url).fingerprint, parse_url(url).fingerprint)))
 
 
@@ -228,8 +227,8 @@ def choose(known: Mapping[str, CrawlJob], name: str) -> list[str]:
     return [name]
 
 
-def best(told: list[Explanation]) -> Explanation:
-    """Of several jobs the one that knows the URL best has the word."""
-    waits = (one.queued is None and one.lease is None for one in told)
-    ranks = ((one.row is None, away, not one.seen) for one, away in zip(told, waits, strict=True))
-    return min(zip(ranks, range(len(told)), told, strict=True))[2]
+def best(found: list[Explanation]) -> Explanation:
+    """The explanation with a row, else with a queue entry or a lease, else of a job that has seen the URL."""
+    waits = (one.queued is None and one.lease is None for one in found)
+    ranks = ((one.row is None, away, not one.seen) for one, away in zip(found, waits, strict=True))
+    return min(zip(ranks, range(len(found)), found, strict=True))[2]

@@ -1,6 +1,6 @@
-"""How fast counters rise: marks taken when there is something to count, none while a program sleeps. Pure.
+"""Rates of counters over the last minute: samples taken when something changes, none while a program sleeps. Pure.
 
-Invariant: at most one mark a second and a minute of them, whatever the number of calls.
+Invariant: at most one sample a second and a minute of them, for any number of calls.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ STEP_S = 1.0
 
 
 class Rates:
-    """`note` is called as often as one likes; `of` answers per second over the last minute."""
+    """`note` takes samples; `of` returns a rate per second."""
 
     def __init__(self) -> None:
         self._marks: deque[tuple[float, Mapping[str, int]]] = deque()
         self._next = float("-inf")
 
     def note(self, now: float, counts: Callable[[], Mapping[str, int]]) -> None:
-        """Take a mark if one is due. O(1) else."""
+        """Take a sample if one is due. O(1) otherwise."""
         if now < self._next:
             return
         self._next = now + STEP_S
         self._marks.append((now, counts()))
-        # One older than the window stays: it says what was there when the window began.
+        # One sample older than the window stays: the counts when the window began.
         while len(self._marks) > 1 and self._marks[1][0] <= now - WINDOW_S:
             self._marks.popleft()
 

@@ -23,7 +23,7 @@ class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """A longer page is parsed in a child process: parsing takes 1-2 ms per MB, at most 8 ms."""
 
     max_links: Positive = 10_000
-    """Links taken from one page, in document order; a trap page lists millions."""
+    """Links taken from one page, in document order; a trap page may list millions."""
 
     max_list_urls: Positive = 55_000
     """URLs taken from one sitemap: the protocol allows 50,000, and many sites exceed it by a few."""

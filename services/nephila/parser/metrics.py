@@ -1,4 +1,4 @@
-"""Figures of the parser."""
+"""Metrics of the parser."""
 
 from __future__ import annotations
 
@@ -12,42 +12,47 @@ METRICS: tuple[Metric[Parser], ...] = (
     ),
     Metric(
         "pages_in_children",
-        "PDFs and long pages that wait for a child process or are with it; one that stays high: raise no limit, but the"
-        " number of parsers.",
+        "Pages that wait for a child process or are read by one (PDFs, long pages, unbounded rules); if it stays high,"
+        " add parsers.",
         lambda p: p.in_children,
     ),
     Metric(
         "children_replaced_total",
-        "Child processes killed for time, memory or a crash; each page costs two of them before it is given up.",
+        "Child processes killed for time, memory or a crash; a page fails after two of them.",
         lambda p: p.children_replaced,
         counter=True,
     ),
     Metric(
         "rule_degraded",
-        "1 for a rule whose site has changed under it, of the rules that this parser judges; its rows are marked.",
+        "1 for a degraded rule (its site has changed) among the rules that this parser judges; its rows are marked.",
         lambda p: {} if p.judge is None else {name: bool(rule.since) for name, rule in p.judge.rules.items()},
         label="rule",
     ),
     Metric(
         "rule_fill_rate",
-        "Share of a rule's last pages that had items, of the rules that this parser judges.",
+        "Share of a rule's last pages that had items, for the rules that this parser judges.",
         lambda p: {} if p.judge is None else {name: rule.fill_rate for name, rule in p.judge.rules.items()},
         label="rule",
     ),
-    Metric("rule_alarms_total", "Rules found degraded here.", lambda p: p.judge.alarms if p.judge else 0, counter=True),
+    Metric(
+        "rule_alarms_total",
+        "Alarms: times that this parser found a rule degraded; a rise means that a site has changed.",
+        lambda p: p.judge.alarms if p.judge else 0,
+        counter=True,
+    ),
     Metric(
         "degraded_pages_total", "Pages read by a degraded rule.", lambda p: p.rule_health.degraded_pages, counter=True
     ),
-    Metric("items_total", "Items that rules made of pages.", lambda p: p.rules.items, counter=True),
+    Metric("items_total", "Items that rules extracted from pages.", lambda p: p.rules.items, counter=True),
     Metric(
         "rule_pages_in_child_total",
-        "Pages read by a rule in the child process; as many as pages: rules that are not bounded are in wide use.",
+        "Pages whose rule ran in the child process; as many as pages means that most rules are unbounded.",
         lambda p: p.rules.pages_in_child,
         counter=True,
     ),
     Metric(
         "rule_pages_failed_total",
-        "Pages whose rule was killed at its limits; a rise is a rule or a site that has to be looked at.",
+        "Pages whose rule exceeded its limits in the child process; look at the rule or the site.",
         lambda p: p.rules.pages_failed,
         counter=True,
     ),

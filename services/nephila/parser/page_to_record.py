@@ -1,8 +1,7 @@
-"""What a page becomes: its record and its links, whatever kind of document it is. Waits for nothing, publishes nothing.
+"""Record and outlinks of a page, for every kind of document. No I/O.
 
-The service hands over a page with its job and sends on what comes out. Invariants: what cannot be bounded beforehand is
-not done here, only its result is taken (a PDF's content, the pass of a very long page); a page's links go on only where
-it, its header and its job allow that.
+Invariants: work without a known bound (PDF, page pass of a very long page) is done elsewhere and only its result is
+used here; links are passed on only if the page, its header and its job allow it.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ from nephila.parser.page.page_pass import PageCall, PageFacts, PagePass
 from nephila.parser.page.text import text_hash
 
 JSON_LINKS: Final = "json"
-"""What a job says in `parse.follow` to have addresses in JSON followed."""
+"""Value of `parse.follow` with which URLs in JSON are followed."""
 MAX_LANG_CHARS: Final = 35
-"""The longest language tag that RFC 5646 asks anyone to accept."""
+"""The longest language tag that RFC 5646 requires software to accept."""
 
 FETCH_S = "fetch_s"
 """UnresolvedLink of the metadata: seconds that the fetch took. It comes first: whoever reads it need not read the
@@ -50,7 +49,7 @@ Links = Sequence[m.Outlinks]
 
 
 class RecordBuilder:
-    """Keeps nothing between pages but what jobs look for."""
+    """Builds records and outlinks. Its only state between pages are the keywords of jobs."""
 
     def __init__(
         self, config: ParserConfig, clock: Clock, page_pass: PageCall, sniff: Sniff, classify: Classify = classify
@@ -61,10 +60,10 @@ class RecordBuilder:
         self._sniff = sniff
         self._classify = classify
         self._relevance: dict[str, Relevance] = {}
-        """Of the jobs that look for something."""
+        """Keywords by job, for best-first jobs that have some."""
 
     def update_job(self, job: m.CrawlJob) -> None:
-        """A job is new or has changed."""
+        """Apply a new or changed job."""
         self._relevance.pop(job.uid, None)
         if job.strategy == m.Strategy.BEST_FIRST and job.keywords:
             self._relevance[job.uid] = Relevance(job.keywords)
@@ -124,7 +123,7 @@ class RecordBuilder:
         )
 
     def _depth_of(self, page: m.Page, body: bytes, encoding: str) -> int:
-        """How deep the tree of a document is at most that is no page: rules may ask for one all the same."""
+        """Greatest nesting depth of a document that is no HTML page: a rule may still ask for its tree."""
         tags = body.count(b"<")
         if tags <= MAX_DEPTH or len(body) > MAX_BYTES:
             return tags
@@ -132,20 +131,20 @@ class RecordBuilder:
         return found.depth
 
     def encoding_of(self, page: m.Page, body: bytes) -> str:
-        """WHATWG name of the encoding of an HTML page; its start is enough."""
+        """WHATWG name of the encoding of an HTML page; `body` may be its start."""
         return encoding_of(body, page.charset, self._sniff, self._classify)
 
     def from_pass(
         self, page: m.Page, job: m.CrawlJob, record: m.Record, found: PagePass, encoding: str, sniffed: str
     ) -> tuple[Links, PageFacts]:
-        """Fill in what the page pass found; returns the links as they go on."""
+        """Fill in a record from a page pass; returns the outlinks."""
         config = self._config
         title = found.title
         robots = found.robots
         record.title = title if len(title) <= config.max_title_chars else title[: config.max_title_chars]
         record.lang = found.lang[:MAX_LANG_CHARS]
         main = found.main_text
-        # A page whose subject nobody can tell - a front page of links, a form - keeps what there is.
+        # A page without main text - a front page of links, a form - keeps all its text.
         wanted = job.parse.main_text if job.parse is not None else m.MainText.UNSPECIFIED
         text = main or found.text
         record.text_hash = text_hash(text)
@@ -185,7 +184,7 @@ class RecordBuilder:
     def from_extra_links(
         self, page: m.Page, parse: m.Parse, found: PagePass, more: list[tuple[int, list[UnresolvedLink]]]
     ) -> Iterator[m.Outlinks]:
-        """Links of the kinds that are asked for (`extra_links_of`), without those that the page pass has."""
+        """Extra links of the requested kinds, without those that the page pass has found."""
         known, relevance = found.fingerprints, self._relevance.get(page.job)
         keys = {known[at : at + 16] for at in range(0, len(known), 16)}
         for flag, entries in more:
@@ -203,7 +202,7 @@ class RecordBuilder:
     def from_document(
         self, page: m.Page, job: m.CrawlJob, record: m.Record, content: Content, entries: dict[str, str]
     ) -> Links:
-        """Fill in what a document says; returns its links as they go on."""
+        """Fill in a record from a document; returns the outlinks."""
         config = self._config
         record.title = content.title[: config.max_title_chars]
         record.text = content.text
@@ -226,8 +225,8 @@ class RecordBuilder:
     def from_list(
         self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, form: ListForm
     ) -> Iterator[m.Outlinks | None]:
-        """A sitemap or feed: a row without text, and the links in messages that the scheduler takes at once; None
-        between slices."""
+        """A sitemap or feed: fills in a record without text and yields messages of at most LINKS_PER_MESSAGE links;
+        None between slices."""
         config = self._config
         set_size_and_digest(record, body)
         listing = yield from read(form, body, page.url, page.charset, config, self._clock.now(), self._classify)
@@ -244,7 +243,7 @@ class RecordBuilder:
             yield from list_messages(page, listing, rows)
 
     def _may_follow(self, page: m.Page, job: m.CrawlJob, robots: str) -> bool:
-        """`robots` is what the page's <meta> says."""
+        """Whether the links of a page may be followed; `robots`: the directives of its <meta>."""
         if not robots and not page.robots_tag:
             return True
         if job.politeness is not None and job.politeness.ignore_robots:
@@ -254,7 +253,7 @@ class RecordBuilder:
 
 
 def wants_extra_links(job: m.CrawlJob, facts: PageFacts) -> bool:
-    """Whether links beside those of the page pass are asked for."""
+    """Whether the job asks for extra links."""
     return facts.follow and job.parse is not None and bool(job.parse.follow)
 
 
@@ -263,7 +262,7 @@ def _fetch_seconds(page: m.Page) -> str:
 
 
 def record_of(page: m.Page) -> m.Record:
-    """A stored row with all that the fetch says; what the body says is filled in after."""
+    """A stored row with the facts of the fetch; the facts of the body are filled in later."""
     return m.Record(
         job=page.job,
         url_key=page.url_key,
@@ -281,13 +280,13 @@ def record_of(page: m.Page) -> m.Record:
 
 
 def set_size_and_digest(record: m.Record, body: bytes) -> None:
-    """Length and digest of a body."""
+    """Set length and digest of the body."""
     record.size_bytes = len(body)
     record.sha256 = hashlib.sha256(body).digest()
 
 
 def _outlinks(page: m.Page, found: PagePass) -> m.Outlinks:
-    """The packed buffers as the native core made them; nothing is unpacked here."""
+    """The packed buffers of the native core as a message; nothing is unpacked."""
     return m.Outlinks(
         job=page.job,
         parent_key=page.url_key,

@@ -1,11 +1,12 @@
-"""IN: pages, jobs, rules, verdicts. OUT: outlinks, then records; counts of rules; dead letters.
+"""IN: pages, jobs, rules, verdicts. OUT: outlinks, then records; statistics of rules; dead letters.
 
-One page at a time, in the bus' own call: kind, charset, page pass, SHA-256, two messages. Sitemaps and feeds: their
-reading in place of the page pass, and as many messages of links as they need; long ones in slices over turns of the
-loop. A PDF and a very long page are read in a child process, and so is a page by a rule that is not bounded.
-Invariants: the outlinks of a page are published before its record, so that a crawl never looks finished while links
-are on their way; a page that cannot be parsed ends as failed(dead_letter) and never stops the next; nothing is kept
-between pages but jobs, rules and what is under way.
+A page is parsed in the bus' delivery call: kind, encoding, page pass, SHA-256, two messages. A sitemap or feed is read
+instead of the page pass and may give many messages of links; a long one is read in slices over several turns of the
+loop. PDFs, very long pages and unbounded rules run in a child process.
+
+Invariants: outlinks are published before the record, so that a crawl never looks finished while links are in flight; a
+page that cannot be parsed ends as failed(dead_letter) and does not stop the next; the only state between pages are
+jobs, rules and pages in progress.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Parser:
         self._builder = RecordBuilder(config, clock, page_pass, sniff, self._classifier)
         self._jobs: dict[str, m.CrawlJob] = {}
         self._uses_trafilatura: set[str] = set()
-        """Jobs whose main text is another library's affair."""
+        """Jobs whose main text is extracted by trafilatura."""
         self._lists = CooperativeTasks(clock)
         self._child_queue = ChildProcessQueue(sandbox)
         self.rule_health = RuleStatsCollector(bus, clock, config.partitions)
@@ -89,16 +90,17 @@ class Parser:
 
     @property
     def in_children(self) -> int:
-        """Pages that wait for a child process or are with it."""
+        """Pages that wait for a child process or are read by one."""
         return len(self._child_queue)
 
     @property
     def children_replaced(self) -> int:
-        """Child processes that had to be killed."""
+        """Child processes that were killed."""
         return self._child_queue.sandbox.replaced
 
     async def start(self) -> None:
-        """Subscribe; rules, verdicts and jobs first, so that a page never meets its job's defaults."""
+        """Subscribe to rules, verdicts and jobs before pages, so that a page is never parsed with default job
+        settings."""
         if self.judge is not None:
             self.judge.start()
         self.rule_health.start()
@@ -107,8 +109,8 @@ class Parser:
         self._bus.subscribe(PAGES, GROUP, self._on_page, credits=self.config.window, on_dead=self._on_dead)
 
     async def drain(self, grace_s: float) -> None:
-        """A page is parsed and published within the call that delivers it; lists and what is with a child are done
-        while there is time, else their pages stay unacked."""
+        """Finish lists and pages in child processes within `grace_s` seconds; pages that are not finished stay unacked.
+        All other pages are published within their delivery call."""
         if grace_s > 0:
             self._lists.finish()
         await self._child_queue.drain(grace_s)
@@ -117,7 +119,7 @@ class Parser:
             self.judge.save()
 
     async def close(self) -> None:
-        """Leave what is under way."""
+        """Abandon all pages in progress."""
         self._lists.drop()
         self.rule_health.close()
         await self._child_queue.close()
@@ -131,17 +133,17 @@ class Parser:
         self._jobs[job.uid] = job
         self.rules.registry.update_job(job)
         self._builder.update_job(job)
-        self._tell_text(job)
+        self._set_main_text(job)
         delivery.ack()
 
-    def _tell_text(self, job: m.CrawlJob) -> None:
+    def _set_main_text(self, job: m.CrawlJob) -> None:
         self._uses_trafilatura.discard(job.uid)
         if job.deleted or job.parse is None or job.parse.main_text != m.MainText.TRAFILATURA:
             return
         if trafilatura_text.is_installed():
             self._uses_trafilatura.add(job.uid)
         else:
-            log.error("parser: job %s: %s; its texts are those by density", job.uid, trafilatura_text.MISSING)
+            log.error("parser: job %s: %s; it stores the main text by density", job.uid, trafilatura_text.MISSING)
 
     def _on_page(self, delivery: Delivery) -> None:
         page: m.Page = delivery.message
@@ -156,7 +158,7 @@ class Parser:
             kind, sniffed = kind_of(page.content_type, body[:HEAD_BYTES])
             if not page.not_modified and self._is_for_child(kind, len(body)):
                 spooled = self._child_queue.spool(body)
-                # A page without its body, for others may read the same object: a raw sink has to find all of it.
+                # Replaced by a copy without the body: a raw sink may still read the original page object.
                 delivery.message = page = msgspec.structs.replace(page, body=b"")
                 self._child_queue.start(self._read_in_child(delivery, page, job, spooled, kind, sniffed))
                 return
@@ -177,7 +179,7 @@ class Parser:
         except (Exception, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
-            # A panic of the native core is no Exception; for the bus it is one message that will never succeed.
+            # A panic of the native core is no Exception. The message can never succeed.
             raise PermanentError(f"{type(error).__name__}: {error}") from error
         self._apply_rules(delivery, page, links, record, facts, body)
 
@@ -193,7 +195,7 @@ class Parser:
     def _apply_rules(
         self, delivery: Delivery, page: m.Page, links: Links, record: m.Record, facts: PageFacts | None, body: bytes
     ) -> None:
-        """Have a page read by the rule that is for it, if its job has rules, then publish."""
+        """Apply the matching rule, if the job has rules, then publish."""
         if facts is None or not self.rules.registry.has_rules(page.job):
             self._publish(delivery, links, record)
             return
@@ -205,7 +207,7 @@ class Parser:
     def _apply_rules_in_task(
         self, delivery: Delivery, page: m.Page, links: Links, record: m.Record, facts: PageFacts | None, body: bytes
     ) -> None:
-        """The same in a turn of its own, where no bus takes an error."""
+        """The same outside of a delivery call, where the bus does not handle errors."""
         try:
             self._apply_rules(delivery, page, links, record, facts, body)
         except Exception as error:
@@ -213,7 +215,7 @@ class Parser:
 
     def _publish(self, delivery: Delivery, links: Links, record: m.Record) -> None:
         self.pages += 1
-        # The body ends here: a page that waits for its receipts holds its text and links only.
+        # Frees the body: a page that waits for its receipts holds only its text and links.
         delivery.message = None
         publish, partition = self._bus.publish, delivery.partition
         receipts = [publish(OUTLINKS, partition, one) for one in links]
@@ -223,8 +225,7 @@ class Parser:
     async def _replace_text(
         self, delivery: Delivery, page: m.Page, links: Links, record: m.Record, facts: PageFacts, spooled: SpooledBody
     ) -> None:
-        """Put another library's main text in the place of ours, where it has one. Whatever it does costs the page
-        nothing else."""
+        """Replace the main text by trafilatura's. If that fails, the page keeps its own text."""
         kept = b""
 
         def payload(body: bytes) -> bytes:
@@ -251,7 +252,7 @@ class Parser:
         spooled: SpooledBody,
         found: PagePass,
     ) -> None:
-        """Look for further links of a page whose tree is not for the loop; then as with any page."""
+        """Extract extra links of a page whose tree is too costly for the loop, then continue as for any page."""
         links, body = await self._with_extra_links(page, job, links, record, facts, spooled, found)
         if page.job in self._uses_trafilatura:
             spooled = self._child_queue.spool(body, digest=False)
@@ -269,7 +270,8 @@ class Parser:
         spooled: SpooledBody,
         found: PagePass,
     ) -> tuple[Links, bytes]:
-        """Links with those that a child finds, and the body. Where the child finds none, the row says why."""
+        """The links, with extra links from a child process, and the body. If the child fails, the row has the
+        reason."""
         from nephila.parser.links.extra_links_child import EXTRA_LINKS, payload_of
 
         assert job.parse is not None
@@ -288,32 +290,32 @@ class Parser:
             note(record, "links_problem", str(error))
         return links, kept
 
-    # ---- pages that end badly
+    # ---- failed pages
 
     def _on_dead(self, page: m.Page, error: BaseException) -> Iterable[Receipt]:
-        """The URL of a page that cannot be parsed ends as failed(dead_letter), with what is known of it."""
+        """End the URL of a page that cannot be parsed as failed(dead_letter)."""
         self.failed += 1
         record = record_of(page)
         record.outcome = m.Outcome.FAILED
         record.reason = "dead_letter"
-        # An error may quote what could not be decoded; the row must be storable all the same.
+        # The error may quote undecodable text; the row must be storable.
         text = f"{type(error).__name__}: {error}".encode("utf-8", "replace").decode()
         record.meta = to_json({"error": text}, [], self.config.max_meta_chars, 1)
-        # The bus does not say on which partition the page came; the fingerprint does.
+        # The bus does not pass the partition of the page; it follows from the fingerprint.
         return (self._bus.publish(RECORDS, partition_of(page.url_key, self.config.partitions), record),)
 
     def _dead_letter(self, page: m.Page, partition: int, error: Exception) -> list[Receipt]:
-        """End a page outside of the bus' call, as the bus would."""
+        """Publish the dead letter of a page outside of a delivery call, as the bus would inside."""
         attempts = error.attempts if isinstance(error, ChildError) else 1
         log.error("parser: %s: %s", page.url_key.hex(), ascii(f"{type(error).__name__}: {error}")[1:-1][:500])
         return [self._bus.dead_letter(PAGES, GROUP, partition, page, error, attempts), *self._on_dead(page, error)]
 
-    # ---- pages that take their time
+    # ---- lists, PDFs, long pages
 
     def _read_list(
         self, delivery: Delivery, page: m.Page, job: m.CrawlJob, body: bytes, form: ListForm
     ) -> Iterator[None]:
-        """A sitemap or feed from delivery to ack, in slices. Errors end it as those of any page."""
+        """A sitemap or feed from delivery to ack, in slices. Errors make a dead letter."""
         publish, partition = self._bus.publish, delivery.partition
         receipts: list[Receipt] = []
         try:
@@ -342,7 +344,7 @@ class Parser:
     async def _read_in_child(
         self, delivery: Delivery, page: m.Page, job: m.CrawlJob, spooled: SpooledBody, kind: BodyKind, sniffed: str
     ) -> None:
-        """A PDF or a very long page from delivery to ack. What hangs or crashes its process twice is a dead letter."""
+        """A PDF or a very long page from delivery to ack. A page that fails in two child processes is a dead letter."""
         partition = delivery.partition
         try:
             record = record_of(page)

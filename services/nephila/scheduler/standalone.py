@@ -1,10 +1,10 @@
-"""The scheduler service.
+"""The scheduler service of one program.
 
-IN   jobs, seeds, outlinks (what to crawl), outcomes (a fetch has ended), receipts (a URL is durable)
-OUT  requests (at most `window` without receipt), records (terminal rows of URLs without a page)
+IN jobs, seeds, outlinks (what to crawl), outcomes (a fetch has ended), receipts (a URL is durable) OUT requests (at
+most `window` without receipt), records (terminal rows of URLs without a page)
 
-Handlers only change the frontier. Once per turn of the loop `_turn` takes what ready hosts have, writes all changes of
-the turn as one group of commits, and only then publishes and acks: commit first, emit after.
+Handlers only change the frontier. Once per pass of the event loop, `_turn` dispatches URLs of ready hosts, writes all
+changes as one group of commits, and only then publishes and acknowledges: commit first, emit after.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.recrawl.freshness import measure
 
 WAITING_SHOWN = 10_000
-"""Hosts named when a crawl ends because all that is left waits too long."""
+"""Hosts listed when a crawl ends because everything left waits too long."""
 SAMPLED = 10_000
-"""States of URLs that freshness is estimated from."""
+"""States that freshness is estimated from."""
 WRITTEN_PER_SEGMENT = 4
-"""States of hosts written between two snapshots, in sizes of a segment."""
+"""Limit of host states written between two snapshots, in segment sizes."""
 
 
 class Scheduler:
-    """See the module; one instance owns all partitions of one program."""
+    """One instance owns all partitions of one program."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Scheduler:
         on_fatal: Callable[[BaseException], None] | None = None,
     ) -> None:
         """`on_wider(uid)`: the scope of a job has a new anchor. Links that were filtered out because they had been sent
-        before must be sent again. `on_turn` is called after each turn: progress and the end of a crawl are decided
+        before must be sent again. `on_turn` is called after each turn; the program shows progress and ends the crawl
         there. `on_fatal` is called once, when the log can no longer be written."""
         self.config = config
         self.bus = bus
@@ -94,14 +94,14 @@ class Scheduler:
     # ---- life
 
     def recover(self) -> None:
-        """Rebuild the frontier from its log; only once. Raises `UserError`."""
+        """Rebuild the frontier from its log, once. Raises `UserError`."""
         now, utc = self.clock.monotonic(), self.clock.now()
         self.restored = restore(self.dispatcher, self.log.recover(), now, utc)
         self._recovered = True
 
     def begin_after(self, last_fetches: Mapping[str, int]) -> None:
-        """The log is gone, and its rows are there: jobs of these names number their fetches from the highest that a
-        row has, so that rows of that number stay and later fetches count. Before `start`."""
+        """The log is lost, and the table of rows is not. These jobs number their fetches from the highest number of a
+        row, so that the row stays and later fetches count. Before `start`."""
         later = {uid: number - 1 for uid, number in last_fetches.items() if number > 1}
         if later and not self.restored.commits:
             self.frontier.restore_counts(0, later)
@@ -110,13 +110,13 @@ class Scheduler:
 
     @property
     def all_ended(self) -> dict[str, int] | None:
-        """How many URLs of each job have ended, so that each has had a durable row; None when there is no log."""
+        """Ended URLs by job, each with a durable row; None without a log."""
         if not self.restored.commits:
             return None
         return {uid: sum(job.ended.values()) for uid, job in self.frontier.jobs.items()}
 
     async def start(self) -> None:
-        """Recover the frontier from its log, unless that has been done, then read the topics."""
+        """Recover the frontier, unless that is done, and subscribe to the topics."""
         if not self._recovered:
             self.recover()
         self.log.open()
@@ -131,17 +131,17 @@ class Scheduler:
         self._later()
 
     async def drain(self, grace_s: float) -> None:
-        """Hand out nothing more; what is on its way still comes in."""
+        """Dispatch nothing more; outcomes and receipts still come in."""
         self._emitting = False
 
     def hold(self, held: bool) -> None:
-        """Hand out nothing while the seeds of a changed scope are still coming in, or go on."""
+        """Stop dispatching while the seeds of a changed scope come in; `held=False` continues."""
         self._held = held
         if not held and not self._turn_due:
             self._later()
 
     async def close(self) -> None:
-        """Write what is pending and let go of the log."""
+        """Write the pending changes and close the log."""
         self._emitting = False
         if self._timer is not None:
             self._timer[1].cancel()
@@ -154,24 +154,24 @@ class Scheduler:
         self._dead = True
 
     def refetch(self, uid: str) -> Refetch | None:
-        """What puts ended URLs of a job back into its queues; None without the job. Hold the scheduler meanwhile, and
+        """An object that queues ended URLs of a job again; None for an unknown job. Hold the scheduler meanwhile, and
         call `refetched` after each part, which is one commit."""
         job = self.frontier.jobs.get(uid)
         self._now()
         return Refetch(self.dispatcher, job) if job is not None else None
 
     def refetched(self) -> None:
-        """A part was queued: a turn commits it."""
+        """A part was queued; a turn commits it."""
         self._now()
         if not self._turn_due:
             self._later()
 
     def check_late_address(self, job: str, url_key: bytes, attempt: int, address: str) -> bool:
-        """Whether a fetch that was handed out may begin on an address that was not known then; it is counted there."""
+        """Whether a leased fetch may start on an address that was not known before; it counts there from now on."""
         return check_late_address(self.frontier, (job, url_key), attempt, address, self._now())
 
     def sent(self, address: str, at: float) -> None:
-        """A request has reached a paced address at this monotonic instant: the gap counts from there."""
+        """A request has reached a paced address at this monotonic instant; the gap counts from then."""
         self.frontier.addresses.sent(address, at)
 
     # ---- in
@@ -180,7 +180,7 @@ class Scheduler:
         job: CrawlJob = delivery.message
         self._now()
         known = self.frontier.jobs.get(job.uid)
-        # A program that starts tells all services the jobs that it has from here.
+        # At its start a program publishes the jobs that it got from this scheduler.
         if known is None or known.spec != job:
             self.frontier.put_job(job)
         self._taken(delivery)
@@ -240,13 +240,13 @@ class Scheduler:
     # ---- out
 
     def _now(self) -> float:
-        """The instant at hand. Its distance to UTC is measured anew: clocks are set, and machines sleep."""
+        """The current instant. The offset to UTC is measured again, because clocks are set and machines sleep."""
         now = self.clock.monotonic()
         self.frontier.begin_turn(now, self.clock.now())
         return now
 
     def _turn(self) -> None:
-        """Dispatch, commit, then publish and ack."""
+        """Dispatch, commit, then publish and acknowledge."""
         self._turn_due = False
         self._turned.set()
         if self._dead:
@@ -282,13 +282,13 @@ class Scheduler:
 
     @property
     def _wants_snapshot(self) -> bool:
-        """The log has grown enough, or what the host store keeps in memory until then: a host whose robots.txt is as
-        large as it may be costs half a megabyte there for each short line in the log."""
+        """Whether the log has grown enough, or the memory that the host store needs until the next snapshot. A host
+        with the largest robots.txt takes half a megabyte of memory for each short entry of the log."""
         limit = self.config.segment_bytes
         return self.log.size > limit or self.frontier.hosts.written_bytes > WRITTEN_PER_SEGMENT * limit
 
     def _snapshot(self) -> None:
-        """Let the log begin anew behind a snapshot of what it says so far."""
+        """Write a snapshot and start a new segment of the log."""
         try:
             self.log.snapshot(snapshots(self.dispatcher))
             cleanup(self.frontier)
@@ -318,7 +318,7 @@ class Scheduler:
             self.clock.call_at(self.clock.monotonic() + self.config.fsync_interval_s, self._start_sync)
 
     def _start_sync(self) -> None:
-        """fsync the log off the loop: once per interval at most, and when somebody waits for it."""
+        """fsync the log off the event loop: at most once per interval, and when `durable` waits for it."""
         if self._dead or self._sync is not None:
             return
         if not self._unsynced:
@@ -335,14 +335,14 @@ class Scheduler:
         finally:
             self._sync = None
             self._sync_due = False
-        # What was committed meanwhile may be the last for a long time: no turn has to come.
+        # Commits made during the sync may be the last for a long time, and no further turn is certain.
         if not self._dead:
             self._sync_later()
 
     async def durable(self) -> None:
-        """Return once all that was taken so far survives a power cut. Raises `UserError` when it cannot be written."""
+        """Return when everything received so far survives a power cut. Raises `UserError` when it cannot be written."""
         await self._turned.wait()
-        # Twice: one that runs by now may have begun too early. What comes meanwhile is not waited for.
+        # Twice: a sync that runs already may have started too early. Later input is not waited for.
         for _ in range(2):
             if self._unsynced:
                 self._start_sync()
@@ -358,16 +358,16 @@ class Scheduler:
         else:
             raise error
 
-    # ---- seen from outside
+    # ---- views
 
     @property
     def queued(self) -> int:
-        """URLs waiting in queues, over all jobs."""
+        """Queued URLs of all jobs."""
         return sum(job.queued for job in self.frontier.jobs.values())
 
     @property
     def idle(self) -> bool:
-        """Nothing leased, nothing without receipt, no input that is not committed yet."""
+        """Nothing outstanding, and every input is committed."""
         return not self.frontier.outstanding and not self._acks and not self._turn_due
 
     def take_refused_seeds(self) -> list[tuple[str, str]]:
@@ -376,25 +376,25 @@ class Scheduler:
         return refused
 
     def ended(self, job: str) -> Counter[Outcome]:
-        """How many URLs of a job have ended, by outcome."""
+        """Ended URLs of a job by outcome."""
         known = self.frontier.jobs.get(job)
         return known.ended if known is not None else Counter()
 
     def quarantines(self, job: str) -> list[Quarantine]:
-        """Parts of hosts that were closed for a job as traps, and those that were opened again by hand."""
+        """Path patterns that were closed for a job as traps, released ones too."""
         known = self.frontier.jobs.get(job)
         return list(known.quarantines.values()) if known is not None else []
 
-    def release(self, job: str, host: str, place: str) -> bool:
-        """Open a part of a host again for good; False when it is not closed."""
+    def release(self, job: str, host: str, pattern: str) -> bool:
+        """Release a quarantine for good; False when that pattern is not closed."""
         self._now()
-        if not release_quarantine(self.frontier, job, host, place):
+        if not release_quarantine(self.frontier, job, host, pattern):
             return False
         self._later()
         return True
 
     def freshness(self, job: str) -> dict[str, Any] | None:
-        """How old the copies of a job's pages are, where they are fetched again."""
+        """Age and freshness of a job's copies, where pages are fetched again."""
         known = self.frontier.jobs.get(job)
         if known is None or not known.recrawl.active or not len(known.due_table):
             return None
@@ -403,17 +403,17 @@ class Scheduler:
 
     @property
     def fetchable(self) -> int:
-        """URLs that wait for something that will come: not those behind a spent budget of their host."""
+        """Queued URLs, without those on hosts whose budget is spent."""
         return sum(job.waiting for job in self.frontier.jobs.values())
 
     def waiting_hosts(self) -> list[tuple[str, float, int]]:
-        """(host, seconds until it may be fetched from, URLs queued) of hosts that wait for time, the first first."""
+        """(host, seconds until its next fetch, queued URLs) of hosts that wait for time, the earliest first."""
         now, store = self.clock.monotonic(), self.frontier.store
         found = [(store.name(host), at - now, store.queued(host)) for host, at in store.scheduled(WAITING_SHOWN)]
         return sorted(found, key=lambda row: row[1])
 
     def hosts_waiting(self) -> int:
-        """Hosts with queued URLs that time alone will make ready."""
+        """Hosts with queued URLs that wait for time alone."""
         return self.frontier.store.waiting()
 
 

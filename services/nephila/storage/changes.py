@@ -7,7 +7,6 @@ not be fetched, keeps its text, and if it comes back with this text it is the sa
 
 from __future__ import annotations
 
-import hashlib
 from typing import NamedTuple
 
 from nephila.kernel import messages as m
@@ -25,7 +24,7 @@ class StoredVersion(NamedTuple):
     copy: bool
     """Whether there is a copy: an earlier fetch brought a body."""
     copy_hash: bytes
-    """Hash of the copy; empty in a row of schema version 1."""
+    """Hash of the copy."""
     first_at: str
     changed_at: str
     is_dead_letter: bool = False
@@ -40,11 +39,6 @@ def copy_hash_of(record: m.Record) -> bytes:
     """The hash by which two copies are compared: of the text, or of the body if there is no text; empty without a
     body."""
     return record.text_hash or record.sha256[:HASH_BYTES]
-
-
-def copy_hash_of_row(text: bytes, sha256: bytes) -> bytes:
-    """The same hash for a row that was stored without it."""
-    return hashlib.sha256(text).digest()[:HASH_BYTES] if text else sha256[:HASH_BYTES]
 
 
 def is_durable(record: m.Record, stored: StoredVersion) -> bool:

@@ -204,8 +204,6 @@ class Writer:
     def _add(self, batch: Batch, record: m.Record, stored: StoredVersion | None) -> StoredVersion:
         """Add the record to the right list of the batch; returns the new version of its URL. Atomic: on an error
         nothing is added."""
-        if stored is not None and stored.copy and not stored.copy_hash and record.outcome is m.Outcome.STORED:
-            stored = stored._replace(copy_hash=self._ledger.copy_hash(record.job, record.url_key.hex()))
         change = change_of(record, stored)
         row = row_of(record, stored, change)
         old = stored.copy_hash.hex() if stored is not None and change == CHANGED else ""

@@ -47,7 +47,7 @@ def test_a_stored_url_is_told_with_its_row(nephila, out):
     assert lines[1:3] == ["", "verdict:    stored"]
     assert "row:        stored" in lines
     assert "title:      Evil [red]title" in lines
-    assert lines[-1] == "fetch 1:    2027-01-15T08:00:00.000Z stored, status 200, try 1, text new: a copy came"
+    assert lines[-1] == "fetch 1:    2027-01-15T08:00:00.000Z stored, status 200, try 1, text new: a copy was stored"
     assert "\x1b" not in ran.out
 
 
@@ -66,7 +66,7 @@ def test_a_queued_url_is_told_with_its_place(nephila, out):
     assert (found["seen"], found["state"], found["row"]) == (True, "waiting", None)
     assert (found["queued"]["position"], found["queued"]["of"]) == (2, 2)
     assert found["sentence"].startswith("Waiting: ")
-    assert found["sentence"].endswith(f"; nothing runs, go on with: nephila crawl --resume --out {out}.")
+    assert found["sentence"].endswith(f"; nothing runs; continue with: nephila crawl --resume --out {out}.")
 
 
 def test_a_url_never_seen_is_judged(nephila, out):
@@ -117,7 +117,7 @@ def test_a_crawl_that_was_killed_is_not_running(nephila, out):
     """run.json says running, but no process of that number lives."""
     Directory(out).write(Run(state="running"))
     (out / ".lock").write_text(f"{2**22 + 1}\n")
-    assert "go on with: nephila crawl --resume" in nephila("explain", "http://a.test/2", "--out", str(out)).out
+    assert "continue with: nephila crawl --resume" in nephila("explain", "http://a.test/2", "--out", str(out)).out
 
 
 def test_a_log_replaced_meanwhile_is_read_again(nephila, out, monkeypatch):

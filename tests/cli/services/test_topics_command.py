@@ -94,7 +94,7 @@ def test_settings_may_be_chosen(nephila, broker):
         ("pages", "is not of the form TOPIC:KEY=VALUE"),
         ("pages:retention.ms=", "is not of the form TOPIC:KEY=VALUE"),
         ("page:retention.ms=1", "there is no topic 'page'; did you mean 'pages'"),
-        ("*:cleanup.policy=delete", "cleanup.policy cannot be chosen: tables are compacted and logs are not"),
+        ("*:cleanup.policy=delete", "cleanup.policy cannot be chosen: compacted topics and logs differ in it"),
     ],
 )
 def test_a_choice_without_sense_is_one_line(nephila, choice, says):

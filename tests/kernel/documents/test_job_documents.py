@@ -1,4 +1,4 @@
-"""A CrawlJob document becomes the message, or one line that says where it is wrong and what to write."""
+"""A CrawlJob document becomes the message, or one error line with location, key and remedy."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ spec:
 
 
 def refused(text: str | bytes) -> str:
-    """The line that a file is refused with."""
+    """The error line for a file."""
     with pytest.raises(UsageError) as error:
         load(text.encode() if isinstance(text, str) else text, "job.yaml")
     assert "\n" not in str(error.value)
@@ -61,7 +61,7 @@ def refused(text: str | bytes) -> str:
 
 
 def test_every_key_reaches_the_message():
-    """With units, defaults and spellings put right."""
+    """All units, defaults and spellings are converted."""
     (document,) = load(FULL.encode(), "job.yaml")
     job = document.job
     assert (document.name, job.uid, job.generation, job.paused) == ("news", "news", 0, True)
@@ -90,8 +90,8 @@ def test_every_key_reaches_the_message():
     assert document.sinks == ("jsonl", "warc")
 
 
-def test_what_is_left_out_is_as_on_the_command_line():
-    """One second, no depth limit, robots.txt asked, breadth first, never again."""
+def test_defaults_are_those_of_the_command_line():
+    """One second, no depth limit, robots.txt obeyed, breadth first, no recrawl."""
     job = load(HEAD.encode(), "job.yaml")[0].job
     assert (job.scope.mode, job.scope.max_depth, job.scope.max_pages) == (ScopeMode.UNSPECIFIED, -1, 0)
     assert (job.politeness.delay_s, job.politeness.concurrency_per_host, job.politeness.ignore_robots) == (
@@ -104,7 +104,7 @@ def test_what_is_left_out_is_as_on_the_command_line():
 
 
 def test_through_json_and_back_it_is_the_same_job():
-    """As the control socket carries it."""
+    """As over the control socket."""
     (document,) = load(FULL.encode(), "job.yaml")
     again = from_json(json.loads(json.dumps(document.content)))
     assert (again.job, again.sources, again.sinks, again.content) == (
@@ -116,7 +116,7 @@ def test_through_json_and_back_it_is_the_same_job():
 
 
 def test_a_file_may_hold_many_jobs_but_none_twice():
-    """Documents parted by ---."""
+    """Documents separated by ---."""
     two = f"{HEAD}---\n{HEAD.replace('name: news', 'name: other')}"
     documents = load(two.encode(), "job.yaml")
     assert [document.name for document in distinct(documents)] == ["news", "other"]
@@ -125,7 +125,7 @@ def test_a_file_may_hold_many_jobs_but_none_twice():
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "expected"),
     [
         ("shedule: x", "job.yaml:6:3: unknown key 'shedule' in spec; did you mean 'schedule'?"),
         ("scope: {maxdepth: 1}", "job.yaml:6:11: unknown key 'maxdepth' in spec.scope; did you mean 'maxDepth'?"),
@@ -180,15 +180,15 @@ def test_a_file_may_hold_many_jobs_but_none_twice():
         (r'keywords: ["a\u202eb"]', "control or other invisible characters"),
     ],
 )
-def test_mistakes_name_place_key_and_remedy(line, says):
-    """One line each; the place is that of the value, or of the key where that is wrong."""
-    told = refused(f"{HEAD}  {line}\n")
-    assert told.startswith("job.yaml:6:")
-    assert says in told
+def test_errors_have_location_key_and_remedy(line, expected):
+    """One line each; the location is that of the value, or of the key if the key is wrong."""
+    error_line = refused(f"{HEAD}  {line}\n")
+    assert error_line.startswith("job.yaml:6:")
+    assert expected in error_line
 
 
 @pytest.mark.parametrize(
-    ("seed", "says"),
+    ("seed", "expected"),
     [
         (
             "news.example",
@@ -202,15 +202,15 @@ def test_mistakes_name_place_key_and_remedy(line, says):
         ("'http://a.example/" + "x" * 9000 + "'", "longer than 8,192 characters"),
     ],
 )
-def test_seeds_that_are_none(seed, says):
-    """URLs are absolute here: the document is read by machines as well."""
-    told = refused(HEAD.replace("https://news.example/", seed))
-    assert told.startswith(("job.yaml:5:11: ", "job.yaml:5:12: "))
-    assert says in told
+def test_invalid_seeds(seed, expected):
+    """Seeds must be absolute URLs."""
+    error_line = refused(HEAD.replace("https://news.example/", seed))
+    assert error_line.startswith(("job.yaml:5:11: ", "job.yaml:5:12: "))
+    assert expected in error_line
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "expected"),
     [
         ("", "job.yaml: there is no job in it"),
         ("- a", "job.yaml:1:1: the document has to be a map with the keys apiVersion, kind, metadata, spec"),
@@ -224,19 +224,19 @@ def test_seeds_that_are_none(seed, says):
         (HEAD.replace("[https://news.example/]", "[]"), "spec.seeds has 0 values; it may have 1 to 50,000"),
     ],
 )
-def test_documents_that_are_no_jobs(text, says):
-    """What it is instead is said."""
-    assert says in refused(text)
+def test_documents_that_are_no_jobs(text, expected):
+    """The line names the wrong value."""
+    assert expected in refused(text)
 
 
 def test_names_that_yaml_would_read_as_something_else():
-    """A job called 1.10 or no is one."""
+    """1.10 and no are valid names."""
     assert load(HEAD.replace("name: news", "name: 1.10").encode(), "j")[0].name == "1.10"
     assert load(HEAD.replace("name: news", "name: no").encode(), "j")[0].name == "no"
 
 
-def test_json_numbers_and_texts_are_told_apart():
-    """A client that sends "5" for a number is told so, with the path."""
+def test_json_numbers_and_texts_are_different():
+    """A client that sends "5" for a number gets an error with the path."""
     content = load(HEAD.encode(), "j")[0].content
     content["spec"]["scope"] = {"maxPages": "5"}
     with pytest.raises(UsageError, match=r"job.spec.scope.maxPages: .* without quotes"):
@@ -247,7 +247,7 @@ def test_json_numbers_and_texts_are_told_apart():
 
 
 def test_keywords_as_the_message_has_them():
-    """Lower case, single blanks, each once."""
+    """Lower case, single spaces, no duplicates."""
     assert keywords(["A  b", "a B", " ", "c"]) == ["a b", "c"]
 
 
@@ -270,11 +270,11 @@ VALUES = st.recursive(
 @settings(max_examples=400, deadline=None)
 @given(spec=st.dictionaries(WORDS, VALUES, max_size=5))
 def test_any_spec_is_taken_or_refused_in_one_line(spec):
-    """Never another exception, through JSON and through YAML (of which JSON is a part)."""
+    """No other exception, through JSON and through YAML (a superset of JSON)."""
     content = {"apiVersion": "nephila.dev/v1", "kind": "CrawlJob", "metadata": {"name": "a"}, "spec": spec}
     spec.setdefault("seeds", ["http://a.test/"])
     for read in (lambda: from_json(content), lambda: load(json.dumps(content).encode(), "j")):
         try:
             read()
-        except UsageError as told:
-            assert "\n" not in str(told)  # noqa: PT017
+        except UsageError as error_line:
+            assert "\n" not in str(error_line)  # noqa: PT017

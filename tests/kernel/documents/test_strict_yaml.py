@@ -1,4 +1,4 @@
-"""YAML is read as texts with their places; what could mean something else than what is written is refused."""
+"""YAML scalars stay texts with locations; ambiguous syntax is refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOADERS = [yaml.SafeLoader, pytest.param(getattr(yaml, "CSafeLoader", None), id=
 
 
 def plain(node: Node):
-    """The tree without its places."""
+    """The tree without locations."""
     if isinstance(node.value, list):
         return [plain(item) for item in node.value]
     if isinstance(node.value, dict):
@@ -23,14 +23,14 @@ def plain(node: Node):
 
 @pytest.mark.parametrize("loader", LOADERS)
 def test_scalars_stay_the_text_that_was_written(loader):
-    """No truth values, numbers, dates or nothings by accident."""
+    """No accidental booleans, numbers, dates or nulls."""
     (found,) = parse(b"a: no\nb: 1.10\nc: 0x10\nd: 2024-01-01\ne: ~\nf: 1_000\ng: '  x'\n", "j", loader)
     assert list(plain(found).values()) == ["no", "1.10", "0x10", "2024-01-01", "~", "1_000", "  x"]
     assert [entry.value.plain for entry in found.value.values()] == [True] * 6 + [False]
 
 
 @pytest.mark.parametrize("loader", LOADERS)
-def test_every_value_knows_its_place(loader):
+def test_every_value_has_a_location(loader):
     """File, line and column, from 1."""
     (found,) = parse(b"a:\n  - x\n  - {b: c}\n", "j.yaml", loader)
     inner = found.value["a"].value.value[1].value["b"]
@@ -39,7 +39,7 @@ def test_every_value_knows_its_place(loader):
 
 @pytest.mark.parametrize("loader", LOADERS)
 def test_several_documents(loader):
-    """Empty ones are none."""
+    """Empty documents are left out."""
     assert [plain(node) for node in parse(b"---\na: 1\n---\n---\n# nothing\n---\n[b]\n...\n", "j", loader)] == [
         {"a": "1"},
         ["b"],
@@ -49,7 +49,7 @@ def test_several_documents(loader):
 
 @pytest.mark.parametrize("loader", LOADERS)
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "expected"),
     [
         (b"a: 1\nb: 2\na: 3", "j:3:1: the key 'a' comes twice, first at j:1:1"),
         (b"a: &x 1", "j:1:4: anchors (&x) are not supported; write the value out"),
@@ -72,16 +72,16 @@ def test_several_documents(loader):
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_what_is_refused_is_named_with_its_place(loader, text, says):
+def test_refused_syntax_is_reported_with_its_location(loader, text, expected):
     """One line, before anything large is built."""
     with pytest.raises(UsageError) as refused:
         parse(text, "j", loader)
-    assert says in str(refused.value)
+    assert expected in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-def test_a_bomb_of_aliases_is_not_lit():
-    """The nine lines that make a billion laughs."""
+def test_a_bomb_of_aliases_is_refused():
+    """The nine lines of a billion laughs."""
     text = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         f"{b}: &{b} [{','.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
     )
@@ -90,7 +90,7 @@ def test_a_bomb_of_aliases_is_not_lit():
 
 
 def test_size_and_number_of_values_are_bounded():
-    """Larger lists of seeds belong into a file of seeds, and the line says so."""
+    """The line suggests a file of seeds for larger lists."""
     with pytest.raises(UsageError, match="file of seeds"):
         parse(b"#" * (MAX_BYTES + 1), "j")
     with pytest.raises(UsageError, match="file of seeds"):
@@ -98,7 +98,7 @@ def test_size_and_number_of_values_are_bounded():
 
 
 def test_parsed_json_makes_the_same_tree():
-    """With paths for places; numbers and truth values count as written without quotes."""
+    """With paths as locations; numbers and booleans count as scalars without quotes."""
     found = from_builtins({"a": [1, True, None, "x", 0.5]}, "job")
     assert plain(found) == {"a": ["1", "true", "", "x", "0.5"]}
     items = found.value["a"].value.value
@@ -117,7 +117,7 @@ def test_parsed_json_makes_the_same_tree():
     data=st.one_of(st.binary(max_size=200), st.text("abc:-[]{}#&*!|>'\"%@`,? \n\t~\\ué", max_size=120).map(str.encode))
 )
 def test_any_bytes_are_read_or_refused_in_one_line(loader, data):
-    """Never another exception."""
+    """No other exception."""
     try:
         parse(data, "j", loader)
     except UsageError as refused:

@@ -1,4 +1,4 @@
-"""PDFs through a child process: text, title, dates, links; what cannot be read decode a reason and holds up nobody."""
+"""PDFs in a child process: text, title, dates, links; a PDF that cannot be read gives a reason and delays no page."""
 
 from __future__ import annotations
 

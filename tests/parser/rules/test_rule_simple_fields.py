@@ -1,4 +1,4 @@
-"""The short way of fields that are the text of elements: it decode what the long way decode."""
+"""Simple text fields (elements by CSS): the fast path gives what the general path gives."""
 
 from __future__ import annotations
 

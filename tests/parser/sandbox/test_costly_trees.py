@@ -111,7 +111,7 @@ def test_extract_goes_on_without_a_tree(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_rules_of_commands_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rule that asks for a selector in the content, what it decode and what nearly matched: each within its time."""
+    """A rule that asks for a selector in the content, its extraction and its near matches: each within its time."""
     monkeypatch.setattr(task, "RULES", replace(task.RULES, wall_s=0.3))
     rule = rule_of("match: {url: '^http', content: {css: p}}\nfields: {x: {css: '.none p'}}")
     costly = StoredPage("http://a.test/", "text/html", "", QUADRATIC["formatting"](80_000).encode(), "p.html")

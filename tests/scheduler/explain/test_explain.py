@@ -89,7 +89,7 @@ async def test_a_url_that_waits_names_what_it_waits_for(tmp_path):
     assert (second.host.delay_s, second.host.queued, second.host.address) == (10.0, 4, world.address_of("a.test"))
     assert second.sentence == f"Waiting: a.test is fetched from every 10 s, next at {utc(world, second.host.wait_s)}."
     stopped = told(world, "http://a.test/2", running=False)
-    assert stopped.sentence.endswith("; nothing runs, go on with: nephila up --out o.")
+    assert stopped.sentence.endswith("; nothing runs; continue with: nephila up --out o.")
 
 
 async def test_the_place_in_the_queue_counts_once_the_host_is_free(tmp_path):
@@ -120,7 +120,7 @@ async def test_a_refusing_host_is_named_with_the_end_of_its_pause(tmp_path):
     assert found.host is not None
     assert found.host.backoff_s > 0
     assert found.sentence == (
-        f"Waiting: a.test gets a pause until {utc(world, found.host.wait_s)}, because it refused or timed out."
+        f"Waiting: a.test is paused until {utc(world, found.host.wait_s)}, because it refused or timed out."
     )
 
 
@@ -133,7 +133,7 @@ async def test_a_host_that_named_its_pause_is_told_as_pausing(tmp_path):
         "http://a.test/2",
         seconds=1.0,
     )
-    assert "a.test gets a pause until" in told(world, "http://a.test/2").sentence
+    assert "a.test is paused until" in told(world, "http://a.test/2").sentence
 
 
 async def test_a_retry_waits_for_an_instant_of_its_own(tmp_path):
@@ -174,7 +174,7 @@ async def test_the_deciding_line_of_robots_txt_is_named(tmp_path):
 async def test_robots_txt_comes_first(tmp_path):
     """Until it is there, its host's URLs wait for it."""
     world = await begun(tmp_path, with_robots(silent=True), "http://a.test/", robots=True)
-    assert told(world, "http://a.test/").sentence == "Waiting: robots.txt of a.test is asked first."
+    assert told(world, "http://a.test/").sentence == "Waiting: robots.txt of a.test is fetched first."
 
 
 async def test_a_robots_txt_that_failed_forbids_everything(tmp_path):
@@ -188,7 +188,7 @@ async def test_limits_and_changed_scopes_are_reasons_too(tmp_path):
     """The page budget is spent; a scope given later leaves the URL out."""
     web = site({"/": ["/1", "/2"]})
     world = await begun(tmp_path, web, "http://a.test/", scope=Scope(max_depth=-1, max_pages=1), seconds=10)
-    assert "scope.maxPages 1 is reached; a larger one takes it up" in told(world, "http://a.test/2").sentence
+    assert "scope.maxPages 1 is reached; with a larger one it is fetched" in told(world, "http://a.test/2").sentence
     paused = CrawlJob(JOB, JOB, 2, [], Scope(max_depth=-1), Politeness(1.0, 1, True), paused=True)
     world.bus.publish(JOBS, 0, paused)
     world.clock.run_due()
@@ -212,7 +212,7 @@ async def test_limits_and_changed_scopes_are_reasons_too(tmp_path):
         ),
         (
             {"outcome": "dropped", "reason": "redirect", "status": 301, "final_url": "http://a.test/2"},
-            "Not crawled: it redirects to http://a.test/2, which has an explanation of its own.",
+            "Not crawled: it redirects to http://a.test/2; explain that URL.",
         ),
         (
             {"outcome": "dropped", "reason": "content_type", "content_type": "image/png"},
@@ -221,7 +221,7 @@ async def test_limits_and_changed_scopes_are_reasons_too(tmp_path):
         ({"outcome": "denied", "reason": "robots"}, "Not crawled: robots.txt forbade it."),
         (
             {"outcome": "denied", "reason": "address"},
-            "Not crawled: its host has only addresses that are not public; --allow-private opens them.",
+            "Not crawled: its host has only addresses that are not public; --allow-private allows them.",
         ),
         (None, "Not crawled: it was seen and has ended, but nephila.db, where its row belongs, has none."),
     ],

@@ -159,7 +159,7 @@ async def fetched_again(tmp_path: Path) -> Case:
     return ended(world, "http://a.test/")
 
 
-@case("gone", "3 times in a row it was not there (404 or 410), so it counts as gone")
+@case("gone", "3 times in a row it was missing (404 or 410), so it counts as gone")
 async def gone(tmp_path: Path) -> Case:
     world = await begun(tmp_path, site({}), seconds=6 * DAY, recrawl=Recrawl(every_s=DAY))
     return ended(world, "http://a.test/")
@@ -186,7 +186,7 @@ async def robots_broken(tmp_path: Path) -> Case:
     return ended(await begun(tmp_path, robots_of(status=500), robots=True, seconds=60), "http://a.test/")
 
 
-@case("address", "only addresses that are not public; --allow-private opens them")
+@case("address", "only addresses that are not public; --allow-private allows them")
 async def address(tmp_path: Path) -> Case:
     world = await begun(tmp_path, robots_of(reason="address", dialled=False), robots=True, seconds=9)
     return ended(world, "http://a.test/")
@@ -203,7 +203,7 @@ async def failed_with_a_status(tmp_path: Path) -> Case:
     return ended(await begun(tmp_path, lambda request: Answer(status=410), seconds=5), "http://a.test/")
 
 
-@case("redirect", "it redirects to http://a.test/2, which has an explanation of its own")
+@case("redirect", "it redirects to http://a.test/2; explain that URL")
 async def redirect(tmp_path: Path) -> Case:
     def web(request: Any) -> Answer:
         return Answer(status=301, location="http://a.test/2") if request.url.endswith("/") else Answer()
@@ -219,7 +219,7 @@ async def content_type(tmp_path: Path) -> Case:
     return ended(world, "http://a.test/")
 
 
-@case("sitemaps", "Not crawled: it ends a row of more than ten sitemap indexes and redirects.")
+@case("sitemaps", "Not crawled: it is the end of a chain of more than ten sitemap indexes and redirects.")
 async def sitemap_chain(tmp_path: Path) -> Case:
     world = await begun(tmp_path, site({"/": []}), seconds=5)
     return Case(world, "http://a.test/s11.xml", {"outcome": "dropped", "reason": "sitemap_chain"})
@@ -253,7 +253,7 @@ async def odd_but_let_through(tmp_path: Path) -> Case:
     return Case(await begun(tmp_path, site({"/": []}), seconds=5), "http://a.test/y" + "/so/on" * 4)
 
 
-@case("trap_shape", "path repeats the segments so/on 4 times; it is dropped when it comes up")
+@case("trap_shape", "path repeats the segments so/on 4 times; it is dropped when its turn comes")
 async def trap_shape_queued(tmp_path: Path) -> Case:
     return Case(await begun(tmp_path, site({"/": ODD}), seconds=3.5), "http://a.test" + ODD[4])
 
@@ -267,7 +267,7 @@ def close(world: World, place: str = "/cal/") -> None:
     frontier.note_quarantine(job, host, quarantine)
 
 
-@case("trap_quarantine", "opened with: nephila jobs release t a.test /cal/ --out o.")
+@case("trap_quarantine", "release it with: nephila jobs release t a.test /cal/ --out o.")
 async def trap_quarantine(tmp_path: Path) -> Case:
     world = await begun(tmp_path, site({"/": ["/cal/1"]}), seconds=0.5)
     close(world)
@@ -284,14 +284,14 @@ async def trap_quarantine_unseen(tmp_path: Path) -> Case:
     return Case(world, "http://a.test/cal/2")
 
 
-@case("trap_quarantine", "was closed as a trap (nothing new in its last 100 fetches of 100); it was released since")
+@case("trap_quarantine", "was closed as a trap (nothing new in its last 100 fetches of 100); it has been released")
 async def trap_released(tmp_path: Path) -> Case:
     found = await trap_quarantine(tmp_path)
     assert found.world.scheduler.release(JOB, "a.test", "/cal/")
     return found
 
 
-@case("trap", "Not crawled: it was taken for part of a trap when it came up.")
+@case("trap", "Not crawled: it was found to be part of a trap when its turn came.")
 async def trap(tmp_path: Path) -> Case:
     world = await begun(tmp_path, site({"/": []}), seconds=5)
     return Case(world, "http://a.test/", {"outcome": "dropped", "reason": "trap"})
@@ -313,7 +313,7 @@ async def leased(tmp_path: Path) -> Case:
     return Case(await begun(tmp_path, site({"/": []})), "http://a.test/")
 
 
-@case("fetched", "its page is on the way to the parser and to storage")
+@case("fetched", "its page is not stored yet")
 async def fetched(tmp_path: Path) -> Case:
     world = await begun(tmp_path, site({"/": []}))
     world.hold_receipts = True
@@ -321,7 +321,7 @@ async def fetched(tmp_path: Path) -> Case:
     return Case(world, "http://a.test/")
 
 
-@case("ending", "it has ended without a page, its row is on the way to storage")
+@case("ending", "it has ended without a page; its row is not stored yet")
 async def ending(tmp_path: Path) -> Case:
     world = await begun(tmp_path, site({}))
     world.hold_receipts = True
@@ -329,7 +329,7 @@ async def ending(tmp_path: Path) -> Case:
     return Case(world, "http://a.test/")
 
 
-@case("interrupted", "so it is fetched again; nothing runs, go on with: nephila up --out o.")
+@case("interrupted", "so it is fetched again; nothing runs; continue with: nephila up --out o.")
 async def interrupted(tmp_path: Path) -> Case:
     world, attempts = await restarted(tmp_path, await begun(tmp_path, site({"/": []})))
     return Case(world, "http://a.test/", attempts=attempts, running=False)
@@ -357,14 +357,14 @@ async def budget_job(tmp_path: Path) -> Case:
     return Case(await begun(tmp_path, site({"/": ["/1"]}), scope=scope, seconds=5), "http://a.test/1")
 
 
-@case("budget_job", "the last of 1 pages are on their way")
+@case("budget_job", "the last of 1 pages are in flight")
 async def budget_job_on_its_way(tmp_path: Path) -> Case:
     scope = Scope(max_depth=-1, max_pages=1)
     world = await begun(tmp_path, site({"/": []}), "http://a.test/", "http://b.test/", scope=scope)
     return Case(world, "http://b.test/")
 
 
-@case("budget_host", "the budget of 2 fetches per host is spent for a.test; a larger one takes it up")
+@case("budget_host", "the budget of 2 fetches per host is spent for a.test; with a larger one it is fetched")
 async def budget_host(tmp_path: Path) -> Case:
     world = await begun(tmp_path, site({"/": ["/1", "/2"]}), seconds=9, host_budget=HostBudget(pages=2))
     return Case(world, "http://a.test/2")
@@ -420,7 +420,7 @@ async def delay_after_a_back_off(tmp_path: Path) -> Case:
     return Case(world, "http://a.test/2")
 
 
-@case("pause", "longer than its delay of 1 s: it asked for that, or the delay was longer then")
+@case("pause", "longer than its delay of 1 s: the host requested it, or the delay was longer then")
 async def pause(tmp_path: Path) -> Case:
     """Its Retry-After is remembered as a pause, not as a step of a back-off."""
     seeds = ("http://a.test/1", "http://a.test/2")
@@ -429,13 +429,13 @@ async def pause(tmp_path: Path) -> Case:
     return Case(world, "http://a.test/2")
 
 
-@case("robots_retry", "robots.txt of a.test could not be fetched and is asked for again at 20")
+@case("robots_retry", "robots.txt of a.test could not be fetched and is fetched again at 20")
 async def robots_retry(tmp_path: Path) -> Case:
     web = robots_of(reason="disconnected")
     return Case(await begun(tmp_path, web, robots=True, seconds=0.5), "http://a.test/")
 
 
-@case("address_line", "its server address 192.0.2.187 is busy; ba.test is number 1 of 2 hosts in its line")
+@case("address_line", "its server address 192.0.2.187 is busy; ba.test is number 1 of 2 hosts in its queue")
 async def address_line(tmp_path: Path) -> Case:
     seeds = [f"http://{host}.test/{n}" for n in range(3) for host in ("ab", "ba")]
     world = await begun(tmp_path, lambda request: Answer(), *seeds, seconds=2, config={"address_gap_s": 50.0})
@@ -446,7 +446,7 @@ async def address_line(tmp_path: Path) -> Case:
     return Case(world, "http://ba.test/2")
 
 
-@case("robots_first", "robots.txt of a.test is asked first")
+@case("robots_first", "robots.txt of a.test is fetched first")
 async def robots_first(tmp_path: Path) -> Case:
     return Case(await begun(tmp_path, robots_of(silent=True), robots=True), "http://a.test/")
 
@@ -457,7 +457,7 @@ async def behind(tmp_path: Path) -> Case:
     return Case(world, "http://a.test/3")
 
 
-@case("next", "it is the next of a.test, which answers another request just now")
+@case("next", "it is the next of a.test, after the request that is in flight")
 async def next_of_its_host(tmp_path: Path) -> Case:
     return (await behind(tmp_path))._replace(url="http://a.test/1")
 

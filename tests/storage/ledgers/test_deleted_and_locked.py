@@ -1,4 +1,4 @@
-"""Files that are deleted, replaced or locked while they are written to: saved, told in one line, waited for."""
+"""Files that are deleted, replaced or locked while they are open: saved, reported in one line, or waited for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORMATS = ("sqlite", "jsonl", "warc")
 
 
 async def gone(directory, change) -> tuple[str, int]:
-    """The line with which a run ends after `change`; how many rows were receipted in all."""
+    """The error line of a run after `change`; number of receipts."""
     rig = Rig(directory, formats=FORMATS)
     await rig.storage.start()
     for number in range(20):
@@ -33,7 +33,7 @@ async def gone(directory, change) -> tuple[str, int]:
 
 @pytest.mark.parametrize("name", ["nephila.db", "nephila.db-wal", "pages.jsonl", "nephila-00000.warc.gz"])
 async def test_a_file_that_is_deleted_is_saved(tmp_path, name):
-    """The first write after it ends the run; all that was committed is back, and the next run goes on."""
+    """The next write ends the run; all committed rows are restored, and the next run continues."""
     path = tmp_path / name
     appended = name in ("pages.jsonl", "nephila-00000.warc.gz")
     content = []
@@ -54,7 +54,7 @@ async def test_a_file_that_is_deleted_is_saved(tmp_path, name):
 
 
 async def test_all_files_at_once(tmp_path):
-    """rm DIR/*: each is named and saved."""
+    """rm DIR/*: each file is named and saved."""
 
     def delete():
         for path in tmp_path.iterdir():
@@ -68,7 +68,7 @@ async def test_all_files_at_once(tmp_path):
 
 
 async def test_a_file_that_is_replaced_is_saved_beside(tmp_path):
-    """What stands there now is somebody else's."""
+    """The new file at the path belongs to another program."""
 
     def replace():
         (tmp_path / "nephila.db").rename(tmp_path / "moved.db")
@@ -81,8 +81,8 @@ async def test_a_file_that_is_replaced_is_saved_beside(tmp_path):
         assert saved.execute("select count(*) from pages").fetchone() == (20,)
 
 
-async def test_a_file_deleted_after_the_last_row_is_told_at_the_end(tmp_path):
-    """Nothing is written to it any more: closing says so."""
+async def test_a_file_deleted_after_the_last_row_is_reported_at_the_end(tmp_path):
+    """There is no further write: closing reports it."""
     rig = Rig(tmp_path, formats=FORMATS)
     await rig.storage.start()
     rig.send(record(1))
@@ -94,7 +94,7 @@ async def test_a_file_deleted_after_the_last_row_is_told_at_the_end(tmp_path):
 
 
 async def test_a_lock_of_another_program_is_waited_for(tmp_path, monkeypatch):
-    """The batch is tried again until the lock is gone; nothing is receipted before, lost or written twice."""
+    """The batch is retried until the lock is released; nothing is receipted before, lost or written twice."""
     monkeypatch.setattr("nephila.storage.ledgers.sqlite._BUSY_S", 0.01)
     async with running(tmp_path, formats=FORMATS) as rig:
         with contextlib.closing(sqlite3.connect(tmp_path / "nephila.db", isolation_level=None)) as other:

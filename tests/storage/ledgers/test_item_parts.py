@@ -1,4 +1,4 @@
-"""Items that are completed from a second page: in whatever order pages come, on both ledgers."""
+"""Items that are completed from a second page, in any order of pages, on both ledgers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SITE = "https://shop.test"
 
 
 class Shop:
-    """A writer, and what its tables say."""
+    """A writer and its tables."""
 
     def __init__(self, directory: Path, store: str) -> None:
         self.directory, self.store = directory, store

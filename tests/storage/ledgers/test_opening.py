@@ -1,4 +1,4 @@
-"""Directories that cannot be used are refused in one line that names the place and the remedy."""
+"""Unusable directories are refused in one line with location and remedy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.storage.storage_rig import JOB, Rig, page, record, rows, running
 
 
 async def refusal(directory, **config):
-    """The one line that start() refuses with."""
+    """The error line of start()."""
     rig = Rig(directory, **config)
     with pytest.raises(UserError) as caught:
         await rig.storage.start()
@@ -33,7 +33,7 @@ async def test_a_file_in_the_place_of_the_directory(tmp_path):
 
 
 async def test_a_database_that_cannot_be_written(tmp_path):
-    """A directory in the place of the file stands for any place SQLite cannot open."""
+    """A directory at the path of the file: any file that SQLite cannot open."""
     (tmp_path / "nephila.db").mkdir()
     line = await refusal(tmp_path)
     assert "nephila.db" in line
@@ -41,14 +41,14 @@ async def test_a_database_that_cannot_be_written(tmp_path):
 
 
 async def test_a_file_that_is_no_database(tmp_path):
-    """It is left as it is."""
+    """The file is not changed."""
     (tmp_path / "nephila.db").write_bytes(b"hello, this is a text file " * 100)
     assert "is not an SQLite database" in await refusal(tmp_path)
     assert (tmp_path / "nephila.db").read_bytes().startswith(b"hello")
 
 
 async def test_a_damaged_database(tmp_path):
-    """A header with rubbish behind it."""
+    """A valid header, then garbage."""
     async with running(tmp_path) as rig:
         rig.send(*(record(n) for n in range(100)))
         await rig.storage.flush()
@@ -59,7 +59,7 @@ async def test_a_damaged_database(tmp_path):
 
 
 async def test_a_database_of_another_program(tmp_path):
-    """Tables, but not ours."""
+    """Tables of another program."""
     connection = sqlite3.connect(tmp_path / "nephila.db")
     connection.execute("CREATE TABLE bookmarks (url)")
     connection.close()
@@ -68,7 +68,7 @@ async def test_a_database_of_another_program(tmp_path):
 
 @pytest.mark.parametrize("what", ["schema_version", "key_version"])
 async def test_a_database_of_another_version(tmp_path, what):
-    """Both versions and the remedy are named."""
+    """The line contains both versions and the remedy."""
     async with running(tmp_path):
         pass
     connection = sqlite3.connect(tmp_path / "nephila.db")
@@ -82,13 +82,13 @@ async def test_a_database_of_another_version(tmp_path, what):
 
 
 async def test_an_unknown_format(tmp_path):
-    """The known ones are named."""
+    """The line lists the known formats."""
     with pytest.raises(UserError, match="unknown format 'xml'; known are sqlite, postgres, jsonl"):
         Rig(tmp_path, formats=("xml",))
 
 
 async def test_a_directory_left_by_a_kill_opens_as_if_nothing_had_been(tmp_path):
-    """A copy taken while the log is full of committed rows stands for the files a kill leaves."""
+    """A copy taken while the log is full of committed rows has the files that a kill leaves."""
     async with running(tmp_path / "a", formats=("sqlite", *BACKENDS)) as rig:
         rig.send(*(record(n) for n in range(10)))
         await rig.storage.flush()
@@ -111,12 +111,12 @@ async def with_rows(tmp_path) -> Path:
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    """All files; an empty log is none."""
+    """All files; an empty log does not count."""
     return {path.name: data for path in directory.iterdir() if (data := path.read_bytes()) and "-shm" not in path.name}
 
 
 async def test_fewer_rows_than_urls_that_ended(tmp_path):
-    """Refused before anything is cut or made: the files may be right, and the database the older one."""
+    """Refused before any file is truncated or created: the database may be an older copy."""
     before = contents(await with_rows(tmp_path))
     for job, ended in ((JOB, 301), ("another", 1)):
         with pytest.raises(UserError, match=f"rows of job '{job}'") as caught:
@@ -132,7 +132,7 @@ async def test_fewer_rows_than_urls_that_ended(tmp_path):
 
 
 async def test_an_index_that_does_not_fit_its_table(tmp_path):
-    """The pages of a database are checked before it is opened for writing; those of a very large one are not."""
+    """All pages of a database are checked before it is opened for writing; not those of a very large one."""
     await with_rows(tmp_path)
     path = tmp_path / "nephila.db"
     with contextlib.closing(sqlite3.connect(path)) as db:
@@ -151,7 +151,7 @@ async def test_an_index_that_does_not_fit_its_table(tmp_path):
 
 
 async def test_a_committed_length_that_is_too_small(tmp_path):
-    """It stands twice: no file is cut to a damaged number."""
+    """The length is stored twice: no file is truncated to a damaged number."""
     await with_rows(tmp_path)
     with contextlib.closing(sqlite3.connect(tmp_path / "nephila.db")) as db:
         db.execute("update sinks set length = length - 64 where name = 'pages.jsonl'")
@@ -161,8 +161,8 @@ async def test_a_committed_length_that_is_too_small(tmp_path):
     assert contents(tmp_path) == before
 
 
-async def test_what_files_have_beyond_their_rows_is_kept_where_nothing_is_known_of_it(tmp_path):
-    """The frontier's log is gone: its tail may be all that is left of pages that are not there any more."""
+async def test_tails_of_files_are_saved_when_the_frontier_log_is_lost(tmp_path):
+    """The frontier's log is lost: the tail of the file may be the only copy of its pages."""
     await with_rows(tmp_path)
     size = (tmp_path / "pages.jsonl").stat().st_size
     with (tmp_path / "pages.jsonl").open("ab") as file:

@@ -1,4 +1,4 @@
-"""The ledger on a server: two writers at once, servers that crash, databases that cannot be used."""
+"""The ledger on a server: two concurrent writers, crashing servers, unusable databases."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def table(store: str, name: str = "pages", order: str = "url_key") -> list[dict[
 
 
 def change(store: str, statement: str) -> None:
-    """What another program does to the database."""
+    """Changes to the database by another program."""
     with psycopg.connect(store, autocommit=True) as connection:
         connection.execute(statement)
 
 
 def writer(tmp_path: Any, store: str, **config: Any) -> Writer:
-    """An open writer without a service around it."""
+    """An open writer without a service."""
     found = Writer(StorageConfig(directory=tmp_path, store=store, fsync=False, **config))
     found.open()
     return found
 
 
 async def until(condition: Callable[[], bool], rig: Rig) -> None:
-    """Let the loop turn, and the clock go on, until something has come to be."""
+    """Run the event loop and advance the clock until the condition holds."""
     async with asyncio.timeout(30):
         while not condition():
             rig.clock.advance(1)
@@ -58,8 +58,9 @@ async def until(condition: Callable[[], bool], rig: Rig) -> None:
 # ---- two writers
 
 
-def test_two_writers_with_the_same_keys_neither_wait_in_a_circle_nor_double(tmp_path, store):
-    """Two shards write the same fetches in different orders at once: each URL has one row, each fetch one line."""
+def test_two_writers_with_the_same_keys_neither_deadlock_nor_duplicate(tmp_path, store):
+    """Two writers write the same fetches concurrently in different orders: each URL has one row, each fetch one
+    line."""
     fetches = [record(number, fetch_no) for number in range(60) for fetch_no in (1, 2, 3)]
     failed: list[BaseException] = []
     outcomes: list[list[Outcome]] = []
@@ -88,7 +89,7 @@ def test_two_writers_with_the_same_keys_neither_wait_in_a_circle_nor_double(tmp_
     assert {row["fetch_no"] for row in rows} == {3}
     history = table(store, "fetches", "id")
     assert len({(fetch["url_key"], fetch["fetch_no"]) for fetch in history}) == len(history)
-    # What each fetch changed was judged by what had been committed before it.
+    # The change of each fetch was computed against the rows committed before it.
     for number in range(60):
         told = [fetch["change"] for fetch in history if fetch["url_key"] == key(number).hex()]
         assert told[0] == "new"
@@ -114,8 +115,8 @@ def test_two_programs_that_start_at_once_make_the_tables_once(tmp_path, store):
     assert {row["name"] for row in table(store, "meta", "name")} == {"schema_version", "key_version", "created_by"}
 
 
-def test_files_of_two_writers_are_told_apart(tmp_path, store):
-    """Each has a pages.jsonl of its own length in the shared table `sinks`."""
+def test_files_of_two_writers_have_lengths_of_their_own(tmp_path, store):
+    """Each has a pages.jsonl with its own length in the shared table `sinks`."""
     for name, numbers in (("a", [1]), ("b", [2, 3])):
         one = writer(tmp_path / name, store, writer=name, formats=("jsonl",))
         one.commit([record(number) for number in numbers], [None] * len(numbers), [])
@@ -128,11 +129,12 @@ def test_files_of_two_writers_are_told_apart(tmp_path, store):
         writer(tmp_path / "a", store, writer="c", formats=("jsonl",))
 
 
-# ---- a server that goes away
+# ---- a lost server
 
 
 async def test_a_server_that_crashes_and_comes_back_costs_no_row(tmp_path, mortal):
-    """kill -9 of the whole server between two flushes: the next one waits, is told of, and is written once."""
+    """kill -9 of the server between two flushes: the next flush waits, the wait is logged, and the rows are written
+    once."""
     async with running(tmp_path, store=mortal.dsn(), formats=("jsonl",), patience_s=0, fsync=True) as rig:
         rig.send(*(record(number) for number in range(10)))
         await rig.storage.flush()
@@ -153,7 +155,8 @@ async def test_a_server_that_crashes_and_comes_back_costs_no_row(tmp_path, morta
 
 
 async def test_a_server_that_is_away_at_the_start_is_waited_for(tmp_path, mortal):
-    """As a service of its own: it takes records and says why it is not ready; they are written once it is there."""
+    """A separate service receives records and reports why it is not ready; the records are written once after the
+    server starts."""
     mortal.kill()
     async with running(tmp_path, store=mortal.dsn(), patience_s=0, wait_at_start=True) as rig:
         assert "127.0.0.1" in rig.storage.trouble
@@ -168,7 +171,7 @@ async def test_a_server_that_is_away_at_the_start_is_waited_for(tmp_path, mortal
 
 
 async def test_a_server_that_stays_away_ends_the_service_in_time(tmp_path, mortal):
-    """When patience ends, with one line; a service that is closed before ends without one."""
+    """After `patience_s`, with one line; a service that is closed before ends without one."""
     mortal.kill()
     async with running(tmp_path / "a", store=mortal.dsn(), patience_s=30, wait_at_start=True) as rig:
         await until(lambda: bool(rig.fatal), rig)
@@ -180,7 +183,7 @@ async def test_a_server_that_stays_away_ends_the_service_in_time(tmp_path, morta
 
 
 async def test_a_server_that_is_away_at_the_start_of_one_program_is_an_error(tmp_path, mortal):
-    """A person is there to hear of it."""
+    """In one program the user sees the error."""
     mortal.kill()
     rig = Rig(tmp_path, store=mortal.dsn())
     with pytest.raises(StoreLost, match="cannot connect to"):
@@ -191,7 +194,7 @@ async def test_a_server_that_is_away_at_the_start_of_one_program_is_an_error(tmp
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("committed", [False, True])
 def test_a_commit_whose_answer_is_lost_is_neither_repeated_nor_forgotten(tmp_path, store, committed, late, monkeypatch):
-    """The connection breaks on the word COMMIT, before or after the server has obeyed; files follow the database."""
+    """The connection breaks during COMMIT, before or after the server's commit; the files follow the database."""
     raw = writer(tmp_path, store, formats=("jsonl", "warc"))
     raw.commit([record(1)], [page(1)], [])
     raw.after_commit()
@@ -219,13 +222,13 @@ def test_a_commit_whose_answer_is_lost_is_neither_repeated_nor_forgotten(tmp_pat
     assert len(table(store)) == len(table(store, "fetches", "id")) == len(lines(tmp_path)) == 4
     data = b"".join(path.read_bytes() for path in tmp_path.glob("*.warc.gz"))
     assert gzip.decompress(data).count(b"WARC-Type: response") == (5 if late else 4)
-    again = writer(tmp_path, store, formats=("jsonl", "warc"))  # nothing to cut, nothing missing
+    again = writer(tmp_path, store, formats=("jsonl", "warc"))  # nothing to truncate, nothing missing
     again.close()
     assert b"".join(path.read_bytes() for path in tmp_path.glob("*.warc.gz")) == data
 
 
-async def test_a_session_ended_by_the_administrator_is_made_anew(tmp_path, store):
-    """pg_terminate_backend of every session: nobody but the log hears of it."""
+async def test_a_session_ended_by_the_administrator_is_reopened(tmp_path, store):
+    """pg_terminate_backend of every session: only the log shows it."""
     async with running(tmp_path, store=store) as rig:
         for number in range(3):
             rig.send(record(number))
@@ -235,8 +238,8 @@ async def test_a_session_ended_by_the_administrator_is_made_anew(tmp_path, store
     assert len(table(store)) == 3
 
 
-async def test_patience_has_an_end(tmp_path, mortal):
-    """After `patience_s` the run fails with one line; nothing was receipted, and a resume writes all."""
+async def test_a_lost_database_ends_the_run_after_patience_s(tmp_path, mortal):
+    """After `patience_s` the run fails with one line; nothing was receipted, and a resumed run writes all records."""
     async with running(tmp_path, store=mortal.dsn(), patience_s=60) as rig:
         mortal.kill()
         rig.send(record(1))
@@ -255,7 +258,7 @@ async def test_patience_has_an_end(tmp_path, mortal):
 
 
 async def test_a_service_that_waits_can_be_closed(tmp_path, mortal):
-    """It ends at once; what waits comes again on a resume and is no failure of its own."""
+    """It ends at once; waiting records are fetched again after a resume."""
     async with running(tmp_path, store=mortal.dsn()) as rig:
         mortal.kill()
         rig.send(record(1))
@@ -264,8 +267,8 @@ async def test_a_service_that_waits_can_be_closed(tmp_path, mortal):
     assert not rig.receipts
 
 
-def test_a_writer_that_stands_still_does_not_hold_its_locks(tmp_path, store):
-    """The server ends a session that idles in a transaction; another writer of these keys goes on."""
+def test_a_frozen_writer_does_not_hold_its_locks(tmp_path, store):
+    """The server ends a session that is idle in a transaction; another writer of these keys continues."""
     frozen, other = writer(tmp_path / "a", store), writer(tmp_path / "b", store)
     assert isinstance(frozen._ledger, Postgres)
     assert frozen._ledger._connection is not None
@@ -281,11 +284,11 @@ def test_a_writer_that_stands_still_does_not_hold_its_locks(tmp_path, store):
     frozen.close()
 
 
-# ---- databases that cannot be used
+# ---- unusable databases
 
 
 def refusal(tmp_path: Any, store: str) -> str:
-    """The one line that an open refuses with; it holds no password."""
+    """The error line of an open; it contains no password."""
     with pytest.raises(UserError) as caught:
         writer(tmp_path, store)
     line = str(caught.value)
@@ -296,14 +299,14 @@ def refusal(tmp_path: Any, store: str) -> str:
 
 
 def test_a_server_that_is_not_there(tmp_path, store, postgres):
-    """Nobody listens at the port."""
+    """No server at the port."""
     line = refusal(tmp_path, postgres.dsn(port=1))
     assert "cannot connect to postgresql://nephila@127.0.0.1:1/postgres" in line
     assert "is the server running" in line
 
 
 def test_a_wrong_password(tmp_path, store):
-    """The remedy names where passwords are taken from."""
+    """The remedy lists the sources of passwords."""
     line = refusal(tmp_path, store.replace("not-a-secret", "wrong-one"))
     assert "password authentication failed" in line
     assert "NEPHILA_STORAGE__STORE" in line
@@ -317,12 +320,12 @@ def test_a_database_that_does_not_exist(tmp_path, postgres):
 
 
 @pytest.mark.parametrize("url", ["postgresql://u:not-a-secret@[/x", "postgresql://h:port/x?what=1"])
-def test_what_is_no_url(tmp_path, url):
-    """The form is shown, and nothing of what was in it that may be secret."""
+def test_an_invalid_url(tmp_path, url):
+    """The line shows the form of a URL, and no secret part of the given one."""
     assert "postgresql://user@host:5432/database" in refusal(tmp_path, url)
 
 
-def test_what_is_no_url_at_all(tmp_path):
+def test_a_path_instead_of_a_url(tmp_path):
     """A path in the place of a URL."""
     with pytest.raises(UsageError, match="no URL of the form postgresql://"):
         Writer(StorageConfig(directory=tmp_path, store="/var/lib/db"))
@@ -331,7 +334,7 @@ def test_what_is_no_url_at_all(tmp_path):
 
 
 def test_without_the_driver(tmp_path, monkeypatch):
-    """The remedy is an extra of ours."""
+    """The remedy is an extra of nephila."""
     monkeypatch.setitem(sys.modules, "psycopg", None)
     for use in (lambda: writer(tmp_path, "postgresql://h/d"), lambda: reader.count("postgresql://h/d")):
         with pytest.raises(UserError, match=r"pip install 'nephila\[postgres\]'"):
@@ -340,7 +343,7 @@ def test_without_the_driver(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("what", "needed"), [("schema_version", "2"), ("key_version", "2")])
 def test_a_database_of_another_version(tmp_path, store, what, needed):
-    """A newer one is refused and left as it is."""
+    """A newer version is refused and not changed."""
     writer(tmp_path, store).close()
     change(store, f"UPDATE meta SET value = '77' WHERE name = '{what}'")
     line = refusal(tmp_path, store)
@@ -350,7 +353,7 @@ def test_a_database_of_another_version(tmp_path, store, what, needed):
 
 
 def test_tables_of_another_program(tmp_path, store):
-    """Those with our names are not touched; those with others do not disturb."""
+    """Tables with the same names are refused, others are ignored."""
     change(store, "CREATE TABLE bookmarks (url text)")
     change(store, "CREATE TABLE links (url text)")
     assert "tables of another program" in refusal(tmp_path, store)
@@ -359,7 +362,7 @@ def test_tables_of_another_program(tmp_path, store):
 
 
 def test_a_database_that_is_not_utf8(tmp_path, postgres):
-    """Half of the web would be refused row by row; it is said at once."""
+    """Half of the web would be refused row by row; the database is refused at once."""
     change(postgres.dsn(), "CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1'")
     assert "has encoding LATIN1" in refusal(tmp_path, postgres.dsn("latin"))
 
@@ -375,7 +378,7 @@ def test_a_user_who_may_not_make_tables(tmp_path, store):
 
 
 def test_a_full_disk_of_the_server(tmp_path, store):
-    """The server's own error: one line, nothing durable, the writer takes no more."""
+    """An error of the server: one line, nothing durable, no further batch."""
     full = writer(tmp_path, store)
     full.commit([record(1)], [None], [])
     change(
@@ -393,7 +396,7 @@ def test_a_full_disk_of_the_server(tmp_path, store):
 
 
 def test_steps_are_made_in_order_and_all_or_none(store):
-    """A database of the version before gets the missing step; a step that fails leaves it as it was."""
+    """A database of the previous version gets the missing step; a failing step changes nothing."""
     with connect(store) as connection:
         migrate(connection, store, "test")
         bad = {**STEPS, 4: ("CREATE TABLE extra (x text)", "SELECT 1 / 0")}
@@ -406,11 +409,11 @@ def test_steps_are_made_in_order_and_all_or_none(store):
     assert {"name": "schema_version", "value": "5"} in table(store, "meta", "name")
 
 
-# ---- what is in the rows
+# ---- rows
 
 
 def test_what_postgresql_would_refuse_is_the_same_as_in_sqlite(tmp_path, store):
-    """NUL, lone surrogates and broken UTF-8 in every text become U+FFFD in both."""
+    """NUL, lone surrogates and invalid UTF-8 become U+FFFD in both ledgers."""
     names = ("title", "final_url", "content_type", "lang", "reason", "etag", "meta", "url")
     hostile = dict.fromkeys(names, "a\0b\ud800c")
     item = record(1, text=b"a\0b\xff\xed\xa0\x80", **hostile)
@@ -427,7 +430,7 @@ def test_what_postgresql_would_refuse_is_the_same_as_in_sqlite(tmp_path, store):
 
 
 def test_links_are_replaced_per_fetch(tmp_path, store):
-    """A page fetched anew has the links of the newest copy only."""
+    """A refetched page has the links of the newest copy only."""
 
     def links(*urls: str) -> Outlinks:
         texts = [url.encode() for url in urls]
@@ -443,8 +446,8 @@ def test_links_are_replaced_per_fetch(tmp_path, store):
     assert told == {(key(1).hex(), "http://e/"), (key(2).hex(), "http://c/")}
 
 
-def test_changes_are_told_as_in_a_directory(tmp_path, store):
-    """The view `changes` and the export of changes say the same of the same fetches."""
+def test_changes_are_reported_as_in_a_directory(tmp_path, store):
+    """The view `changes` and the export of changes agree."""
     fetches = [
         [record(1), record(2), record(3)],
         [
@@ -471,7 +474,7 @@ def test_changes_are_told_as_in_a_directory(tmp_path, store):
 
 
 def test_the_text_before_the_present_one_is_kept(tmp_path, store):
-    """One earlier text of each page that has changed; several changes of a page in one batch as well."""
+    """One earlier text of each changed page, also after several changes in one batch."""
     one = writer(tmp_path, store)
     for fetch_no, word in enumerate((b"one", b"two", b"two", b"three"), 1):
         fetches = [record(number, fetch_no, text=word, text_hash=word, sha256=word.ljust(32)) for number in (1, 2)]

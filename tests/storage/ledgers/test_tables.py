@@ -1,4 +1,4 @@
-"""What stands in the tables."""
+"""The content of the tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def links(*targets):
 
 
 async def test_every_field_of_a_record_has_its_column(tmp_path):
-    """Names and forms as the contract of the tables says."""
+    """Names and types of the columns."""
     async with running(tmp_path) as rig:
         rig.send(record(5, attempt=2, final_url="http://f/", rule="r", rule_version=3, last_modified="Mon"))
         await rig.storage.flush()
@@ -64,7 +64,7 @@ async def test_every_field_of_a_record_has_its_column(tmp_path):
 
 
 async def test_every_fetch_has_a_row_of_history(tmp_path):
-    """Two fetches and a 304 are three rows; a redelivery is none."""
+    """Two fetches and a 304 give three rows; a redelivery gives none."""
     async with running(tmp_path) as rig:
         rig.send(record(1))
         await rig.storage.flush()
@@ -87,7 +87,7 @@ async def test_two_jobs_have_a_row_each_for_one_url(tmp_path):
 
 
 async def test_links_are_replaced_with_each_fetch(tmp_path):
-    """The links of the last fetch are the ones that stand."""
+    """Only the links of the last fetch are stored."""
     async with running(tmp_path) as rig:
         rig.send(record(1, links=links(7, 8, 9)), record(2, links=links()))
         await rig.storage.flush()
@@ -99,7 +99,7 @@ async def test_links_are_replaced_with_each_fetch(tmp_path):
 
 
 async def test_a_record_no_row_can_be_made_of_ends_as_a_dead_letter(tmp_path):
-    """Its URL ends as failed(dead_letter); the others of its flush are written."""
+    """Its URL ends as failed(dead_letter); the other records of the flush are written."""
     from nephila.kernel.topics import DEAD
 
     async with running(tmp_path) as rig:
@@ -115,7 +115,7 @@ async def test_a_record_no_row_can_be_made_of_ends_as_a_dead_letter(tmp_path):
 
 
 async def test_times_no_calendar_holds_are_left_empty(tmp_path):
-    """A hostile or missing time costs the time, not the row."""
+    """An invalid time is stored as empty; the row is stored."""
     async with running(tmp_path) as rig:
         rig.send(*(record(n, fetched_at=t) for n, t in enumerate([0.0, float("nan"), float("inf"), 1e300])))
         await rig.storage.flush()

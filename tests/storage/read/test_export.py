@@ -23,7 +23,7 @@ from tests.storage.storage_rig import record, running
 
 
 async def make(directory, **config):
-    """450 stored rows, more than are read at a time, and one denied."""
+    """450 stored rows, more than one chunk, and one denied row."""
     async with running(directory, **config) as rig:
         rig.send(*(record(n, text=f"żółć {n}".encode()) for n in range(450)))
         rig.send(record(1000, outcome=Outcome.DENIED, reason="robots", text=b"", meta="", fetched_at=0.0))
@@ -56,7 +56,7 @@ def test_json_lines(source, tmp_path):
 
 
 def test_all_outcomes(source, tmp_path):
-    """The rows without a page too."""
+    """Also the rows without a page."""
     assert export(source, "jsonl", tmp_path / "o.jsonl", all_outcomes=True) == 451
     assert export(source, "jsonl", tmp_path / "o.jsonl", all_outcomes=True, job="nobody") == 0
 
@@ -73,7 +73,7 @@ def test_csv(source, tmp_path):
 
 
 async def test_csv_cells_are_no_formulas(tmp_path):
-    """What strangers wrote does not run in a spreadsheet, unless asked for as it is."""
+    """Text from the web is not computed in a spreadsheet, except with raw_csv."""
     async with running(tmp_path) as rig:
         rig.send(record(1, title="=HYPERLINK(1)", text=b'a "quoted", line\r\nand another'))
         await rig.storage.flush()
@@ -89,7 +89,7 @@ async def test_csv_cells_are_no_formulas(tmp_path):
 
 
 def test_parquet(crawl, tmp_path):
-    """To a file; without one beside the database, as a terminal has no use for it."""
+    """To a file; by default beside the database, since Parquet is of no use in a terminal."""
     assert export(crawl, "parquet", tmp_path / "o.parquet") == 450
     table = pyarrow.parquet.read_table(tmp_path / "o.parquet")
     assert table.column_names == list(COLUMNS)
@@ -108,7 +108,7 @@ def test_markdown_files(source, tmp_path):
 
 
 async def test_markdown_names_are_harmless(tmp_path):
-    """No path leaves the directory, whatever the URL."""
+    """No path leaves the directory, for any URL."""
     async with running(tmp_path / "crawl") as rig:
         rig.send(
             record(1, url="http://../../etc/passwd"), record(2, url="http://a/../..%2f/%00\\x?y#z"), record(3, url="[")
@@ -120,7 +120,7 @@ async def test_markdown_names_are_harmless(tmp_path):
 
 
 def test_markdown_front_matter_is_yaml():
-    """No character of a title is one that YAML forbids or reads as a line end."""
+    """No character of a title is forbidden in YAML or read as a line end."""
     title = "a" + "".join(map(chr, (*range(0x80, 0xA1), 0x7F, 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF))) + "--- ż😀"
     row = tuple(title if name == "title" else "" for name in COLUMNS)
     line = markdown_file.document(row).decode().split("\n")[1]
@@ -155,7 +155,7 @@ def test_a_reader_that_goes_away_is_no_error(crawl):
 
 
 async def test_a_running_crawl_can_be_exported(tmp_path):
-    """The rows committed so far; writing goes on."""
+    """The rows committed so far; the crawl continues."""
     async with running(tmp_path) as rig:
         rig.send(record(1))
         await rig.storage.flush()
@@ -166,7 +166,7 @@ async def test_a_running_crawl_can_be_exported(tmp_path):
 
 
 def test_an_export_that_fails_leaves_the_old_file(crawl, tmp_path, monkeypatch):
-    """Written beside and renamed."""
+    """Written to a temporary file and renamed."""
     (tmp_path / "o.jsonl").write_text("old")
 
     def broken(*_):

@@ -1,4 +1,4 @@
-"""Questions to the database."""
+"""Queries on the database."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def source(request, tmp_path):
 
 
 def test_a_summary_counts_outcomes_reasons_and_hosts(source):
-    """Of everything, and of one job."""
+    """Of all jobs, and of one job."""
     found = reader.summary(source)
     assert found.outcomes == {"stored": 3, "denied": 1, "failed": 1}
     assert found.reasons == {"stored": {"": 3}, "denied": {"robots": 1}, "failed": {"timeout": 1}}
@@ -64,7 +64,7 @@ def test_counts(source, tmp_path):
 
 
 def test_one_row_and_its_history(source):
-    """By job and url_key, or by url_key alone; None when there is none."""
+    """By job and url_key, or by url_key alone; None if there is none."""
     found = reader.row(source, "other", key(5))
     assert found is not None
     assert found["reason"] == "timeout"
@@ -84,7 +84,7 @@ def test_nothing_to_read_is_one_line(tmp_path):
 
 
 def test_another_version_is_refused(crawl):
-    """Reading a schema that is not known would give wrong answers."""
+    """Reading an unknown schema would give wrong results."""
     connection = sqlite3.connect(crawl / "nephila.db")
     connection.execute("UPDATE meta SET value = '9' WHERE name = 'schema_version'")
     connection.commit()
@@ -94,7 +94,7 @@ def test_another_version_is_refused(crawl):
 
 
 def test_a_log_left_by_a_kill_is_read(crawl, tmp_path):
-    """Rows that are only in the write-ahead log are seen."""
+    """Rows that are only in the write-ahead log are visible."""
     connection = sqlite3.connect(crawl / "nephila.db")
     connection.execute("UPDATE pages SET outcome = 'dropped' WHERE outcome = 'denied'")
     connection.commit()

@@ -44,7 +44,7 @@ def test_a_304_keeps_the_file(tmp_path, writer):
     assert "text 1 of fetch 1" in texts(tmp_path)["1"]
 
 
-def test_what_was_not_stored_has_no_file(tmp_path, writer):
+def test_pages_that_were_not_stored_have_no_file(tmp_path, writer):
     put(writer, record(1, outcome=m.Outcome.FAILED, reason="http_404", status=404, text=b"", sha256=b""))
     assert texts(tmp_path) == {}
 

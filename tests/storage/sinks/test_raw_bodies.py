@@ -1,4 +1,4 @@
-"""The format raw: bodies in files of their own, each once, within their limits, readable after any end."""
+"""The format raw: each body once, within its limits, readable after any end of the program."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def kept(directory):
 
 
 async def store(rig, *pages):
-    """Pages and the records of them, made durable."""
+    """Make pages and their records durable."""
     rig.send_page(*pages)
     rig.send(*(record(int(one.url.rpartition("/")[2].removesuffix(".html")), one.fetch_no) for one in pages))
     await rig.storage.flush()
 
 
 async def test_bodies_are_kept_with_what_is_known_of_them(tmp_path):
-    """As decoded, whatever object they came as."""
+    """As decoded, from any buffer type."""
     async with running(tmp_path, formats=RAW) as rig:
         body = "<p>grüße</p>".encode("latin-1") * 50
         await store(rig, page(1, body=memoryview(body), charset="latin-1"))
@@ -39,7 +39,7 @@ async def test_bodies_are_kept_with_what_is_known_of_them(tmp_path):
 
 
 async def test_the_same_body_is_kept_once(tmp_path):
-    """Within a flush, over flushes and files; both pages have it. A 304 leaves nothing."""
+    """Within a flush, over flushes and files; both pages have the body. A 304 has no member."""
     body = bytes(range(256)) * 200
     async with running(tmp_path, formats=RAW, raw_bytes=10_000) as rig:
         await store(rig, page(1, body=body), page(2, body=body))
@@ -53,7 +53,7 @@ async def test_the_same_body_is_kept_once(tmp_path):
 
 
 async def test_beyond_the_limit_pages_are_noted_without_bodies(tmp_path, caplog):
-    """One line in the log says so, however many pages; rows go on."""
+    """One warning in the log, for any number of pages; rows are still written."""
     async with running(tmp_path, formats=RAW, raw_total_bytes=200) as rig:
         for number in range(4):
             await store(rig, page(number, body=hashlib.sha256(b"%d" % number).digest() * 20))
@@ -65,8 +65,8 @@ async def test_beyond_the_limit_pages_are_noted_without_bodies(tmp_path, caplog)
     assert len([line for line in caplog.messages if "raw_total_bytes" in line]) == 1
 
 
-async def test_what_a_kill_left_is_cut_and_goes_on(tmp_path):
-    """A torn member behind the committed ones is no member any more after the next start."""
+async def test_bytes_left_by_a_kill_are_truncated(tmp_path):
+    """A damaged member after the committed ones is removed by the next start."""
     async with running(tmp_path, formats=RAW) as rig:
         await store(rig, page(1))
     file = tmp_path / "raw-00000.gz"
@@ -79,7 +79,7 @@ async def test_what_a_kill_left_is_cut_and_goes_on(tmp_path):
 
 
 async def test_a_page_whose_record_went_elsewhere_is_written_alone(tmp_path):
-    """It waits its time and no longer, and its record is none that was missed when it comes after all."""
+    """It waits for raw_wait_s; its late record does not count as missed."""
     async with running(tmp_path, formats=RAW, raw_wait_s=5) as rig:
         (waits,) = rig.send_page(page(1))
         rig.clock.advance(4)
@@ -97,7 +97,7 @@ async def test_a_page_whose_record_went_elsewhere_is_written_alone(tmp_path):
 
 
 def test_a_writer_that_is_killed_leaves_readable_files(tmp_path):
-    """kill -9 in the middle of a flush: every page of a row that is durable is there, whole."""
+    """kill -9 during a flush: the page of each durable row is there, complete."""
     code = """
 import asyncio, sys
 from pathlib import Path

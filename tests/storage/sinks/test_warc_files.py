@@ -1,4 +1,4 @@
-"""Raw pages: written with their record, acked with it, readable by the field's tools."""
+"""Raw pages: written with their record, acknowledged with it, readable by common tools."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read(directory):
 
 
 async def test_a_page_is_acked_together_with_its_record(tmp_path):
-    """Neither goes before both are durable."""
+    """Neither is acknowledged before both are durable."""
     async with running(tmp_path, formats=WARC) as rig:
         (raw,) = rig.send_page(page(1))
         await rig.storage.flush()
@@ -48,14 +48,14 @@ async def test_a_page_is_acked_together_with_its_record(tmp_path):
 
 
 async def test_without_a_raw_sink_pages_are_not_read(tmp_path):
-    """Nobody's credit is spent on them."""
+    """They use no credit."""
     async with running(tmp_path, formats=("sqlite", "jsonl")) as rig:
         (raw,) = rig.send_page(page(1))
         assert raw.done
 
 
 async def test_a_page_that_comes_after_its_row_is_written_alone(tmp_path):
-    """The group had no credit when the page was published: the archive still gets it."""
+    """The group had no credit when the page was published: the archive still contains it."""
     async with running(tmp_path, formats=WARC, raw_credits=1) as rig:
         first, second = rig.send_page(page(1), page(2))
         rig.send(record(2))
@@ -80,7 +80,7 @@ async def test_rows_without_a_page_leave_nothing_in_the_archive(tmp_path):
 
 
 async def test_files_rotate_and_all_of_them_are_checked_on_open(tmp_path):
-    """A new file once the size is reached; each begins with a warcinfo."""
+    """A new file at the size limit; each begins with a warcinfo."""
     async with running(tmp_path, formats=WARC, warc_bytes=1) as rig:
         for number in range(3):
             rig.send_page(page(number))
@@ -95,7 +95,7 @@ async def test_files_rotate_and_all_of_them_are_checked_on_open(tmp_path):
 
 
 async def test_the_body_on_the_wire_is_kept_when_it_is_there(tmp_path):
-    """Content-Encoding stays true; the chunking, which is gone, is renamed."""
+    """Content-Encoding is still correct; Transfer-Encoding was removed and is renamed."""
     wire = gzip.compress(b"<html>hello</html>")
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\n\r\n"
     async with running(tmp_path, formats=WARC) as rig:
@@ -114,7 +114,7 @@ async def test_the_body_on_the_wire_is_kept_when_it_is_there(tmp_path):
 
 
 async def test_a_decoded_body_renames_the_headers_that_are_no_longer_true(tmp_path):
-    """Readers must not unpack it again."""
+    """Readers must not decode it again."""
     head = b"HTTP/1.1 200 OK\r\ncontent-encoding: br\r\nContent-Length: 7\r\n"
     async with running(tmp_path, formats=WARC) as rig:
         rig.send_page(page(1, body=memoryview(b"<html>hello</html>"), response_head=head))
@@ -126,7 +126,7 @@ async def test_a_decoded_body_renames_the_headers_that_are_no_longer_true(tmp_pa
 
 
 async def test_a_304_is_a_revisit(tmp_path):
-    """No body, the profile of a server that said not modified."""
+    """No body; the profile for a 304."""
     async with running(tmp_path, formats=WARC) as rig:
         rig.send_page(page(1, 2, status=304, body=b"", not_modified=True, response_head=b"HTTP/1.1 304 No\r\nETag: x"))
         rig.send(record(1, 2, not_modified=True))
@@ -138,7 +138,7 @@ async def test_a_304_is_a_revisit(tmp_path):
 
 
 async def test_hostile_urls_and_heads_stay_inside_their_record(tmp_path):
-    """A line break in a URL is no header, an address that is none is left out, any head is kept in one piece."""
+    """A line break in a URL creates no header, an invalid address is left out, any head is stored in one piece."""
     async with running(tmp_path, formats=WARC) as rig:
         bad = page(
             1, url="http://x/\r\nWARC-Type: warcinfo\r\n ż", address="\r\nX: 1", response_head=b"\xff\n\x00garbage"
@@ -162,7 +162,7 @@ def test_a_member_is_plain_gzip_whichever_library_made_it(monkeypatch):
 
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
 def test_a_lenient_head_is_read_as_the_fetcher_read_it(line_end):
-    """Bare line feeds and empty lines before the status hide no header that is no longer true."""
+    """Bare line feeds and empty lines before the status hide no wrong header."""
     lines = (b"", b"HTTP/1.1 200 OK", b"Transfer-Encoding: chunked", b"Content-Encoding: br", b"X: 1", b"", b"")
     head = warc_records.true_head(line_end.join(lines), 5, True)
     assert head == (
@@ -172,13 +172,13 @@ def test_a_lenient_head_is_read_as_the_fetcher_read_it(line_end):
 
 
 def test_a_true_head_is_kept_byte_for_byte():
-    """Where nothing has to be renamed even odd line ends stay."""
+    """If nothing has to be renamed even unusual line ends stay."""
     head = b"HTTP/1.1 200 OK\nContent-Length: 5\nX: 1\r\n\r\n"
     assert warc_records.true_head(head, 5, True) == head
 
 
 async def test_a_revisit_names_the_record_it_confirms(tmp_path):
-    """Date and digest of the last whole answer, of this run or read from the archive of an earlier one."""
+    """Date and digest of the last complete answer, of this run or read from the archive of an earlier run."""
     async with running(tmp_path, formats=WARC) as rig:
         rig.send_page(page(1), page(2))
         rig.send(record(1), record(2))
@@ -203,7 +203,7 @@ async def test_a_revisit_names_the_record_it_confirms(tmp_path):
 
 
 async def test_answers_that_are_no_pages(tmp_path):
-    """A redirect, a 404 with its words, one that was cut: each at once, without a row."""
+    """A redirect, a 404 with its body, a truncated answer: each at once, without a row."""
     head = b"HTTP/1.1 %d X\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n"
     async with running(tmp_path, formats=(*WARC, "raw")) as rig:
         sent = rig.send_exchange(
@@ -221,8 +221,8 @@ async def test_answers_that_are_no_pages(tmp_path):
     assert found[5][2]["X-Crawler-Content-Length"] == "1000000"
 
 
-async def test_files_carry_job_and_start_and_tell_what_made_them(tmp_path):
-    """As many crawls' archives lie together; a resume continues the same file, whatever its own start is."""
+async def test_files_have_job_and_start_in_their_names_and_a_warcinfo(tmp_path):
+    """File names differ between crawls; a resumed run continues the same file."""
     for number, archive in enumerate(("news/1-20270115080000", "news/1-20280115080000")):
         async with running(tmp_path, formats=WARC, archive=archive) as rig:
             rig.send_page(page(number, request_head=b"GET / HTTP/1.1\r\nuser-agent: Bot/1\r\n\r\n"))
@@ -238,8 +238,8 @@ async def test_files_carry_job_and_start_and_tell_what_made_them(tmp_path):
     assert fields["http-header-user-agent"] == "Bot/1"
 
 
-async def test_metadata_stands_beside_a_page(tmp_path):
-    """Depth and, where links are kept, outlinks; it refers to its response, and no title makes a field."""
+async def test_a_page_has_a_metadata_record(tmp_path):
+    """Depth and, if links are stored, outlinks; it refers to its response, and a title creates no field."""
     ends = struct.pack("<2I", 9, 18)
     links = Outlinks(fingerprints=b"a" * 32, urls=b"http://a/http://b/", url_ends=ends, anchor_ends=bytes(8))
     async with running(tmp_path, formats=WARC) as rig:
@@ -262,8 +262,8 @@ async def test_metadata_stands_beside_a_page(tmp_path):
     ]
 
 
-async def test_warcio_has_nothing_to_complain_about(tmp_path):
-    """Every digest of every kind of record, as `warcio check` looks at them."""
+async def test_warcio_check_passes(tmp_path):
+    """Every digest of every record type, as `warcio check` does."""
     async with running(tmp_path, formats=WARC) as rig:
         rig.send_page(page(1), page(2, wire_body=gzip.compress(b"x" * 900)))
         rig.send(record(1), record(2))

@@ -49,7 +49,8 @@ def list_rules(
     if not rules and not json:
         note("there is no rule; see nephila rules deploy")
     for one in rules:
-        url = str(one.document.get("spec", {}).get("match", {}).get("url", ""))
+        urls = one.document.get("spec", {}).get("match", {}).get("url", "")
+        url = urls if isinstance(urls, str) else ", ".join(map(str, urls))
         print_json(one) if json else typer.echo(sanitize(f"{one.name} (version {one.version}): {url}", 500))
 
 

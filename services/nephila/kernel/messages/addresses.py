@@ -7,22 +7,22 @@ import msgspec
 
 
 class AddressAnnouncement(msgspec.Struct, array_like=True, gc=False):
-    """What a scheduler says of server addresses. Topic `addresses`, read whole and in its order by all
-    schedulers: whoever claimed an address first and has not passed it on may fetch there.
+    """Claims of a scheduler on server addresses. Topic `addresses`, read completely and in order by all
+    schedulers: the first claimant of an address may fetch from it until it releases it.
     """
 
     # Name of the scheduler.
     member: str = ""
-    # Another number each time that it begins anew.
+    # Changes each time that it restarts its claims.
     incarnation: int = 0
-    # It has just begun: everybody says what they own, claim and have in flight.
+    # It has just started: all schedulers announce their partitions, claims and fetches in flight.
     sync_request: bool = False
-    # Partitions that are its, from now on or still.
+    # Partitions that it owns.
     partitions: list[PartitionOwned] = msgspec.field(default_factory=list)
-    # Addresses that it wants to fetch from, or does.
+    # Addresses that it fetches from or wants to fetch from.
     claims: list[str] = msgspec.field(default_factory=list)
     released: list[AddressReleased] = msgspec.field(default_factory=list)
-    # Fetches in flight on addresses that others may have by now.
+    # Its fetches in flight on addresses that others may hold.
     in_flight: list[AddressInFlight] = msgspec.field(default_factory=list)
 
 
@@ -34,14 +34,14 @@ class PartitionOwned(msgspec.Struct, array_like=True, gc=False):
 
 
 class AddressReleased(msgspec.Struct, array_like=True, gc=False):
-    """An address goes to whoever claimed it next."""
+    """The address passes to the next claimant."""
 
     address: str = ""
     # Seconds from now until the gap after the last start is over.
     wait_s: float = 0.0
-    # It is claimed again, behind the others.
+    # The sender claims it again, behind the others.
     reclaimed: bool = False
-    # Fetches that are still in flight there.
+    # Its fetches that are still in flight there.
     in_flight: int = 0
 
 

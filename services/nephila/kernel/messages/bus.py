@@ -16,8 +16,8 @@ class FrameEncoding(IntEnum):
 
 
 class Envelope(msgspec.Struct, array_like=True, gc=False):
-    """What one record of a Kafka topic holds: messages of the topic that were published to one partition within
-    a few milliseconds, in their order. The record's header "v" says which release can read it.
+    """The content of one record of a Kafka topic: messages that were published to one partition within a few
+    milliseconds, in order. The record's header "v" is the format's version.
     """
 
     frames: list[Frame] = msgspec.field(default_factory=list)
@@ -26,7 +26,7 @@ class Envelope(msgspec.Struct, array_like=True, gc=False):
 class Frame(msgspec.Struct, array_like=True, gc=False):
     """One message of the topic's type."""
 
-    # The message; empty when it was too large and lies in the blob store.
+    # The message; empty when it is in the blob store because of its size.
     message: bytes = b""
     encoding: FrameEncoding = FrameEncoding.UNSPECIFIED
     # Name of the object in the blob store, in the encoding above.

@@ -8,25 +8,24 @@ from nephila.kernel.messages.frontier import Quarantine
 
 
 class ExplainQuery(msgspec.Struct, array_like=True, gc=False):
-    """Why was this URL (not) crawled? Topic `explain-queries` (compacted by slot), to the scheduler that has the
+    """Why was this URL (not) crawled? Topic `explain-queries` (compacted by slot), read by the owner of the
     URL's partition.
     """
 
-    # The partition in digits, so that no more than one question of each is kept.
+    # The partition in digits, so that compaction keeps one query per partition.
     slot: str = ""
-    # By which its asker knows the answer.
+    # Repeated in the answer.
     id: str = ""
     url: str = ""
-    # Of this job only; empty: of the one that knows the URL best.
+    # Only for this job; empty: for the job that knows most about the URL.
     job: str = ""
-    # Seconds since 1970 UTC after which nobody waits any more.
+    # Seconds since 1970 UTC after which the query is void.
     deadline: float = 0.0
-    # How commands name the system: a broker's HOST:PORT.
+    # The system's name in commands: a broker's HOST:PORT.
     system: str = ""
-    # A part of the URL's host that the job is to fetch from again, though it was closed as a trap; empty:
-    # nothing is changed.
+    # A quarantined part of the URL's host to release for the job; empty: nothing is changed.
     release: str = ""
-    # Instead: the quarantines of the job in all partitions of each scheduler; slot and url name nothing then.
+    # Instead list the quarantines of the job in all partitions of each scheduler; slot and url are not used.
     list_quarantines: bool = False
 
 
@@ -35,14 +34,14 @@ class ExplainAnswer(msgspec.Struct, array_like=True, gc=False):
 
     slot: str = ""
     id: str = ""
-    # What `nephila explain --json` prints; empty when there is an error.
+    # The output of `nephila explain --json`; empty when there is an error.
     explanation: bytes = b""
     # One line for people: why there is no explanation.
     error: str = ""
-    # The question is wrong, not the crawl.
+    # The query is wrong (exit code 2).
     usage_error: bool = False
-    # It is open again, and that is in the log.
+    # The part is released, and that is in the log.
     released: bool = False
-    # The partitions that these quarantines are of.
+    # The partitions of these quarantines.
     partitions: list[int] = msgspec.field(default_factory=list)
     quarantines: list[Quarantine] = msgspec.field(default_factory=list)

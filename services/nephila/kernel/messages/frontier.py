@@ -22,7 +22,7 @@ class QueuedUrl(msgspec.Struct, array_like=True, gc=False):
     fetch_no: int = 0
     # Tries already made of that fetch.
     attempts: int = 0
-    # It goes before everything else of its host (redirect target, retry, returned lease).
+    # It precedes all other URLs of its host (redirect target, retry, returned lease).
     head: bool = False
     seed: bool = False
     # Seconds since 1970 UTC before which it is not tried again; 0 means any time.
@@ -30,12 +30,12 @@ class QueuedUrl(msgspec.Struct, array_like=True, gc=False):
     # Relevance, 0-255, where the job's strategy has it.
     priority: int = 0
     context: Context | None = None
-    # Rendering of this URL; UNSPECIFIED: as the job says.
+    # Rendering of this URL; UNSPECIFIED: that of the job.
     render: Render = Render.UNSPECIFIED
 
 
 class LeasedUrl(msgspec.Struct, array_like=True, gc=False):
-    """A request was handed out for this URL. What follows attempt is said over Kafka only, where a successor
+    """A request was dispatched for this URL. Fields after attempt are set over Kafka only, where a successor
     keeps leases.
     """
 
@@ -43,18 +43,18 @@ class LeasedUrl(msgspec.Struct, array_like=True, gc=False):
     job: str = ""
     host: str = ""
     attempt: int = 0
-    # Seconds since 1970 UTC at which it is taken back.
+    # Seconds since 1970 UTC at which the lease expires.
     lease_until: float = 0.0
     # Server address on which the fetch was counted.
     address: str = ""
-    # The URL and the number of its fetch, of a robots.txt and of what a deleted job has left in the air.
+    # The URL and the number of its fetch, for robots.txt and for fetches of a deleted job.
     url: str = ""
     fetch_no: int = 0
-    # The fetch has ended: its page is on the way to storage, or it was a robots.txt.
+    # The fetch has ended: its page is in flight to storage, or it was a robots.txt.
     landed: bool = False
-    # Its terminal row, on the way to storage.
+    # Its terminal row, in flight to storage.
     record: Record | None = None
-    # That its row is durable, which came before its outcome.
+    # The receipt of its row, which arrived before its outcome.
     receipt: Receipt | None = None
 
 
@@ -89,7 +89,7 @@ class HostState(msgspec.Struct, array_like=True, gc=False):
     host: str = ""
     # Seconds since 1970 UTC before which nothing is fetched.
     not_before: float = 0.0
-    # The pause that set not_before; it bounds what a clock that jumped can do.
+    # The pause that set not_before; it limits the harm of a clock that jumps.
     pause_s: float = 0.0
     # Back-off in force, 0 when none.
     backoff_s: float = 0.0
@@ -100,12 +100,12 @@ class HostState(msgspec.Struct, array_like=True, gc=False):
     crawl_delay_s: float = 0.0
     # How long the last fetch took, in seconds.
     took_s: float = 0.0
-    # What jobs have spent here.
+    # Use of this host by jobs with a budget.
     uses: list[HostUse] = msgspec.field(default_factory=list)
 
 
 class HostUse(msgspec.Struct, array_like=True, gc=False):
-    """What a job has spent on one host."""
+    """Use of one host by a job with a budget per host."""
 
     job: str = ""
     pages: int = 0
@@ -114,7 +114,7 @@ class HostUse(msgspec.Struct, array_like=True, gc=False):
 
 
 class UrlState(msgspec.Struct, array_like=True, gc=False):
-    """What is known of a URL that is fetched again."""
+    """State of a URL that is recrawled."""
 
     job: str = ""
     url_key: bytes = b""
@@ -145,15 +145,15 @@ class UrlState(msgspec.Struct, array_like=True, gc=False):
     # 404 and 410 in a row.
     missing: int = 0
     outcome: Outcome = Outcome.UNSPECIFIED
-    # The site's own word on its last change (sitemap, feed), seconds since 1970 UTC.
+    # Last change as stated by the site (sitemap, feed), seconds since 1970 UTC.
     lastmod: float = 0.0
     context: Context | None = None
-    # Rendering of this URL; UNSPECIFIED: as the job says.
+    # Rendering of this URL; UNSPECIFIED: that of the job.
     render: Render = Render.UNSPECIFIED
 
 
 class Quarantine(msgspec.Struct, array_like=True, gc=False):
-    """A part of a host that was closed for a job because it yields nothing new."""
+    """A part of a host that is closed for a job, because it brings no new text."""
 
     job: str = ""
     host: str = ""
@@ -162,7 +162,7 @@ class Quarantine(msgspec.Struct, array_like=True, gc=False):
     reason: str = ""
     since: float = 0.0
     fetches: int = 0
-    # It was opened again by hand and is not judged any more.
+    # It was released by hand and is not closed again.
     released: bool = False
 
 
@@ -187,12 +187,12 @@ class FrontierCommit(msgspec.Struct, array_like=True, gc=False):
 
 
 class FrontierClaim(msgspec.Struct, array_like=True, gc=False):
-    """Who works on a partition from here on: commits of others that come later count for nothing. Its offset is
+    """The owner of a partition from here on: later commits of other epochs are ignored. The claim's offset is
     the epoch.
     """
 
     member: str = ""
-    # When the member's program began and when it claimed, seconds since 1970 UTC.
+    # Start of the member's program and time of the claim, seconds since 1970 UTC.
     started: float = 0.0
     at: float = 0.0
 
@@ -205,13 +205,13 @@ class FrontierRecord(msgspec.Struct, array_like=True, gc=False):
 
 
 class FrontierManifest(msgspec.Struct, array_like=True, gc=False):
-    """A snapshot of one partition in the blob store. It is written last: what it names is there."""
+    """A snapshot of one partition in the blob store. It is written last: all objects it names exist."""
 
     partition: int = 0
-    # Of how many partitions.
+    # Number of partitions of the system.
     partitions: int = 0
     epoch: int = 0
-    # The last commit that it holds; later ones begin at or after offset in the log.
+    # The last commit that it includes; later commits are at or after offset in the log.
     sequence: int = 0
     offset: int = 0
     files: list[FrontierFile] = msgspec.field(default_factory=list)
@@ -220,7 +220,7 @@ class FrontierManifest(msgspec.Struct, array_like=True, gc=False):
 
 
 class FrontierFile(msgspec.Struct, array_like=True, gc=False):
-    """A file of a partition's directory and the object that has its content; empty when it was not sent yet."""
+    """A file of a partition's directory, and the object with its content; empty until it is sent."""
 
     name: str = ""
     object: str = ""
@@ -239,16 +239,16 @@ class FrontierSnapshot(msgspec.Struct, array_like=True, gc=False):
     next_job: int = 0
     # Manifest of the host store.
     hosts: bytes = b""
-    # URLs outside the queues: on the way, or kept aside until an instant.
+    # URLs outside the queues: in flight, or delayed until a time.
     queued: list[QueuedUrl] = msgspec.field(default_factory=list)
-    # Those of queued that were handed out and have no receipt yet.
+    # Those of queued that are dispatched and have no receipt yet.
     leased: list[LeasedUrl] = msgspec.field(default_factory=list)
     urls: list[UrlState] = msgspec.field(default_factory=list)
     # Instant of the snapshot, seconds since 1970 UTC.
     taken_at: float = 0.0
     deleted: list[DeletedJob] = msgspec.field(default_factory=list)
-    # States of URLs of watched_job as its agenda packs them, each behind its url_key: what urls says, in a
-    # tenth of the time. A next_at below 0 means that the URL is queued or on its way.
+    # States of URLs of watched_job as its due table packs them, each behind its url_key: the content of urls,
+    # in a tenth of the time. A next_at below 0 means that the URL is queued or outstanding.
     watched_job: str = ""
     watched: list[bytes] = msgspec.field(default_factory=list)
 
@@ -286,7 +286,7 @@ class DeletedJob(msgspec.Struct, array_like=True, gc=False):
 
 
 class HostRecord(msgspec.Struct, array_like=True, gc=False):
-    """A host that nothing happens to at present, beside its queues."""
+    """An idle host, without its queues."""
 
     state: HostState | None = None
     robots: list[RobotsTxt] = msgspec.field(default_factory=list)
@@ -294,14 +294,14 @@ class HostRecord(msgspec.Struct, array_like=True, gc=False):
 
 
 class HostYield(msgspec.Struct, array_like=True, gc=False):
-    """What the parts of a host have yielded to a job; the packed form is the scheduler's own."""
+    """Novelty of the path patterns of a host for a job, as the scheduler packs it."""
 
     job: str = ""
     packed: bytes = b""
 
 
 class Anchor(msgspec.Struct, array_like=True, gc=False):
-    """A place a job's scope is anchored at."""
+    """An anchor of a job's scope."""
 
     job: str = ""
     place: str = ""

@@ -187,20 +187,20 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
 
 
 class JobStatus(msgspec.Struct, array_like=True, gc=False):
-    """How a job stands. Topic `job-status` (compacted by uid), from the scheduler that coordinates it."""
+    """Status of a job. Topic `job-status` (compacted by uid), from the scheduler that coordinates the job."""
 
     uid: str = ""
-    # Of the desired state that this speaks of.
+    # Of the desired state that this status describes.
     generation: int = 0
     queued: int = 0
-    # URLs handed out and without receipt.
+    # URLs dispatched and without receipt.
     in_flight: int = 0
     stored: int = 0
     denied: int = 0
     failed: int = 0
     dropped: int = 0
-    # Nothing is left to do but what is fetched again later, or, while it is paused, what waits; and all seeds
-    # and links that were sent before have been taken.
+    # Nothing is left to do but later recrawls, or, while the job is paused, queued URLs; and all seeds and
+    # links published before have been read.
     done: bool = False
     # Its page budget is spent.
     spent: bool = False
@@ -208,25 +208,26 @@ class JobStatus(msgspec.Struct, array_like=True, gc=False):
     deleted: bool = False
     # Seconds since 1970 UTC.
     at: float = 0.0
-    # Anchors of the job's scope, counted where they are known; when there are more, links that were refused
-    # may be wanted.
+    # Anchors of the job's scope, summed over partitions; when the number rises, links refused before may be
+    # in scope.
     anchors: int = 0
-    # Rises by one with each that is told of the job. One that is not above those before it comes from a
-    # coordinator that had not read them, and counts for nothing.
+    # Rises by one with each status of the job. A status whose version is not above the one before comes from
+    # a coordinator that had not read that one, and is ignored.
     version: int = 0
-    # Generation of the desired state at which the job began; one of its name may have been deleted before.
+    # Generation of the desired state with which the job started; an earlier job of the same name may have
+    # been deleted.
     start_generation: int = 0
-    # Number of the question whether all partitions are at rest; 0 = none was asked yet.
+    # Number of the latest check whether all partitions are idle; 0 = none yet.
     idle_check: int = 0
-    # Places of the page budget given to partitions so far.
+    # Pages of the budget granted to partitions so far.
     granted: list[QuotaGrant] = msgspec.field(default_factory=list)
-    # Somebody could fetch and no place is left: who has some without need gives them back.
+    # A partition could fetch and no page of the budget is free: partitions return what they do not need.
     exhausted: bool = False
 
 
 class QuotaGrant(msgspec.Struct, array_like=True, gc=False):
-    """Places of a job's page budget that one partition was given since the job began. It takes a URL only while
-    the pages it has stored or has on the way are fewer than those given less those it gave back.
+    """Pages of a job's budget granted to one partition since the job started. The partition dispatches a URL
+    only while its stored and in-flight pages are fewer than its granted minus its returned pages.
     """
 
     partition: int = 0
@@ -234,7 +235,7 @@ class QuotaGrant(msgspec.Struct, array_like=True, gc=False):
 
 
 class JobProgress(msgspec.Struct, array_like=True, gc=False):
-    """How partitions of a job stand. Topic `progress` (compacted by id), from their owner."""
+    """Reports on partitions of a job. Topic `progress` (compacted by id), from their owner."""
 
     # uid@member.
     id: str = ""
@@ -243,36 +244,36 @@ class JobProgress(msgspec.Struct, array_like=True, gc=False):
 
 
 class PartitionStatus(msgspec.Struct, array_like=True, gc=False):
-    """How a job stands in one partition."""
+    """A job in one partition."""
 
     partition: int = 0
-    # Of its owner: what an earlier one tells later counts for nothing.
+    # Of its owner; a later report of an earlier owner is ignored.
     epoch: int = 0
-    # Of the desired state that this speaks of.
+    # Of the desired state that this report describes.
     generation: int = 0
     queued: int = 0
-    # URLs handed out and without receipt.
+    # URLs dispatched and without receipt.
     in_flight: int = 0
     stored: int = 0
     denied: int = 0
     failed: int = 0
     dropped: int = 0
-    # Nothing is on its way, and nothing waits that anybody would take as long as the job is as it is.
+    # Nothing is in flight, and no queued URL may be dispatched in the job's present state.
     idle: bool = False
-    # Grows with everything that happens under one epoch.
+    # Rises with every event under one epoch.
     activity: int = 0
-    # The last question of the coordinator that was read before this was said.
+    # The latest idle check of the coordinator that was read before this report.
     idle_check: int = 0
-    # As in the status that this answers; pages of another time count for nothing.
+    # As in the status that this report answers; pages of another start do not count.
     start_generation: int = 0
-    # Places given back since the job began.
+    # Pages of the budget returned since the job started.
     returned: int = 0
-    # Places that are taken: pages stored, on the way, or kept for what is fetched again.
+    # Pages used: stored, in flight, or reserved for recrawls.
     used: int = 0
-    # Further pages that it could use soon, and how many of them it lacks by now.
+    # Pages of the budget that it could use soon, and those it could use now, in all.
     requested: int = 0
     needed_now: int = 0
-    # Anchors of the job's scope that are known here.
+    # Anchors of the job's scope that are known in the partition.
     anchors: int = 0
-    # The owner has read its own first word: returned holds what those before it have given back.
+    # The owner has read its own first report: returned includes what earlier owners returned.
     confirmed: bool = False

@@ -1,6 +1,6 @@
-"""Further links (`morelinks.py`) of a page whose tree may be too costly for the loop, in a child process.
+"""Extra links (`extra_links.py`) of a page whose tree is too costly for the loop, in a child process.
 
-Run in the sandbox. The page travels as UTF-8, since a locked-down child can load no codec.
+Runs in the sandbox. The page is sent as UTF-8, since a locked-down child cannot load codecs.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _decode_found = msgspec.msgpack.Decoder(Found).decode
 
 
 def run(payload: bytes) -> bytes:
-    """See `nephila.parser.sandbox.task.Task.module`."""
+    """Entry point of the child, see `Task.module`."""
     request = _decode_request(payload)
     return _encode(extra_links_of(tree_of(request.source, "utf-8"), request.base, request.kinds))
 
 
 def payload_of(body: bytes, encoding: str, base: str, kinds: Sequence[str]) -> bytes:
-    """The payload of one page."""
+    """Payload for one page."""
     return _encode(Request(to_utf8(body, encoding), base, list(kinds)))
 
 
 def decode_result(data: bytes) -> Found:
-    """Read what a child sent. Raises `ValueError` or `msgspec.MsgspecError` when it is not of the form."""
+    """Decode the result of a child. Raises `ValueError` or `msgspec.MsgspecError` for malformed data."""
     found = _decode_found(data)
     flags = {flag for kinds in KINDS.values() for flag, _ in kinds}
     if any(flag not in flags for flag, _ in found) or sum(len(rows) for _, rows in found) > MAX_LINKS * 2 * len(KINDS):
@@ -55,5 +55,5 @@ def decode_result(data: bytes) -> Found:
 
 EXTRA_LINKS: Final[Task[Found]] = Task("links", __name__, decode_result, memory_bytes=MEMORY_BYTES)
 
-# What is loaded on first use is loaded before the child is locked down.
+# Loaded here, since nothing can be loaded after the lock-down.
 LexborHTMLParser("<a href=x>").css("a")

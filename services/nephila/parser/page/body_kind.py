@@ -1,8 +1,8 @@
-"""Which treatment a body gets: HTML, some kind of document, plain text, or none.
+"""How a body is parsed: as HTML, as some kind of document, as plain text, or not at all.
 
-Invariant: what the server says counts, unless the first bytes are those of a known binary format, or of none that
-could be the plain text it says. Only without a
-usable type are the bytes asked whether they are HTML (the tags of WHATWG's MIME sniffing). Nothing is decoded here.
+Invariants: the server's content type decides, unless the first bytes are those of a known binary format or cannot be
+the stated plain text. Only without a usable type are the bytes sniffed for HTML (tags of WHATWG's MIME sniffing).
+Nothing is decoded here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Final
 
 HEAD_BYTES: Final = 512
-"""Bytes of a body that are looked at; WHATWG's sniffing reads 1445, of which the rest is for audio and video."""
+"""Bytes of a body that are examined. WHATWG's sniffing reads 1445; the rest is for audio and video."""
 
 
 class BodyKind(IntEnum):
@@ -20,13 +20,13 @@ class BodyKind(IntEnum):
     HTML = 1
     """By the page pass."""
     TEXT = 2
-    """Decoded as it is; no links."""
+    """Decoded as plain text; no links."""
     BINARY = 3
     """A row without text."""
     PDF = 4
     """Read in a child process."""
     OFFICE = 5
-    """Its metadata alone; archives are among them until they are looked into."""
+    """Only its metadata is read; includes archives until they are opened."""
     JSON = 6
     XML = 7
     CSV = 8
@@ -73,7 +73,7 @@ _SUFFIXES: Final = (
     ("-yaml", BodyKind.TEXT),
 )
 
-# Types that say nothing: old servers send them for whatever they do not know.
+# Types without information: old servers send them for unknown files.
 _UNKNOWN: Final = frozenset(
     ("", "application/octet-stream", "binary/octet-stream", "application/unknown", "unknown/unknown", "*/*")
 )
@@ -134,7 +134,7 @@ _BINARY_BYTES: Final = bytes((*range(0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1
 
 
 def kind_of(content_type: str, head: bytes) -> tuple[BodyKind, str]:
-    """Treatment of a body, and the type its bytes show when that differs from what the server said (else "").
+    """Kind of a body, and the type that its bytes show if it differs from the server's (else "").
 
     `content_type` is a media type in lower case without parameters; `head` the first `HEAD_BYTES` of the body.
     """
@@ -148,7 +148,7 @@ def kind_of(content_type: str, head: bytes) -> tuple[BodyKind, str]:
         kind = _MAGIC_KINDS.get(shown, BodyKind.BINARY)
         return kind, "" if kind is known else shown
     if known is BodyKind.OFFICE:
-        # These are archives, or are called so: spreadsheets are often HTML or CSV under another name.
+        # No archive in spite of its type: spreadsheets are often HTML or CSV under another name.
         return BodyKind.BINARY, ""
     if content_type == "text/plain" and _is_garbage(head):
         return BodyKind.BINARY, "application/octet-stream"
@@ -158,8 +158,8 @@ def kind_of(content_type: str, head: bytes) -> tuple[BodyKind, str]:
 
 
 def _is_garbage(head: bytes) -> bool:
-    """Whether what is called plain text is none, as servers call whatever they do not know. WHATWG: one binary byte is
-    enough; here it takes a sixteenth, and zeros in every other place are UTF-16."""
+    """Whether a body of type text/plain is binary: servers use that type for unknown files. For WHATWG one binary byte
+    is enough; here a sixteenth of the bytes is needed, and zeros at every second byte mean UTF-16."""
     binary = len(head) - len(head.translate(None, _BINARY_BYTES))
     if binary < 8 or binary * 16 < len(head) or head.startswith(_BOMS):
         return False
@@ -179,7 +179,7 @@ def _magic(head: bytes) -> str:
 
 def _sniff(head: bytes) -> tuple[BodyKind, str]:
     if head.startswith(_BOMS):
-        # A mark says text; the page pass reads plain text under it just as well.
+        # A byte order mark means text; the page pass reads plain text as well.
         return BodyKind.HTML, "text/html"
     start = head.lstrip(b" \t\n\r\f")[:16].lower()
     if start.startswith(_HTML_STARTS):

@@ -1,7 +1,7 @@
-"""Title, author and date of a document from what it says about itself: an article in JSON-LD, <meta> elements.
+"""Title, author and date that a document states about itself: an article in JSON-LD, <meta> elements.
 
-Invariant: only stated facts; nothing is guessed from the text. A date is ISO 8601, what is no name of an author is
-left out. The tables are in order of trust.
+Invariants: only stated facts, nothing is inferred from the text. A date is ISO 8601; a string that is no author name is
+dropped. The tables are in order of trust.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nephila.parser.page.published import first_date
 MAX_JSON_BYTES: Final = 512 * 1024
 """A larger JSON-LD block is a catalogue, not a byline."""
 MAX_NODES: Final = 2_000
-"""Objects looked at in all blocks together."""
+"""Objects examined in all blocks together."""
 
 _TITLES: Final = (
     "dc:title",
@@ -66,17 +66,17 @@ _ARTICLE: Final = re.compile(
     r"(?:Advertiser|Analysis|AskPublic|Background|Opinion|Reportage|Review|Satirical|News|Medical|Scholarly|Tech|Blog"
     r"|Live|Discussion|Social|Media|Forum|Content)*(?:Article|Posting)|Report|APIReference"
 )
-"""Types of schema.org that are an article, https://schema.org/Article and what is below it."""
+"""Types of schema.org that are an article: https://schema.org/Article and its subtypes."""
 
 
 _ENTITY: Final = re.compile(r"&#?\w{1,10};")
 _NESTED: Final = (dict, list)
 _WRAPPED: Final = re.compile(r"\A\s*(?://\s*)?<!\[CDATA\[|(?://\s*)?\]\]>\s*\Z")
-"""What an XHTML page writes around a script."""
+"""CDATA markers around a script in XHTML."""
 
 
 class Byline(NamedTuple):
-    """What a document says of itself; "" where it says nothing."""
+    """Statements of a document about itself; "" if it states nothing."""
 
     title: str
     author: str
@@ -85,7 +85,7 @@ class Byline(NamedTuple):
 
 def byline(pairs: Iterable[tuple[str, str]], json_ld: Iterable[str], title: str = "") -> Byline:
     """`pairs` are the <meta> names (lower case) and contents, `json_ld` the texts of the JSON-LD scripts, `title` the
-    document's. An article described in JSON-LD goes first, then <meta>, then any JSON-LD with a headline."""
+    document's. Order of trust: an article in JSON-LD, <meta>, any JSON-LD object with a headline."""
     first: dict[str, str] = {}
     for names, value in pairs:
         if value.strip():
@@ -93,17 +93,17 @@ def byline(pairs: Iterable[tuple[str, str]], json_ld: Iterable[str], title: str 
                 first.setdefault(name.replace(".", ":"), value.strip())
     nodes = list(_nodes(json_ld))
     article = next((node for node in nodes if _is_article(node.get("@type"))), {})
-    said = [_named(article, title), _of(first, _TITLES)]
-    # article:author is a profile page more often than a name.
+    titles = [_named(article, title), _of(first, _TITLES)]
+    # article:author is more often a profile URL than a name.
     authors = [_person(article.get("author")), *(first[name] for name in _AUTHORS if name in first)]
     dates = [_text(article.get("datePublished")), *(first[name] for name in _DATES if name in first)]
     for node in nodes:
-        said.append(_text(node.get("headline")))
+        titles.append(_text(node.get("headline")))
         if "datePublished" in node or "headline" in node:
             authors.append(_person(node.get("author")))
         dates.append(_text(node.get("datePublished")))
     author = _some(name_of(author) for author in authors if not _is_url(author))
-    return Byline(_unescaped(_some(said), title), author, first_date(dates))
+    return Byline(_unescaped(_some(titles), title), author, first_date(dates))
 
 
 _BY: Final = re.compile(
@@ -123,7 +123,7 @@ _BEHIND: Final = re.compile(
 )
 _EDGES: Final = " \t\"'“”,;:|•·-–—»*("
 MAX_NAME_CHARS: Final = 300
-"""A longer author is a text."""
+"""A longer author is a text, not a name."""
 _NO_NAMES: Final = re.compile(
     r"(?:sign|log)\s?-?(?:in|up|out)|login|register|subscribe|search|menu|share|comments?|reply|home|undefined"
     r"|null|none|n/a|unknown|anonymous|admin(?:istrator)?|webmaster|guest|user|(?:topic |the )?authors?|editor|staff"
@@ -134,7 +134,7 @@ _NO_NAMES: Final = re.compile(
 
 
 def name_of(author: str) -> str:
-    """A stated author without the label before and the date behind the name; "" where that is no name."""
+    """A stated author without the label before the name and the date after it; "" if the rest is no name."""
     name = " ".join(unescape(author[: 2 * MAX_NAME_CHARS]).split()).strip(_EDGES)
     if len(name) > MAX_NAME_CHARS:
         return ""
@@ -154,15 +154,16 @@ def _is_article(kind: Any) -> bool:
 
 
 def _named(article: dict[str, Any], title: str) -> str:
-    """Its name, or its headline where only that is like the document's title (sites put their own name there)."""
-    name, said = _text(article.get("name")), _text(article.get("headline"))
-    return closer_to_title(name, said, title) if name and said and name != said else name or said
+    """The article's name, or its headline if only that is similar to the document's title (sites put their own name
+    into `name`)."""
+    name, headline = _text(article.get("name")), _text(article.get("headline"))
+    return closer_to_title(name, headline, title) if name and headline and name != headline else name or headline
 
 
-def _unescaped(said: str, title: str) -> str:
-    """Without the entities that sites write where none are read, as in JSON; the document's own title has some where
-    it is about them."""
-    return said if "&" not in said or _ENTITY.search(title) else unescape(said)
+def _unescaped(text: str, title: str) -> str:
+    """Text without HTML entities, which some sites write into JSON. A title that has entities itself is about them and
+    keeps them."""
+    return text if "&" not in text or _ENTITY.search(title) else unescape(text)
 
 
 def _some(texts: Iterable[str]) -> str:
@@ -178,7 +179,7 @@ def _is_url(text: str) -> bool:
 
 
 def _nodes(texts: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Every object in the blocks, breadth first; a block that is no JSON is left out."""
+    """Every object in the blocks, breadth first; a block that is no JSON is skipped."""
     left = MAX_NODES
     for text in texts:
         if len(text) > MAX_JSON_BYTES:

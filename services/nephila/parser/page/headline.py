@@ -1,10 +1,9 @@
-"""The headline of a document that states none: its <title> without the site's name.
+"""The headline of a document: its <title> without the name of the site.
 
-The rules for a <title> are those of Mozilla's Readability (Article titles, `_getArticleTitle`), by whose pages titles
-are judged, so that the two agree: a part behind the last separator is the site, unless too little would be left. Of a
-title that is stated (or left whole by these rules) only what the page itself names as its site goes, and only behind a
-bar or a dot: dashes stand in too many headlines. Behind a dash it goes where what is left is a heading of the page.
-Invariant: pure; white space collapsed; O(length).
+The rules are those of Mozilla's Readability (`_getArticleTitle`), which is also the reference for titles here. The part
+behind the last separator is the site, unless too little remains. From a stated title only the site's own name is
+removed, and only behind a bar or a dot, because dashes are common in headlines. Behind a dash it is removed if the rest
+is a heading of the page. Pure; white space is collapsed; O(length).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 MAX_CHARS: Final = 4096
-"""Of a longer <title> the start is looked at."""
+"""Characters of a <title> that are examined."""
 
 _SEPARATOR: Final = re.compile(r"\s[|\-–—\\/>»]\s")
 _HIERARCHY: Final = re.compile(r"\s[\\/>»]\s")
@@ -24,13 +23,13 @@ _BAR: Final = re.compile(r"\s+(?:[|·•»]|[-—])\s+")
 _BARS: Final = "|·•»"
 
 FEW_WORDS: Final = 3
-"""With fewer left the part on the other side is the headline;"""
+"""With fewer words left, the part on the other side of the separator is the headline."""
 TOO_FEW_WORDS: Final = 4
-"""with so many or fewer the <title> stays as it is."""
+"""With at most so many words left, the <title> stays unchanged."""
 LONG_LEAD: Final = 5
-"""Words before a colon that are a headline themselves."""
+"""More words before a colon are part of the headline."""
 SHORT, LONG = 15, 150
-"""Characters of a <title> that is asked to show an h1 instead."""
+"""A <title> with fewer or more characters is replaced by the h1."""
 MIN_OVERLAP: Final = 0.75
 
 
@@ -63,12 +62,12 @@ def _behind_colon(whole: str) -> str:
 
 
 def _words(text: str) -> int:
-    """As many as there are gaps, and one: an empty text counts one."""
+    """Number of words: gaps plus one, so that an empty text counts as one."""
     return len(re.split(r"\s+", text))
 
 
 def without_site(title: str, site: str, host: str, headings: Sequence[str] = ()) -> str:
-    """A title without the site's name at its end; `site` is what the page calls it (or ""), `host` its URL's,
+    """A title without the site's name at its end; `site` is the name that the page states (or ""), `host` its URL's,
     `headings` the texts of its h1 and h2."""
     names = {_letters(site), _letters(host.removeprefix("www.")), *map(_letters, host.split(".")[:-1])} - {""}
     whole = title[:MAX_CHARS]
@@ -82,7 +81,7 @@ def without_site(title: str, site: str, host: str, headings: Sequence[str] = ())
 
 
 def is_site(title: str, site: str, host: str) -> bool:
-    """Whether a title is nothing but the name of its site."""
+    """Whether a title is only the name of its site."""
     names = {_letters(site), _letters(host.removeprefix("www.")), *map(_letters, host.split(".")[:-1])} - {""}
     return _letters(title[:MAX_CHARS]) in names
 
@@ -91,13 +90,13 @@ def _letters(text: str) -> str:
     return "".join(_TOKEN.findall(text.lower()))
 
 
-def closer_to_title(name: str, said: str, title: str) -> str:
-    """Which of the two names of an article is like the document's title: `said` only where `name` is not."""
-    return said if word_overlap(said, title) > MIN_OVERLAP >= word_overlap(name, title) else name
+def closer_to_title(name: str, headline: str, title: str) -> str:
+    """The name of an article, or its headline if only that is similar to the document's title."""
+    return headline if word_overlap(headline, title) > MIN_OVERLAP >= word_overlap(name, title) else name
 
 
 def word_overlap(left: str, right: str) -> float:
-    """Share of `right`, by characters, whose words stand in `left` as well."""
+    """Share of the characters of `right` whose words are also in `left`."""
     known = set(_TOKEN.findall(left.lower()))
     words = _TOKEN.findall(right.lower())
     if not known or not words:

@@ -1,7 +1,7 @@
-"""Dates as pages write them, to ISO 8601: forms for machines, and day, month and year with the month's name.
+"""Dates as pages write them, converted to ISO 8601: machine formats, and day, month and year with the name of a month.
 
-A date stays a date (2026-11-21), a time without a zone stays without one, a time with a zone becomes UTC. Invariant:
-what could be two days - 03/04/2026 - is none, unless the rule says which; nothing is guessed from today's date.
+A date stays a date (2026-11-21); a time without a zone stays without one; a time with a zone becomes UTC. Invariant: an
+ambiguous date (03/04/2026) is an error, unless the rule says which part is the day; today's date is never used.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ISO: Final = re.compile(
 _COMPACT: Final = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)?(Z|[+-]\d{4})?)?$")
 _YMD: Final = re.compile(r"(?<!\d)(\d{4})\s?[./年-]\s?(\d{1,2})\s?[./月-]\s?(\d{1,2})(?!\d)")
 _DMY: Final = re.compile(r"(?<!\d)(\d{1,2})\s?[./-]\s?(\d{1,2})\s?[./-]\s?(\d{4})(?!\d)")
-# An offset stands apart: 10:00-12:00 are two hours of a day.
+# An offset is separated by a blank: 10:00-12:00 is a range.
 _CLOCK: Final = re.compile(
     r"(?<![\d:])(\d{1,2}):(\d\d)(?::(\d\d))?(?:\s?([ap]\.?m)\b)?\.?"
     r"(?:\s?(?:(?:UTC|GMT)(?![+-])|(?:\s|UTC|GMT)([+-]\d\d:?\d\d)(?![\w:])))?",
@@ -71,7 +71,7 @@ def iso_date(text: str, formats: list[str] | None = None, day_first: bool | None
 
 
 def fault_of_format(form: str) -> str:
-    """Why dates cannot be written so, "" when they can."""
+    """Why a format of dates is invalid; "" if it is valid."""
     if "%" not in form:
         return "it has no % directives, as in %d.%m.%Y"
     try:
@@ -138,7 +138,7 @@ def _day(text: str, day_first: bool | None) -> date:
     if found:
         first, second, year = (int(one) for one in found.groups())
         if day_first is None and "." in found[0]:
-            day_first = True  # nobody writes the month first with points
+            day_first = True  # the month is never first in dates with points
         if day_first is None and first <= 12 and second <= 12 and first != second:
             raise ValueError(f"{found[0]} may be two days; say dayFirst or format")
         day_then_month = day_first if day_first is not None else first > 12

@@ -1,8 +1,8 @@
-"""Images and videos of a page with what is said about them: what OpenGraph names, then <img>, <picture>, <video>,
-<source>, embedded players of the tree.
+"""Images and videos of a page with their texts: those in OpenGraph, then <img>, <picture>, <video>, <source> and
+embedded players.
 
-Source: P1 finds images and videos by anchor text and caption. Invariant: absolute http(s) URLs, each once, in that
-order, at most `MAX_MEDIA` of each kind. It reads a tree, which the hot path never builds.
+Source: P1 finds images and videos by anchor text and caption. Invariants: absolute http(s) URLs, each once, in that
+order, at most `MAX_MEDIA` of each kind. Needs a tree, so it is not used in the crawl.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from nephila.parser.page.html_tree import css_first
 MAX_MEDIA: Final = 500
 """Of each kind; galleries have a few hundred."""
 MAX_ABOVE: Final = 6
-"""Elements above one that are asked for a figure or a link around it."""
+"""Ancestors that are searched for a figure or a link."""
 MAX_SRCSET: Final = 65_536
-"""Characters of a srcset that are looked at."""
+"""Characters of a srcset that are examined."""
 MAX_SAID: Final = 500
 """Characters of an alt text or caption."""
 
@@ -42,19 +42,19 @@ _SIZE: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)[wx]")
 
 
 _Element = tuple[Any, dict[str, str | None]]
-"""A node and its attributes, which take a while to be read."""
+"""A node and its attributes, which are slow to read."""
 _Add = Callable[[str | None, _Element], bool]
 
 
 class Medium(NamedTuple):
-    """One image or video; "" where nothing is said."""
+    """One image or video; "" for texts that the page does not have."""
 
     url: str
     alt: str
     caption: str
-    """Text of the figure's caption."""
+    """Caption of the figure around it."""
     anchor: str
-    """Where a link around it leads."""
+    """Target of the link around it."""
 
 
 def media(
@@ -65,7 +65,7 @@ def media(
     images: dict[str, Medium] = {}
     videos: dict[str, Medium] = {}
     around: dict[int, tuple[str, str]] = {}
-    """Caption and link by the number of the parent: a <picture> has several elements."""
+    """Caption and link by node id of the parent: a <picture> has several elements."""
 
     def said(node: Any, attributes: dict[str, str | None]) -> tuple[str, str, str]:
         alt = attributes.get("alt") or attributes.get("title") or attributes.get("aria-label") or ""
@@ -101,7 +101,7 @@ def _node(node: Any, image: _Add, video: _Add) -> None:
     attributes = node.attributes
     element = node, attributes
     if node.tag == "img":
-        # A lazy image carries a data: placeholder in src and its address beside it.
+        # A lazily loaded image has a data: placeholder in src and its URL in another attribute.
         for name in _LAZY:
             if (raw := attributes.get(name)) and image(raw, element):
                 break
@@ -135,7 +135,7 @@ def best_of_srcset(srcset: str | None) -> str:
         sizes = list(map(_stated, (*words[1:-1:2], words[-1].rstrip(",") + ",")))
         only_behind = text.count(",") == len(sizes) - 1
         if -1.0 not in sizes and (only_behind or not any("," in (url[0], url[-1]) for url in words[::2])):
-            # Nearly all are so: an address and a size, one after the other.
+            # The common form: URLs and sizes alternate.
             largest = max(sizes)
             return words[2 * sizes.index(largest)] if largest else ""
     return _best_of_words([*words, ","])
@@ -143,7 +143,7 @@ def best_of_srcset(srcset: str | None) -> str:
 
 @lru_cache(maxsize=1024)
 def _stated(word: str) -> float:
-    """Size in the last word of a candidate; -1 where it is none, or no comma ends it."""
+    """Size in the last word of a candidate; -1 if it is no size, or no comma follows."""
     found = _SIZE.fullmatch(word[:-1]) if word.endswith(",") else None
     return float(found[1]) if found else -1.0
 
@@ -170,7 +170,7 @@ def _best_of_words(words: list[str]) -> str:
 
 
 def _around(above: Any, resolve: Callable[[str], str]) -> tuple[str, str]:
-    """Caption of the figure and target of the link that an element stands in, `above` being its parent."""
+    """Caption of the figure and target of the link around an element; `above` is its parent."""
     caption = anchor = ""
     for _ in range(MAX_ABOVE):
         tag = None if above is None else above.tag

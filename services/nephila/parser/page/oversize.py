@@ -1,7 +1,7 @@
-"""The page pass of a very long page, in a child process: it takes up to 8 ms a megabyte, which the loop cannot spare.
+"""The page pass of a very long page, in a child process: it takes up to 8 ms per megabyte, too long for the loop.
 
-Run in the sandbox. The result has the attributes and types of `PagePass`. The parent checks that buffers and
-counts agree, as it checks every result of a child.
+Runs in the sandbox. The result has the attributes and types of `PagePass`; the parent checks that buffers and counts
+agree, as it checks every result of a child.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _PROPERTIES: Final = {name: value for name, value in vars(PagePass).items() if i
 Found: Final = msgspec.defstruct(
     "Found", [(name, typing.get_type_hints(value.fget)["return"]) for name, value in _PROPERTIES.items()], frozen=True
 )
-"""A page pass as it travels."""
+"""A page pass as a message."""
 
 
 class Request(msgspec.Struct, array_like=True):
-    """One page and what may be taken from it."""
+    """One page and the limits of its page pass."""
 
     body: bytes
     url: str
@@ -40,7 +40,7 @@ _decode_found = msgspec.msgpack.Decoder(Found).decode
 
 
 def run(payload: bytes) -> bytes:
-    """See `nephila.parser.sandbox.task.Task.module`."""
+    """Entry point of the child, see `Task.module`."""
     request = _decode_request(payload)
     found = page_pass(
         request.body,
@@ -54,12 +54,12 @@ def run(payload: bytes) -> bytes:
 
 
 def payload_of(body: bytes, url: str, encoding: str, max_links: int, max_text_bytes: int, agent: str) -> bytes:
-    """The payload of one page."""
+    """Payload for one page."""
     return _encode(Request(body, url, encoding, max_links, max_text_bytes, agent))
 
 
 def decode_result(data: bytes) -> PagePass:
-    """Read what a child sent. Raises `ValueError` or `msgspec.MsgspecError` when it is not of the form."""
+    """Decode the result of a child. Raises `ValueError` or `msgspec.MsgspecError` for malformed data."""
     found: Any = _decode_found(data)
     count = found.link_count
     lengths = [len(found.fingerprints), len(found.link_ends), len(found.host_spans), len(found.anchor_ends)]

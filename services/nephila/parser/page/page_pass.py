@@ -1,4 +1,4 @@
-"""What the parser needs of the native core: the page pass and what it returns, as types.
+"""The page pass of the native core and its result, as types; and the facts about a page that rules need.
 
 The core itself (`nephila.native`) is chosen in `build()`; tests pass a fake with the same attributes.
 """
@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 
 class PagePass(Protocol):
-    """What one pass over a document found. Buffers of links are packed as in `Outlinks`; each attribute is lazy."""
+    """Result of one pass over a document. Link buffers are packed as in `Outlinks`; each attribute is lazy."""
 
     @property
     def title(self) -> str:
@@ -45,12 +45,12 @@ class PagePass(Protocol):
 
     @property
     def depth(self) -> int:
-        """How deep elements are nested at most, whatever a tree builder makes of the markup: an upper bound. 2^32 - 1 =
-        none: a tree may take a time that grows with the square of the page."""
+        """Upper bound of the nesting depth of any tree of the page. 2^32 - 1: no bound; building a tree may take time
+        quadratic in the page's size."""
 
     @property
     def links_left_out(self) -> int:
-        """Links beyond those that were taken."""
+        """Number of links beyond the limit."""
 
     @property
     def text(self) -> bytes:
@@ -62,11 +62,11 @@ class PagePass(Protocol):
 
     @property
     def main_lines(self) -> bytes:
-        """uint32 index of each line that belongs to the page's subject, rising."""
+        """uint32 index of each line of the main text, ascending."""
 
     @property
     def main_text(self) -> bytes:
-        """Those lines, one below the other; empty where a page has no subject."""
+        """The lines of the main text; empty if the page has none."""
 
     @property
     def link_count(self) -> int:

@@ -1,4 +1,4 @@
-"""Plain text of a body that is not HTML: decoded, bounded, UTF-8. And what tells two texts apart.
+"""Plain text of a body that is not HTML: decoded, bounded, UTF-8; and the hash that compares texts.
 
 Invariant: the text is valid UTF-8 without NUL, at most `max_bytes` long and cut between characters.
 """
@@ -15,14 +15,14 @@ _REPLACED: Final = "\ufffd".encode()
 CONTROLS: Final = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127), " ")
 """Translation of control characters to blanks; line ends and tabs stay."""
 HASH_BYTES: Final = 8
-"""Of a page's text two versions are compared, never two pages: 64 bits are plenty."""
+"""Only versions of one page are compared, never two pages: 64 bits suffice."""
 
 
 def plain_text(body: bytes, encoding: str, max_bytes: int) -> bytes:
-    """Decode at most as much of `body` as can matter and return UTF-8; what cannot be decoded becomes U+FFFD.
+    """Decode the start of `body` to UTF-8; undecodable bytes become U+FFFD.
 
-    `encoding` is a WHATWG name, one nobody knows is windows-1252. At most 4 bytes of any encoding make one character,
-    so 4 x `max_bytes` are read.
+    `encoding` is a WHATWG name; an unknown one is read as windows-1252. A character has at most 4 bytes in any
+    encoding, so 4 x `max_bytes` are read.
     """
     start = bytes(body[: 4 * max_bytes])
     try:
@@ -33,7 +33,7 @@ def plain_text(body: bytes, encoding: str, max_bytes: int) -> bytes:
 
 
 def cut_utf8(text: bytes, max_bytes: int) -> bytes:
-    """The longest start of valid UTF-8 `text` that has at most `max_bytes` and ends between characters."""
+    """The longest prefix of UTF-8 `text` with at most `max_bytes` that ends between characters."""
     if len(text) <= max_bytes:
         return text
     end = max_bytes
@@ -43,13 +43,13 @@ def cut_utf8(text: bytes, max_bytes: int) -> bytes:
 
 
 def text_hash(text: bytes) -> bytes:
-    """`Record.text_hash`: what a recrawl compares. Empty without a text; 8 µs for 15 KB.
+    """`Record.text_hash`, which a recrawl compares; empty without a text. 8 µs for 15 KB.
 
-    Of a page it is given the main text where there is one: a new date in the footer is no change then.
+    For a page it is the hash of the main text, if there is one, so that a new date in the footer is no change.
     """
     return hashlib.sha256(text).digest()[:HASH_BYTES] if text else b""
 
 
 def one_line(text: str) -> str:
-    """Text without line ends and control characters, white space collapsed."""
+    """Text on one line, without control characters, white space collapsed."""
     return " ".join(text.translate(CONTROLS).split())

@@ -33,29 +33,29 @@ _decode = msgspec.msgpack.Decoder(Request).decode
 
 
 def is_installed() -> bool:
-    """Whether the library is installed; it is not imported for that."""
+    """Whether the library is installed, without importing it."""
     return importlib.util.find_spec(LIBRARY) is not None
 
 
 def lacks_library(job: CrawlJob) -> bool:
-    """Whether a job wants its texts from the library, and it is not installed."""
+    """Whether a job needs the library and it is not installed."""
     return job.parse is not None and job.parse.main_text == MainText.TRAFILATURA and not is_installed()
 
 
 def payload_of(source: bytes, url: str, max_text_bytes: int) -> bytes:
-    """The payload of one page in UTF-8."""
+    """Payload for one page in UTF-8."""
     return _encode(Request(source, url, max_text_bytes))
 
 
 def run(payload: bytes) -> bytes:
-    """See `nephila.parser.sandbox.task.Task.module`."""
+    """Entry point of the child, see `Task.module`."""
     request = _decode(payload)
     text = _library()(request.source.decode("utf-8", "replace"), url=request.url) or ""
     return str(text).encode("utf-8", "replace")[: request.max_text_bytes]
 
 
 def decode_result(data: bytes) -> bytes:
-    """What a child sent; a character that the limit has cut is left out."""
+    """Decode the result of a child, without a character that the limit has cut."""
     return data.decode("utf-8", "ignore").encode()
 
 
@@ -67,7 +67,7 @@ def _library() -> Any:
 
 
 def preload() -> None:
-    """Import the library, and have it load whatever it needs at its first use: afterwards nothing can be opened."""
+    """Import the library and use it once, so that it loads all its data before the lock-down."""
     words = (
         "Golden spiders spin their webs between old trees near the slow river, and nobody knows why they do it. " * 9
     )

@@ -1,6 +1,6 @@
-"""The few elements of a tree that `nephila extract` asks for, found in one walk: each query of its own is one more.
+"""The elements of a tree that `nephila extract` needs, found in one walk; every separate query would cost another one.
 
-Invariant: document order; at most so many of each as the constants say, media excepted (media.py has its own bound).
+Invariant: document order; at most as many of each kind as the constants say, except media (bounded in media.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_METAS: Final = 300
 MAX_TEXTS: Final = 100
 MAX_AUTHORS: Final = 20
 MAX_AUTHOR_CHARS: Final = 100
-"""A longer byline is the article's first sentence, or a list of all that happened."""
+"""A longer byline is the first sentence of the article, or a list."""
 
 _ALWAYS: Final = 'meta[content], script[type="application/ld+json"], img, source, video, iframe, embed'
 _HEADINGS: Final = "h1, h2"
@@ -28,8 +28,8 @@ _BYLINES: Final = '[class*="byline"], [class*="author"]'
 
 
 class PageElements:
-    """What stands in `tree` (selectolax; None has nothing). What most pages say in their head is looked for in the rest
-    of the tree only when it is asked for."""
+    """Elements of `tree` (selectolax; None: no elements). Elements that most pages have in their head are searched in
+    the rest of the tree only on demand."""
 
     def __init__(self, tree: Any) -> None:
         self._root = None if tree is None else tree.root
@@ -52,7 +52,7 @@ class PageElements:
         return h1s + h2s, h1s
 
     def metas(self) -> Iterator[tuple[str, str]]:
-        """Names and contents of all <meta>: more of them than the page pass keeps."""
+        """Names and contents of all <meta> elements, more than the page pass keeps."""
         nodes = [node.attributes for node in self._by_tag["meta"][:MAX_METAS]]
         for key in ("property", "name", "itemprop"):
             for attributes in nodes:
@@ -62,14 +62,14 @@ class PageElements:
     def published(self) -> str:
         """The first <time datetime> or schema.org date of publication that is a date, in ISO 8601."""
         nodes = () if self._root is None else islice(one_by_one(self._root, _DATES), MAX_TEXTS)
-        return first_date(map(_said, filter(_is_date, nodes)))
+        return first_date(map(_stated, filter(_is_date, nodes)))
 
     def author(self) -> str:
-        """What stands where pages put the author's name, when they state none."""
+        """The author's name from the usual elements, for pages that state none."""
         if self._root is None:
             return ""
-        said = islice(filter(_is_author, self._all(_AUTHORS)), MAX_AUTHORS)
-        for node in chain(said, islice(one_by_one(self._root, _BYLINES), MAX_AUTHORS)):
+        authors = islice(filter(_is_author, self._all(_AUTHORS)), MAX_AUTHORS)
+        for node in chain(authors, islice(one_by_one(self._root, _BYLINES), MAX_AUTHORS)):
             inner = css_first(node, '[itemprop="name"]') or node
             name = " ".join(inner.text().split())
             if 0 < len(name) < MAX_AUTHOR_CHARS and (name := name_of(name)):
@@ -81,7 +81,7 @@ def _is_date(node: Any) -> bool:
     return node.tag == "time" or (node.attributes.get("itemprop") == "datePublished" and node.tag not in _MEDIA)
 
 
-def _said(node: Any) -> str:
+def _stated(node: Any) -> str:
     of = node.attributes
     return of.get("datetime") or of.get("content") or ""
 
@@ -91,5 +91,7 @@ def _is_author(node: Any) -> bool:
     if tag in _MEDIA or tag == "time":
         return False
     of = node.attributes
-    said = of.get("itemprop") or ""
-    return said != "datePublished" and (of.get("rel") == "author" or (tag != "meta" and "author" in said.split()))
+    itemprop = of.get("itemprop") or ""
+    return itemprop != "datePublished" and (
+        of.get("rel") == "author" or (tag != "meta" and "author" in itemprop.split())
+    )

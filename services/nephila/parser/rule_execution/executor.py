@@ -1,9 +1,9 @@
-"""Rules on the pages of the service: here at once when that is bounded, else in the rules' child process.
+"""Rules on the pages of the service: in this process if their cost is bounded (`rules/bounds.py`), else in a child.
 
-`bounds.py` says what is bounded. A rule that took longer than SLOW_S all the same goes to the child from then on; at
-STOP_S it is given up here, and that page goes there as well. Invariants: the loop
-never waits for a rule that is not bounded; every page is finished exactly once, with the rule's items or with the
-reason why there are none, and then its own title, text and links stand.
+A rule that takes longer than SLOW_S on two of three pages runs in the child from then on. After STOP_S a page is
+abandoned here and read in the child. Invariants: the loop never waits for an unbounded rule; every page is finished
+exactly once, with the rule's items or with the reason why it has none. In the latter case its own title, text and links
+are kept.
 """
 
 from __future__ import annotations
@@ -33,32 +33,33 @@ from nephila.parser.sandbox.offload import ChildProcessQueue, SpooledBody
 log = logging.getLogger(__name__)
 
 SLOW_S: Final = 0.1
-"""Of CPU, of one page."""
+"""CPU seconds of one page."""
 STOP_S: Final = 0.3
-"""Of one page, as far as it can be stopped: between two values, not within a selection."""
+"""Seconds of one page. A rule can be stopped between two values, not within a selection."""
 _PAGES_TO_RECOVER: Final = 20
-"""Pages in a row that a rule which has broken a child has to be read on before it is with the others again."""
+"""Successful pages after which a rule that made a child fail shares the child with the other rules again."""
 
 Done = Callable[[Sequence[m.Outlinks]], None]
 """Publishes the links and the record, and acks the page."""
 
 
 class RuleExecutor:
-    """See the module."""
+    """Applies rules to pages, here or in a child process."""
 
     def __init__(
         self, clock: Clock, child_queue: ChildProcessQueue, *, health: RuleStatsCollector, scripts: bool = False
     ) -> None:
         self.registry = RuleRegistry(scripts=scripts)
         self.child_queue = child_queue
-        """Those under way; rules have a child of their own there, so that a PDF of ten seconds keeps none waiting."""
+        """Pages in child processes. Rules have a child of their own, so that a PDF of ten seconds does not delay
+        them."""
         self.items = 0
         self.pages_in_child = 0
-        """Pages that went to the child."""
+        """Pages whose rule ran in the child."""
         self.pages_failed = 0
-        """Pages whose rule was given up."""
+        """Pages whose rule failed."""
         self.cpu_s: Callable[[], float] = time.thread_time
-        """By which a rule is slow: on a machine that stands still each would be."""
+        """Clock for slow rules: by wall time every rule would be slow on a machine that stalls."""
         self._clock = clock
         self._health = health
         self._scripts = scripts
@@ -68,7 +69,7 @@ class RuleExecutor:
         """Rules with a slow page among the last three → these pages as bits, 1: slow. A single slow page may be a pause
         of the garbage collector."""
         self._isolated: dict[tuple[str, int], int] = {}
-        """Rules that have broken a child → pages on which they did well since."""
+        """Rules that made a child fail → successful pages since."""
 
     def read(
         self,
@@ -79,7 +80,7 @@ class RuleExecutor:
         facts: PageFacts,
         done: Done,
     ) -> None:
-        """Read a page by the rule that is for it, if there is one. `done` is called now or in a later turn."""
+        """Apply the rule that matches a page, if there is one. `done` is called now or in a later turn of the loop."""
         entries = list(self.registry.for_url(page.job, page.url))
         if not entries:
             done(links)
@@ -94,7 +95,7 @@ class RuleExecutor:
 
             request = request_of({entry.rule.name: entry.text for entry in entries}, document, scripts=self._scripts)
             spooled = self.child_queue.spool(request, digest=False)
-            # Without the body for as long as it takes; whoever keeps bodies has the page itself, and reads it later.
+            # A copy without the body: sinks that store bodies hold the original page.
             work = work._replace(page=msgspec.structs.replace(page, body=b""))
             self.child_queue.start(self._read_later(work, spooled, done))
 
@@ -102,7 +103,7 @@ class RuleExecutor:
         return all(fits(entry.rule, document.body, depth) and _key(entry) not in self._slow for entry in entries)
 
     def _read_now(self, work: _Work, document: Document) -> Sequence[m.Outlinks] | None:
-        """The links that go on; None when it takes too long here, and then nothing was done."""
+        """The links to follow; None if the rule took too long: then the page is unchanged."""
         monotonic = self._clock.monotonic
         began, began_cpu_s = monotonic(), self.cpu_s()
 
@@ -152,8 +153,7 @@ class RuleExecutor:
             if passed < len(work.entries):
                 links = self._finished(work, work.entries[answer.number], answer.found)
         except Exception as error:
-            # Whatever it was, there is nobody else to end the page. It is what it is without a rule; what went wrong
-            # stands in its row.
+            # The page must be finished here. It is stored without the rule's items; the row has the error.
             self.pages_failed += 1
             if isinstance(error, ChildError) and error.retryable:
                 self._isolated.update(dict.fromkeys(map(_key, work.entries), 0))
@@ -178,7 +178,7 @@ class RuleExecutor:
         return links_of(work.page, work.links, found) if work.follow else work.links
 
     def _judged(self, work: _Work, entry: KnownRule, found: Extraction) -> Extraction:
-        """What was found, counted, and what is kept of it when the rule is degraded."""
+        """Count an extraction; returns the part that can be stored if the rule is degraded."""
         if work.page.status < 300:
             self._health.add_page(entry.rule, found)
         findings = self._health.findings(entry.rule)
@@ -190,7 +190,7 @@ class RuleExecutor:
         return kept
 
     def _mismatched(self, work: _Work, entry: KnownRule) -> None:
-        """A rule that is for the page by its URL is not by its content, which may have been other once."""
+        """Count a page that matches a rule's URLs but not its conditions on content: the content may have changed."""
         if work.page.status < 300:
             self._health.add_mismatch(entry.rule)
         findings = self._health.findings(entry.rule)
@@ -200,13 +200,13 @@ class RuleExecutor:
 
 
 class _Work(NamedTuple):
-    """A page and what is to be made of it."""
+    """A page and the rules that may match it."""
 
     page: m.Page
     record: m.Record
     links: Sequence[m.Outlinks]
     entries: list[KnownRule]
-    """Rules that may be for it, in the order in which they count."""
+    """Rules that match the URL, in order of priority."""
     follow: bool
 
 

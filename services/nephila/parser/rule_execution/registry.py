@@ -1,8 +1,8 @@
-"""All rules a parser knows, and for each job the set of those that it names. Which rule is for a page is said here.
+"""All rules of a parser, and for each job the set of rules that it names.
 
-Rules and jobs come in any order, and change while pages come: a page is read by the rules of the moment. Invariant: a
-rule or job that changes costs its jobs one new set, made when the next page asks for it; a document that this version
-cannot read leaves the rule as it was and is told once.
+Rules and jobs arrive in any order and may change at any time; a page is read by the rules known at that time.
+Invariants: a changed rule or job costs each job one new set, built for its next page; a document that this version
+cannot read leaves the rule unchanged and is logged.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class KnownRule:
-    """A rule and its document as it travels."""
+    """A rule and its document as JSON."""
 
     rule: Rule
     text: str
 
 
 class RuleRegistry:
-    """See the module."""
+    """Rules by name, and the rule sets of jobs."""
 
     def __init__(self, *, scripts: bool = False) -> None:
-        """`scripts`: those of rules are run."""
+        """`scripts`: the scripts of rules are run."""
         self._scripts = scripts
         self._entries: dict[str, KnownRule] = {}
         self._names_by_job: dict[str, tuple[str, ...]] = {}
@@ -53,7 +53,7 @@ class RuleRegistry:
             try:
                 rule = from_text(message.document, name).rule
             except UsageError as error:
-                log.error("rule %s is left as it was: %s", name, error)
+                log.error("rule %s is unchanged: %s", name, error)
                 return
             self._entries[name] = KnownRule(rule, message.document)
             if not self._scripts and any(reader.scripts for reader in rule.page_rules):
@@ -73,11 +73,11 @@ class RuleRegistry:
             self._names_by_job[job.uid] = tuple(job.rules)
 
     def has_rules(self, job: str) -> bool:
-        """Whether a job has rules at all."""
+        """Whether a job has rules."""
         return job in self._names_by_job
 
     def for_url(self, job: str, url: str) -> Iterator[KnownRule]:
-        """The rules of a job that may be for a URL, in the order in which they count."""
+        """The rules of a job that match a URL, in order of priority."""
         found = self._sets.get(job)
         if found is None:
             names = self._names_by_job.get(job, ())

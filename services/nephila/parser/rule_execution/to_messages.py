@@ -1,4 +1,4 @@
-"""What an extraction says, put into the messages of a page: items into its record, links in place of its own."""
+"""An extraction in the messages of its page: items in the record, the rule's links instead of the page's own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_ANCHOR_BYTES = 200
 
 
 def put_items(record: m.Record, rule: Rule, found: Extraction) -> None:
-    """Rule, version and items into a record, and why there are fewer than there might be."""
+    """Set rule, version and items of a record, and the problems of the extraction."""
     record.rule, record.rule_version = rule.name, rule.version
     record.items = found.items
     if found.problems:
@@ -27,17 +27,16 @@ def put_items(record: m.Record, rule: Rule, found: Extraction) -> None:
 
 
 def note(record: m.Record, problem: str) -> None:
-    """What went wrong with the rule, into the record's metadata."""
+    """Add a problem of the rule to the record's metadata."""
     meta = msgspec.json.decode(record.meta) if record.meta else {}
     meta["rule_problems"] = problem[:2000]
     record.meta = msgspec.json.encode(meta).decode()
 
 
 def links_of(page: m.Page, links: Sequence[m.Outlinks], found: Extraction) -> list[m.Outlinks]:
-    """The messages of links that go on: those of the rule where it says which, and those of the pagination and
-    of second pages."""
+    """Outlinks of a page: those that the rule selects (or the page's own), pagination and second pages."""
     own = list(links) if found.links is None else list(_packed(page, found.links))
-    # Pagination first: its depth is the smaller one, and of a URL that comes twice the scheduler keeps the first.
+    # Pagination first: its depth is smaller, and the scheduler keeps the first of two equal URLs.
     return [*_packed(page, found.next_pages), *_packed(page, found.second_pages), *own]
 
 
@@ -46,7 +45,7 @@ def _packed(page: m.Page, links: Sequence[RuleLink]) -> Iterator[m.Outlinks]:
     seen: set[bytes] = set()
     for link in links:
         try:
-            # A route stands in it only where the job keeps routes.
+            # A route is part of it only if the job keeps routes.
             parts = parse_routed(link.href)
         except UrlError:
             continue
@@ -66,7 +65,7 @@ def _packed(page: m.Page, links: Sequence[RuleLink]) -> Iterator[m.Outlinks]:
 
 
 def facts_of(record: m.Record) -> dict[str, str]:
-    """What is known of a page without its rule."""
+    """Facts of a page that a rule can select with `page`."""
     at = datetime.fromtimestamp(record.fetched_at, UTC).isoformat(timespec="seconds") if record.fetched_at > 0 else ""
     text = str(record.text, "utf-8", "replace")
     return {"title": record.title, "lang": record.lang, "text": text, "fetched_at": at.replace("+00:00", "Z")}

@@ -25,12 +25,12 @@ FLUSH_PAGES: Final = 5
 
 
 class RuleStatsCollector:
-    """See the module."""
+    """Collects the counts of one parser and keeps the newest verdict on each rule."""
 
     def __init__(self, bus: Bus, clock: Clock, partitions: int) -> None:
         self.verdicts: dict[str, m.RuleVerdict] = {}
         self.degraded_pages = 0
-        """Pages that were read by a rule while it was degraded."""
+        """Pages read by a degraded rule."""
         self._bus = bus
         self._clock = clock
         self._partitions = partitions
@@ -38,36 +38,36 @@ class RuleStatsCollector:
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        """Hear of verdicts."""
+        """Subscribe to verdicts."""
         self._bus.subscribe(RULE_VERDICTS, GROUP, self._on_verdict, credits=1000)
 
     def close(self) -> None:
-        """Tell nothing more by itself."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def flush(self) -> None:
-        """Tell what was seen and not told yet."""
+        """Publish all counts that were not published yet."""
         self.close()
         for counts in list(self._counts_by_version.values()):
             self._publish(counts)
 
     def findings(self, rule: Rule) -> Sequence[m.RuleFinding]:
-        """What is wrong with a rule; nothing when it is well."""
+        """Findings about a degraded rule; empty for a healthy one."""
         verdict = self.verdicts.get(rule.name)
         if verdict is None or not verdict.degraded or verdict.version != rule.version:
             return ()
         return verdict.findings
 
     def add_page(self, rule: Rule, found: Extraction) -> None:
-        """A page was read by a rule."""
+        """Count a page that the rule has read."""
         counts = self._counts_of(rule)
         counts.add_page(found)
         self._publish_or_wait(counts)
 
     def add_mismatch(self, rule: Rule) -> None:
-        """A page of a rule's URLs has not what the rule asks of the content."""
+        """Count a page that matches the rule's URLs but not its conditions on content."""
         counts = self._counts_of(rule)
         counts.add_mismatch()
         self._publish_or_wait(counts)
@@ -102,5 +102,5 @@ class RuleStatsCollector:
 
 
 def key_of(rule: str) -> bytes:
-    """What a rule's partition goes by."""
+    """The key by which a rule has its partition."""
     return hashlib.md5(rule.encode("utf-8", "replace"), usedforsecurity=False).digest()

@@ -1,7 +1,7 @@
-"""What one parser saw of its rules since it last told: counts per field, made of extractions. Pure.
+"""Counts of one parser for one rule since it last published: per field, from extractions. Pure.
 
-A page counts once, however many items it has: of each field the share of them that have it. Items that were left out
-because a required field was empty count as well.
+A page counts once, however many items it has: it adds to each field the share of its items that have a value. Items
+that were dropped because a required field was empty count as well.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from nephila.parser.rules.extract import Extraction, FieldCount
 from nephila.parser.rules.spec import Rule
 
 MATCH: Final = "(match)"
-"""Pages of the rule's URLs that have the content it asks for."""
+"""Pages that match the rule's URLs and its conditions on content."""
 
 
 class RuleCounts:
-    """The pages of one version of a rule."""
+    """Counts of one version of a rule."""
 
     def __init__(self, rule: Rule) -> None:
         self.name = rule.name
@@ -27,10 +27,10 @@ class RuleCounts:
         self._rule = rule
         self._fields: dict[str, m.FieldStats] = {}
         self._previous_hashes: dict[str, int] = {}
-        """Field → its first value on the page before."""
+        """Field → hash of its first value on the previous page."""
 
     def add_page(self, found: Extraction) -> None:
-        """A page was read by the rule. O(fields)."""
+        """Count a page that the rule has read. O(fields)."""
         self.pages += 1
         if self._rule.content:
             self._field(MATCH).filled += 1
@@ -42,18 +42,18 @@ class RuleCounts:
             self._add_field(path, count)
 
     def add_mismatch(self) -> None:
-        """A page of the rule's URLs has not what the rule asks of the content."""
+        """Count a page that matches the rule's URLs but not its conditions on content."""
         self.pages += 1
         self._field(MATCH)
 
     def take(self) -> m.RuleStats:
-        """What is to be told; counting begins anew."""
+        """The counts as a message; counting starts again at zero."""
         stats = m.RuleStats(self.name, self.version, self.pages, list(self._fields.values()))
         self.pages, self._fields = 0, {}
         return stats
 
     def _field(self, name: str) -> m.FieldStats:
-        """The counts of a field that was looked for on one page more."""
+        """The counts of a field, with one more page on which the rule looked for it."""
         field = self._fields.get(name)
         if field is None:
             field = self._fields[name] = m.FieldStats(name)

@@ -1,13 +1,15 @@
-"""One share that should stay as it is: learned from pages, tested with each further one, by a sum of log-likelihoods.
+"""A sequential test for a drop of one share. The usual share is learned from pages; every further page is tested.
 
-Each page brings a number x within 0 and 1 (of a field: the share of the page's items that have it). The test is Page's
-CUSUM (E. S. Page, Biometrika 41, 1954) of x·ln(p1/p0) + (1-x)·ln((1-p1)/(1-p0)): p0 is what is usual, p1 the first sign
-of trouble. For any x within 0 and 1 of mean p0 or more the mean of its exponential is at most 1, so that a false alarm
-comes once in e^LIMIT pages or more rarely (Lorden 1971); a field that was on nearly all pages and is on none crosses
-LIMIT after some ten. Two alternatives: *fewer*, p1 is half of p0, for high shares, and *gone*, a twentieth, for all
-that are not low. p0 is the lower end of what the pages so far allow (Wilson's interval), so that few pages make the
-test slow and not wrong. Of *fewer* it never falls, so that a slow decline is no excuse; of *gone* its odds are a third
-of that, so that a share may swing with the kinds of pages that come. Pure; a plain value that can be stored.
+Each page gives a number x in [0, 1]: for a field, the share of the page's items that have a value. The test is Page's
+CUSUM (E. S. Page, Biometrika 41, 1954) of x·ln(p1/p0) + (1-x)·ln((1-p1)/(1-p0)), where p0 is the usual share and p1 the
+share of the alternative. If the mean of x is p0 or more, the mean of the exponential is at most 1, so that a false
+alarm comes at most once in e^LIMIT pages (Lorden 1971). A field that was on nearly all pages and is on none crosses
+LIMIT after some ten pages.
+
+There are two alternatives. *fewer* (p1 = p0/2) tests high shares; *gone* (p1 = p0/20) tests all that are not low. p0 is
+the lower end of Wilson's interval for the pages so far: few pages make the test slow, not wrong. For *fewer*, p0 never
+falls, so that a slow decline is found. For *gone*, the odds of p0 are divided by three, because a share may vary with
+the kinds of pages. Pure; a plain value that can be stored.
 """
 
 from __future__ import annotations
@@ -18,24 +20,24 @@ from typing import Final
 import msgspec
 
 LEARN: Final = 10
-"""Pages before anything is tested."""
+"""Pages before the first test."""
 LEARN_MORE: Final = 60
-"""Pages before shares are tested that are not nearly all: such fields come and go with the kinds of pages."""
+"""Pages before shares below _ALWAYS are tested: such fields vary with the kinds of pages."""
 LIMIT: Final = 11.0
-"""Of a sum: e^11 is 60,000 pages."""
+"""Alarm threshold of the sums: e^11 is 60,000 pages."""
 RECOVERY_LIMIT: Final = 6.0
-"""Of the sum that speaks for the usual share, after an alarm."""
+"""Threshold of the recovery sum, which ends an alarm."""
 MEMORY: Final = 5_000.0
-"""Pages that count for what is usual; of older ones ever less."""
+"""Pages in the baseline; the weight of older pages decays."""
 LEARN_DELAY: Final = 15.0
-"""Pages that come after one before it is learned from."""
+"""Pages that must follow a page before it enters the baseline."""
 RELIABLE: Final = 0.95
-"""From here on a share is tested for *fewer*."""
+"""Shares from here on are tested for *fewer*."""
 _HIGH: Final = 0.8
-"""A share that was so high is well again when it is: half of it is not."""
+"""A share above this has recovered only when it is as high again; half of it is not enough."""
 _ALWAYS: Final = 0.95
 LOW: Final = 0.2
-"""Below this nothing is tested: that a rare field is gone shows in hundreds of pages only."""
+"""Lower shares are not tested: the loss of a rare field shows only after hundreds of pages."""
 _HIGHEST: Final = 0.98
 _RECENT: Final = 8.0
 FEWER: Final = "fewer"
@@ -44,24 +46,24 @@ _PART: Final = {FEWER: 0.5, GONE: 0.05}
 
 
 class DriftTest(msgspec.Struct, array_like=True):
-    """See the module."""
+    """State of the test of one share."""
 
     pages: float = 0.0
     good: float = 0.0
-    """Of these pages; together what is usual."""
+    """Sum of x over `pages`; their quotient is the usual share."""
     held_pages: float = 0.0
     held_good: float = 0.0
     new_pages: float = 0.0
     new_good: float = 0.0
-    """Newer ones still: those around a change come mixed, and what is usual must not be learned from them."""
+    """The newest pages. Around a change old and new pages are mixed, so they enter the baseline with a delay."""
     fewer_sum: float = 0.0
     gone_sum: float = 0.0
-    """The sums."""
+    """CUSUM of each alternative."""
     run_pages: float = 0.0
     run_good: float = 0.0
-    """Since one of them rose from zero."""
+    """Pages and sum of x since one of the sums rose from zero."""
     p0: float = 0.0
-    """p0: what the usual share is at least."""
+    """Lower bound of the usual share."""
     highest_p0: float = 0.0
     """The highest p0 so far."""
     recent: float = 0.0
@@ -69,21 +71,21 @@ class DriftTest(msgspec.Struct, array_like=True):
     alarm: str = ""
     """FEWER or GONE after an alarm."""
     recovery_p0: float = 0.0
-    """p0 for the way back."""
+    """p0 of the recovery test."""
     before: float = 0.0
     recovery_sum: float = 0.0
 
     @property
     def usual(self) -> float:
-        """The share that was learned."""
+        """The learned share."""
         return self.good / self.pages if self.pages else 0.0
 
     def add(
         self, pages: float, good: float, *, known: float = 0.0, least: float = 0.0, gone_only: bool = False
     ) -> bool:
-        """Take in so many further pages; True when it went wrong or came back with them. O(1).
+        """Add pages; True if they raise or end an alarm. O(1).
 
-        `known`: p0 of the version before, for while this one learns; 0: none. `least`: nothing is tested below it.
+        `known`: p0 of the previous version, used while this one learns; 0: none. `least`: lower shares are not tested.
         """
         if pages <= 0:
             return False
@@ -94,7 +96,7 @@ class DriftTest(msgspec.Struct, array_like=True):
         self.new_good += good
         learned = self.pages >= LEARN
         if good >= pages and not (self.gone_sum or self.fewer_sum):
-            # Nothing that could rise: the common case.
+            # The common case: no sum can rise.
             self._learn(LEARN_DELAY if learned else 0.0)
             return False
         low = self.p0 if learned else known
@@ -147,7 +149,7 @@ class DriftTest(msgspec.Struct, array_like=True):
 
 
 def wilson(good: float, pages: float, z: float = 2.0) -> float:
-    """Lower end of the interval of a share (E. B. Wilson, 1927), at two standard deviations."""
+    """Lower end of the confidence interval of a share (E. B. Wilson, 1927), at two standard deviations."""
     if pages <= 0:
         return 0.0
     p, square = good / pages, z * z
@@ -156,7 +158,7 @@ def wilson(good: float, pages: float, z: float = 2.0) -> float:
 
 
 def _third_of_odds(p: float) -> float:
-    """The share of a third of the odds."""
+    """The share with a third of the odds."""
     return p / (3 - 2 * p)
 
 

@@ -1,9 +1,9 @@
-"""How a rule is: what is usual of each of its fields, and what is other than that. The memory of a rule's owner.
+"""Health of a rule: a baseline for each of its fields, and the deviations from it. Pure.
 
-Of a field four shares are watched (`test`): pages that have it, those whose value has a digit, those whose length is
-a usual one, those whose value is not that of the page before. A baseline is of one version: another one begins anew and
-learns; only what nearly all pages of the version before had is missed from its first page on. Pure: what is stats comes
-in, findings come out; it can be stored (`encode`) and is then as it was.
+Four shares of each field are tested (`drift_test`): pages with a value, values with a digit, values of a usual length,
+values that differ from that of the previous page. A baseline belongs to one version of a rule; a new version learns its
+own. Only fields that nearly all pages of the previous version had are tested from the first page of the new one.
+Statistics go in, findings come out; the state can be stored (`encode`, `decode`).
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ LINKS: Final = "(links)"
 TYPE: Final = "type"
 BUCKETS: Final = 32
 MARGIN_BUCKETS: Final = 2
-"""A usual length is up to so many powers of two beyond those that were seen."""
+"""Powers of two by which a usual length may exceed the observed ones."""
 _EDGE: Final = 0.02
 _RECENT: Final = 8
 _NEARLY_ALL: Final = 0.8
-"""What this share of pages had under one version is missed under the next."""
+"""A field with this share under one version is tested from the first page of the next."""
 _DISTINCT: Final = 0.92
-"""From here on values are taken for all different."""
+"""From this share on, values count as different on every page."""
 STALE_S: Final = 60.0
-"""A version that another one has replaced counts for nothing so long: some parsers hear of it later."""
+"""Seconds for which statistics of a replaced version are ignored: some parsers receive the new version later."""
 
 
 class FieldHealth(msgspec.Struct, array_like=True):
-    """One field."""
+    """Baseline and tests of one field."""
 
     filled: DriftTest = msgspec.field(default_factory=DriftTest)
     digits: DriftTest = msgspec.field(default_factory=DriftTest)
     not_repeated: DriftTest = msgspec.field(default_factory=DriftTest)
     length: DriftTest = msgspec.field(default_factory=DriftTest)
     lengths: list[float] = msgspec.field(default_factory=list)
-    """Usual lengths: pages by power of two."""
+    """Pages by length, in powers of two."""
     first_bucket: int = 0
     last_bucket: int = BUCKETS
-    """From which to which."""
+    """First and last bucket of usual lengths."""
     held_lengths: list[float] = msgspec.field(default_factory=list)
     new_lengths: list[float] = msgspec.field(default_factory=list)
-    """As of the pages that `length` holds."""
+    """Lengths of the pages that are not in the baseline yet, as in `length`."""
     refused: float = 0.0
-    """Share of values that are not of the field's type, over the last pages."""
+    """Share of the last values that are not of the field's type."""
 
     def add(self, stats: m.FieldStats, known: float) -> bool:
-        """Take in what was stats; True when something went wrong or came back."""
+        """Add statistics; True if an alarm starts or ends."""
         if stats.pages:
             part = min(stats.pages / _RECENT, 1.0)
             self.refused += (stats.refused / stats.pages - self.refused) * part
@@ -82,7 +82,7 @@ class FieldHealth(msgspec.Struct, array_like=True):
         return changed
 
     def _update_usual_lengths(self) -> None:
-        """The usual ones: all but the outermost few, and somewhat beyond."""
+        """Usual lengths: all observed ones but the outermost few, with a margin."""
         whole = sum(self.lengths)
         if whole > MEMORY:
             self.lengths = [pages * MEMORY / whole for pages in self.lengths]
@@ -97,7 +97,7 @@ class FieldHealth(msgspec.Struct, array_like=True):
         )
 
     def findings(self, name: str) -> Iterator[m.RuleFinding]:
-        """What is other than it was."""
+        """Deviations of the field."""
         filled = self.filled
         if filled.alarm:
             missing = max(1 - filled.recent, 0.01)
@@ -112,20 +112,20 @@ class FieldHealth(msgspec.Struct, array_like=True):
 
 
 class RuleHealth(msgspec.Struct, array_like=True):
-    """One rule, by its newest version."""
+    """Health of the newest version of one rule."""
 
     version: int = 0
     pages: int = 0
     fields: dict[str, FieldHealth] = msgspec.field(default_factory=dict)
     previous_shares: dict[str, float] = msgspec.field(default_factory=dict)
-    """Of the version before: what share of pages had a field, at least."""
+    """Field → lower bound of its share under the previous version."""
     since: float = 0.0
-    """When it went wrong; 0: it is well."""
+    """Start of the alarm, seconds since 1970 UTC; 0: healthy."""
     retired: dict[int, float] = msgspec.field(default_factory=dict)
-    """Versions before this one, and when they were replaced."""
+    """Replaced versions and the time of their replacement."""
 
     def add(self, stats: m.RuleStats, now: float) -> bool:
-        """Take in what a parser counted; True when there is something new to say. O(fields)."""
+        """Add the counts of a parser; True if the verdict may have changed. O(fields)."""
         if stats.version != self.version:
             if stats.version in self.retired and now - self.retired[stats.version] < STALE_S:
                 return False
@@ -148,7 +148,7 @@ class RuleHealth(msgspec.Struct, array_like=True):
 
     def _start_version(self, version: int, now: float) -> None:
         for name, field in self.fields.items():
-            # What was never learned of this version may still be known of the one before it.
+            # A field that this version has not learned keeps the share of the version before.
             if field.filled.pages >= LEARN:
                 self.previous_shares[name] = field.filled.p0 if field.filled.p0 >= _NEARLY_ALL else 0.0
         if self.version:
@@ -156,13 +156,13 @@ class RuleHealth(msgspec.Struct, array_like=True):
         self.version, self.pages, self.fields, self.since = version, 0, {}, 0.0
 
     def findings(self) -> list[m.RuleFinding]:
-        """All that is other than it was, what the alarm is about first."""
+        """All deviations, missing fields first."""
         found = [finding for name, field in self.fields.items() for finding in field.findings(name)]
         return sorted(found, key=lambda one: (one.kind != GONE, one.field.startswith("(")))
 
     @property
     def fill_rate(self) -> float:
-        """Share of the last pages that had items."""
+        """Share of the last pages with items."""
         field = self.fields.get(ITEMS)
         return field.filled.recent if field is not None else 0.0
 

@@ -1,9 +1,9 @@
-"""Who judges rules: takes the counts of all parsers for the rules of its partitions, and publishes verdicts.
+"""The judge of rules: receives the statistics of all parsers for the rules of its partitions, and publishes verdicts.
 
-In one program it is the only one. Over a broker every parser has one, and `rule-stats` goes to the parser that owns the
-partition of the MD5 of the rule's name. A verdict holds the state of the rule's owner, is told anew every SAVE_PAGES
-pages, and is read by all parsers: whoever comes to own a rule goes on from the newest one. Invariant: what was told by
-another member in the meantime is newer than what is known here.
+A single program has one judge. Over Kafka every parser has one; `rule-stats` goes to the parser that owns the partition
+of the MD5 of the rule's name. A verdict contains the judge's learned state. It is published every SAVE_PAGES pages and
+read by all parsers, so that the next owner of a rule continues from it. Invariant: a verdict of another member is newer
+than the local state of that rule.
 """
 
 from __future__ import annotations
@@ -31,37 +31,37 @@ SAVE_PAGES: Final = 100
 
 
 class RuleJudge:
-    """See the module."""
+    """Judges the rules of its partitions."""
 
     def __init__(self, bus: Bus, clock: Clock) -> None:
         self.alarms = 0
-        """Times that a rule was found degraded."""
+        """Times that a rule became degraded."""
         self.rules: dict[str, RuleHealth] = {}
-        """Those that were judged here last."""
+        """Rules that this judge judged last."""
         self._bus = bus
         self._clock = clock
         self._name = uuid.uuid4().hex[:12]
         self._foreign: dict[str, m.RuleVerdict] = {}
-        """What others said of rules that are not in `rules`."""
+        """Newest verdicts of other judges on rules that are not in `rules`."""
         self._published_pages: dict[str, int] = {}
         self._was_degraded: dict[str, bool] = {}
         self._existing: set[str] = set()
-        """Names of the rules that there are."""
+        """Names of existing rules."""
 
     def start(self) -> None:
-        """Take counts. Verdicts first, which over a broker are all read before any count comes."""
+        """Subscribe to verdicts before statistics: over Kafka all verdicts are read before the first statistics."""
         self._bus.subscribe(RULES, JUDGE_GROUP, self._on_rule, credits=1000)
         self._bus.subscribe(RULE_VERDICTS, JUDGE_GROUP, self._on_verdict, credits=1000)
         self._bus.subscribe(RULE_STATS, GROUP, self._on_stats, credits=1000)
 
     def save(self) -> None:
-        """Say what was learned since it was last said, for who judges these rules after this one."""
+        """Publish the state that was learned since the last verdict, for the next judge of these rules."""
         for name, rule in self.rules.items():
             if rule.pages != self._published_pages.get(name):
                 self._publish(name, rule)
 
     def verdict(self, name: str) -> m.RuleVerdict:
-        """The word on a rule of `rules`."""
+        """The verdict on a rule of `rules`."""
         rule = self.rules[name]
         findings = rule.findings()
         return m.RuleVerdict(
@@ -77,11 +77,11 @@ class RuleJudge:
         )
 
     def verdicts(self) -> list[m.RuleVerdict]:
-        """The word on each rule that is judged here and still there."""
+        """The verdict on each existing rule that is judged here."""
         return [self.verdict(name) for name in sorted(self.rules) if base_of(name) in self._existing]
 
     def restore(self, name: str, state: bytes) -> None:
-        """Go on with what an earlier program knew of a rule."""
+        """Continue with the state that an earlier program stored."""
         rule = self._decode_state(name, state)
         self.rules[name] = rule
         self._publish(name, rule)
@@ -119,7 +119,7 @@ class RuleJudge:
         try:
             rule = decode(state)
         except msgspec.DecodeError as error:
-            log.warning("rule %s: what is known of it cannot be read here and is learned anew: %s", name, error)
+            log.warning("rule %s: its stored health cannot be decoded and is learned again: %s", name, error)
             rule = RuleHealth()
         self._published_pages[name] = rule.pages
         return rule
@@ -133,11 +133,11 @@ class RuleJudge:
             self.alarms += not before
             log.log(logging.INFO if before else logging.WARNING, "%s", log_line(verdict))
         elif before:
-            log.warning("rule %s (version %d) is well again", name, verdict.version)
+            log.warning("rule %s (version %d) is healthy again", name, verdict.version)
         try:
             self._bus.publish(RULE_VERDICTS, 0, verdict)
         except PermanentError as error:
-            log.error("rule %s: its verdict cannot travel: %s", name, error)
+            log.error("rule %s: its verdict cannot be published: %s", name, error)
 
     def _on_verdict(self, delivery: Delivery) -> None:
         verdict: m.RuleVerdict = delivery.message

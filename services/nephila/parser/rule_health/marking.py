@@ -1,9 +1,8 @@
-"""What a degraded rule leaves on a page: the mark, and not more than what still looks right.
+"""Pages of a degraded rule: their rows are marked, and only the trustworthy part of the extraction is stored.
 
-The row's own title, text and metadata are never a rule's, so they stand. An item is left out when a field that is
-alarmed is empty in it, or of the page came by its default; how many were left out is said in the row. Where
-links are alarmed, those of a page on which the rule selects none are the page's own again, within the scope of the job;
-else that there are none is what the rule says.
+Title, text and metadata of the row do not come from the rule and stay. An item is dropped if a degraded field has no
+value, or only its default value; the row has the number of dropped items. If the links are degraded and the rule
+selects none on the page, the page's own links are followed; if they are not degraded, the page has no links.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def mark(record: m.Record, findings: Sequence[m.RuleFinding], left_out: int = 0) -> None:
-    """Say in a row that its rule was degraded, and why."""
+    """Mark a row: its rule is degraded, with the reasons."""
     meta = _decode(record.meta) if record.meta else {}
     meta["degraded"] = "; ".join(describe(one) for one in findings[:MAX_SHOWN])
     if left_out:
@@ -33,9 +32,9 @@ def mark(record: m.Record, findings: Sequence[m.RuleFinding], left_out: int = 0)
 
 
 def trusted_part(found: Extraction, findings: Sequence[m.RuleFinding]) -> Extraction:
-    """What is kept of an extraction."""
+    """The part of an extraction that can be stored."""
     names = {one.field for one in findings if one.kind in (GONE, FEWER, TYPE)}
-    # Of a field that no item of the page has by itself, a value can only be the rule's default.
+    # If no item of the page has the field, every value is the rule's default.
     lost = any((count := found.counts.get(name)) is not None and not count.filled for name in names)
     tops = {name.split(".")[0] for name in names if not name.startswith("(")}
     items = [] if lost else [item for item in found.items if all(_has(_decode(item), name) for name in tops)]

@@ -1,4 +1,4 @@
-"""A verdict in words: which field of which rule, what was and what is, and what to do."""
+"""A verdict as text: which field of which rule deviates, the usual and the present share, and what to do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def describe(finding: m.RuleFinding) -> str:
 
 
 def describe_all(verdict: m.RuleVerdict) -> str:
-    """The first few findings."""
+    """The first findings as text."""
     told = [describe(one) for one in verdict.findings[:MAX_SHOWN]]
     more = len(verdict.findings) - MAX_SHOWN
     return "; ".join(told) + (f"; and {more} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""The sandbox for commands, which have no loop: one child for each task, the caller waits.
+"""The sandbox for commands, which have no event loop: one child per task, calls block.
 
 Invariant: no child outlives the `with` block.
 """
@@ -12,7 +12,7 @@ from nephila.parser.sandbox.task import ATTEMPTS, UNAVAILABLE, ChildError, Out, 
 
 
 class BlockingSandbox:
-    """`Sandbox` without a loop; a context manager. Not for several threads."""
+    """`Sandbox` without a loop; a context manager, not thread-safe."""
 
     def __init__(self) -> None:
         self._children: dict[str, ChildProcess] = {}
@@ -26,7 +26,7 @@ class BlockingSandbox:
 
     @property
     def pids(self) -> list[int]:
-        """Process ids of the children there are."""
+        """Process ids of the running children."""
         return [child.pid for child in self._children.values()]
 
     def call(self, task: Task[Out], payload: bytes, *, wall_s: float = 0.0, attempts: int = ATTEMPTS) -> Out:
@@ -62,6 +62,6 @@ class BlockingSandbox:
         return found
 
     def close(self) -> None:
-        """End all children."""
+        """Stop all children."""
         while self._children:
             self._children.popitem()[1].stop_blocking()

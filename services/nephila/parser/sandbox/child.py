@@ -1,8 +1,9 @@
 """The program of a sandbox child: `python -m nephila.parser.sandbox.child MODULE PARENT MEMORY_BYTES`.
 
-It imports MODULE, locks itself down, says that it is ready, and from then on answers each payload with what
-`MODULE.run(payload)` returns: bytes in, bytes out, on the socket that is its standard input. Nothing can be opened or
-imported after that: what a task needs is imported with its module. It ends with its parent, whose signals it ignores.
+It imports MODULE, locks itself down, reports READY, and then answers each payload with the result of
+`MODULE.run(payload)`. Payloads and results are bytes on the socket that is its standard input. After the lock-down no
+file can be opened and no module imported, so MODULE imports all that its task needs. The process ignores SIGINT and
+SIGTERM and ends with its parent.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from nephila.parser.sandbox.guards import lock_down
 _CHANNEL = 0
 _CHUNK_BYTES = 1 << 20
 _CODECS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "ascii", "latin-1", "cp1252")
-"""Python loads a codec when it is first used, and then it is too late."""
+"""Loaded before the lock-down: Python loads a codec when it is first used."""
 GRACE_S = 1.0
-"""After its time a call ends the process by itself, should the parent stand still."""
+"""Seconds after its time limit at which a call ends the process by itself, if the parent does not."""
 
 
 def main(arguments: list[str]) -> None:
-    """See the module."""
+    """Run the child until its parent closes the socket."""
     module, parent, memory_bytes = arguments[0], int(arguments[1]), int(arguments[2])
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     die_with(parent)
-    # What a library prints must not reach the channel.
+    # Output of a library must not reach the socket.
     os.dup2(2, 1)
     for name in _CODECS:
         codecs.lookup(name)
@@ -67,7 +68,7 @@ def _error_text(error: Exception) -> bytes:
 
 
 def _read(length: int) -> bytes:
-    """Exactly so many bytes; none when the parent is gone."""
+    """Exactly `length` bytes. The process exits when the parent has closed the socket."""
     data = bytearray()
     while len(data) < length:
         chunk = os.read(_CHANNEL, min(length - len(data), _CHUNK_BYTES))

@@ -1,4 +1,4 @@
-"""What goes over the socket between parent and child: lengths, the time a call has, how it ended. Pure."""
+"""Frames on the socket between parent and child: request and response heads, status. Pure."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from enum import IntEnum
 from typing import Final
 
 REQUEST_HEAD: Final = struct.Struct("<Id")
-"""Before a payload: its length in bytes, seconds that the call may take."""
+"""Before a payload: its length in bytes, time limit in seconds."""
 RESPONSE_HEAD: Final = struct.Struct("<BI")
-"""Before an answer: a `Status`, its length in bytes."""
+"""Before a result: `Status`, length in bytes."""
 MAX_TEXT_CHARS: Final = 500
-"""Of an error's words."""
+"""Characters of an error text."""
 
 
 class Status(IntEnum):
-    """What an answer is."""
+    """Kind of a response."""
 
     READY = 1
-    """The child is locked down; its text names the guards that hold."""
+    """The child is locked down; the text names the active guards."""
     IMPORT_FAILED = 2
-    """The task's module cannot be imported here; the text says why."""
+    """The task's module cannot be imported; the text is the reason."""
     DONE = 3
     """The result."""
     ERROR = 4
     """The task raised an exception; the text names it."""
     MEMORY = 5
-    """The task asked for more memory than it may have."""
+    """The task exceeded its memory limit."""
 
 
 def response(status: Status, data: bytes) -> bytes:
-    """An answer as it travels."""
+    """A response as bytes."""
     return RESPONSE_HEAD.pack(status, len(data)) + data

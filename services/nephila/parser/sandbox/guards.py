@@ -1,9 +1,9 @@
-"""What a child of the sandbox may do from here on: compute. Run in the child, once, before it sees hostile bytes.
+"""Lock-down of a sandbox child: afterwards it can only compute. Runs in the child, once, before untrusted bytes.
 
-Limits of memory, CPU time and files bind it everywhere; on Linux a seccomp filter lets through only system calls that
-read and write what is open, and those of memory and time: no file, no socket, no process, no signal. What is not on the
-list fails with EPERM, so that a library that only attempts gets an error and no end (abort() gets no signal either, and
-ends as SIGSEGV). Invariant: nothing here can be taken back by the process.
+Limits of memory, CPU time and files apply on every system. On Linux a seccomp filter permits only system calls that
+read and write open descriptors, and calls for memory and time: no file, no socket, no process, no signal. Any other
+call fails with EPERM, so that a library gets an error instead of a kill (abort() cannot signal either and ends as
+SIGSEGV). Invariant: the process cannot undo the lock-down.
 
 Source: seccomp(2), linux/filter.h; the numbers are those of the kernel's syscall tables.
 """
@@ -20,7 +20,7 @@ from typing import Final
 
 MAX_OPEN_FILES: Final = 16
 CPU_S: Final = 900
-"""Of a child in all; one that computes though nobody asked it ends by this."""
+"""CPU seconds of a child in its life; a limit for a child that computes without a request."""
 
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 4, 22, 38
 _MODE_FILTER: Final = 2
@@ -74,7 +74,7 @@ _MACHINES: Final = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 
 def lock_down(memory_bytes: int) -> list[str]:
-    """Bind this process; it may take `memory_bytes` of address space beyond what it has. Returns what holds."""
+    """Lock this process down, with `memory_bytes` of address space beyond the present. Returns the active guards."""
     held = []
     if _limit(memory_bytes):
         held.append("limits")
@@ -97,14 +97,14 @@ def _limit(memory_bytes: int) -> bool:
     if mapped := _mapped_bytes():
         limits.append((resource.RLIMIT_AS, mapped + memory_bytes))
     for what, most in limits:
-        # A lower limit may be in force already; raising it is neither possible nor wanted.
+        # A lower limit may be in force already; it must not be raised.
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(what, (most, most))
     return bool(mapped)
 
 
 def _mapped_bytes() -> int:
-    """Address space in use; 0 where the system does not say."""
+    """Address space in use; 0 if the system does not report it."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
@@ -113,7 +113,7 @@ def _mapped_bytes() -> int:
 
 
 def _filter() -> bool:
-    """Install the filter; False where there is none for this machine."""
+    """Install the seccomp filter; False if there is none for this machine."""
     known = _MACHINES.get(platform.machine())
     if sys.platform != "linux" or known is None:
         return False
@@ -129,7 +129,8 @@ def _filter() -> bool:
 
 
 def program(numbers: list[int], audit: int) -> bytes:
-    """The filter in BPF: another machine's calls kill, `numbers` pass, all else is EPERM. At most 250 numbers."""
+    """The filter as BPF: calls of another architecture kill the process, `numbers` pass, all others fail with EPERM. At
+    most 250 numbers."""
     lines = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, audit), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, 0)]
     lines += [(_EQUAL, len(numbers) - place, 0, number) for place, number in enumerate(numbers)]
     lines += [(_RETURN, 0, 0, _ERRNO | _EPERM), (_RETURN, 0, 0, _ALLOW)]

@@ -1,8 +1,8 @@
-"""Pages that are read in a child process: taken within the bus' call, ended in a task of their own.
+"""Pages that are read in a child process: accepted in the delivery call, finished in an asyncio task.
 
-Invariants: such a page ends by its record or as failed(dead_letter), and is acked after that, like every other; what
-was cancelled at the end stays unacked, and is fetched or delivered again. How many wait is bounded by the bus' credits;
-what they hold beyond SPOOL_BYTES waits in files without a name.
+Invariants: such a page ends by its record or as failed(dead_letter) and is acked afterwards; a cancelled page stays
+unacked and is fetched or delivered again. The bus' credits bound the number of waiting pages. Bodies beyond SPOOL_BYTES
+wait in unnamed temporary files.
 """
 
 from __future__ import annotations
@@ -19,37 +19,38 @@ from nephila.parser.sandbox import Sandbox, Task
 Out = TypeVar("Out")
 
 SPOOL_BYTES: Final = 64 << 20
-"""Of bodies that wait, in memory."""
+"""Bytes of waiting bodies in memory."""
 
 
 class ChildProcessQueue:
-    """The pages under way. Owns the sandbox."""
+    """Pages in progress. Owns the sandbox."""
 
     def __init__(self, sandbox: Sandbox, spool_bytes: int = SPOOL_BYTES) -> None:
         self.sandbox = sandbox
         self.waiting_bytes = 0
-        """Of bodies spooled in memory."""
+        """Bytes of bodies in memory."""
         self._spool_bytes = spool_bytes
         self._tasks: set[asyncio.Task[None]] = set()
         self._stop_draining = asyncio.Event()
-        # By task: a body is taken from disk when its slot comes, and not before.
+        # Per task: a body is read from disk only when a child is free for it.
         self._slots: dict[str, asyncio.Semaphore] = {}
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Let `work` go on in turns of the loop; it sees to its own errors."""
+        """Run `work` as a task; it must handle its own errors."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def spool(self, body: bytes, *, digest: bool = True) -> SpooledBody:
-        """Keep a body until its slot comes; `digest`: and its SHA-256."""
+        """Keep a body until a child is free; `digest`: compute its SHA-256."""
         return SpooledBody(self, body, self.waiting_bytes + len(body) > self._spool_bytes, digest)
 
     async def run(self, task: Task[Out], spooled: SpooledBody, payload: Callable[[bytes], bytes]) -> Out:
-        """What `task` decode for a body. Raises `ChildError` (see `Sandbox.call`), or `OSError` when the disk fails."""
+        """The result of `task` for a body. Raises `ChildError` (see `Sandbox.call`), or `OSError` when the disk
+        fails."""
         slot = self._slots.get(task.name)
         if slot is None:
             slot = self._slots[task.name] = asyncio.Semaphore(self.sandbox.children)
@@ -57,7 +58,7 @@ class ChildProcessQueue:
             return await self.sandbox.call(task, payload(spooled.take()))
 
     async def drain(self, grace_s: float) -> None:
-        """Wait for what is under way, `grace_s` seconds at most; 0 ends a drain that waits."""
+        """Wait for pages in progress, at most `grace_s` seconds; 0 ends a drain that waits."""
         if grace_s <= 0:
             self._stop_draining.set()
         if not self._tasks or self._stop_draining.is_set():
@@ -69,7 +70,7 @@ class ChildProcessQueue:
             wait.cancel()
 
     async def close(self) -> None:
-        """Leave what is under way, end all children."""
+        """Cancel pages in progress, stop all children."""
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:
@@ -78,7 +79,7 @@ class ChildProcessQueue:
 
 
 class SpooledBody:
-    """A body that waits, in memory or on disk."""
+    """A waiting body, in memory or on disk."""
 
     def __init__(self, queue: ChildProcessQueue, body: bytes, to_file: bool, digest: bool) -> None:
         self.size_bytes = len(body)
@@ -87,7 +88,7 @@ class SpooledBody:
         self._body = body
         self._file: IO[bytes] | None = None
         if to_file:
-            # A full disk: then memory has to do.
+            # If the disk is full, the body stays in memory.
             with contextlib.suppress(OSError):
                 self._file = tempfile.TemporaryFile(prefix="nephila-")  # noqa: SIM115 - open as long as this
                 self._file.write(body)
@@ -96,14 +97,14 @@ class SpooledBody:
         queue.waiting_bytes += len(self._body)
 
     def head(self, count: int) -> bytes:
-        """The first `count` bytes; what is said in them counts for all."""
+        """The first `count` bytes."""
         if self._body or self._file is None:
             return self._body[:count]
         self._file.seek(0)
         return self._file.read(count)
 
     def take(self) -> bytes:
-        """The body; it is let go with that. Raises `OSError` when the disk fails."""
+        """The body, which is freed here. Raises `OSError` if the disk fails."""
         body, self._body = self._body, b""
         self._queue.waiting_bytes -= len(body)
         if self._file is not None:

@@ -1,8 +1,8 @@
-"""The children of one service: who is asked next, who is replaced, who is ended for want of work.
+"""The child processes of one service: selection, replacement, and shutdown of idle ones.
 
-Each task has children of its own, so that a PDF of ten seconds keeps no rule of a millisecond waiting. Invariants: the
-loop never waits for a child; what a call broke is replaced before the next; after `close` there is no child left. Calls
-of a task that find all its children busy wait in their order, and their payloads with them: who calls bounds how many.
+Each task has its own children, so that a PDF of ten seconds does not delay a rule of a millisecond. Invariants: the
+loop never blocks on a child; a failed child is replaced before the next call; no child survives `close`. If all
+children of a task are busy, calls wait in order with their payloads; the caller bounds their number.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from nephila.parser.sandbox.process import ChildProcess
 from nephila.parser.sandbox.task import ATTEMPTS, UNAVAILABLE, ChildError, Out, Task
 
 CHILDREN: Final = 1
-"""Of a task."""
+"""Children per task."""
 IDLE_S: Final = 60.0
-"""A child nobody asked for so long is ended: it holds 20 to 60 MB."""
+"""Seconds after which an idle child is stopped: it holds 20 to 60 MB."""
 MAX_CALLS: Final = 2_000
-"""A child is replaced after so many: what leaked, and what a payload may have done to it, goes with it."""
+"""Calls after which a child is replaced, against leaks and effects of hostile payloads."""
 
 
 class Sandbox:
-    """See the module. For one event loop."""
+    """Runs tasks in child processes, for one event loop."""
 
     def __init__(self, children: int = CHILDREN, idle_s: float = IDLE_S) -> None:
         self.replaced = 0
-        """Children that had to be killed."""
+        """Children that were killed."""
         self.children = children
         self._idle_s = idle_s
         self._pools: dict[str, _TaskPool] = {}
@@ -35,11 +35,11 @@ class Sandbox:
 
     @property
     def pids(self) -> list[int]:
-        """Process ids of the children there are."""
+        """Process ids of the running children."""
         return [child.pid for pool in self._pools.values() for child in pool.children]
 
     async def call(self, task: Task[Out], payload: bytes, *, wall_s: float = 0.0, attempts: int = ATTEMPTS) -> Out:
-        """What `task` decode for `payload`; a call may take `wall_s` seconds (0: as the task says).
+        """The result of `task` for `payload`; `wall_s`: time limit in seconds (0: the task's).
 
         Raises `ChildError`: the child was killed and replaced, `attempts` times, or the task raised an exception.
         """
@@ -86,7 +86,7 @@ class Sandbox:
                 raise
         except ChildError as failure:
             if failure.reason == UNAVAILABLE:
-                # A missing library stays missing: no process for every page of its kind.
+                # A missing library stays missing: do not start a process for every further page.
                 pool.unavailable = failure
             raise
         return child
@@ -102,7 +102,7 @@ class Sandbox:
             self._timer = loop.call_later(self._idle_s, self._stop_idle)
 
     def _stop_idle(self) -> None:
-        """End the children of tasks that nobody asked for."""
+        """Stop the children of idle tasks."""
         self._timer = None
         loop = asyncio.get_running_loop()
         for pool in self._pools.values():
@@ -131,7 +131,7 @@ class Sandbox:
             pool.unavailable = ChildError(pool.task.name, UNAVAILABLE, "closed")
             for child in pool.children:
                 child.kill()
-            # A call that loses its child begins no other, one that waits gets its turn to hear so.
+            # A call that loses its child starts no other; a waiting call gets a slot and finds the task unavailable.
             for _ in range(self.children):
                 await pool.slots.acquire()
             await asyncio.gather(*(self._stop(pool, child) for child in list(pool.children)))
@@ -151,11 +151,11 @@ class _TaskPool:
         self.children: set[ChildProcess] = set()
         self.idle: list[ChildProcess] = []
         self.last_used = 0.0
-        """When a call ended last, on the loop's time."""
+        """Loop time at which the last call ended."""
         self.unavailable: ChildError | None = None
-        """Why there is no use in asking."""
+        """Why the task cannot run here."""
 
     def check(self) -> None:
-        """Raise `refused`, if there is one."""
+        """Raise `unavailable`, if set."""
         if self.unavailable is not None:
             raise self.unavailable

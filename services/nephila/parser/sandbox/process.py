@@ -1,8 +1,8 @@
-"""One child process of the sandbox, seen from its parent: started, asked, ended.
+"""One child process of the sandbox, from the parent's side: start, request, stop; on an event loop or blocking.
 
-A child has nothing of its parent: no memory, no descriptors but its socket, no environment (passwords stand there), a
-session of its own, so that Ctrl-C does not reach it. Invariant: a child that did anything but answer in time and in
-form is killed, never asked again. It is asked on an event loop or, in commands, blocking.
+A child inherits nothing from its parent: no memory, no descriptors but its socket, no environment (it may hold
+passwords). It has its own session, so that Ctrl-C does not reach it. Invariant: a child that does not respond in time
+and in form is killed and never used again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nephila.parser.sandbox.frames import MAX_TEXT_CHARS, REQUEST_HEAD, RESPONSE
 from nephila.parser.sandbox.task import CRASH, ERROR, MEMORY, RESULT, TIMEOUT, UNAVAILABLE, ChildError, Task
 
 START_S: Final = 30.0
-"""To import a task's libraries on a machine that is busy."""
+"""Seconds to import a task's libraries on a busy machine."""
 _BUFFER_BYTES: Final = 512 << 10
 _CHUNK_BYTES: Final = 256 << 10
 _RSS_UNIT: Final = 1 if sys.platform == "darwin" else 1024
@@ -33,15 +33,15 @@ _ENVIRONMENT_KEPT: Final = ("LD_LIBRARY_PATH", "LANG", "LC_ALL", "PATH", "TMPDIR
 
 
 class ChildProcess:
-    """See the module. `guards` are known once it is ready."""
+    """A child for one task. `guards` is set once it is ready."""
 
     def __init__(self, task: Task[Any]) -> None:
-        """Start it. Raises `ChildError` when the system cannot."""
+        """Start the process. Raises `ChildError` if the system cannot."""
         self.task = task
         self.calls = 0
         self.guards: list[str] = []
         self._peak_bytes = 0
-        # The peak of a child begins with ours: what it was before it became another program counts.
+        # The peak of a child includes the time before exec, when it was a copy of this process.
         self._inherited_peak_bytes = _own_peak_bytes()
         self._reaping = threading.Lock()
         try:
@@ -66,12 +66,12 @@ class ChildProcess:
     # ---- on a loop
 
     async def ready(self) -> None:
-        """Wait until it may be asked. Raises `ChildError`."""
+        """Wait until the child is ready. Raises `ChildError`."""
         self._socket.setblocking(False)
         self._check_ready(await self._exchange(b"", START_S))
 
     async def request(self, payload: bytes, wall_s: float) -> Any:
-        """What the task decode for a payload. Raises `ChildError`; the child is dead then, unless it says `error`."""
+        """The result for a payload. Raises `ChildError`; the child is dead then, unless the reason is ERROR."""
         self.calls += 1
         return self._result(await self._exchange(REQUEST_HEAD.pack(len(payload), wall_s) + payload, wall_s))
 
@@ -101,13 +101,13 @@ class ChildProcess:
             raise
 
     async def _failure_of(self, error: Exception, wall_s: float) -> ChildError:
-        """Wait for its end; says what it was."""
+        """Stop the child and return the cause of the failure."""
         failure = self._violation(error, wall_s)
         await self.stop()
         return failure or self._exit_reason()
 
     async def stop(self) -> None:
-        """Kill it and wait for that. Nobody else may wait for its answer (see `kill`)."""
+        """Kill the child and wait for its end. No request may be in progress (see `kill`)."""
         self.kill()
         self._socket.close()
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self._reap))
@@ -184,13 +184,13 @@ class ChildProcess:
         raise ChildError(name, RESULT, f"an answer of kind {status}")
 
     def _violation(self, error: Exception, wall_s: float) -> ChildError | None:
-        """What the child did wrong, None when it has ended by itself."""
+        """The violation that the parent has seen; None if the child ended by itself."""
         if isinstance(error, ChildError):
             return error
         return ChildError(self.task.name, TIMEOUT, f"after {wall_s:g} s") if isinstance(error, TimeoutError) else None
 
     def kill(self) -> None:
-        """Kill it; whoever waits for its answer is told so by that. One that has ended by itself keeps its own code."""
+        """Kill the child; a request in progress fails by that. A child that has ended keeps its exit code."""
         if self._popen.returncode is None:
             os.kill(self._popen.pid, signal.SIGKILL)
 
@@ -200,18 +200,18 @@ class ChildProcess:
                 return
             try:
                 _, status, usage = os.wait4(self._popen.pid, 0)
-            except ChildProcessError:  # somebody else waited for it
+            except ChildProcessError:  # another thread has waited for it
                 self._popen.returncode = -signal.SIGKILL
                 return
             self._popen.returncode = os.waitstatus_to_exitcode(status)
             self._peak_bytes = usage.ru_maxrss * _RSS_UNIT
 
     def _exit_reason(self) -> ChildError:
-        """Why it ended by itself."""
+        """Why the child ended by itself."""
         code, name = self._popen.returncode, self.task.name
         if code in (-signal.SIGALRM, -signal.SIGXCPU):
             return ChildError(name, TIMEOUT, "ended by its own clock")
-        # A library that gets no memory aborts; only how much the process had tells that from a crash.
+        # A library without memory aborts; only the peak memory distinguishes that from a crash.
         if code < 0 and self._peak_bytes > max(self._inherited_peak_bytes, self.task.memory_bytes // 2):
             return ChildError(name, MEMORY, self._limit())
         how = f"signal {_signal(-code)}" if code < 0 else f"exit code {code}"
@@ -237,7 +237,7 @@ def _signal(number: int) -> str:
 
 
 def _as_ascii(text: bytes) -> str:
-    """Words of a child, which may say anything."""
+    """Untrusted text of a child as ASCII."""
     return ascii(text.decode("ascii", "replace"))[1:-1]
 
 
@@ -256,7 +256,7 @@ def _spawn(task: Task[Any], end: socket.socket) -> subprocess.Popen[bytes]:
 
 
 def _environment() -> dict[str, str]:
-    """Where to import from, as this process does, and no more."""
+    """The import paths of this process, and nothing else."""
     here = str(Path(nephila.__file__).resolve().parent.parent)
     paths = [here, *(str(Path(path).resolve()) for path in sys.path if path)]
     kept = {name: os.environ[name] for name in _ENVIRONMENT_KEPT if name in os.environ}

@@ -1,4 +1,4 @@
-"""What can be run in the sandbox, what it may cost, and how a run that failed is told. Pure."""
+"""A task of the sandbox, its limits, and the error of a failed call. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final, Generic, TypeVar
 Out = TypeVar("Out")
 
 ATTEMPTS: Final = 2
-"""A child may die of what the payload before left in it: a second try in a new one decides."""
+"""A child may fail because of an earlier payload: a second attempt in a new child decides."""
 
 TIMEOUT: Final = "timeout"
 MEMORY: Final = "memory"
 CRASH: Final = "crash"
 RESULT: Final = "result"
-"""The answer is too long or not what the task has to give: the child is not to be trusted any more."""
+"""The result is too long or malformed: the child is no longer trusted."""
 ERROR: Final = "error"
 """The task's own code raised an exception; the child lives."""
 UNAVAILABLE: Final = "unavailable"
@@ -24,31 +24,31 @@ UNAVAILABLE: Final = "unavailable"
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[Out]):
-    """One kind of work. Its payloads may be hostile; so may be whatever comes back."""
+    """One kind of work. Payloads and results are untrusted."""
 
     name: str
     module: str
-    """Imported in the child. Has `run(payload: bytes) -> bytes`, and imports all that this needs: after the import
-    nothing can be opened."""
+    """Module that the child imports. It has `run(payload: bytes) -> bytes` and imports all that `run` needs: later no
+    file can be opened."""
     decode: Callable[[bytes], Out]
-    """Reads and checks what came back; `ValueError` or `msgspec.MsgspecError` when it is not what was agreed."""
+    """Decodes and checks a result; raises `ValueError` or `msgspec.MsgspecError` for a malformed one."""
     wall_s: float = 10.0
-    """Of one call."""
+    """Time limit of one call, seconds."""
     memory_bytes: int = 512 << 20
-    """Address space of a child beyond what it has when it is ready."""
+    """Address space of a child beyond that at its start."""
     max_result_bytes: int = 16 << 20
 
 
 class ChildError(Exception):
-    """A call came to nothing; `reason` is one of the words above, `detail` for people."""
+    """A failed call; `reason` is one of the constants above, `detail` is for people."""
 
     def __init__(self, task: str, reason: str, detail: str = "", attempts: int = 1) -> None:
-        said = (
+        text = (
             f"{task}: {reason}"
             + (f" ({detail})" if detail else "")
             + (f", tried {attempts} times" if attempts > 1 else "")
         )
-        super().__init__(said)
+        super().__init__(text)
         self.task = task
         self.reason = reason
         self.detail = detail
@@ -56,5 +56,5 @@ class ChildError(Exception):
 
     @property
     def retryable(self) -> bool:
-        """Whether a new child may do better."""
+        """Whether a new child may succeed."""
         return self.reason not in (ERROR, UNAVAILABLE)

@@ -1,6 +1,6 @@
-"""`nephila extract` of a page whose tree has no bound, in a child process that is killed when it takes too long.
+"""`nephila extract` of a page whose tree has no known cost, in a child process with a time limit.
 
-Run in the sandbox. The page travels as UTF-8, since a locked-down child can load no codec.
+Runs in the sandbox. The page is sent as UTF-8, since a locked-down child cannot load codecs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _decode = msgspec.msgpack.Decoder(dict[str, str | list[str | dict[str, Any]]]).d
 
 
 def run(payload: bytes) -> bytes:
-    """See `nephila.parser.sandbox.task.Task.module`."""
+    """Entry point of the child, see `Task.module`."""
     request, config = _decode_request(payload), ParserConfig()
     found = page_pass(
         request.source,
@@ -48,12 +48,12 @@ def run(payload: bytes) -> bytes:
 
 
 def payload_of(url: str, body: bytes, encoding: str, markdown: bool) -> bytes:
-    """The payload of one page."""
+    """Payload for one page."""
     return _encode(Request(url, to_utf8(body, encoding), markdown))
 
 
 def decode_result(data: bytes) -> dict[str, Any]:
-    """Read what a child sent. Raises `ValueError` or `msgspec.MsgspecError` when it is not of the form."""
+    """Decode the result of a child. Raises `ValueError` or `msgspec.MsgspecError` for malformed data."""
     found: dict[str, Any] = _decode(data)
     return found
 
@@ -62,7 +62,7 @@ EXTRACT: Final[Task[dict[str, Any]]] = Task(
     "extract", __name__, decode_result, wall_s=WALL_S, memory_bytes=MEMORY_BYTES, max_result_bytes=64 << 20
 )
 
-# What is loaded on first use is loaded before the child is locked down.
+# Loaded here, since nothing can be loaded after the lock-down.
 extract(
     b'<title>a</title><script type=\'application/ld+json\'>{"@type":"Article","datePublished":"2020-01-01"}</script>'
     b"<article><h1>a</h1><p>b &eacute; <a href=/c>c</a><img src=d.png></p></article><time datetime=2020-01-01>x</time>",

@@ -22,7 +22,7 @@ _TEXTS = ("url", "body", "packed")
 _ITEM_BYTES = 100
 
 
-class Reading:
+class LogFilter:
     """Filters the log of a partition, from an offset on."""
 
     def __init__(self, partition: int, epoch: int = -1, sequence: int = 0) -> None:
@@ -63,16 +63,16 @@ class Reading:
         return commit
 
 
-def weight(commit: FrontierCommit) -> int:
+def commit_bytes(commit: FrontierCommit) -> int:
     """Approximate size of a commit in bytes. O(items)."""
-    return sum(_weight(item) for name in _FIELDS for item in getattr(commit, name))
+    return sum(_item_bytes(item) for name in _FIELDS for item in getattr(commit, name))
 
 
-def _weight(item: Any) -> int:
+def _item_bytes(item: Any) -> int:
     return _ITEM_BYTES + sum(len(getattr(item, name, "")) for name in _TEXTS)
 
 
-def pieces(commit: FrontierCommit, limit: int = RECORD_BYTES) -> Iterator[FrontierCommit]:
+def split_commit(commit: FrontierCommit, limit: int = RECORD_BYTES) -> Iterator[FrontierCommit]:
     """The commit as several commits with consecutive numbers, none much above the limit. Replaying them gives the same
     state. A crash between two pieces leaves the inputs unacked, so they are delivered again."""
     piece = FrontierCommit(commit.partition, commit.epoch, commit.sequence)
@@ -84,5 +84,5 @@ def pieces(commit: FrontierCommit, limit: int = RECORD_BYTES) -> Iterator[Fronti
                 piece = FrontierCommit(commit.partition, commit.epoch, piece.sequence + 1)
                 size = 0
             getattr(piece, name).append(item)
-            size += _weight(item)
+            size += _item_bytes(item)
     yield piece

@@ -32,7 +32,7 @@ from nephila.kernel.runtime.errors import TemporaryError
 from nephila.kernel.topics import FRONTIER
 from nephila.native import HostStore, UrlError
 from nephila.scheduler.cluster.addresses.shared_pace import PartitionView, SharedAddressQueue
-from nephila.scheduler.cluster.changelog import RECORD_BYTES, pieces, weight
+from nephila.scheduler.cluster.changelog import RECORD_BYTES, commit_bytes, split_commit
 from nephila.scheduler.cluster.commit_pipeline import Batch, CommitPipeline, LogBus, SchedulerCounters
 from nephila.scheduler.cluster.fencing import EpochFence
 from nephila.scheduler.cluster.snapshot_store import SnapshotStore
@@ -138,12 +138,12 @@ class PartitionOwner:
         self._out = TurnOutput()
         self._acks: list[Delivery] = []
         self._fence = EpochFence(self.number, bus, clock, self.wake, host.fatal)
-        self.pipeline = CommitPipeline(self.number, bus, counts, self._fence, self._held_back)
+        self.pipeline = CommitPipeline(self.number, bus, counts, self._fence, self._on_blocked)
         self._turning = False
         self._quiet = asyncio.Event()
         self._snapshot: asyncio.Task[None] | None = None
         self._taking = False
-        self._kept_at = clock.monotonic()
+        self._snapshot_at = clock.monotonic()
         """When the last snapshot was started."""
 
     # ---- life
@@ -163,7 +163,7 @@ class PartitionOwner:
 
     def restored(self, commit: FrontierCommit) -> None:
         """Count a commit that was replayed from the log."""
-        self.log_bytes += weight(commit)
+        self.log_bytes += commit_bytes(commit)
 
     async def finish(self) -> None:
         """Dispatch nothing more; return when everything accepted has been published."""
@@ -237,7 +237,7 @@ class PartitionOwner:
                 self._anchors[spec.uid] = list(known.scope.anchors)
             self.wake()
 
-    def go_on(self, job: Job) -> None:
+    def resume_job(self, job: Job) -> None:
         """The job may use more than before."""
         self.begin_turn()
         self.frontier.resume_hosts(job)
@@ -329,7 +329,7 @@ class PartitionOwner:
         foreign += self._anchors_for_others()
         commits = frontier.commits()
         if commits or foreign or acks or out.requests or out.records:
-            self.pipeline.submit(Batch(self._fitting(commits), out, acks, then=self._went_out), foreign)
+            self.pipeline.submit(Batch(self._fitting(commits), out, acks, then=self._on_published), foreign)
         if self.wants_snapshot:
             self._take_snapshot()
         self.dispatcher.trim_hosts()
@@ -358,12 +358,12 @@ class PartitionOwner:
         """The commits split to the size of a record, and counted."""
         found = []
         for commit in commits:
-            size = weight(commit)
+            size = commit_bytes(commit)
             self.log_bytes += size
             if size <= RECORD_BYTES:
                 found.append(commit)
                 continue
-            parts = list(pieces(commit))
+            parts = list(split_commit(commit))
             self.frontier.partitions[0].sequence = parts[-1].sequence
             found += parts
         return found
@@ -373,10 +373,10 @@ class PartitionOwner:
         self.pipeline.advance()
         self._quiet.set()
 
-    def _went_out(self, offset: int) -> None:
+    def _on_published(self, offset: int) -> None:
         self._quiet.set()
 
-    def _held_back(self) -> None:
+    def _on_blocked(self) -> None:
         if not self._turning:
             self.wake()  # after its turn the scheduler calls `advance` until it succeeds
 
@@ -394,32 +394,34 @@ class PartitionOwner:
         grown = self.log_bytes > limit or self.frontier.hosts.written_bytes > 4 * limit
         return grown and not self._taking and self.state is OwnerState.SERVING
 
-    def look_at_age(self) -> None:
+    def check_snapshot_age(self) -> None:
         """Have the next turn take a snapshot if the last one is too old."""
-        if self.log_bytes and self.clock.monotonic() > self._kept_at + self.config.snapshot_age_s:
+        if self.log_bytes and self.clock.monotonic() > self._snapshot_at + self.config.snapshot_age_s:
             self.log_bytes = max(self.log_bytes, self.config.snapshot_bytes + 1)
             self.wake()
 
     def _take_snapshot(self) -> None:
         """Write the state after the last commit of this turn. It counts when that commit is in the log."""
         self._taking = True
-        self._kept_at = self.clock.monotonic()
+        self._snapshot_at = self.clock.monotonic()
         sequence = self.frontier.partitions[0].sequence
         self.store.write_state(snapshots(self.dispatcher), sequence)
         self.log_bytes = 0
         self.frontier.hosts.checkpointed()
-        self.pipeline.submit(Batch([], TurnOutput(), [], then=lambda offset: self._begin_keeping(sequence, offset)))
+        self.pipeline.submit(
+            Batch([], TurnOutput(), [], then=lambda offset: self._on_snapshot_committed(sequence, offset))
+        )
 
-    def _begin_keeping(self, sequence: int, offset: int) -> None:
+    def _on_snapshot_committed(self, sequence: int, offset: int) -> None:
         # The files of the snapshot before are not needed: the log and the blob store have their content.
         cleanup(self.frontier)
-        self._snapshot = asyncio.ensure_future(self._keep(sequence, offset))
+        self._snapshot = asyncio.ensure_future(self._store_snapshot(sequence, offset))
 
-    async def _keep(self, sequence: int, offset: int) -> None:
+    async def _store_snapshot(self, sequence: int, offset: int) -> None:
         try:
-            manifest = await asyncio.to_thread(self.store.keep, self.epoch, sequence, offset, self.clock.now())
+            manifest = await asyncio.to_thread(self.store.commit, self.epoch, sequence, offset, self.clock.now())
             if self.store.blobs is not None:
-                await self._send(manifest)
+                await self._upload(manifest)
         except TemporaryError as error:
             log.warning("partition %d: the snapshot is not in the blob store, the log is kept: %s", self.number, error)
         except Exception as error:
@@ -429,9 +431,9 @@ class PartitionOwner:
             self._taking = False
             self._snapshot = None
 
-    async def _send(self, manifest: FrontierManifest) -> None:
+    async def _upload(self, manifest: FrontierManifest) -> None:
         """Copy the snapshot to the blob store; then delete what it makes redundant."""
-        if not await asyncio.to_thread(self.store.send, manifest) or not self.bus.may_emit("scheduler"):
+        if not await asyncio.to_thread(self.store.upload, manifest) or not self.bus.may_emit("scheduler"):
             return
         await self.bus.delete_before(FRONTIER, {self.number: manifest.offset})
-        await asyncio.to_thread(self.store.clear, manifest)
+        await asyncio.to_thread(self.store.delete_redundant, manifest)

@@ -362,7 +362,7 @@ class ClusterScheduler:
     def _share(self) -> None:
         """Periodic: which partitions have work has changed."""
         for owner in self.owners.values():
-            owner.look_at_age()
+            owner.check_snapshot_age()
         self._share_timer = self.clock.call_at(self.clock.monotonic() + SHARE_S, self._share)
         self._share_capacity()
 

@@ -170,7 +170,7 @@ class SnapshotStore:
             path.unlink(missing_ok=True)
             raise disk_error(error, path) from None
 
-    def keep(self, epoch: int, sequence: int, offset: int, now: float) -> FrontierManifest:
+    def commit(self, epoch: int, sequence: int, offset: int, now: float) -> FrontierManifest:
         """Write the manifest of a state whose commits are in the log: from now on the directory starts with it. Raises
         `UserError`."""
         state = snapshot_name(sequence)
@@ -192,7 +192,7 @@ class SnapshotStore:
         files = [FrontierFile(n, self._objects.get(n, ""), _size(self.directory / n)) for n in sorted(names)]
         return FrontierManifest(self.partition, self.partitions, epoch, sequence, offset, files, now)
 
-    def send(self, manifest: FrontierManifest) -> bool:
+    def upload(self, manifest: FrontierManifest) -> bool:
         """Copy a snapshot to the blob store, its manifest last; False when the partition was lost meanwhile. Raises
         `TemporaryError`."""
         assert self.blobs is not None
@@ -214,7 +214,7 @@ class SnapshotStore:
             raise disk_error(error, self.directory) from None
         return True
 
-    def clear(self, manifest: FrontierManifest) -> int:
+    def delete_redundant(self, manifest: FrontierManifest) -> int:
         """Delete objects that only snapshots older than the previous one need; returns how many. Nothing is deleted
         after a later owner has sent a snapshot. Raises `TemporaryError`."""
         assert self.blobs is not None

@@ -16,7 +16,7 @@ from nephila.kernel.messages import FetchRequest, FrontierClaim, FrontierManifes
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
 from nephila.kernel.topics import FRONTIER, REQUESTS
-from nephila.scheduler.cluster.changelog import Reading
+from nephila.scheduler.cluster.changelog import LogFilter
 from nephila.scheduler.cluster.commit_pipeline import LogBus
 from nephila.scheduler.cluster.partition import PartitionOwner
 from nephila.scheduler.cluster.snapshot_store import snapshot_name
@@ -43,7 +43,7 @@ class _Opening:
     epoch: int
     manifest: FrontierManifest | None
     replay: Replay
-    reading: Reading
+    reading: LogFilter
     start: int
     found: Restored | None = None
 
@@ -140,13 +140,13 @@ class Takeover:
         owner.begin_turn()
         replay = Replay(owner.dispatcher)
         start = bounds[0]
-        reading = Reading(partition)
+        reading = LogFilter(partition)
         if manifest is not None:
             self._check(manifest, bounds)
             for state in read_snapshot(owner.store.directory / snapshot_name(manifest.sequence)):
                 replay.take(state)
             start = max(manifest.offset, bounds[0])
-            reading = Reading(partition, manifest.epoch, manifest.sequence)
+            reading = LogFilter(partition, manifest.epoch, manifest.sequence)
         elif bounds[0] > 0:
             raise UserError(
                 f"frontier/{partition} begins at {bounds[0]}, and no snapshot covers the part before; configure the "

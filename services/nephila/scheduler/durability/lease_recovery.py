@@ -31,12 +31,10 @@ def recover_leases(
         if key[0] in frontier.jobs and key not in urls:
             continue
         waiting = _waiting(frontier, key, leased, urls)
-        partition = frontier.partitions[waiting.host.partition]
-        partition.outstanding[key] = waiting
-        frontier.outstanding += 1
+        partition = frontier.add_outstanding(key, waiting)
         job = frontier.jobs.get(key[0])
         if job is not None and waiting.state is not OutstandingState.ENDING:
-            job.leased += 1
+            job.restore_lease()
         if waiting.state is OutstandingState.LEASED:
             leases.append((leased.lease_until - frontier.utc_offset, key, waiting))
         elif waiting.record is not None:

@@ -283,7 +283,7 @@ class Replay:
         if job is None:
             return
         key = (queued.job, queued.url_key)
-        job.last_fetch_no = max(job.last_fetch_no, queued.fetch_no)
+        job.note_fetch_no(queued.fetch_no)
         if not job.seen.add(queued.url_key):
             self.found.outstanding.pop(key, None)
             self.found.delayed.pop(key, None)

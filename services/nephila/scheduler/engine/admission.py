@@ -87,16 +87,16 @@ def add_sitemaps(frontier: Frontier, job: Job, host_key: str, origin: str, robot
 
 def anchor_scope(frontier: Frontier, job: Job, host_key: str, path_query: str) -> None:
     """Add the host or directory of a seed to the job's scope."""
-    place = job.scope.add_seed(host_key, path_query)
-    if place:
-        note_anchor(frontier, job, place)
-        frontier.on_anchor(job.uid, place)
+    anchor = job.scope.add_seed(host_key, path_query)
+    if anchor:
+        note_anchor(frontier, job, anchor)
+        frontier.on_anchor(job.uid, anchor)
 
 
-def note_anchor(frontier: Frontier, job: Job, place: str) -> None:
+def note_anchor(frontier: Frontier, job: Job, anchor: str) -> None:
     """Log a new anchor of a scope. Links that were refused before may be wanted now."""
-    job.scope.anchors.add(place)
-    frontier.pending(frontier.partitions[0]).anchors.append(Anchor(job.uid, place))
+    job.scope.anchors.add(anchor)
+    frontier.pending(frontier.partitions[0]).anchors.append(Anchor(job.uid, anchor))
     job.rejected.clear()
     frontier.on_wider(job.uid)
 
@@ -270,7 +270,7 @@ class _PageLinks:
         return bool(novelty_of(host, self.job).is_session_copy(url))
 
     def _record_self_links(self, admitted: list[str]) -> None:
-        """Tell the novelty tracker whether a part of the site links only to itself. In a cluster, links to hosts of
+        """Record whether a part of the site links only to itself. In a cluster, links to hosts of
         other partitions are missing here, so they do not save a part from being closed."""
         links, job = self.links, self.job
         if job.traps.off or links.source or not links.parent_url:

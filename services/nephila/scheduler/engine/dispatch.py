@@ -93,16 +93,16 @@ class Dispatcher:
     def next_fetch(self) -> float | None:
         """When the next URL that waits only for time may be fetched; None for none."""
         frontier = self.frontier
-        aside = self._delayed[0][0] if self._delayed else None
+        delayed = self._delayed[0][0] if self._delayed else None
         stored, paced = frontier.store.next_ready(), frontier.addresses.next_ready()
-        instants = (stored, paced, aside, recrawl_queue.next_due(frontier))
+        instants = (stored, paced, delayed, recrawl_queue.next_due(frontier))
         return min((at for at in instants if at is not None), default=None)
 
     # ---- delayed URLs
 
     def retry_later(self, host: int, job: Job, packed: bytes, when: float) -> None:
         """Delay a URL until `when`. Then it goes to the head of its host's queue."""
-        job.delayed += 1
+        job.add_delayed(1)
         heapq.heappush(self._delayed, (when, next(self._order), host, job.number, packed))
 
     def delayed(self) -> list[tuple[float, int, str, bytes]]:
@@ -121,7 +121,7 @@ class Dispatcher:
             _, _, host, number, packed = heapq.heappop(self._delayed)
             job = self.frontier.numbered.get(number)
             if job is not None:
-                job.delayed -= 1
+                job.add_delayed(-1)
                 self.frontier.store.push(host, job.number, HEAD, packed)
                 self.frontier.newly_queued(host, job, HEAD)
         until = self._first_lease()
@@ -343,8 +343,7 @@ class Dispatcher:
         return True
 
     def _lease(self, host: Host, job: Job, entry: Entry, now: float, out: TurnOutput) -> None:
-        job.leased += 1
-        job.dispatched += 1
+        job.lease()
         request = self._request(host, job, entry)
         address = host.address if job.policies.paced_by_address else ""
         self._issue(host, request, Outstanding(job.uid, host, entry, request.attempt, address), now, out)
@@ -377,12 +376,10 @@ class Dispatcher:
 
     def _issue(self, host: Host, request: FetchRequest, waiting: Outstanding, now: float, out: TurnOutput) -> None:
         frontier = self.frontier
-        partition = frontier.partitions[host.partition]
         until = now + frontier.config.start_by_s + frontier.config.lease_s
         key = (request.job, request.url_key)
-        partition.outstanding[key] = waiting
+        partition = frontier.add_outstanding(key, waiting)
         frontier.leases[key] = until
-        frontier.outstanding += 1
         self._start_fetch(request, waiting, until, now)
         frontier.pending(partition).leased.append(frontier.lease_of(waiting))
         out.requests.append((partition.number, request))
@@ -390,8 +387,7 @@ class Dispatcher:
     def _start_fetch(self, request: FetchRequest, waiting: Outstanding, until: float, now: float) -> None:
         """Count the fetch on host and address, and set the instants of its lease."""
         frontier = self.frontier
-        frontier.in_fetch += 1
-        waiting.host.in_flight += 1
+        frontier.fetch_started(waiting.host)
         request.epoch = frontier.partitions[waiting.host.partition].epoch
         request.start_by = until - frontier.config.lease_s + frontier.utc_offset
         request.lease_until = until + frontier.utc_offset
@@ -400,7 +396,7 @@ class Dispatcher:
             frontier.addresses.start(waiting.address, now)
 
     def resume(self, waiting: Outstanding, until: float, now: float) -> FetchRequest:
-        """Continue a lease that another owner gave; returns its request, in case nobody has consumed it."""
+        """Continue a lease that another owner gave; returns its request, in case it was not consumed."""
         host, entry = waiting.host, waiting.entry
         job = self.frontier.jobs.get(waiting.job)
         if job is not None:
@@ -408,7 +404,7 @@ class Dispatcher:
         elif not waiting.job:
             request = robots_request(entry.url.removesuffix("/robots.txt"), host.key, waiting.attempt)
         else:
-            request = FetchRequest()  # the job is deleted: nobody publishes this
+            request = FetchRequest()  # never published: the job is deleted
         request.attempt = waiting.attempt
         self._start_fetch(request, waiting, until, now)
         return request

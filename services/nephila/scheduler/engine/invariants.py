@@ -21,7 +21,7 @@ def check(dispatcher: Dispatcher) -> None:
     frontier.hosts.check()
     frontier.ready.check()
     frontier.addresses.check()
-    assert {place.number for place in frontier.addresses.waiting()} == set(frontier.waiting_for_address), (
+    assert {slot.number for slot in frontier.addresses.waiting()} == set(frontier.waiting_for_address), (
         "address queues and hosts differ"
     )
     outstanding = [waiting for partition in frontier.partitions for waiting in partition.outstanding.values()]
@@ -76,7 +76,7 @@ def _check_job(dispatcher: Dispatcher, job: Job, mine: list[Outstanding]) -> Non
     uid = job.uid
     assert job.queued == len(queued), f"{uid}: {job.queued} queued, but {len(queued)} in queues"
     taken = sum(w.state is not OutstandingState.ENDING for w in mine)
-    assert job.leased == taken, f"{uid}: {job.leased} leased, but {taken} on their way as pages outstanding"
+    assert job.leased == taken, f"{uid}: {job.leased} leased, but {taken} outstanding as pages"
     keys = queued + [w.entry.url_key for w in mine]
     assert len(keys) == len(set(keys)), f"{uid}: a URL is in two places"
     assert all(key in job.seen for key in keys), f"{uid}: a URL was not seen"

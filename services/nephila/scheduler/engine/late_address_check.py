@@ -1,6 +1,6 @@
 """Late address check: a fetch was leased before the address of its host was known, and is about to start there. Pure.
 
-Every downloader process asks the one scheduler. If each process kept a pace of its own, the server would see their sum.
+All downloader processes use the pace of the one scheduler. With a pace per process, the server would see their sum.
 """
 
 from __future__ import annotations

@@ -82,8 +82,7 @@ class OutcomeHandler:
         before = host.pace.not_before
         job = frontier.jobs.get(waiting.job)
         frontier.leases.pop(key, None)
-        frontier.in_fetch -= 1
-        host.in_flight -= 1
+        frontier.fetch_ended(host)
         host.changed = True
         if waiting.address:
             frontier.addresses.end(waiting.address, now, refused=outcome.reason == "busy")
@@ -240,8 +239,8 @@ class OutcomeHandler:
         entry = entry or waiting.entry
         host = waiting.host
         partition = frontier.remove_outstanding(waiting)
-        job.leased -= 1
-        job.last_fetch_no = max(job.last_fetch_no, entry.fetch_no)
+        job.end_lease()
+        job.note_fetch_no(entry.fetch_no)
         state = job.due_table.get(entry.url_key) if job.max_pages and entry.fetch_no > job.first_fetch_no else None
         if state is not None and state.outcome is Outcome.STORED:
             job.reserve_page(entry.url_key)
@@ -306,10 +305,8 @@ class OutcomeHandler:
     def end_unfetched(self, host: Host, job: Job, entry: Entry, out: TurnOutput, outcome: Outcome, reason: str) -> None:
         """Give a terminal row to a URL that was never dialled."""
         waiting = Outstanding(job.uid, host, entry, entry.attempts)
-        self.frontier.partitions[host.partition].outstanding[(job.uid, entry.url_key)] = waiting
-        self.frontier.outstanding += 1
-        job.leased += 1
-        job.dispatched += 1
+        self.frontier.add_outstanding((job.uid, entry.url_key), waiting)
+        job.lease()
         self._end(waiting, job, out, outcome, reason, None)
 
     def _end(
@@ -325,7 +322,7 @@ class OutcomeHandler:
         """Publish the terminal row of a URL without a page. Its receipt ends the URL."""
         entry = waiting.entry
         waiting.state = OutstandingState.ENDING
-        job.leased -= 1
+        job.end_lease()
         record = Record(
             job=job.uid,
             url_key=entry.url_key,
@@ -378,7 +375,7 @@ class OutcomeHandler:
         if job is None:
             return
         if waiting.state is OutstandingState.FETCHED:
-            job.leased -= 1
+            job.end_lease()
         job.ended[outcome] += 1
         partition.ended[waiting.job, outcome] += 1
         entry = waiting.entry

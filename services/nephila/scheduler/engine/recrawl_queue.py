@@ -70,7 +70,7 @@ def enqueue(frontier: Frontier, job: Job, state: UrlState) -> None:
     head = bool(job.max_pages)
     order = HEAD if head else strategy.order(state.depth, AVERAGE_PRIORITY)
     fetch_no = state.fetch_no + 1
-    job.last_fetch_no = max(job.last_fetch_no, fetch_no)
+    job.note_fetch_no(fetch_no)
     flags = entry_flags(state.seed, state.render)
     context = pack_context(state.context)
     entry = Entry(state.url_key, state.depth, fetch_no, 0, 0, flags, AVERAGE_PRIORITY, state.url, context)

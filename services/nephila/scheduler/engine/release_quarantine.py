@@ -5,11 +5,11 @@ from __future__ import annotations
 from nephila.scheduler.frontier.frontier import Frontier
 
 
-def release_quarantine(frontier: Frontier, uid: str, host: str, place: str) -> bool:
+def release_quarantine(frontier: Frontier, uid: str, host: str, pattern: str) -> bool:
     """Release for good, with the next commit. False when that part is not closed."""
     job, found = frontier.jobs.get(uid), frontier.hosts.find(host)
     closed = found.novelty.get(uid) if found is not None else None
-    released = closed.release(place) if closed is not None else None
+    released = closed.release(pattern) if closed is not None else None
     if job is None or found is None or released is None:
         return False
     found.changed = True

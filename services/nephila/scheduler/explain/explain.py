@@ -1,9 +1,9 @@
-"""What became of one URL, and why it is where it is: `nephila explain`, and what a console asks. Pure; changes nothing.
+"""Explain: what became of one URL, and what it waits for. Pure; changes nothing.
 
-Works on the frontier of a program that runs, or on one restored from its log, of a crawl that runs, has stopped or has
-finished. A URL the frontier has never seen is judged anew: would it be admitted? Every explanation has one `kind` and
-one sentence for people, which begins with "Stored at", "Not crawled", "Waiting" or "Never found" and names the first
-thing in the URL's way. docs/explain.md lists the kinds and what to do about each.
+Input is the frontier of a running program, or one restored from its log, of a crawl that runs, has stopped or has
+finished. For an unseen URL it says whether the job would admit it. Every explanation has a `kind` and a sentence, which
+begins with "Stored at", "Not crawled", "Waiting" or "Never found" and names the first obstacle. docs/explain.md lists
+the kinds and what to do about each.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import Entry
 
 OWNER = "this program"
-"""Who owns a partition where one program has all of them."""
+"""Owner of a partition where one program has all of them."""
 
 State = Literal["stored", "not_crawled", "waiting", "never_found"]
 Kind = Literal[
@@ -46,11 +46,11 @@ Kind = Literal[
     "retry", "backing_off", "delay", "pause", "robots_retry", "address_line", "robots_first", "behind", "next",
     "out_of_scope", "copy", "unknown",
 ]  # fmt: skip
-"""The verdict in one word. A kind is never given up: programs may ask for it."""
+"""The verdict in one word. A kind is never removed, because programs compare it."""
 
 
 class Explanation(msgspec.Struct):
-    """All of it. A fact that does not apply is None."""
+    """Facts and verdict. A fact that does not apply is None."""
 
     url: str
     canonical: str
@@ -70,7 +70,7 @@ class Explanation(msgspec.Struct):
     trap: TrapFact | None
     recrawl: RecrawlFact | None
     row: dict[str, Any] | None
-    """Of the table `pages`, without text."""
+    """Row of the table `pages`, without text."""
     fetches: list[dict[str, Any]]
     """The last rows of the table `fetches`, the newest last."""
     kind: Kind = "unknown"
@@ -92,8 +92,8 @@ def explain(
 ) -> Explanation:
     """Facts and verdict for a URL of a job; `UrlError` when it is no http(s) URL. O(queue of its host, bounded).
 
-    `attempts` is what `restore` found handed out, `row` and `fetches` what the tables `pages` and `fetches` say of the
-    URL, `now` monotonic seconds; `home` makes commands in sentences whole.
+    `attempts`: outstanding URLs that `restore` found; `row` and `fetches`: rows of the tables `pages` and `fetches` for
+    the URL; `now`: monotonic seconds; `home` completes the commands in sentences.
     """
     parts = parse_for(job.spec, url)
     frontier = dispatcher.frontier
@@ -143,7 +143,7 @@ Way = tuple[Kind, str]
 
 
 class _Verdict:
-    """From the facts to the first thing in the URL's way, in the order in which the dispatcher meets them."""
+    """From the facts to the first obstacle, in the order in which the dispatcher checks."""
 
     def __init__(self, known: Explanation, job: Job, entry: Entry | None, running: bool, home: Home) -> None:
         self.known = known
@@ -169,7 +169,7 @@ class _Verdict:
             return "seen", "not_crawled", "it was seen and has ended, but nephila.db, where its row belongs, has none"
         return self._unseen()
 
-    # ---- it has its row
+    # ---- ended: it has a row
 
     def _ended(self, row: Mapping[str, Any]) -> Verdict:
         kind, state, text = self._of_row(row, str(row.get("outcome", "")), str(row.get("reason", "")))
@@ -180,8 +180,8 @@ class _Verdict:
         if recrawl is None:
             return kind, state, text
         if recrawl.gone:
-            times = f"{recrawl.missing} times in a row it was not there (404 or 410)"
-            return "gone", state, f"{text}; {times}, so it counts as gone and is not asked for again"
+            times = f"{recrawl.missing} times in a row it was missing (404 or 410)"
+            return "gone", state, f"{text}; {times}, so it counts as gone and is not fetched again"
         if recrawl.next_at:
             text = f"{text}; watched for changes, fetched again at {utc(recrawl.next_at)}"
             return ("watched" if kind == "stored" else kind), state, text
@@ -189,7 +189,7 @@ class _Verdict:
 
     @property
     def _newest(self) -> int:
-        """Number of the fetch that is queued or under way, 0 when none is."""
+        """Number of the fetch that is queued or outstanding, 0 for none."""
         queued, lease = self.known.queued, self.known.lease
         return max(queued.fetch_no if queued else 0, lease.fetch_no if lease else 0)
 
@@ -213,7 +213,7 @@ class _Verdict:
         if (outcome, reason) == ("denied", "robots"):
             return "robots", _forbidden(robots) if robots is not None and not robots.allowed else said
         if (outcome, reason) == ("dropped", "redirect"):
-            return "redirect", f"it redirects to {row.get('final_url', '')}, which has an explanation of its own"
+            return "redirect", f"it redirects to {row.get('final_url', '')}; explain that URL"
         if (outcome, reason) == ("dropped", "content_type"):
             return "content_type", f"its content type {row.get('content_type', '')} is not wanted"
         if (outcome, reason) == ("dropped", "excluded") and not self.known.scope.admitted:
@@ -238,15 +238,15 @@ class _Verdict:
 
     def _trapped(self, trap: TrapFact) -> Way:
         if trap.place and (not trap.released or not trap.shape):
-            # A shape says nothing that can be changed: the quarantine that can be lifted has the word.
+            # A shape cannot be changed; a quarantine can be released, so it is named first.
             where = f"{trap.place} of {self.known.host_key}"
             if trap.released:
-                return "trap_quarantine", f"{where} was closed as a trap ({trap.reason}); it was released since"
-            release = f"; for URLs to come it is opened with: {trap.release}" if trap.release else ""
+                return "trap_quarantine", f"{where} was closed as a trap ({trap.reason}); it has been released"
+            release = f"; to fetch new URLs there, release it with: {trap.release}" if trap.release else ""
             return "trap_quarantine", f"{where} is closed as a trap: {trap.reason}{release}"
         return "trap_shape", f"it has the shape of a trap: {trap.shape}"
 
-    # ---- it is queued or on its way
+    # ---- queued or outstanding
 
     def _waiting(self) -> Verdict:
         known, entry, lease = self.known, self.entry, self.known.lease
@@ -259,12 +259,12 @@ class _Verdict:
         trap = known.trap
         if trap is not None and self._is_shut(trap):
             kind, text = self._trapped(trap)
-            return kind, "not_crawled", f"{text}; it is dropped when it comes up"
+            return kind, "not_crawled", f"{text}; it is dropped when its turn comes"
         if self._is_forbidden():
             assert known.robots is not None
             return "robots", "not_crawled", _forbidden(known.robots)
         kind, text = self._way(lease, known.queued)
-        return kind, "waiting", text if self.running else f"{text}; nothing runs, go on with: {self.home.goes_on}"
+        return kind, "waiting", text if self.running else f"{text}; nothing runs; continue with: {self.home.goes_on}"
 
     @staticmethod
     def _is_shut(trap: TrapFact) -> bool:
@@ -278,9 +278,9 @@ class _Verdict:
     @staticmethod
     def _under_way(lease: LeaseFact) -> Way:
         if lease.state == "fetched":
-            return "fetched", "it has been fetched, its page is on the way to the parser and to storage"
+            return "fetched", "it has been fetched; its page is not stored yet"
         if lease.state == "ending":
-            return "ending", "it has ended without a page, its row is on the way to storage"
+            return "ending", "it has ended without a page; its row is not stored yet"
         times = f", handed out at {utc(lease.since)}, taken back at {utc(lease.until)}" if lease.until else ""
         return "leased", f"try {lease.attempt} of it is under way{times}"
 
@@ -294,24 +294,24 @@ class _Verdict:
         return self._stop() or self._time(queued) or self._turn(queued)
 
     def _stop(self) -> Way | None:
-        """What somebody has to change."""
+        """Obstacles that a person has to remove."""
         job, budget = self.job, self.known.budget
         if budget.spent == "job" and job.budget_spent:
             limit = "scope.maxPages" if self.home.many else "--max-pages"
-            return "budget_job", f"{limit} {job.max_pages} is reached; a larger one takes it up"
+            return "budget_job", f"{limit} {job.max_pages} is reached; with a larger one it is fetched"
         if job.spec.paused:
             return "paused", f"the job is paused; nephila jobs resume {job.uid}{self.home.option}"
         if budget.spent == "job":
             return (
                 "budget_job",
-                f"the last of {job.max_pages:,} pages are on their way; if one fails, it may take its place",
+                f"the last of {job.max_pages:,} pages are in flight; if one fails, this URL may be fetched",
             )
         if budget.spent == "host":
-            return "budget_host", f"{budget.reason} for {self.known.host_key}; a larger one takes it up"
+            return "budget_host", f"{budget.reason} for {self.known.host_key}; with a larger one it is fetched"
         return None
 
     def _time(self, queued: QueuedFact) -> Way | None:
-        """What passes."""
+        """Obstacles that pass with time."""
         host, key = self.known.host, self.known.host_key
         if queued.not_before:
             return "retry", f"try {queued.attempts + 1} of it is due at {utc(queued.not_before)}"
@@ -319,19 +319,19 @@ class _Verdict:
             return None
         until = utc(host.not_before)
         if host.pause == "refused":
-            return "backing_off", f"{key} gets a pause until {until}, because it refused or timed out"
+            return "backing_off", f"{key} is paused until {until}, because it refused or timed out"
         if host.pause == "robots":
-            return "robots_retry", f"robots.txt of {key} could not be fetched and is asked for again at {until}"
+            return "robots_retry", f"robots.txt of {key} could not be fetched and is fetched again at {until}"
         if host.pause == "longer":
-            why = f"longer than its delay of {host.delay_s:g} s: it asked for that, or the delay was longer then"
-            return "pause", f"{key} rests until {until}, {why}"
+            why = f"longer than its delay of {host.delay_s:g} s: the host requested it, or the delay was longer then"
+            return "pause", f"{key} is paused until {until}, {why}"
         return "delay", f"{key} is fetched from every {host.delay_s:g} s, next at {until}"
 
     def _turn(self, queued: QueuedFact) -> Way:
-        """Who goes before it."""
+        """URLs and hosts that come first."""
         known, host = self.known, self.known.host
         if host is not None and host.line:
-            line = f"{known.host_key} is number {host.line:,} of {host.line_of:,} hosts in its line"
+            line = f"{known.host_key} is number {host.line:,} of {host.line_of:,} hosts in its queue"
             return "address_line", f"its server address {host.address} is busy; {line}"
         if not queued.position:
             first = f"it is one of {queued.of:,} URLs of {known.host_key}"
@@ -341,15 +341,15 @@ class _Verdict:
             them = f"{ahead:,} URL{'s' if ahead > 1 else ''} of {known.host_key}"
             return "behind", f"{them} go{'es' if ahead == 1 else ''} before it"
         if not self.job.ignore_robots and (known.robots is None or known.robots.expired):
-            return "robots_first", f"robots.txt of {known.host_key} is asked first"
+            return "robots_first", f"robots.txt of {known.host_key} is fetched first"
         if host is not None and host.in_flight:
-            return "next", f"it is the next of {known.host_key}, which answers another request just now"
+            return "next", f"it is the next of {known.host_key}, after the request that is in flight"
         return "next", f"it is the next of {known.host_key}"
 
-    # ---- nothing of the crawl has met it
+    # ---- never found
 
     def _unseen(self) -> Verdict:
-        """What would become of it."""
+        """What would happen to a URL that was never found."""
         known, job, budget, trap = self.known, self.job, self.known.budget, self.known.trap
         if not known.scope.admitted:
             return "out_of_scope", "not_crawled", known.scope.rule

@@ -1,7 +1,7 @@
-"""What the frontier knows of one URL, as values: where it stands, and what its host, job and rules say. Pure.
+"""Facts about one URL, as values: its position in the frontier, and the state of its host, job and rules. Pure.
 
-Every function looks and changes nothing: no pace is advanced, nothing is counted as let through. Instants in facts are
-seconds since 1970 UTC, 0 where there is none. What follows from the facts is said in explain.py.
+No function changes anything: no pace advances, and no exemption is used up. Instants are seconds since 1970 UTC, 0 for
+none. `explain` draws the conclusions.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from nephila.scheduler.traps.path_patterns import patterns_of
 from nephila.scheduler.traps.url_shape import shape
 
 LOOKED_AT = 20_000
-"""URLs of a host's queue that are searched for the one in question: 10 ms in which a running program stands still."""
+"""URLs of a host's queue that are searched: 10 ms in which a running program is blocked."""
 SAME_INSTANT_S = 0.01
 LONGER_S = 1.0
-"""A pause that is so much longer than the delay is not the delay."""
+"""A pause longer than the delay by this much has another cause."""
 
 
 class Home(NamedTuple):
-    """The directory of the crawl, as commands name it, whether `nephila up` made it, and whether one runs there; or the
-    system of services."""
+    """The directory of the crawl, as commands name it; whether `nephila up` made it; whether a crawl runs there. Or the
+    cluster of services."""
 
     out: str = ""
     many: bool = False
@@ -42,14 +42,14 @@ class Home(NamedTuple):
 
     @property
     def option(self) -> str:
-        """--out DIR or --bootstrap HOST:PORT; nothing where neither is known."""
+        """--out DIR or --bootstrap HOST:PORT; empty when neither is known."""
         if self.system:
             return f" --bootstrap {shlex.quote(self.system)}"
         return f" --out {shlex.quote(self.out)}" if self.out else ""
 
     @property
     def takes_requests(self) -> bool:
-        """Whether `nephila jobs` can be of use: a crawl that is over fetches nothing more."""
+        """Whether `nephila jobs` helps: a finished crawl fetches nothing more."""
         return self.many or self.running or bool(self.system)
 
     @property
@@ -59,14 +59,14 @@ class Home(NamedTuple):
 
 
 class ScopeFact(msgspec.Struct):
-    """Whether the URL belongs to the job as a link at depth 0, and the rule that says so."""
+    """Whether the job admits the URL as a link at depth 0, and the rule that decides."""
 
     admitted: bool
     rule: str
 
 
 class RobotsFact(msgspec.Struct):
-    """robots.txt of the URL's origin as stored. `line` is 0 when no line decides."""
+    """The stored robots.txt of the URL's origin. `line` is 0 when no line decides."""
 
     origin: str
     policy: str
@@ -83,24 +83,25 @@ class QueuedFact(msgspec.Struct):
     """Where the URL waits; `position` counts from 1 among the `of` URLs of its host and job."""
 
     position: int
-    """0 when it stands behind the first LOOKED_AT; depth, attempts and priority are not known then."""
+    """0 behind the first LOOKED_AT; depth, attempts and priority are unknown then."""
     of: int
     head: bool
     depth: int
     fetch_no: int
     attempts: int
     not_before: float
-    """0 when it waits for its turn, not for an instant of its own."""
+    """0 when it waits in the queue, not for an instant."""
     priority: int = 0
 
 
 class LeaseFact(msgspec.Struct):
-    """The URL was handed out. Known of a program that runs; a log that is read says no more than `attempt`."""
+    """The URL is outstanding. In a running program all fields are known; a log gives only `attempt`."""
 
     attempt: int
     fetch_no: int = 0
     state: Literal["leased", "fetched", "ending"] = "leased"
-    """leased: being fetched; fetched: its page is on the way to storage; ending: its row is, there is no page."""
+    """leased: being fetched; fetched: its page is not stored yet; ending: its row is not stored yet, and there is no
+    page."""
     since: float = 0.0
     until: float = 0.0
     address: str = ""
@@ -112,21 +113,21 @@ class HostFact(msgspec.Struct):
     queued: int
     delay_s: float
     backoff_s: float
-    """Its last pause after a refusal; outlives answers, so it does not say that one is in force."""
+    """Its last back-off. It outlives answers, so it does not mean that a pause is in force."""
     wait_s: float
     """Seconds until the host may be fetched from."""
     not_before: float
     pause: Literal["", "delay", "refused", "robots", "longer"]
-    """What set not_before; longer: more than the delay, and nothing else is remembered of it."""
+    """Cause of not_before; longer: longer than the delay, and the cause is not known."""
     address: str
     in_flight: int = 0
     line: int = 0
-    """Its place in the line of its server address, 0 when it stands in none, and how many stand there."""
+    """Position in the queue of its server address, 0 for none, and the length of that queue."""
     line_of: int = 0
 
 
 class Spend(msgspec.Struct):
-    """One limit and what is used of it."""
+    """One limit and its use."""
 
     what: str
     used: float
@@ -134,41 +135,41 @@ class Spend(msgspec.Struct):
 
 
 class BudgetFact(msgspec.Struct):
-    """Limits that the job has, and which of them holds the URL up: the empty string when none does."""
+    """The limits of the job, and the one that stops the URL: the empty string for none."""
 
     limits: list[Spend]
     spent: Literal["", "job", "host", "queued"]
     reason: str
     on_way: int
-    """Pages of the job that are on their way, which count as well."""
+    """Outstanding pages of the job, which count too."""
 
 
 class TrapFact(msgspec.Struct):
-    """What speaks for a trap."""
+    """Evidence for a trap."""
 
     shape: str
-    """Why the URL looks like part of one, or the empty string."""
+    """Why the URL has the shape of a trap, or the empty string."""
     let_through: int
-    """How many more URLs of odd shapes are fetched from its host all the same."""
+    """How many more URLs of odd shapes are fetched from its host."""
     place: str = ""
-    """Part of the host that was closed and that the URL belongs to."""
+    """The closed path pattern that the URL belongs to."""
     reason: str = ""
     since: float = 0.0
     fetches: int = 0
     released: bool = False
     copy_of: str = ""
-    """The URL without its session id, when links to copies of it are not taken any more."""
+    """The URL without its session id, when links to copies of it are refused."""
     release: str = ""
-    """The command that opens the place again, where there is one."""
+    """The command that releases the pattern, where there is one."""
 
 
 class RecrawlFact(msgspec.Struct):
-    """When the page is fetched again, and what that follows from."""
+    """When the page is fetched again, and why."""
 
     policy: Literal["adaptive", "fixed", "cron"]
     interval_s: float
     changes_per_day: float
-    """As estimated."""
+    """Estimated."""
     checks: int
     changes: int
     fetched_at: float
@@ -176,7 +177,7 @@ class RecrawlFact(msgspec.Struct):
     next_at: float
     """0 = never."""
     out: bool
-    """It is due: queued or on its way."""
+    """It is due: queued or outstanding."""
     missing: int
     """404 and 410 in a row."""
     gone: bool
@@ -184,7 +185,7 @@ class RecrawlFact(msgspec.Struct):
 
 
 def robots(dispatcher: Dispatcher, host: Host | None, url: str, host_key: str, now: float) -> RobotsFact | None:
-    """robots.txt of the URL's origin; None before it was asked for."""
+    """robots.txt of the URL's origin; None before its first fetch."""
     origin = origin_of(url, host_key)
     known: OriginRobots | None = host.robots.get(origin) if host is not None else None
     if known is None:
@@ -204,10 +205,10 @@ def robots(dispatcher: Dispatcher, host: Host | None, url: str, host_key: str, n
 def queued(
     dispatcher: Dispatcher, host: Host | None, job: Job, key: bytes, state: UrlState | None, ended: bool
 ) -> tuple[Entry, QueuedFact] | None:
-    """The URL among those kept aside until an instant, or in the queue of its host. `ended`: it has a row.
+    """The URL among the delayed ones or in the queue of its host. `ended`: it has a row.
 
-    In a queue longer than LOOKED_AT what is neither found nor ended stands behind those: a URL is in the seen set from
-    the moment when it is queued, and leaves its queue for a lease, which ends with a row. O(min(queue, LOOKED_AT)).
+    In a queue longer than LOOKED_AT, a URL that is neither found nor ended is behind the part that was searched: a seen
+    URL is queued until it is leased, and a lease ends with a row. O(min(queue, LOOKED_AT)).
     """
     if host is None:
         return None
@@ -234,7 +235,7 @@ def _place(entry: Entry, position: int, of: int, head: bool, not_before: float =
 
 
 def lease(dispatcher: Dispatcher, job: Job, key: bytes, now: float) -> LeaseFact | None:
-    """Since when and until when the URL is handed out; None when it is not."""
+    """Start and end of the URL's lease; None when it is not leased."""
     frontier = dispatcher.frontier
     waiting = frontier.partition(key).outstanding.get((job.uid, key))
     if waiting is None:
@@ -256,7 +257,7 @@ _STATES: dict[OutstandingState, Literal["leased", "fetched", "ending"]] = {
 
 
 def host_fact(dispatcher: Dispatcher, host: Host | None, job: Job, now: float) -> HostFact | None:
-    """Pace of the host, and its place in the line of its address. O(line)."""
+    """Pace of the host, and its position in the queue of its address. O(that queue)."""
     if host is None:
         return None
     frontier = dispatcher.frontier
@@ -272,15 +273,15 @@ def host_fact(dispatcher: Dispatcher, host: Host | None, job: Job, now: float) -
         in_flight=host.in_flight,
     )
     if host.number in frontier.waiting_for_address:
-        numbers = [place.number for place in frontier.addresses.line(host.address)]
+        numbers = [slot.number for slot in frontier.addresses.line(host.address)]
         fact.line_of = len(numbers)
         fact.line = numbers.index(host.number) + 1 if host.number in numbers else 0
     return fact
 
 
 def _pause(dispatcher: Dispatcher, host: Host, job: Job) -> Literal["delay", "refused", "robots", "longer"]:
-    """What set the host's not_before. A back-off is remembered long after the host answers again, so it proves
-    nothing; a pause that began with the last refusal does."""
+    """Cause of the host's not_before. A back-off is kept long after the host answers again, so it proves nothing. A
+    pause that began with the last refusal does."""
     frontier, pace = dispatcher.frontier, host.pace
     if abs(pace.not_before - pace.pause_s - pace.refused_at) < SAME_INSTANT_S:
         return "refused"
@@ -291,7 +292,7 @@ def _pause(dispatcher: Dispatcher, host: Host, job: Job) -> Literal["delay", "re
 
 
 def budget(dispatcher: Dispatcher, host: Host | None, job: Job) -> BudgetFact:
-    """The limits of the job, as far as it has any."""
+    """The limits of the job."""
     use = (host.uses.get(job.uid) if host is not None else None) or HostUse(job.uid)
     held = dispatcher.frontier.store.length(host.number, job.number) if host is not None else 0
     limits = [
@@ -314,7 +315,7 @@ def budget(dispatcher: Dispatcher, host: Host | None, job: Job) -> BudgetFact:
 def trap(
     dispatcher: Dispatcher, host: Host | None, job: Job, url: str, entry: Entry | None, home: Home
 ) -> TrapFact | None:
-    """What speaks for a trap; None when nothing does, or when nothing is judged: seeds, fetches again, traps off."""
+    """Evidence for a trap; None without any, or where traps do not apply: seeds, later fetches, traps off."""
     if job.traps.off or (entry is not None and (entry.flags & SEED or entry.fetch_no > 1)):
         return None
     spared = ODD_SHAPES_ALLOWED - job.odd_shape_count[host.number] if host is not None else ODD_SHAPES_ALLOWED
@@ -333,8 +334,8 @@ def trap(
 
 
 def _closed(closed: dict[str, Quarantine], url: str) -> Quarantine | None:
-    """The quarantine that is in force for the URL, else one that was lifted."""
-    found = [closed[place] for place in patterns_of(url).patterns if place in closed] if closed else []
+    """The quarantine in force for the URL, else a released one."""
+    found = [closed[one] for one in patterns_of(url).patterns if one in closed] if closed else []
     return min(found, key=lambda one: one.released, default=None)
 
 

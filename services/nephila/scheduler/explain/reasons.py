@@ -1,7 +1,7 @@
-"""Why a URL ended as it did, in words for people: every reason that a row of `pages` or `fetches` can have.
+"""Reasons in words: every reason that a row of `pages` or `fetches` can have. Pure.
 
-Invariant: whatever scheduler, downloader, parser and storage write as a reason stands here or is a status, http_404; a
-test reads their sources. A row of a later version is told by its own words. Pure.
+Invariant: every reason that scheduler, downloader, parser and storage write is here, or is a status such as http_404; a
+test reads their sources. An unknown reason of a newer version is shown as it is.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import re
 from typing import Final
 
 WORDS: Final[dict[tuple[str, str], str]] = {
-    ("stored", ""): "a copy came",
+    ("stored", ""): "a copy was stored",
     ("stored", "not_modified"): "the server says that the copy is still the page (304)",
     ("denied", "robots"): "robots.txt forbade it",
-    ("denied", "address"): "its host has only addresses that are not public; --allow-private opens them",
+    ("denied", "address"): "its host has only addresses that are not public; --allow-private allows them",
     ("failed", "dns"): "the name of its host could not be resolved",
     ("failed", "connect"): "its server could not be connected to",
     ("failed", "tls"): "no safe connection to its server could be made (TLS: certificate or handshake)",
@@ -27,24 +27,24 @@ WORDS: Final[dict[tuple[str, str], str]] = {
     ("failed", "bad_redirect"): "it redirects to something that is not a URL",
     ("failed", "too_many_redirects"): "it is one redirect too many in a chain of them",
     ("failed", "bad_url"): "no request can be made of it",
-    ("failed", "internal"): "the downloader itself failed over it; its log says how",
-    ("failed", "lease_expired"): "fetches of it were handed out and never came back",
+    ("failed", "internal"): "the downloader had an internal error; see its log",
+    ("failed", "lease_expired"): "its requests were handed out, and no outcome came back",
     ("failed", "dead_letter"): "the page came, but could not be parsed or stored",
     ("dropped", "redirect"): "it redirects",
     ("dropped", "content_type"): "its content type is not wanted",
-    ("dropped", "excluded"): "the scope did not admit it any more when it came up",
-    ("dropped", "sitemap_chain"): "it ends a row of more than ten sitemap indexes and redirects",
+    ("dropped", "excluded"): "the scope no longer admitted it when its turn came",
+    ("dropped", "sitemap_chain"): "it is the end of a chain of more than ten sitemap indexes and redirects",
     ("dropped", "sitemap_limit"): "sitemap indexes list more than 50,000 sitemaps of its host",
-    ("dropped", "trap"): "it was taken for part of a trap when it came up",
+    ("dropped", "trap"): "it was found to be part of a trap when its turn came",
 }
-"""(outcome, reason) → what happened, as the end of "Not crawled: …"."""
+"""(outcome, reason) → words, as the end of "Not crawled: …"."""
 
 NO_END: Final[dict[str, str]] = {
-    "not_resolved": "too many names were being looked up: given back, no try is counted",
+    "not_resolved": "too many DNS look-ups: given back, no try is counted",
     "busy": "its server address had no room: given back, no try is counted",
     "stale": "a kept connection broke before any answer: given back, no try is counted",
     "expired": "it was not started in time: given back, no try is counted",
-    "not_consumed": "no downloader has taken it: it is handed out again until one does",
+    "not_consumed": "no downloader has consumed its request: it is handed out again",
 }
 """Reasons after which a URL goes back into its queue; no row has them."""
 
@@ -52,7 +52,7 @@ _STATUS: Final = re.compile(r"http_(\d{3})")
 
 
 def words(outcome: str, reason: str) -> str:
-    """What happened. Of a pair that is not known, the pair itself: "failed (reason)"."""
+    """The words of a reason. An unknown pair is shown as it is: "failed (reason)"."""
     status = _STATUS.fullmatch(reason)
     if status is not None:
         return f"the server answered {status[1]}{_phrase(int(status[1]))}"
@@ -61,7 +61,7 @@ def words(outcome: str, reason: str) -> str:
 
 
 def is_known(reason: str) -> bool:
-    """Whether a reason has words here, whatever the outcome."""
+    """Whether a reason has words, for any outcome."""
     return bool(_STATUS.fullmatch(reason)) or reason in NO_END or any(reason == known for _, known in WORDS)
 
 

@@ -209,6 +209,13 @@ class Frontier:
         if self.partition_slice is not None:
             self.pending(self.partitions[waiting.host.partition]).leased.append(self.lease_of(waiting))
 
+    def add_outstanding(self, key: Key, waiting: Outstanding) -> Partition:
+        """Add a URL to the outstanding ones; returns its partition."""
+        partition = self.partitions[waiting.host.partition]
+        partition.outstanding[key] = waiting
+        self.outstanding += 1
+        return partition
+
     def remove_outstanding(self, waiting: Outstanding) -> Partition:
         """Remove a URL from the outstanding ones; returns its partition."""
         partition = self.partitions[waiting.host.partition]
@@ -221,7 +228,17 @@ class Frontier:
         taken, self.for_other_partitions = self.for_other_partitions, []
         return taken
 
-    # ---- leases
+    # ---- fetches and leases
+
+    def fetch_started(self, host: Host) -> None:
+        """Count a fetch in flight."""
+        self.in_fetch += 1
+        host.in_flight += 1
+
+    def fetch_ended(self, host: Host) -> None:
+        """The end of `fetch_started`."""
+        self.in_fetch -= 1
+        host.in_flight -= 1
 
     def note_consumed(self, at: float) -> None:
         """Requests that were handed out up to this instant have been consumed."""
@@ -413,8 +430,8 @@ class Frontier:
 
     def wait_for_address(self, host: Host, head: bool) -> None:
         """Put a host into the queue of its server address; `head`: it was the first there before."""
-        place = self.waiting_for_address.setdefault(host.number, QueueSlot(host.number))
-        self.addresses.wait(host.address, place, self.now, head)
+        slot = self.waiting_for_address.setdefault(host.number, QueueSlot(host.number))
+        self.addresses.wait(host.address, slot, self.now, head)
 
     def take_waiting_for_address(self) -> int:
         """Remove and return the next host of an address that has room; -1 when there is none."""

@@ -161,7 +161,7 @@ class HostTable:
 
     def trim(self, pinned: Callable[[], set[int]]) -> None:
         """Evict inactive objects when there are too many. `pinned` hosts stay: the number of a forgotten host may be
-        given to another, and somebody still uses it. O(evicted objects) amortised."""
+        given to another, while the number is still in use. O(evicted objects) amortised."""
         hosts, robots_bytes = self.config.hot_hosts, self.config.hot_robots_bytes
         many, heavy = len(self.hot) > hosts, self.robots.size_bytes > robots_bytes
         if not many and not heavy:

@@ -163,6 +163,27 @@ class Job:
             self._seed_hosts = frozenset(filter(None, map(_host_key, self.spec.seeds)))
         return host_key in self._seed_hosts
 
+    def lease(self) -> None:
+        """A URL was taken from its queue."""
+        self.leased += 1
+        self.dispatched += 1
+
+    def restore_lease(self) -> None:
+        """A URL that another owner took from its queue is outstanding here."""
+        self.leased += 1
+
+    def end_lease(self) -> None:
+        """The end of `lease`."""
+        self.leased -= 1
+
+    def add_delayed(self, count: int) -> None:
+        """So many more URLs are delayed."""
+        self.delayed += count
+
+    def note_fetch_no(self, fetch_no: int) -> None:
+        """A fetch has this number."""
+        self.last_fetch_no = max(self.last_fetch_no, fetch_no)
+
     def set_quota(self, pages: int, spent_elsewhere: bool) -> None:
         """Change the share of this partition in the page budget."""
         self.page_quota, self.spent_elsewhere = pages, spent_elsewhere

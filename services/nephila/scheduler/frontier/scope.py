@@ -33,12 +33,12 @@ def bare_host(host_key: str) -> str:
     return host_key[4:] if host_key.startswith("www.") else host_key
 
 
-def anchored_in(mode: ScopeMode, place: str, partitions: int) -> set[int]:
+def anchored_in(mode: ScopeMode, anchor: str, partitions: int) -> set[int]:
     """Partitions that may have URLs inside this anchor: all for a domain, else those of the host and its
     www variant."""
     if mode == ScopeMode.DOMAIN:
         return set(range(partitions))
-    bare = place.partition("/")[0]
+    bare = anchor.partition("/")[0]
     return {
         partition_of(hashlib.md5(host.encode(), usedforsecurity=False).digest(), partitions)
         for host in (bare, f"www.{bare}")
@@ -69,7 +69,7 @@ def _first(programs: list[re2._Regexp], url: str) -> re2._Regexp | None:
 
 
 class CompiledScope:
-    """The scope of one job with its anchors. `decide` is O(patterns), whatever the number of anchors."""
+    """The scope of one job with its anchors. `decide` is O(patterns), independent of the number of anchors."""
 
     def __init__(self, scope: Scope, anchors: Iterable[str] = ()) -> None:
         self.mode = scope.mode
@@ -161,10 +161,10 @@ class CompiledScope:
 
     def _inside_prefix(self, url: str, bare: str) -> Verdict:
         path = url.split("://", 1)[-1].partition("/")[2].partition("?")[0]
-        place = f"{bare}/{path}"
+        location = f"{bare}/{path}"
         # One look-up per directory above the URL: the cost is the depth of the path, not the number of anchors.
-        cut = len(place)
-        while (cut := place.rfind("/", 0, cut)) > 0:
-            if place[: cut + 1] in self.anchors:
-                return Verdict(True, f"below seed directory {place[: cut + 1]}")
-        return Verdict(False, f"{place} is below no seed directory")
+        cut = len(location)
+        while (cut := location.rfind("/", 0, cut)) > 0:
+            if location[: cut + 1] in self.anchors:
+                return Verdict(True, f"below seed directory {location[: cut + 1]}")
+        return Verdict(False, f"{location} is below no seed directory")

@@ -18,13 +18,13 @@ from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.address_pace import AddressPace
 
 
-class Lined(Protocol):
+class QueuedHost(Protocol):
     """A host in a queue: `line` is its ticket there, 0 while it is in none."""
 
     line: int
 
 
-H = TypeVar("H", bound=Lined)
+H = TypeVar("H", bound=QueuedHost)
 
 
 class _Line(Generic[H]):

@@ -76,7 +76,7 @@ class HostPace:
             self.backoff_s = 0.0
 
     def _forgiven(self, now: float, config: SchedulerConfig) -> bool:
-        # Counted from the end of the pause: a host that is not asked cannot refuse.
+        # Counted from the end of the pause: a host without requests cannot refuse.
         return self.backoff_s <= 0 or now - self.refused_at > (
             self.backoff_s * (1 + config.jitter) + config.backoff_forget_s
         )

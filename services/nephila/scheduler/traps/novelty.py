@@ -75,7 +75,7 @@ _STATE: Final = msgspec.msgpack.Decoder(tuple[int, int, bytes, bytes, bytes, lis
 
 class PatternCounts:
     """Counts of one path pattern. `duplicate_run`: fetches since the last novelty; `weight`: the same in thirds;
-    `since_new_text`: fetches since the last new text, whatever links came."""
+    `since_new_text`: fetches since the last new text, with or without new links."""
 
     __slots__ = (
         "duplicate_run",

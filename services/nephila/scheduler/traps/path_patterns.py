@@ -40,9 +40,9 @@ def patterns_of(url: str) -> Patterns:
     elif masked != path:
         patterns.append(masked)
         values.append("")
-    for place in _directories(masked):
-        if place not in patterns:
-            patterns.append(place)
+    for directory in _directories(masked):
+        if directory not in patterns:
+            patterns.append(directory)
             values.append("")
     return Patterns(patterns, values)
 

@@ -84,20 +84,20 @@ class RecentHashSet:
         """Apply the bytes of `pack`; ValueError when they are damaged."""
         size = len(packed) // 8
         if len(packed) % 8 or size > self._limit or size & (size - 1) or 0 < size < _FIRST:
-            raise ValueError(f"a memory of {len(packed)} bytes")
+            raise ValueError(f"a hash set of {len(packed)} bytes")
         copy = RecentHashSet(self._limit)
         copy._slots = _little(array("Q", packed))
         copy._filled = size - copy._slots.count(0)
-        if not copy._in_place():
-            raise ValueError("a memory with a hash out of its place")
+        if not copy._in_right_buckets():
+            raise ValueError("a hash set with a hash in a wrong bucket")
         self._slots, self._filled = copy._slots, copy._filled
 
-    def _in_place(self) -> bool:
+    def _in_right_buckets(self) -> bool:
         return all(not key or self._bucket(key) == at - at % _WAYS for at, key in enumerate(self._slots))
 
     def check(self) -> None:
         """Raise AssertionError when an invariant does not hold."""
-        assert self._in_place(), "a hash is out of its place"
+        assert self._in_right_buckets(), "a hash is in a wrong bucket"
         assert self._filled == sum(1 for key in self._slots if key), "slots and their count differ"
         assert len(self._slots) <= self._limit, f"{len(self._slots)} slots"
 

@@ -142,12 +142,14 @@ def _query(url: str, limits: Limits) -> str:
 
 
 def _calendar(url: str, now_utc: float, limits: Limits) -> str:
-    place = url[url.find("/", 8) :]
-    calendar = _CALENDAR.search(place) is not None
-    year_parameter = _YEAR_PARAMETER.search(place) is not None
-    if not (calendar or year_parameter or _SCHEDULE.search(place)):
+    path_query = url[url.find("/", 8) :]
+    calendar = _CALENDAR.search(path_query) is not None
+    year_parameter = _YEAR_PARAMETER.search(path_query) is not None
+    if not (calendar or year_parameter or _SCHEDULE.search(path_query)):
         return ""
-    found = _DATE.search(unquote_plus(place) if "%" in place else place) or (year_parameter and _YEAR.search(place))
+    found = _DATE.search(unquote_plus(path_query) if "%" in path_query else path_query) or (
+        year_parameter and _YEAR.search(path_query)
+    )
     if not found:
         return ""
     year, now = int(found[1]), int(1970 + now_utc / _YEAR_S)

@@ -39,9 +39,6 @@ class Ledger(Protocol):
     def durable(self, wanted: Mapping[str, Iterable[str]]) -> dict[Key, StoredVersion]:
         """The stored version of each wanted key that has a row."""
 
-    def copy_hash(self, job: str, key: str) -> bytes:
-        """The hash of a copy that was stored without one."""
-
     def sinks(self) -> dict[str, int]:
         """Name → committed length in bytes of each append-only file that this writer has created."""
 

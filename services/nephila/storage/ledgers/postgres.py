@@ -16,7 +16,7 @@ from psycopg.pq import TransactionStatus
 
 from nephila import __version__
 from nephila.kernel import messages as m
-from nephila.storage.changes import DEAD_LETTER, StoredVersion, copy_hash_of_row
+from nephila.storage.changes import DEAD_LETTER, StoredVersion
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Key
 from nephila.storage.ledgers.item_parts import complete, has_parts
@@ -155,13 +155,6 @@ class Postgres:
                         fetch_no, _OUTCOMES[outcome], copy, bytes.fromhex(copy_hash), *instants
                     )
         return found
-
-    def copy_hash(self, job: str, key: str) -> bytes:
-        """See `Ledger`."""
-        query = "SELECT text, sha256 FROM pages WHERE job = %s AND url_key = %s"
-        with self._speaking() as connection:
-            ((text, sha256),) = connection.execute(query, (job, key)).fetchall()
-        return copy_hash_of_row(text.encode(), bytes.fromhex(sha256))
 
     def sinks(self) -> dict[str, int]:
         """See `Ledger`. Only files of this writer, by the name in the configuration."""

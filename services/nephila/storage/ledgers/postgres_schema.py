@@ -10,10 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from nephila.kernel.runtime.errors import UserError
 from nephila.native import KEY_VERSION
-from nephila.storage.ledgers.parts_schema import TABLES as COMPLETING
-from nephila.storage.ledgers.parts_schema import VERSIONS
 from nephila.storage.ledgers.postgres_link import Connection
-from nephila.storage.ledgers.schema import CHANGES, INTEGERS, SCHEMA_VERSION
+from nephila.storage.ledgers.schema import CHANGES, INTEGERS, PREVIOUS, SCHEMA_VERSION, SECOND_PAGES
 from nephila.storage.rows import COLUMNS
 from nephila.storage.source import display_name
 
@@ -56,6 +54,7 @@ STEPS: Mapping[int, Sequence[str]] = {
         "CREATE TABLE sinks (writer text NOT NULL, name text NOT NULL, length bigint NOT NULL,"
         " last_fetch bigint NOT NULL DEFAULT 0, PRIMARY KEY (writer, name))",
         "CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL)",
+        *map(_here, (*SECOND_PAGES, PREVIOUS)),
         CHANGES.replace("CROSS JOIN", "JOIN"),
         f"INSERT INTO meta VALUES ('key_version', '{KEY_VERSION}')",
     ),
@@ -76,8 +75,6 @@ def migrate(connection: Connection, url: str, created_by: str, steps: Mapping[in
         for number in missing:
             for statement in steps[number]:
                 connection.execute(statement)
-        for statement in map(_here, (*COMPLETING, *VERSIONS)):
-            connection.execute(statement)
         if not found:
             if connection.execute(_HAS_LZ4).fetchone():
                 connection.execute(_COMPRESS)

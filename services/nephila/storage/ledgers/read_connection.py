@@ -19,9 +19,6 @@ from nephila.storage.source import Source, display_name, require_driver
 
 _VALUE = re.compile(r"(?<!:):(\w+)")
 
-_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name"
-_PG_TABLE = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = :name"
-
 
 class NoTables(UserError):
     """A database on a server that no crawl has written to."""
@@ -64,10 +61,6 @@ class ReadConnection:
         cursor: Cursor = self._connection.execute(query, values)
         return cursor
 
-    def has_table(self, name: str) -> bool:
-        """Whether the table exists; earlier versions did not create all tables."""
-        return self.execute(_TABLE, {"name": name}).fetchone() is not None
-
 
 class PostgresReadConnection(ReadConnection):
     """Read access to a database on a server; rows come in the order of job and key, which is the order of the index."""
@@ -77,10 +70,6 @@ class PostgresReadConnection(ReadConnection):
     def execute(self, query: str, values: Mapping[str, Any]) -> Cursor:
         """See `ReadConnection.execute`."""
         return super().execute(_VALUE.sub(r"%(\1)s", query.replace("%", "%%")), values)
-
-    def has_table(self, name: str) -> bool:
-        """See `ReadConnection.has_table`."""
-        return self.execute(_PG_TABLE, {"name": name}).fetchone() is not None
 
 
 @contextmanager

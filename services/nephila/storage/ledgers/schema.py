@@ -10,13 +10,10 @@ from pathlib import Path
 from nephila.kernel.runtime.errors import UserError
 from nephila.native import KEY_VERSION
 from nephila.storage.faults import cannot_open, damaged, sqlite_fault
-from nephila.storage.ledgers.parts_schema import TABLES as COMPLETING
-from nephila.storage.ledgers.parts_schema import VERSIONS
 from nephila.storage.rows import COLUMNS
 
 DATABASE = "nephila.db"
 SCHEMA_VERSION = 2
-"""2: what a fetch changed (change, changed_at, first_at, text_hash) and the view `changes`."""
 
 
 INTEGERS = {"status", "depth", "bytes", "fetch_no", "rule_version"}
@@ -33,6 +30,21 @@ CHANGES = (
 
 # A rowid table: rows of 10 KB are appended, and only the small key index is written at random positions
 # (docs/adr/0006). `fetches` has no index: its rows are always new.
+SECOND_PAGES = (
+    "CREATE TABLE parts (job TEXT NOT NULL, url_key TEXT NOT NULL, rule TEXT NOT NULL,"
+    " rule_version INTEGER NOT NULL, data TEXT NOT NULL, PRIMARY KEY (job, url_key))",
+    "CREATE TABLE waits (job TEXT NOT NULL, url_key TEXT NOT NULL, ordinal INTEGER NOT NULL,"
+    " name TEXT NOT NULL, url TEXT NOT NULL, to_key TEXT NOT NULL, PRIMARY KEY (job, url_key, ordinal, name))",
+    "CREATE INDEX waits_to ON waits (job, to_key)",
+)
+"""Items that wait for a second page (item_parts.py): `parts` holds items of second pages, `waits` the missing parts.
+A wait stays after its part has arrived, because a newer part may come."""
+PREVIOUS = (
+    "CREATE TABLE previous (job TEXT NOT NULL, url_key TEXT NOT NULL, fetch_no INTEGER NOT NULL,"
+    " changed_at TEXT NOT NULL, fetched_at TEXT NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL,"
+    " PRIMARY KEY (job, url_key))"
+)
+"""The previous text of each changed page (versions.py)."""
 TABLES = (
     "CREATE TABLE pages ("
     + ", ".join(f"{name} {'INTEGER' if name in INTEGERS else 'TEXT'} NOT NULL" for name in COLUMNS)
@@ -48,11 +60,10 @@ TABLES = (
     " ordinal INTEGER NOT NULL, data TEXT NOT NULL, PRIMARY KEY (job, url_key, rule, ordinal))",
     "CREATE TABLE sinks (name TEXT PRIMARY KEY, length INTEGER NOT NULL, last_fetch INTEGER NOT NULL DEFAULT 0)",
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    *SECOND_PAGES,
+    PREVIOUS,
     CHANGES,
 )
-
-_ADDED = {"pages": ("change", "changed_at", "first_at", "text_hash"), "fetches": ("change", "text_hash", "old_hash")}
-"""Columns that version 1 does not have; empty in its rows."""
 
 
 def create(connection: sqlite3.Connection, created_by: str) -> None:
@@ -67,27 +78,10 @@ def create(connection: sqlite3.Connection, created_by: str) -> None:
     connection.execute("COMMIT")
 
 
-def migrate(connection: sqlite3.Connection, found: int) -> None:
-    """Migrate from version `found`, in place and in one transaction. O(1): no row is rewritten."""
-    connection.execute("BEGIN IMMEDIATE")
-    if found < SCHEMA_VERSION:
-        for table, names in _ADDED.items():
-            for name in names:
-                connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} TEXT NOT NULL DEFAULT ''")
-        connection.execute(CHANGES)
-    connection.execute("UPDATE meta SET value = ? WHERE name = 'schema_version'", (str(SCHEMA_VERSION),))
-    connection.execute("COMMIT")
-
-
 def prepare(connection: sqlite3.Connection, path: Path, created_by: str) -> None:
-    """Create what is missing for writing. Raises `UserError` for an unusable database, `sqlite3.Error`."""
-    found = version(connection, path)
-    if not found:
+    """Create the tables in an empty database. Raises `UserError` for an unusable database, `sqlite3.Error`."""
+    if not version(connection, path):
         create(connection, created_by)
-    elif found < SCHEMA_VERSION:
-        migrate(connection, found)
-    for statement in (*COMPLETING, *VERSIONS):
-        connection.execute(statement)
 
 
 def version(connection: sqlite3.Connection, path: Path) -> int:
@@ -98,12 +92,12 @@ def version(connection: sqlite3.Connection, path: Path) -> int:
     if "meta" not in names or "pages" not in names:
         raise UserError(f"{path} is a database of another program; choose another directory with --out")
     meta = dict(connection.execute("SELECT name, value FROM meta"))
-    for what, usable in (("schema_version", (1, SCHEMA_VERSION)), ("key_version", (KEY_VERSION,))):
+    for what, needed in (("schema_version", SCHEMA_VERSION), ("key_version", KEY_VERSION)):
         theirs = meta.get(what, "none")
-        if theirs not in map(str, usable):
+        if theirs != str(needed):
             raise UserError(
                 f"{path} has {what} {theirs} (written by {meta.get('created_by', 'unknown')}), this program needs"
-                f" {usable[-1]}; use the program that wrote it, or choose another directory with --out"
+                f" {needed}; use the program that wrote it, or choose another directory with --out"
             )
     return int(meta["schema_version"])
 
@@ -131,15 +125,6 @@ def _rows(connection: sqlite3.Connection, job: str) -> int:
     return int(rows)
 
 
-def _as_now(connection: sqlite3.Connection) -> None:
-    """Temporary views through which a read-only connection sees a database of version 1 as one of the present
-    version."""
-    for table, names in _ADDED.items():
-        added = ", ".join(f"'' AS {name}" for name in names)
-        connection.execute(f"CREATE TEMP VIEW {table} AS SELECT rowid, *, {added} FROM main.{table}")
-    connection.execute(CHANGES.replace("CREATE VIEW", "CREATE TEMP VIEW"))
-
-
 def connect_readonly(directory: Path) -> sqlite3.Connection:
     """A connection to the database of a finished or running crawl that changes no data. Raises `UserError`."""
     path = directory / DATABASE
@@ -160,11 +145,8 @@ def connect_readonly(directory: Path) -> sqlite3.Connection:
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None, timeout=30)
     try:
-        found = version(connection, path)
-        if not found:
+        if not version(connection, path):
             raise UserError(f"{path} is empty: no crawl has written to it yet")
-        if found < 2:
-            _as_now(connection)
         connection.execute("PRAGMA query_only = ON")
     except BaseException:
         connection.close()

@@ -19,7 +19,7 @@ from nephila import __version__
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.append_file import is_same_file, write_back
-from nephila.storage.changes import DEAD_LETTER, StoredVersion, copy_hash_of_row
+from nephila.storage.changes import DEAD_LETTER, StoredVersion
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.ledgers.contract import Key
@@ -174,12 +174,6 @@ class Sqlite:
                         fetch_no, _NUMBERS[outcome], bool(copy), bytes.fromhex(copy_hash), *instants
                     )
         return found
-
-    def copy_hash(self, job: str, key: str) -> bytes:
-        """The hash of a copy that was stored without one, by schema version 1."""
-        query = "SELECT CAST(text AS BLOB), sha256 FROM pages WHERE job = ? AND url_key = ?"
-        text, sha256 = self.connection.execute(query, (job, key)).fetchone()
-        return copy_hash_of_row(text, bytes.fromhex(sha256))
 
     def sinks(self) -> dict[str, int]:
         """Name → committed length in bytes of each append-only file that was created here."""

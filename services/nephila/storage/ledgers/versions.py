@@ -24,7 +24,7 @@ class Version(NamedTuple):
 
     fetch_no: int
     changed_at: str
-    """First fetch of this text, ISO 8601; empty in rows of schema version 1."""
+    """First fetch of this text, ISO 8601."""
     fetched_at: str
     """Last fetch or confirmation of this text."""
     title: str
@@ -52,8 +52,6 @@ def versions(source: Source, job: str | None, url_key: bytes) -> Page | None:
         found = connection.execute(query, values).fetchone()
         if found is None:
             return None
-        before = None
-        if connection.has_table("previous"):
-            query = f"SELECT {_NAMES} FROM previous WHERE job = :job AND url_key = :key"
-            before = connection.execute(query, {"key": url_key.hex(), "job": found[1]}).fetchone()
+        query = f"SELECT {_NAMES} FROM previous WHERE job = :job AND url_key = :key"
+        before = connection.execute(query, {"key": url_key.hex(), "job": found[1]}).fetchone()
         return Page(found[0], found[1], Version(*found[2:]), Version(*before) if before else None)

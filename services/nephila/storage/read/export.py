@@ -163,7 +163,6 @@ def _rows(connection: ReadConnection, all_outcomes: bool, job: str | None, since
         terms.append("job = :job")
     names = list(COLUMNS)
     if since is not None:
-        # Rows of schema version 1 have no times: they are older than any `since`.
         terms += ["sha256 != ''", "changed_at >= :since"]
         names[CHANGE] = (
             "CASE WHEN first_at >= :since AND :since != '' OR first_at = changed_at THEN 'new' ELSE 'changed' END"

@@ -61,7 +61,7 @@ async def test_a_range_is_read_in_order_and_no_more(bus):
     await bus.delete_before(FRONTIER, {1: 3})
     assert await bus.bounds(FRONTIER, [1]) == {1: (3, 7)}
     assert await read(bus, {1: (3, 5)}) == {1: [(3, 3), (4, 4)]}
-    with pytest.raises(TemporaryError, match=r"frontier/1: the log was cut while it was read"):
+    with pytest.raises(TemporaryError, match=r"frontier/1: the beginning of the log was deleted while it was read"):
         await read(bus, {1: (1, 7)})
 
 

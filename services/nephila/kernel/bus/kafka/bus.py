@@ -105,8 +105,7 @@ class KafkaBus:
         group = self.groups.get(name)
         if group is None:
             inbox = Inbox(self.config, self.claim_store, {})
-            group = self.groups[name] = ConsumerGroup(name, self.config, inbox, self._on_fatal)
-            group.membership.settings = self.agreed
+            group = self.groups[name] = ConsumerGroup(name, self.config, inbox, self._on_fatal, self.agreed)
         return group
 
     def dead_letter(
@@ -133,7 +132,7 @@ class KafkaBus:
 
     def held(self, group: str) -> frozenset[int]:
         """Partitions that this member owns in a group."""
-        return self.groups[group].held
+        return self.groups[group].held if group in self.groups else frozenset()
 
     def has_all(self, group: str) -> bool:
         """Whether this member owns all partitions of a group."""

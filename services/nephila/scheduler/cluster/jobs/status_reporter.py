@@ -190,7 +190,7 @@ class PartitionJobs:
         more = pages > (job.page_quota or 0) or job.spent_elsewhere != spent
         job.set_quota(pages, spent)
         if more and job.max_pages:
-            self._owner.go_on(job)
+            self._owner.resume_job(job)
 
 
 def _activity(job: Job) -> int:

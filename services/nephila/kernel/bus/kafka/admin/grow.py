@@ -2,7 +2,7 @@
 
 Kafka leaves records in their partition, where half of them would not be looked for. Nothing may be left, therefore: no
 group has members, and everything published has been read. The frontier (its log and snapshots by partition) cannot be
-split yet: a system with a frontier refuses, unless it is told to forget it. An interrupted run can be repeated.
+split yet: a system with a frontier refuses, unless --forget-frontier is given. An interrupted run can be repeated.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ async def _check_frontier(config: KafkaConfig, there: dict[str, int], target: in
     if not forget and any(last > 0 for _, last in ends.values()):
         raise UsageError(
             "this release does not split a frontier: what was seen, is queued or is watched would be lost; with "
-            "--forget-frontier it is dropped, rows stay, jobs have to be told again, and the schedulers need a new "
+            "--forget-frontier it is dropped, rows stay, jobs must be applied again, and the schedulers need a new "
             "directory and blob store"
         )
 

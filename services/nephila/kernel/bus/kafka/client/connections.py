@@ -10,23 +10,12 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import aiokafka
 from aiokafka.conn import AIOKafkaConnection, CloseReason
 from aiokafka.errors import KafkaConnectionError
 
-from nephila.kernel.bus.kafka.client import answers
-from nephila.kernel.bus.kafka.client.schemas import hasten
-
-KNOWN = "0.14."
-"""Releases of aiokafka whose private parts are known to be as `schemas.py` and `answers.py` need them; with another one
-the client works as it comes, slower, until their tests have passed with it."""
-
 
 def mend() -> None:
-    """Once per process, before the first connection; again is no harm."""
-    if aiokafka.__version__.startswith(KNOWN):
-        hasten()
-        answers.install()
+    """Once per process, before the first connection; repeated calls do nothing."""
     if not hasattr(AIOKafkaConnection.send, "__wrapped__"):
         AIOKafkaConnection.send = _mended(AIOKafkaConnection.send)
 

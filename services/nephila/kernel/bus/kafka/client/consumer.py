@@ -81,7 +81,7 @@ def set_fetch_batching(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy:
     fetcher._fetch_min_bytes, fetcher._fetch_max_wait_ms = size_bytes, int(wait_s * 1000)
 
 
-def watch_heartbeats(consumer: AIOKafkaConsumer, heard: Callable[[float], None]) -> None:
+def watch_heartbeats(consumer: AIOKafkaConsumer, on_answer: Callable[[float], None]) -> None:
     """Settings of a started consumer, and a callback with the sending time of each answered heartbeat, which aiokafka
     keeps private."""
     relax_polling(consumer, IDLE_WAIT_MS)
@@ -91,7 +91,7 @@ def watch_heartbeats(consumer: AIOKafkaConsumer, heard: Callable[[float], None])
         sent = time.monotonic()
         answered: bool = await beat()
         if answered:
-            heard(sent)
+            on_answer(sent)
         return answered
 
     consumer._coordinator._do_heartbeat = beating

@@ -43,8 +43,8 @@ def assignor_for(membership: Membership) -> type[AbstractPartitionAssignor]:
             for one, member in members.items():
                 share = shares[one]
                 assignment = [(t, [p for p in share.partitions if p < counts[t]]) for t in sorted(member.subscription)]
-                told = msgspec.msgpack.encode(share)
-                result[one] = ConsumerProtocolMemberAssignment(cls.version, assignment, told)
+                data = msgspec.msgpack.encode(share)
+                result[one] = ConsumerProtocolMemberAssignment(cls.version, assignment, data)
             return result
 
         @classmethod

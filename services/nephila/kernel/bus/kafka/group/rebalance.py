@@ -43,7 +43,7 @@ async def revoke(
     listener: RebalanceListener, partitions: frozenset[int], press: Callable[[frozenset[int]], None]
 ) -> None:
     """Notify a service of revoked partitions, deliver the messages that it has to return, and wait for it."""
-    told = asyncio.ensure_future(listener.on_revoking(partitions))
+    revoking = asyncio.ensure_future(listener.on_revoking(partitions))
     await asyncio.sleep(0)  # the service has started to return messages
     press(partitions)
-    await told
+    await revoking

@@ -1,0 +1,75 @@
+"""`nephila api` over a real broker: the control API, health and metrics on one port; nothing is lost by a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import pytest
+from nephila.control import api
+from nephila.control.client import at_url
+from nephila.control.config import ControlConfig
+from nephila.kernel.bus.kafka.admin import topics as admin
+from nephila.kernel.bus.kafka.bus import KafkaBus
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.programs.service.program import ServiceProgram
+from nephila.programs.service.run import service_kind
+
+from tests.contracts.buses import config_for
+from tests.control.documents import document, rule
+
+TOKEN = "0123456789abcdef"  # noqa: S105
+
+
+@contextlib.asynccontextmanager
+async def served(config, token_file):
+    """The control API of a system, and its program."""
+    program = ServiceProgram(
+        service_kind("api"),
+        ControlConfig(token_file=str(token_file)),
+        lambda clock, on_fatal: KafkaBus(config, clock, on_fatal=on_fatal),
+        port=0,
+        grace_s=1.0,
+        host="127.0.0.1",
+    )
+    task = asyncio.create_task(program.run())
+    while program._unready() and not task.done():  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    yield at_url(f"http://127.0.0.1:{program.server.port}", TOKEN), program
+    program.stop()
+    await task
+    assert program.error is None
+
+
+async def test_what_was_answered_is_there_after_a_restart(broker, tmp_path):
+    """Jobs, rules and settings are in topics; a member reports for the program itself."""
+    config = config_for(broker)
+    await admin.apply(config)
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    async with served(config, token) as (control, program):
+        assert (await control.apply_rules(api.ApplyRules(rules=[rule()]))).rules[0].verdict == "created"
+        job = document(paused=True, rules=["shop"])
+        assert (await control.apply_job(api.ApplyJob(job=job))).generation == 2
+        await control.change_settings(api.ChangeSettings(settings={"a": [1]}))
+        with pytest.raises(UserError, match="refuses the token"):
+            await at_url(f"http://127.0.0.1:{program.server.port}", "x" * 16).list_jobs(api.Empty())
+    async with served(config, token) as (control, _):
+        (job,) = (await control.list_jobs(api.Empty())).jobs
+        assert (job.name, job.state, job.generation) == ("news", "paused", 2)
+        assert [one.name for one in (await control.list_rules(api.Empty())).rules] == ["shop"]
+        assert (await control.get_settings(api.Empty())).settings == {"a": [1]}
+        assert (await control.apply_job(api.ApplyJob(job=document(paused=True, rules=["shop"])))).verdict == "unchanged"
+        members = (await control.list_members(api.Empty())).members
+        assert [one.service for one in members] == ["api"]
+        assert (await control.list_dead_letters(api.ListDeadLetters())).dead_letters == []
+        status = await control.status(api.Empty())
+        assert (status.kind, status.problems, status.states) == ("cluster", [], {"paused": 1})
+
+
+def test_it_does_not_start_without_a_token():
+    """The port is open to a network."""
+    with pytest.raises(UsageError, match=r"name a file that holds one with api.token_file"):
+        service_kind("api").build(
+            ControlConfig(), KafkaBus(config_for(type("B", (), {"address": "b:1"})()), None), None, print
+        )
