@@ -154,7 +154,7 @@ wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (
 	@du -h dist/nephila-*-cp311-abi3-*.whl
 
 .PHONY: samples
-samples: $(DEV)  ## write the frozen sample of every format again: only when a format number rises (docs/releases.md)
+samples: $(DEV)  ## write the frozen sample of every format again: only when a format number rises (docs/formats.md)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.formats.samples
 	@$(BIN)/buf build --exclude-source-info -o proto/baseline.binpb
 

@@ -5,7 +5,7 @@ usage: python -m benchmarks.bench_freshness [--pages 2000] [--states 1000000] [-
 A simulated month on a virtual clock (changing.py); rates of change log-uniform from 1 hour to 30 days, learnt from
 nothing. `known`: the same formula with the true rates; `optimum`: the best constant intervals for a p95 of just `min`,
 computed from the model for 300 of the pages (at another p95 the ratio is another). `told_p95_h` is what freshness.py
-says at the end without seeing the truth. The agenda is then filled with a million states.
+says at the end without seeing the truth. The due table is then filled with a million states.
 """
 
 import argparse
@@ -165,8 +165,8 @@ def main(argv: list[str] | None = None) -> int:
     columns = ("fetches", "p95_h", "fixed_p95_h", "ratio", "known", "optimum", "fresh", "fixed_fresh", "told_p95_h")
     print(report.table(("case", *columns), [(c["case"], *(c.get(name, "") for name in columns)) for c in cases]))
     due_table = memory(args.states, args.seed)
-    print(report.table(("agenda", ""), list(due_table.items())))
-    raw = {"pages": args.pages, "seed": args.seed, "cases": cases, "agenda": due_table}
+    print(report.table(("due table", ""), list(due_table.items())))
+    raw = {"pages": args.pages, "seed": args.seed, "cases": cases, "due_table": due_table}
     path = report.save("freshness", {"versions": report.versions("nephila"), **raw})
     print(f"raw: benchmarks/results/{path.name}")
     return 0

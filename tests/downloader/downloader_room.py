@@ -1,4 +1,4 @@
-"""A downloader between a bus and a fetcher that answers when told."""
+"""A downloader between a bus and a fetcher that a test controls."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def answer(status: int = 200, body: bytes = b"", reason: str = "", detail: str =
 
 
 class Fetch:
-    """One fetch somebody ordered."""
+    """One fetch that was started."""
 
     def __init__(self, request: HttpRequest, on_done: OnDone) -> None:
         self.request = request

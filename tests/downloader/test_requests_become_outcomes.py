@@ -67,7 +67,7 @@ async def test_not_modified() -> None:
 
 
 async def test_not_modified_unasked() -> None:
-    """304 to nobody's validators is a failure."""
+    """304 without validators is a failure."""
     room = Room()
     await room.downloader.start()
     room.request()
@@ -184,7 +184,7 @@ async def test_no_url() -> None:
 
 
 async def test_seeds_take_any_type() -> None:
-    """A seed is fetched whatever its content type, other pages are not."""
+    """A seed is fetched with any content type, other pages are not."""
     room = Room(per_host=0, per_address=0)
     await room.downloader.start()
     room.request(seed=True)

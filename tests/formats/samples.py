@@ -3,7 +3,7 @@
     tests/data/formats/crawl.tar.xz   a killed crawl: commit log, snapshot, host store, seen URLs, tables, run.json
     tests/data/formats/records.json   one Kafka record of every message, with every field set
 
-A sample is written again only when its format number rises (docs/releases.md).
+A sample is written again only when its format number rises (docs/formats.md).
 """
 
 from __future__ import annotations

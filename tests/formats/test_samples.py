@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from google.protobuf import json_format
+import zstandard
 from nephila import native
 from nephila.cli.main import main
-from nephila.kernel.bus.kafka.wire import CODECS, HEADERS, UnknownFormat, frame_of, message_of, seal, unseal
+from nephila.kernel.bus.kafka.wire import CODECS, HEADERS, UnknownFormat, message_of, unseal
 from nephila.kernel.messages import FrontierCommit, Seed
 from nephila.kernel.topics import TOPICS
 from nephila.native import KEY_VERSION
@@ -174,13 +174,15 @@ def test_a_frontier_of_the_other_implementation_is_refused(
 
 @pytest.mark.parametrize("name", sorted(RECORDS))
 def test_a_record_is_read_whole(name: str) -> None:
-    """Decoded and encoded again it has the same value in every field of the sample."""
+    """Decoded and encoded again it has the same value in every field of the sample; later fields may be absent."""
     (found,) = unseal(bytes.fromhex(RECORDS[name]), HEADERS)
+    written = zstandard.decompress(found.message) if found.encoding else found.message
     codec = CODECS[STRUCTS[name]]
     again = codec.proto.FromString(codec.encode(message_of(STRUCTS[name], found)))
-    (own,) = unseal(seal([frame_of(STRUCTS[name], codec.build(again))]), HEADERS)
-    assert message_of(STRUCTS[name], own) == message_of(STRUCTS[name], found)
-    assert len(json_format.MessageToDict(again)) == len(codec.proto.DESCRIPTOR.fields)
+    # A field that this program does not know would be in the first only.
+    sample = codec.proto.FromString(written)
+    assert again.SerializeToString(deterministic=True) == sample.SerializeToString(deterministic=True)
+    assert len(again.ListFields()) > 0
 
 
 def test_every_message_has_a_sample() -> None:

@@ -1,4 +1,4 @@
-"""Names into checked addresses: asked once, remembered for a while, checked before anybody sees them."""
+"""Names to checked addresses: looked up once, cached for a time, checked before use."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_one_question_at_a_time() -> None:
 
 
 async def test_a_cancelled_question() -> None:
-    """When the one who asks is cancelled, another asks."""
+    """When the caller that looks up is cancelled, another caller looks up."""
     names, clock = Names(a_test=["8.8.8.8"]), ManualClock()
     names.gate = asyncio.Event()
     found = resolver(names, clock)
@@ -86,7 +86,7 @@ async def test_a_cancelled_question() -> None:
 
 
 async def test_failures_are_remembered() -> None:
-    """A name that fails is not asked for again at once."""
+    """A name that fails is not looked up again at once."""
     names, clock = Names(), ManualClock()
     found = resolver(names, clock)
     for _ in range(3):
@@ -100,7 +100,7 @@ async def test_failures_are_remembered() -> None:
 
 
 async def test_rebinding() -> None:
-    """A name that changes its mind is checked anew each time it is asked for."""
+    """A name whose addresses change is checked at each look-up."""
     names, clock = Names(a_test=["8.8.8.8"]), ManualClock()
     found = resolver(names, clock)
     await found.resolve("a.test", 80)
@@ -259,7 +259,7 @@ def test_families_in_turn() -> None:
 
 
 async def test_the_system_resolves() -> None:
-    """getaddrinfo knows localhost, and says in words what it does not know."""
+    """getaddrinfo resolves localhost; another name is a ResolveError with a text."""
     assert set((await SystemResolver().resolve("localhost")).addresses) <= {"127.0.0.1", "::1"}
     with pytest.raises(ResolveError):
         await SystemResolver().resolve("x" * 70 + ".invalid")

@@ -34,7 +34,7 @@ HTML = "Content-Type: text/html"
 
 
 async def look_up(names: dict[str, object], *hosts: str, timeout_s: float = 5.0) -> list[Sequence[str] | ResolveError]:
-    """What these hosts resolve to, asked for all at once."""
+    """The addresses of these hosts, looked up at once."""
     async with DnsServer(names) as server:
         resolver = AiodnsResolver((server.address,), timeout_s)
         found = await asyncio.gather(*(resolver.resolve(host) for host in hosts), return_exceptions=True)
@@ -101,7 +101,7 @@ async def test_the_second_server_answers() -> None:
 
 
 async def test_the_search_list_is_off() -> None:
-    """A name is asked for as it is."""
+    """A name is looked up as it is."""
     async with DnsServer() as server:
         resolver = AiodnsResolver((server.address,), 5.0)
         with pytest.raises(ResolveError):
@@ -118,7 +118,7 @@ def own_names() -> dict[str, str]:
 
 @pytest.mark.skipif(not own_names(), reason="the hosts file has no name of its own")
 async def test_the_hosts_file_comes_first() -> None:
-    """Names of the hosts file are not asked for."""
+    """Names of the hosts file need no query."""
     name, address = own_names().popitem()
     async with DnsServer() as server:
         resolver = AiodnsResolver((server.address,), 5.0)
@@ -128,7 +128,7 @@ async def test_the_hosts_file_comes_first() -> None:
 
 
 async def test_channels_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What c-ares remembers is dropped after so many look-ups, while others are under way."""
+    """The cache of c-ares is dropped after a number of look-ups, while others are in flight."""
     monkeypatch.setattr("nephila.downloader.dns.aiodns_resolver._LOOKUPS", 3)
     hosts = [f"h{number}.test" for number in range(20)]
     found = await look_up(dict.fromkeys(hosts, ("8.8.8.8",)), *hosts)
@@ -160,7 +160,7 @@ async def outcomes(hosts: Sequence[str], port: int, dns: str, *, first: int = 0,
 
 
 async def test_dead_names_beside_good_ones() -> None:
-    """Sixty names whose servers are silent hold up nobody: the forty good ones asked for after them come first."""
+    """Sixty names with silent servers delay no other: the forty good ones looked up after them come first."""
     dead, good = [f"dead{n}.test" for n in range(60)], [f"good{n}.test" for n in range(40)]
     names: dict[str, object] = {**dict.fromkeys(dead, None), **dict.fromkeys(good, ("127.0.0.1",))}
     async with DnsServer(names) as dns, Server(response(b"x", HTML)) as server:
@@ -189,7 +189,7 @@ async def test_the_clock_begins_with_the_turn() -> None:
 
 
 class Flaky:
-    """A resolver that fails with what it was given, then knows the name."""
+    """A resolver that raises the given errors, then returns an address."""
 
     def __init__(self, *errors: ResolveError) -> None:
         self.errors = list(errors)
@@ -208,7 +208,7 @@ class Flaky:
 
 
 async def test_a_failure_that_may_pass_is_not_remembered() -> None:
-    """The next try asks again; those who waited meanwhile share the failure."""
+    """The next try looks up again; concurrent callers share the failure."""
     names, clock = Flaky(ResolveError("SERVFAIL")), ManualClock()
     resolver = GuardedResolver(EgressGuard(), names, HashTree(10), clock)
     failed = await asyncio.gather(*(resolver.resolve("a.test", 80) for _ in range(5)), return_exceptions=True)
@@ -219,7 +219,7 @@ async def test_a_failure_that_may_pass_is_not_remembered() -> None:
 
 
 async def test_a_name_that_does_not_exist_is_remembered() -> None:
-    """It is asked for once within `negative_ttl_s`."""
+    """It is looked up once within `negative_ttl_s`."""
     names, clock = Flaky(ResolveError("no such name", permanent=True)), ManualClock()
     resolver = GuardedResolver(EgressGuard(), names, HashTree(10), clock)
     for _ in range(3):
@@ -241,7 +241,7 @@ async def test_remembered_failures_hold_no_frames() -> None:
 
 
 async def test_every_answer_is_checked() -> None:
-    """A public name with an inner address is refused whoever resolves it; what may be dialled of a mixed one stays."""
+    """A public name with an inner address is refused; of a mixed answer the public addresses remain."""
     names: dict[str, object] = {"in.test": ("10.0.0.1", "::1"), "mixed.test": ("127.0.0.1", "8.8.8.8")}
     async with DnsServer(names) as dns:
         resolver = make_guarded_resolver(DownloaderConfig(dns_servers=(dns.address,)), SystemClock())
@@ -252,7 +252,7 @@ async def test_every_answer_is_checked() -> None:
 
 
 async def test_a_failure_that_may_pass_is_asked_again_by_the_service() -> None:
-    """Each request of a host asks again after SERVFAIL: the scheduler's tries are worth something."""
+    """Each request of a host looks up again after SERVFAIL, so that a retry of the scheduler can succeed."""
     async with (
         DnsServer({"a.test": SERVFAIL}) as dns,
         Server(response(b"x", HTML)) as server,
@@ -268,7 +268,7 @@ async def test_a_failure_that_may_pass_is_asked_again_by_the_service() -> None:
 
 
 async def test_silent_names_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that never returns keeps its turn; what waits behind is told that it was not asked."""
+    """A call that never returns keeps its slot; a look-up that waits for one raises NotLookedUpError."""
     import threading
 
     gate = threading.Event()
@@ -296,7 +296,7 @@ def test_settings_that_make_no_sense(settings: dict[str, Any]) -> None:
 
 
 async def test_what_was_not_looked_up_is_given_back() -> None:
-    """The outcome of a look-up that was not made: given back, nobody dialled."""
+    """The outcome of a look-up that was not made: given back, nothing dialled."""
     room = Room()
     await room.downloader.start()
     made = room.request("http://late.test/")
@@ -313,7 +313,7 @@ async def test_what_was_not_looked_up_is_given_back() -> None:
 
 
 async def test_a_channel_that_reaches_no_server_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its sockets may be those of a network that is gone; a second channel is asked before the look-up fails."""
+    """Its sockets may belong to a network that is gone; a second channel is tried before the look-up fails."""
     whole, asked = aiodns_resolver._Channel.addresses, []
 
     async def addresses(channel: aiodns_resolver._Channel, host: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a body may cost in memory and time, whatever way its bytes are cut or packed."""
+"""Limits of a body in memory and time, for any division and coding of its bytes."""
 
 from __future__ import annotations
 

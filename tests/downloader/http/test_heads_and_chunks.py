@@ -26,13 +26,13 @@ from nephila.downloader.http.decode import codings_of
     ],
 )
 def test_end_of_head(data: bytes, end: int) -> None:
-    """The first empty line ends the head, whatever the line ends are."""
+    """The first empty line ends the head, with any line ends."""
     assert response_head.find_end(bytearray(data), 0, len(data)) == end
 
 
 @pytest.mark.parametrize("start", ["HTTP/1.1 200", "HTTP/1.1 200 ", "HTTP/1.1  200 OK", "HTTP/1.1 200 Not\tat all"])
 def test_status_lines(start: str) -> None:
-    """A reason phrase is nobody's business."""
+    """The reason phrase is ignored."""
     assert response_head.parse(f"{start}\r\nA: b\r\n\r\n".encode())[0] == 200
 
 
@@ -101,7 +101,7 @@ def test_framing_nobody_understands(headers: dict[str, str]) -> None:
     ],
 )
 def test_media_types(value: str, expected: tuple[str, str]) -> None:
-    """Type and charset in lower case, whatever surrounds them."""
+    """Type and charset in lower case, with any text around them."""
     assert response_head.media_type(value) == expected
 
 

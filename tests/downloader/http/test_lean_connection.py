@@ -1,4 +1,4 @@
-"""The lean connection without a network: whatever comes, cut wherever, a fetch ends once and always the same way."""
+"""The lean connection without a network: for any bytes in any pieces a fetch ends once, and always in the same way."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Line:
                 at += size
 
     def hang_up(self) -> None:
-        """The far end closes; an aborted transport has told its protocol already."""
+        """The peer closes; an aborted transport has called its protocol already."""
         self.connection.connection_lost(None)
 
 
@@ -124,7 +124,7 @@ def test_noise_cut_anywhere() -> None:
 
 
 def test_reuse_only_after_an_exact_end() -> None:
-    """A connection goes back to the pool when its message ended where its framing said, and in no other case."""
+    """A connection returns to the pool when its message ended where its framing said, and in no other case."""
     for message, kept in zip(MESSAGES, (True, True, True, False, True, True, True, False), strict=True):
         line = Line()
         line.ask()
@@ -207,7 +207,7 @@ class SlowLine(Line):
 @pytest.mark.parametrize(("message", "body"), SLOW, ids=["length", "close", "chunked"])
 @pytest.mark.parametrize("closes", ["at once", "later"])
 async def test_work_goes_on_in_later_turns(message: bytes, body: bytes, closes: str) -> None:
-    """Nothing is read while codings are taken off, and a close that is noticed meanwhile counts afterwards."""
+    """Nothing is read during content decoding, and a close that comes in between takes effect after it."""
     line = SlowLine()
     line.ask()
     line.say(message)

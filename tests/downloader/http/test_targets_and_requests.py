@@ -148,5 +148,5 @@ def test_unknown_settings() -> None:
     ],
 )
 def test_names_of_sitemaps_and_feeds(path: str, expected: bool) -> None:
-    """The last segment of the path tells, whatever stands before or behind it."""
+    """Only the last segment of the path counts."""
     assert names_list(path) is expected

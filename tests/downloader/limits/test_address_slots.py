@@ -1,4 +1,4 @@
-"""So many fetches at once on one server address, so long between two starts; what finds no slot goes back at once."""
+"""Count and gap per server address; a request without a slot is given back at once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_what_finds_no_slot_goes_back_with_its_address() -> None:
 
 
 async def test_one_gap_is_waited_for() -> None:
-    """The next start but one is too far away: one request waits for the gap, the third goes back."""
+    """A wait of one gap is accepted, two are too long: the third request is given back."""
     room = await room_of(address_gap_s=0.25)
     began = room.clock.monotonic()
     for number in range(3):
@@ -78,7 +78,7 @@ async def test_a_start_that_was_planned_a_little_early_waits() -> None:
 
 
 async def test_waiting_requests_end_like_all_others() -> None:
-    """One that waits for the gap goes back when the downloader drains, and is too late after its start_by."""
+    """A request that waits for the gap is given back in a drain, and expires after its start_by."""
     room = await room_of(address_gap_s=30.0)
     room.request("http://a.test/")
     room.request("http://b.test/", start_by=room.clock.now() + 20)
@@ -139,7 +139,7 @@ async def test_jobs_without_delay_are_not_paced() -> None:
 
 
 async def test_robots_that_moves_waits_for_the_address_it_moves_to() -> None:
-    """A hop of a robots.txt is not given back: its server has been asked already. The outcome names the host's own
+    """A redirected robots.txt is not given back: its server has been fetched from. The outcome names the host's own
     address, not that of the hop."""
     room = await room_of(per_address=1)
     room.address = "9.9.9.9"
@@ -162,7 +162,7 @@ async def test_robots_that_moves_waits_for_the_address_it_moves_to() -> None:
 
 
 class Planner:
-    """A scheduler as far as addresses go: new hosts are asked blindly, what comes back is lined up for its address."""
+    """A scheduler reduced to addresses: new hosts are sent at once, given-back ones wait for their address."""
 
     def __init__(self, room: Room, hosts: int, took_s: float) -> None:
         self.room = room
@@ -332,7 +332,7 @@ async def test_the_gap_counts_from_what_was_sent() -> None:
 
 
 async def test_a_loop_that_stood_still_between_dial_and_send_keeps_the_gap() -> None:
-    """The second start was due meanwhile: the first is sent before it, and the gap counts from there."""
+    """The second start was due in the meantime: the first is sent before it, and the gap counts from then."""
     room = await room_of(address_gap_s=0.25)
     for number in range(2):
         room.request(f"http://h{number}.test/")
@@ -363,7 +363,7 @@ async def test_a_loop_that_stands_still_again_and_again_dials_all_the_same() -> 
 
 
 async def test_a_loop_that_stood_still_keeps_the_gap() -> None:
-    """Starts that were due meanwhile are made one after the other."""
+    """Starts that were due at once are made one after the other."""
     slots: AddressSlots[int] = AddressSlots(AddressLimits(4, 0.25))
     for number in range(3):
         assert slots.acquire("a", number, 0.0) == number * 0.25

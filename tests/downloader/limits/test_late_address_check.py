@@ -16,7 +16,7 @@ Questions = list[tuple[str, str, Callable[[bool], None]]]
 
 
 async def asking(**settings: object) -> tuple[Room, Questions]:
-    """A downloader that asks, and what it has asked: URL, address, where the answer goes."""
+    """A downloader with a late address check, and its calls: URL, address, callback."""
     questions: Questions = []
 
     def ask(request: m.FetchRequest, address: str, answer: Callable[[bool], None]) -> None:
@@ -28,7 +28,7 @@ async def asking(**settings: object) -> tuple[Room, Questions]:
 
 
 async def test_a_yes_dials_and_a_no_gives_back_with_the_address() -> None:
-    """Nothing is dialled before the answer; a no teaches the scheduler where the host lives."""
+    """Nothing is dialled before the answer; after a no the outcome has the address."""
     room, questions = await asking()
     room.request("http://a.test/")
     room.request("http://b.test/")
@@ -76,7 +76,7 @@ async def test_an_answer_that_comes_after_the_end_changes_nothing() -> None:
 
 
 async def test_a_further_hop_of_robots_txt_is_not_asked() -> None:
-    """It must not go back: its own server would be asked again."""
+    """It must not be given back: its own host would be fetched again."""
     room, questions = await asking()
     room.request("http://a.test/robots.txt", job="", kind=FetchKind.ROBOTS, address="8.8.8.8")
     await room.settle()
@@ -103,7 +103,7 @@ async def test_what_was_sent_is_told() -> None:
 
 
 async def test_several_downloaders_send_back_what_nobody_has_counted_once() -> None:
-    """With the address; what is counted there begins, and what comes again and is not, too. One alone asks nobody."""
+    """With the address. A counted request starts, as does one that comes again. Without peers none is given back."""
     alone = False
     room = Room(Coordination(late_address_check=LateAddressCheck(lambda: alone).check))
     await room.downloader.start()
@@ -122,7 +122,7 @@ async def test_several_downloaders_send_back_what_nobody_has_counted_once() -> N
 
 
 def test_the_address_that_was_counted_is_dialled_first() -> None:
-    """Where a name has several, in whatever order they are told."""
+    """For a name with several addresses, in any order."""
     route = Route(("a", "b", "c"), 80, "", "a")
     assert prefer_counted_address(route, "c") == Route(("c", "a", "b"), 80, "", "c")
     assert prefer_counted_address(route, "a") == route

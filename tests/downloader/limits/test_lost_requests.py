@@ -53,7 +53,7 @@ def clock():
 
 @pytest.fixture
 def log():
-    """Nothing was asked for yet."""
+    """Nothing was read yet."""
     return Log()
 
 
@@ -70,7 +70,7 @@ def said(log: Log) -> list[tuple[int, str, int]]:
 
 
 async def test_the_newest_request_of_a_url_is_reported_as_its_lease_would_have(log, clock):
-    """With the instant at which nobody could dial any more; robots.txt too."""
+    """With the instant at which no earlier owner could dial; robots.txt too."""
     robots = request(clock, 2, kind=FetchKind.ROBOTS)
     log.records = {5: [request(clock, 1), request(clock, 1, attempt=2), robots]}
     orphans = LostRequests(log, clock)

@@ -1,4 +1,4 @@
-"""Partitions come and go: what is begun, what goes back, and what nobody hears of any more."""
+"""Partitions are assigned, revoked and lost: which requests start, are given back, or are dropped."""
 
 from __future__ import annotations
 

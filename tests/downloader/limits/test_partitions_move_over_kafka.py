@@ -1,4 +1,4 @@
-"""Two downloaders on a real broker: what moves is finished or given back first; a frozen one dials nothing."""
+"""Two downloaders on a real broker: a moved request is finished or given back first; a frozen member dials nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PARTITIONS = 8
 
 
 class Member:
-    """A downloader as a program of its own, with a fetcher that answers when told."""
+    """A downloader with a bus of its own and a fetcher that a test controls."""
 
     def __init__(self, config, name: str) -> None:
         clock = SystemClock()
@@ -96,7 +96,7 @@ async def rig(broker):
 
 
 async def test_moving_fetches_are_given_back_before_the_other_member_begins(rig):
-    """Kept ones go on and end here; each moved request is said to be given back once, and fetched over there."""
+    """Requests of kept partitions end here; each moved one is given back once and fetched by the other member."""
     a = await rig.member("a")
     await until(lambda: len(a.held) == PARTITIONS)
     for p in range(PARTITIONS):

@@ -34,7 +34,7 @@ async def test_no_limits() -> None:
 
 
 async def test_so_many_in_all() -> None:
-    """No more fetches at once than `concurrency`, whatever the window of requests is."""
+    """No more fetches at once than `concurrency`, with any window of requests."""
     room = Room(per_host=0, per_address=0, concurrency=3)
     await room.downloader.start()
     for _ in range(9):
@@ -62,7 +62,7 @@ async def test_window() -> None:
 
 
 async def test_drain_starts_nobody() -> None:
-    """While everything goes back, no slot that becomes free starts another fetch."""
+    """While all requests are given back, a slot that becomes free starts no other fetch."""
     room = Room(per_address=1, concurrency=1)
     await room.downloader.start()
     for number in range(20):
@@ -96,7 +96,7 @@ async def test_slot_is_free_before_the_outcome() -> None:
 
 
 async def test_drain_gives_back_what_waits() -> None:
-    """What is not dialled goes back at once, what is dialled may end within the grace."""
+    """Requests not dialled are given back at once; dialled ones may end within the grace period."""
     room = Room(per_address=1)
     await room.downloader.start()
     for url in ("http://a.test/1", "http://a.test/2", "http://b.test/", "http://c.test/"):
@@ -113,7 +113,7 @@ async def test_drain_gives_back_what_waits() -> None:
 
 
 async def test_drain_aborts_after_the_grace() -> None:
-    """What does not end in time is aborted and goes back; a late answer changes nothing."""
+    """A fetch that does not end in time is aborted and given back; a late response has no effect."""
     room = Room()
     await room.downloader.start()
     room.request()
@@ -142,7 +142,7 @@ async def test_a_second_drain_shortens_the_first() -> None:
 
 
 async def test_requests_that_come_while_draining() -> None:
-    """They go back after a moment, so that nobody spins."""
+    """They are given back after a short delay, so that no loop without a pause begins."""
     room = Room()
     await room.downloader.start()
     await room.downloader.drain(0.0)
@@ -153,7 +153,7 @@ async def test_requests_that_come_while_draining() -> None:
 
 
 async def test_drain_while_a_name_is_asked_for() -> None:
-    """A request whose name is being resolved goes back, and its question comes to nothing."""
+    """A request whose name is looked up is given back, and its look-up is cancelled."""
     room = Room()
     await room.downloader.start()
     room.request()
@@ -175,7 +175,7 @@ async def test_close() -> None:
 
 
 def test_slots_under_random_use() -> None:
-    """Nobody exceeds the limit, nobody is forgotten, whatever the order of takes, gives and withdrawals."""
+    """The limit holds and no waiter is lost, in any order of acquire, release and cancel."""
     rng = random.Random(3)
     slots: Slots[int] = Slots(2)
     holding: list[tuple[str, int]] = []

@@ -1,4 +1,4 @@
-"""Cookies go back to whom they belong, and to nobody else."""
+"""Cookies are sent to the hosts that they belong to, and to no other."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_public_suffix_sets_none_for_all() -> None:
 
 
 def test_addresses_and_names_of_an_intranet() -> None:
-    """An address has no domains; below a top level that nobody knows the last two labels are a site."""
+    """An address has no domains; below an unknown top-level domain the last two labels are a site."""
     jar = jar_of("k=v; domain=0.0.1", "l=w", host="127.0.0.1")
     assert jar.header("127.0.0.1", "/", True, NOW) == "l=w"
     assert jar.header("9.0.0.1", "/", True, NOW) == ""
@@ -70,7 +70,7 @@ def test_secure_cookies_leave_over_https_alone() -> None:
 
 
 def test_time() -> None:
-    """Max-Age wins over Expires; what has expired is gone; a cookie set anew with a past date is deleted."""
+    """Max-Age wins over Expires; what has expired is gone; a cookie set again with a past date is deleted."""
     jar = jar_of("k=v; Max-Age=10; Expires=Thu, 01 Jan 1970 00:00:00 GMT")
     assert jar.header("a.example.com", "/", True, NOW + 9) == "k=v"
     assert jar.header("a.example.com", "/", True, NOW + 10) == ""

@@ -1,4 +1,4 @@
-"""Cookies and logins between the service and the fetcher: who gets what, and when somebody logs in again."""
+"""Cookies and logins: which requests carry them, and when a login is repeated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOGIN = m.Login("http://a.test/login", [m.LoginField("user", "me"), m.LoginField
 
 
 class Site:
-    """A site with a login: what it answers to each order, and what it was asked."""
+    """A site with a login: its response to each request, and the requests it received."""
 
     def __init__(self, room: Room) -> None:
         self.room = room
@@ -32,7 +32,7 @@ class Site:
         self.session = "s1"
         self.password = "s3cret"  # noqa: S105
         self.closed = False
-        """It lets nobody in."""
+        """It refuses all sessions."""
 
     def __call__(self, http_request: HttpRequest) -> HttpResponse:
         """The answer to one order."""
@@ -55,7 +55,7 @@ class Site:
         return answer(200, b"<p>inside", content_type="text/html")
 
     async def run(self) -> None:
-        """Answer whatever is ordered until nothing is."""
+        """Answer requests until there are none."""
         fetches = self.room.fetcher.fetches
         for _ in range(200):
             await self.room.settle()
@@ -147,7 +147,7 @@ async def test_wrong_credentials_are_tried_once(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_a_lost_session_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The request whose answer was a redirect to the login is given back and costs no try; then comes a login."""
+    """A request redirected to the login is given back without an attempt counted; then comes a login."""
     room, site = await logged_in(monkeypatch)
     room.request("http://a.test/1")
     await site.run()
@@ -197,7 +197,7 @@ async def test_a_site_that_is_down_is_asked_again_later(monkeypatch: pytest.Monk
 
 
 async def test_a_request_that_is_given_back_leaves_the_login_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A drain while the login is under way: the outcome comes once, nothing hangs."""
+    """A drain during a login: the outcome comes once, nothing hangs."""
     room, site = await logged_in(monkeypatch)
     room.request("http://a.test/1")
     await room.settle()
@@ -241,7 +241,7 @@ async def test_a_secret_of_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 async def test_cookies_of_a_job_without_login() -> None:
-    """Kept for a job that asks for them, not for another, and dropped with the job."""
+    """Stored for a job that enables them, not for another, and deleted with the job."""
     room = Room()
     await room.downloader.start()
     room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", cookies=True))

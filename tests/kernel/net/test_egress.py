@@ -90,7 +90,7 @@ def test_special_addresses_are_named(address: str, name: str) -> None:
 
 @pytest.mark.parametrize("address", CARRIERS.values(), ids=CARRIERS.keys())
 def test_inner_addresses_are_judged(address: str) -> None:
-    """An inner IPv4 address decides as well, whatever carries it."""
+    """An inner IPv4 address is checked as well, in every form."""
     assert denial(address) != ""
 
 

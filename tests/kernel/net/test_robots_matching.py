@@ -118,7 +118,7 @@ def test_byte_order_mark(mark: bytes) -> None:
 
 
 def test_rules_before_any_agent() -> None:
-    """Rules that belong to nobody are ignored."""
+    """Rules without a group are ignored."""
     assert allowed("Disallow: /\nUser-agent: *\nDisallow: /x", "/y")
 
 

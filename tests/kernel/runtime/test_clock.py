@@ -1,4 +1,4 @@
-"""The manual clock moves only when told; both scales move together."""
+"""The manual clock moves only by calls; both scales move together."""
 
 from __future__ import annotations
 

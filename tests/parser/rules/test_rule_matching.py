@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from nephila.parser.rules.match import RuleSet
+from nephila.parser.rules.match import RuleSet, holds
 
 from tests.parser.rule_rig import document, rule
 
@@ -52,7 +52,7 @@ def test_content_decides_among_rules_of_one_url() -> None:
     )
 
     def chosen(body: str) -> str | None:
-        found = rules.of_page("http://x/", lambda: document(body))
+        found = next((rule for rule in rules.for_url("http://x/") if holds(rule, document(body))), None)
         return found.name if found else None
 
     assert chosen("<p class=product>") == "a"

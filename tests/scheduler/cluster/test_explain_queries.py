@@ -151,7 +151,7 @@ async def test_a_part_of_a_host_is_opened_again(world):
     open_again(world, "/cal/", "nobody", job="nobody")
     found = {answer.id: answer for answer in await answers(world)}
     told = msgspec.json.decode(found["closed"].explanation)
-    assert "opened with: nephila jobs release t h0.test /cal/ --bootstrap kafka:9092" in told["sentence"]
+    assert "release it with: nephila jobs release t h0.test /cal/ --bootstrap kafka:9092" in told["sentence"]
     assert (found["open"].released, found["open"].error) == (True, "")
     assert found["twice"].error == "h0.test/cal/ is not in quarantine for 't'"
     assert found["none"].error == "h0.test/none/ is not in quarantine for 't'"

@@ -420,7 +420,7 @@ async def delay_after_a_back_off(tmp_path: Path) -> Case:
     return Case(world, "http://a.test/2")
 
 
-@case("pause", "longer than its delay of 1 s: it asked for that, or the delay was longer then")
+@case("pause", "longer than its delay of 1 s: the host requested it, or the delay was longer then")
 async def pause(tmp_path: Path) -> Case:
     """Its Retry-After is remembered as a pause, not as a step of a back-off."""
     seeds = ("http://a.test/1", "http://a.test/2")

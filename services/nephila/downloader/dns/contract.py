@@ -47,9 +47,8 @@ class Unit(Protocol[V]):
 
     answer: V
     expires_at: float
-
-    def needs_refresh(self, now: float) -> bool:
-        """Whether the name is in use and its answer expires soon."""
+    refresh_at: float
+    """From when on a use starts a look-up in the background."""
 
 
 class Cache(Protocol[V]):

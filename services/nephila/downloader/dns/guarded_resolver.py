@@ -116,7 +116,7 @@ class GuardedResolver:
         answer = unit.answer
         if isinstance(answer, CachedError):
             raise answer.error()
-        if unit.needs_refresh(now):
+        if unit.refresh_at <= now:
             self._refresh(host)
         addresses, mapped = answer
         port = mapped or port

@@ -4,9 +4,9 @@ An inner node has 16 children, selected by the next four bits of the hash. A lea
 ordered by weight (uses), so that names in frequent use are found first. A leaf with more than `LEAF_UNITS` units
 becomes an inner node, as long as hash bits are left. A unit stores the answer for a name and its times:
 
-    answered_at ........ refresh_at ........ expires_at ........ stale_until
-                fresh, and a name in use is  |  served only while the name server fails (RFC 8767)
-                looked up again after here
+    answer ........ refresh_at ................. expires_at .............................. stale_until
+           fresh    fresh; a use starts a        served only while the name server fails
+                    look-up in the background    (RFC 8767)
 
 The tree holds at most `size` names. For a further name the lightest unit of a few sampled leaves is evicted; an expired
 unit has no weight. A new answer halves the weight, so that a name that was in use long ago becomes light.
@@ -28,32 +28,25 @@ MERGE_UNITS = 4
 HASH_BITS = 60
 SAMPLED_LEAVES = 8
 REFRESH_FRACTION = 0.8
-"""Part of its time to live after which an answer in use is looked up again."""
-REFRESH_WEIGHT = 2
-"""Weight from which a name counts as in use."""
+"""Part of its time to live after which a use starts a new look-up."""
 _from_bytes = int.from_bytes
 
 
 class Unit(Generic[V]):
     """The cached answer for one name."""
 
-    __slots__ = ("answer", "answered_at", "expires_at", "host", "stale_until", "weight")
+    __slots__ = ("answer", "expires_at", "host", "refresh_at", "stale_until", "weight")
 
     def __init__(self, host: str) -> None:
         self.host = host
         self.weight = 1
         """Uses, halved with each answer."""
         self.answer: V
-        self.answered_at = 0.0
-        """When the answer came, or when its look-up failed last."""
+        self.refresh_at = 0.0
+        """From when on a use starts a look-up in the background."""
         self.expires_at = 0.0
         self.stale_until = 0.0
         """Until when the answer may be served while the name server fails; not after `expires_at`: never."""
-
-    def needs_refresh(self, now: float) -> bool:
-        """Whether the name is in use and most of the time to live is over."""
-        lived_s = now - self.answered_at
-        return self.weight >= REFRESH_WEIGHT and lived_s >= REFRESH_FRACTION * (self.expires_at - self.answered_at)
 
 
 class _Node(list[Any]):
@@ -123,7 +116,7 @@ class HashTree(Generic[V]):
             unit = Unit(host)
             self._insert(unit)
         unit.answer = answer
-        unit.answered_at = now
+        unit.refresh_at = now + REFRESH_FRACTION * ttl_s
         unit.expires_at = now + ttl_s
         unit.stale_until = unit.expires_at + stale_s if stale_s else 0.0
 
@@ -132,8 +125,8 @@ class HashTree(Generic[V]):
         found = self._find(host)
         if found is not None:
             unit = found[0][found[1]]
-            unit.answered_at = now
             unit.expires_at = max(unit.expires_at, now + wait_s)
+            unit.refresh_at = now + REFRESH_FRACTION * (unit.expires_at - now)
 
     # ---- tree
 

@@ -18,7 +18,7 @@ class Render(IntEnum):
 
 
 class Context(msgspec.Struct, array_like=True, gc=False):
-    """What belongs to a fetch beside its URL. The links of a page inherit it. At most 16 KiB when encoded; null:
+    """Context of a fetch, beside its URL. The links of a page inherit it. At most 16 KiB when encoded; null:
     nothing.
     """
 
@@ -28,7 +28,7 @@ class Context(msgspec.Struct, array_like=True, gc=False):
     stage: str = ""
     # Name of the crawl scheme that the URL belongs to.
     scheme: str = ""
-    # Class of proxies that the fetch uses; empty: as the job says.
+    # Class of proxies that the fetch uses; empty: that of the job.
     proxy_class: str = ""
     # Browser profile of a rendered fetch.
     browser_profile: str = ""

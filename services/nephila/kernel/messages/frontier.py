@@ -30,7 +30,7 @@ class QueuedUrl(msgspec.Struct, array_like=True, gc=False):
     # Relevance, 0-255, where the job's strategy has it.
     priority: int = 0
     context: Context | None = None
-    # Rendering of this URL; UNSPECIFIED: as the job says.
+    # Rendering of this URL; UNSPECIFIED: that of the job.
     render: Render = Render.UNSPECIFIED
 
 
@@ -89,7 +89,7 @@ class HostState(msgspec.Struct, array_like=True, gc=False):
     host: str = ""
     # Seconds since 1970 UTC before which nothing is fetched.
     not_before: float = 0.0
-    # The pause that set not_before; it bounds what a clock that jumped can do.
+    # The pause that set not_before; it limits the harm of a clock that jumps.
     pause_s: float = 0.0
     # Back-off in force, 0 when none.
     backoff_s: float = 0.0
@@ -100,12 +100,12 @@ class HostState(msgspec.Struct, array_like=True, gc=False):
     crawl_delay_s: float = 0.0
     # How long the last fetch took, in seconds.
     took_s: float = 0.0
-    # What jobs have spent here.
+    # Use of this host by jobs with a budget.
     uses: list[HostUse] = msgspec.field(default_factory=list)
 
 
 class HostUse(msgspec.Struct, array_like=True, gc=False):
-    """What a job has spent on one host."""
+    """Use of one host by a job with a budget per host."""
 
     job: str = ""
     pages: int = 0
@@ -148,12 +148,12 @@ class UrlState(msgspec.Struct, array_like=True, gc=False):
     # Last change as stated by the site (sitemap, feed), seconds since 1970 UTC.
     lastmod: float = 0.0
     context: Context | None = None
-    # Rendering of this URL; UNSPECIFIED: as the job says.
+    # Rendering of this URL; UNSPECIFIED: that of the job.
     render: Render = Render.UNSPECIFIED
 
 
 class Quarantine(msgspec.Struct, array_like=True, gc=False):
-    """A part of a host that is closed for a job, because it yields nothing new."""
+    """A part of a host that is closed for a job, because it brings no new text."""
 
     job: str = ""
     host: str = ""
@@ -162,7 +162,7 @@ class Quarantine(msgspec.Struct, array_like=True, gc=False):
     reason: str = ""
     since: float = 0.0
     fetches: int = 0
-    # It was released by hand and is not judged any more.
+    # It was released by hand and is not closed again.
     released: bool = False
 
 
@@ -247,8 +247,8 @@ class FrontierSnapshot(msgspec.Struct, array_like=True, gc=False):
     # Instant of the snapshot, seconds since 1970 UTC.
     taken_at: float = 0.0
     deleted: list[DeletedJob] = msgspec.field(default_factory=list)
-    # States of URLs of watched_job as its agenda packs them, each behind its url_key: what urls says, in a
-    # tenth of the time. A next_at below 0 means that the URL is queued or in flight.
+    # States of URLs of watched_job as its due table packs them, each behind its url_key: the content of urls,
+    # in a tenth of the time. A next_at below 0 means that the URL is queued or outstanding.
     watched_job: str = ""
     watched: list[bytes] = msgspec.field(default_factory=list)
 
@@ -294,7 +294,7 @@ class HostRecord(msgspec.Struct, array_like=True, gc=False):
 
 
 class HostYield(msgspec.Struct, array_like=True, gc=False):
-    """What the parts of a host have yielded to a job; the packed form is the scheduler's own."""
+    """Novelty of the path patterns of a host for a job, as the scheduler packs it."""
 
     job: str = ""
     packed: bytes = b""

@@ -16,20 +16,21 @@ class Seed(msgspec.Struct, array_like=True, gc=False):
     job: str = ""
     # The URL as given, already absolute.
     url: str = ""
-    # Where it came from ("cli", "file", "sitemap"); empty means cli.
+    # Its source ("cli", "file", "sitemap"); empty means cli.
     source: str = ""
-    # Found in another partition (redirect target, sitemap, link) and sent on by its owner, with what follows.
+    # Found in another partition (redirect target, sitemap, link) and forwarded by its owner, with the fields
+    # that follow.
     sent_on: bool = False
     depth: int = 0
     hops: int = 0
-    # It goes before everything else of its host.
+    # It precedes all other URLs of its host.
     head: bool = False
     seed: bool = False
     priority: int = 0
-    # A seed has led here: the scope is anchored here as well.
+    # A seed redirected here: the scope is anchored here too.
     anchor: bool = False
-    # No URL, but places that the job's scope is anchored at: seeds or their redirects in another partition.
+    # No URL, but anchors of the job's scope: seeds or their redirects in another partition.
     anchors: list[str] = msgspec.field(default_factory=list)
     context: Context | None = None
-    # Rendering of this URL; UNSPECIFIED: as the job says.
+    # Rendering of this URL; UNSPECIFIED: that of the job.
     render: Render = Render.UNSPECIFIED

@@ -1,7 +1,7 @@
-"""CSV: its rows as text, as many as are allowed, and what its columns are called.
+"""CSV: its rows as text, up to a limit, and the names of its columns.
 
-The separator is the one of comma, semicolon, tab and bar that stands most often in the first line, outside of quotes;
-the first row names the columns when all its cells are words. Invariant: a row is given whole or not at all.
+The separator is the most frequent of comma, semicolon, tab and bar in the first line, outside of quotes. The first row
+names the columns if all its cells are words. Invariant: a row is returned completely or not at all.
 """
 
 from __future__ import annotations

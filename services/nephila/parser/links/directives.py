@@ -1,14 +1,14 @@
-"""Robots directives of a page: meta robots and X-Robots-Tag, read the same way.
+"""Robots directives of a page: meta robots and X-Robots-Tag, in the same syntax.
 
-Invariant: a directive counts when it is bare or addressed to our product token; of contradicting ones the stricter
-wins. It only answers whether links may be followed: `noindex` is about a search index and does not stop storing.
+Invariants: a directive counts if it names no agent or the crawler's product token; of contradicting directives the
+stricter one counts. Only following is decided here: `noindex` is about a search index and does not prevent storing.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# Directives that carry a value after a colon, which a bare look would take for an agent's name.
+# Directives with a value after a colon, which must not be taken for an agent's name.
 _VALUED: Final = frozenset(("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"))
 _NO_FOLLOW: Final = frozenset(("nofollow", "none"))
 
@@ -16,8 +16,8 @@ _NO_FOLLOW: Final = frozenset(("nofollow", "none"))
 def nofollow(directives: str, token: str) -> bool:
     """True when `directives` forbids following links to every crawler or to the one called `token`.
 
-    The text is "nofollow, noindex" or "googlebot: nofollow, otherbot: none"; an agent's name holds for what follows
-    it, up to the next name or line end.
+    The text is "nofollow, noindex" or "googlebot: nofollow, otherbot: none"; an agent's name applies to the directives
+    after it, up to the next name or line end.
     """
     text = directives.lower()
     if "nofollow" not in text and "none" not in text:

@@ -1,10 +1,9 @@
-"""Links that a page has beside its anchors and frames, for jobs that ask for them: of <link>, of forms, in scripts,
-routes of single-page applications.
+"""Extra links of a page, for jobs that ask for them: <link>, forms, scripts, routes of single-page applications.
 
-The page pass knows <a>, <area>, <iframe>, <frame> and refresh; whatever is named here needs a tree, 0.4 ms of a page
-of 80 KB, and is built only where a kind is asked for: in this process within the bounds of a tree, else in a child
-(`EXTRA_LINKS`). Invariant: at most MAX_LINKS of each kind; what was guessed from a script or made of a form's fields is
-marked as such (`GUESSED`), for nobody wrote it as a link.
+The page pass finds <a>, <area>, <iframe>, <frame> and refresh. Extra links need a tree (0.4 ms for a page of 80 KB),
+which is built only if a job asks for a kind: in this process within `tree_fits`, else in a child process
+(`extra_links_child`). Invariants: at most MAX_LINKS of each kind; a link found in a script or built from a form is
+flagged as `GUESSED`, since the page does not have it as a link.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from nephila.parser.page.html_tree import html_tree
 from nephila.parser.page.text import one_line
 
 LINK_ELEMENT: Final = 4 << 1
-"""Flags of what a <link> names."""
+"""Flags of a link in <link>."""
 GUESSED: Final = 7 << 1
-"""Flags of what a script or a form comes to."""
+"""Flags of a link from a script or a form."""
 ANCHOR: Final = 0
 NOFOLLOW: Final = 1
 """Flags of an anchor."""
@@ -37,7 +36,7 @@ _FEEDS: Final = frozenset(("application/rss+xml", "application/atom+xml", "appli
 _NOFOLLOW: Final = frozenset(("nofollow", "ugc", "sponsored"))
 _NO_VALUE: Final = frozenset(("file", "password", "reset", "button", "image", "submit"))
 _HANDLERS: Final = ("onclick", "data-href", "data-url")
-# An address in quotes: absolute, or a path of at least two letters. "</p>" and "/regex/" are none.
+# A URL in quotes: absolute, or a path of at least two letters. "</p>" and "/regex/" do not match.
 _IN_QUOTES: Final = re.compile(
     r"""["'`](https?:\\?/\\?/[^\s"'`<>(){}]{4,2000}|/[A-Za-z0-9][\w./?=&%~+-]{1,500})["'`]"""
 )
@@ -47,7 +46,7 @@ Found = Iterator[UnresolvedLink]
 
 
 class _Titles:
-    """Texts of elements, as long as they are not too much in all: elements may lie in each other."""
+    """Texts of elements, up to a total length: elements may be nested."""
 
     def __init__(self) -> None:
         self._left = MAX_TITLE_CHARS
@@ -61,10 +60,10 @@ class _Titles:
 
 
 def extra_links_of(tree: Any, base: str, kinds: Iterable[str]) -> list[tuple[int, list[UnresolvedLink]]]:
-    """Links of these kinds, those of one flag together. `tree` has selectolax' `css`. O(nodes)."""
+    """Links of these kinds, grouped by flags. `tree` is lexbor's. O(nodes)."""
     by_flag: dict[int, list[UnresolvedLink]] = {}
     for kind in kinds:
-        # A kind that this version does not know is none that it could find.
+        # Kinds that this version does not know are ignored.
         for flag, read in KINDS.get(kind, ()):
             found = by_flag.setdefault(flag, [])
             found += [entry._replace(base=base) for entry in islice(read(tree), MAX_LINKS)]
@@ -100,7 +99,7 @@ def _feeds(tree: Any) -> Found:
 
 
 def _forms(tree: Any) -> Found:
-    """What a form that is sent as it stands asks for; forms that would change something (POST) are left alone."""
+    """URLs of forms submitted with their default values; POST forms are ignored, since they may change something."""
     for form in tree.css("form"):
         of = form.attributes
         if (of.get("method") or "get").strip().lower() != "get":
@@ -111,7 +110,7 @@ def _forms(tree: Any) -> Found:
 
 
 def _fields(form: Any) -> list[tuple[str, str]]:
-    """Names and values as the form has them at first."""
+    """Names and default values of the fields of a form."""
     found: list[tuple[str, str]] = []
     for node in form.css("input[name], select[name]"):
         of = node.attributes
@@ -134,7 +133,7 @@ def _selected(select: Any) -> str:
 
 
 def _scripts(tree: Any) -> Found:
-    """Addresses in quotes: in scripts of the page itself, in onclick, in data-href and data-url."""
+    """URLs in quotes: in inline scripts, in onclick, in data-href and data-url."""
     left, titles = MAX_SCRIPT_CHARS, _Titles()
     for node in tree.css("script:not([src]), [onclick], [data-href], [data-url]"):
         of = node.attributes
@@ -155,7 +154,7 @@ def _quoted(text: str, title: str) -> Found:
 
 
 def _routes(nofollow: bool) -> Callable[[Any], Found]:
-    """Anchors whose address has a route, which the page pass does not see; a link and its twin are told apart by it."""
+    """Anchors with a route in the fragment, which the page pass drops; the route makes a different URL."""
 
     def read(tree: Any) -> Found:
         titles = _Titles()
@@ -178,4 +177,4 @@ KINDS: Final[dict[str, tuple[tuple[int, Callable[[Any], Found]], ...]]] = {
     "script": ((GUESSED, _scripts),),
     ROUTE: ((ANCHOR, _routes(False)), (NOFOLLOW, _routes(True))),
 }
-"""By name: flags, and what finds them."""
+"""Kind → flags and functions that find such links."""

@@ -1,7 +1,7 @@
-"""A list of links that a site keeps for those who come by machine, and how it travels on: as packed `Outlinks`.
+"""Lists of links (of a sitemap, a feed or a page), resolved and packed into `Outlinks` messages.
 
-Invariant: a URL stands once in all messages of a list, in the order of the list; no message has more than
-LINKS_PER_MESSAGE, since the scheduler takes one between two turns of its loop.
+Invariants: a URL occurs once in all messages of a list, in the order of the list; a message has at most
+LINKS_PER_MESSAGE links, because the scheduler processes one message per turn of its loop.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from nephila.parser.page.text import cut_utf8
 
 T = TypeVar("T")
 Slices = Generator[None, None, T]
-"""Work that stops between slices of some milliseconds, so that nothing else has to wait for the whole."""
+"""Cooperative work: a generator that yields between slices of some milliseconds and returns its result."""
 
 LINKS_PER_MESSAGE: Final = 2_000
 ENTRIES_PER_SLICE: Final = 2_000
 MAX_URL_CHARS: Final = 8192
-"""As of a page's link: what servers take."""
+"""The limit of servers; the same as for links of a page."""
 MAX_ANCHOR_BYTES: Final = 200
 KIND_SITEMAP: Final = 6 << 1
-"""Flags of a link that a sitemap index names: a sitemap as well. Bits 1-3 are the kind; 0-5 are those of a page."""
+"""Flags of a link in a sitemap index, which is a sitemap itself. Bits 1-3 are the kind; 0-5 are those of a page."""
 
 SITEMAP: Final = "sitemap"
 SITEMAP_INDEX: Final = "sitemap index"
@@ -44,29 +44,29 @@ class UnresolvedLink(NamedTuple):
     url: str
     """As written; relative to `base`."""
     lastmod: float = 0.0
-    """Seconds since 1970 UTC; 0 when the list does not say."""
+    """Seconds since 1970 UTC; 0: not stated."""
     title: str = ""
     base: str = ""
-    """Absolute URL; "" means that of the list."""
+    """Absolute URL; "": the URL of the list."""
 
 
 @dataclass(slots=True)
 class LinkList:
-    """What a sitemap or feed says."""
+    """Content of a sitemap or feed."""
 
     form: str
-    """One of the words above, or what kind of feed it is: rss, atom, rdf, json."""
+    """One of the constants above, or the kind of feed: rss, atom, rdf, json."""
     title: str = ""
     entries: list[UnresolvedLink] = field(default_factory=list)
     images: list[str] = field(default_factory=list)
-    """Addresses of pictures on the pages listed, as written."""
+    """URLs of images on the listed pages, as written."""
     videos: list[str] = field(default_factory=list)
     problem: str = ""
-    """Why there may be more in it than was read: in words for people; "" when all was."""
+    """Why the list may have more links, for people; "" if all were read."""
 
     @property
     def source(self) -> m.LinkSource:
-        """What the links are to the scheduler."""
+        """The source of the links, for the scheduler."""
         return m.LinkSource.SITEMAP if self.form in SITEMAPS else m.LinkSource.FEED
 
 
@@ -82,7 +82,7 @@ class ResolvedLink(NamedTuple):
 
 
 def run_to_end(slices: Slices[T]) -> T:
-    """What the work comes to, done without a stop."""
+    """Run all slices at once; returns the result."""
     while True:
         try:
             next(slices)
@@ -92,8 +92,8 @@ def run_to_end(slices: Slices[T]) -> T:
 
 
 def resolve(own: str, entries: list[UnresolvedLink], *, routes: bool = False) -> Slices[list[ResolvedLink]]:
-    """The links of a list found at `own`, each fingerprint once; what is no http(s) URL is left out. `routes`: the
-    part behind "#/" and "#!" belongs to a URL (`kernel.routes`).
+    """Resolve the links of a list at URL `own`; each fingerprint once, only http(s). `routes`: the part after "#/" or
+    "#!" belongs to the URL (`kernel.fragment_routes`).
 
     O(entries); 50,000 URLs cost the Rust core about 60 ms, in slices of ENTRIES_PER_SLICE.
     """
@@ -106,9 +106,9 @@ def resolve(own: str, entries: list[UnresolvedLink], *, routes: bool = False) ->
         if len(url) > MAX_URL_CHARS:
             continue
         try:
-            # An absolute URL without userinfo needs no base, and parsing the base is as dear as the URL.
+            # An absolute URL without userinfo needs no base; parsing the base costs as much as the URL.
             alone = url[:4] == "http" and not with_userinfo and "@" not in url
-            if "@" in base:  # xml:base: a document has no credentials to give
+            if "@" in base:  # xml:base: a document must not set credentials
                 base = parse_url(base, own).href
             parts = parse(url) if alone else parse(url, base or own)
         except UrlError:
@@ -123,9 +123,9 @@ def resolve(own: str, entries: list[UnresolvedLink], *, routes: bool = False) ->
 
 
 def hash_of_links(rows: list[ResolvedLink]) -> bytes:
-    """`Record.text_hash` of a list: what it lists and which dates it gives; empty when that is nothing.
+    """`Record.text_hash` of a list, over its URLs and dates; empty for an empty list.
 
-    A recrawl sees by it that a sitemap or feed has changed; a new comment or build date in it is no change.
+    A recrawl compares it: a new comment or build date in a sitemap or feed is no change.
     """
     if not rows:
         return b""
@@ -137,9 +137,10 @@ def hash_of_links(rows: list[ResolvedLink]) -> bytes:
 def list_messages(
     page: m.Page, listing: LinkList, rows: list[ResolvedLink], per_message: int = LINKS_PER_MESSAGE
 ) -> Iterator[m.Outlinks]:
-    """The links as messages of at most `per_message`, each made when it is asked for. O(bytes).
+    """The links as messages of at most `per_message`, made lazily. O(bytes).
 
-    Their depth is the list's own: a list given as a seed stands for what it lists, and --max-depth 0 fetches just that.
+    Their depth is that of the list: a list given as a seed stands for its links, and --max-depth 0 fetches exactly
+    these.
     """
     flag = KIND_SITEMAP if listing.form == SITEMAP_INDEX else 0
     for at in range(0, len(rows), per_message):
@@ -147,7 +148,7 @@ def list_messages(
 
 
 def without_nofollow(links: m.Outlinks) -> m.Outlinks:
-    """The same without links that say nofollow, ugc or sponsored wherever they stand. O(bytes)."""
+    """The message without links marked nofollow, ugc or sponsored. O(bytes)."""
     flags = links.flags
     keep = [at for at in range(len(flags)) if not flags[at] & 1]
     if len(keep) == len(flags):
@@ -182,13 +183,13 @@ def without_nofollow(links: m.Outlinks) -> m.Outlinks:
 
 
 def _spans(packed: bytes) -> tuple[list[int], list[int]]:
-    """Starts and ends of what stands one after the other."""
+    """Starts and ends of concatenated values."""
     ends = list(struct.unpack(f"<{len(packed) // 4}I", packed))
     return [0, *ends[:-1]], ends
 
 
 def pack(page: m.Page, rows: list[ResolvedLink], depth: int, source: m.LinkSource, flag: int = 0) -> m.Outlinks:
-    """One message of links that stand at `depth`. O(bytes)."""
+    """One message of links at `depth`. O(bytes)."""
     count = len(rows)
     ends: list[int] = []
     spans: list[int] = []

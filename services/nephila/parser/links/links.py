@@ -1,4 +1,4 @@
-"""Packed link buffers read back as Python objects: for people and tests, not for the hot path."""
+"""Packed link buffers as Python objects: for people and tests, not for the hot path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Link(TypedDict):
     text: str
     nofollow: bool
     kind: str
-    """What it stands in: one of `KINDS`."""
+    """Element of the link: one of `KINDS`."""
     place: str
     """Which part of the page it stands in: main, nav or other (`kernel.linkplaces`)."""
 
@@ -29,7 +29,7 @@ def unpack(found: PagePass) -> list[Link]:
     flags, anchors = found.link_flags, found.anchors
     urls, texts = _cut(found.link_urls, found.link_ends), _cut(anchors, found.anchor_ends)
     if not (anchors.isascii() and anchors.decode("ascii").isprintable()):
-        # Space as HTML knows it is collapsed already, space as Unicode knows it is not.
+        # HTML white space is collapsed already, Unicode white space is not.
         texts = [text if text.isascii() and text.isprintable() else " ".join(text.split()) for text in texts]
     return [
         {"url": url, "text": text, "nofollow": flag & 1 == 1, "kind": KINDS[flag >> 1 & 7], "place": POSITIONS[flag]}

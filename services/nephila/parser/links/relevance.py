@@ -1,13 +1,13 @@
-"""How relevant the links of a page are for a job's keywords: Outlinks.priorities for best-first crawls.
+"""Relevance of links for the keywords of a job: `Outlinks.priorities` for best-first crawls.
 
-A link counts by its anchor text, by its URL, and by the page it stands on: what a link says itself is worth most, and
-a page about the subject is likely to lead on, by the links of its text rather than by its menus. Everything is a search
-for a few byte strings in the packed buffers, so that a link without a keyword costs nothing of its own. Stateless
-between pages; what is inherited from pages further up is the scheduler's (`strategies.inherited`).
+A link scores by its anchor text, by its URL, and by its page. The link's own texts weigh most; a relevant page makes
+its links more relevant, those in its text more than those in its menus. The score is a search for a few byte strings in
+the packed buffers, so that a link without a keyword costs nothing. Stateless between pages; inheritance over several
+pages is the scheduler's (`strategies.inherited`).
 
-Words of scripts with spaces must begin where a word begins and end at most two letters before its end (solar, solars,
-not insolar or solarium); what is written without spaces is found anywhere. Case is folded for ASCII by folding the
-page, for other scripts by looking for the word in lower case, with a capital and in capitals.
+In scripts with spaces a keyword must start at the start of a word and end at most two letters before its end (solar and
+solars match, insolar and solarium do not). In scripts without spaces it matches anywhere. ASCII case is folded in the
+page; for other scripts the keyword is searched in lower case, capitalised and in capitals.
 
 Sources: Cho, Garcia-Molina and Page, Efficient Crawling Through URL Ordering, 1998; Hersovici et al., The Shark-Search
 Algorithm, 1998.
@@ -25,16 +25,16 @@ from nephila.kernel.messages import Outlinks
 
 MAX_KEYWORDS: Final = 64
 MAX_TEXT_BYTES: Final = 4096
-"""The beginning of a text says what it is about; the rest would only cost time."""
+"""The start of a text shows its subject."""
 MAX_HITS: Final = 2000
-"""Of one keyword in one buffer: a page that repeats it a million times is not read a million times."""
+"""Hits of one keyword in one buffer, against pages that repeat it a million times."""
 ANCHOR: Final = (0.0, 0.75, 0.92)
-"""Relevance of a link by how many keywords its anchor has: none, one, several."""
+"""Relevance of a link by the number of keywords in its anchor: none, one, several."""
 URL: Final = (0.0, 0.5, 0.7)
 PARENT: Final = 0.5
-"""Share of the page's own relevance that each of its links has for that alone,"""
+"""Share of the page's relevance that its links inherit,"""
 PARENT_IN_NAV: Final = 0.25
-"""and each link in its navigation, which leads everywhere from every page."""
+"""and links in its navigation, which every page of a site has."""
 _TAIL: Final = 2
 _UNSPACED: Final = (
     (0x0E00, 0x0EFF),
@@ -50,19 +50,19 @@ _TITLE_WEIGHT: Final = 3
 _SATURATION: Final = 4
 
 Ends = memoryview | None
-"""uint32 ends of texts that stand in a row, or None for one text."""
+"""uint32 ends of concatenated texts, or None for one text."""
 
 
 class Relevance:
-    """The keywords of one job, made ready once. A page costs 10-20 µs, a link under 0.1 µs unless it has a keyword."""
+    """The prepared keywords of one job. A page costs 10-20 µs, a link without a keyword under 0.1 µs."""
 
     def __init__(self, keywords: Iterable[str]) -> None:
-        """`keywords` are words and phrases in lower case; blank ones and those beyond 64 are not used."""
+        """`keywords` are words and phrases in lower case; blank ones and those beyond 64 are ignored."""
         words = [" ".join(word.split()) for word in keywords]
         self._words = [_Keyword(word) for word in dict.fromkeys(filter(None, words))][:MAX_KEYWORDS]
 
     def of_page(self, title: str, text: bytes) -> float:
-        """Relevance of a page, 0-1, by its title and the beginning of its text (UTF-8)."""
+        """Relevance of a page, 0-1, by its title and the start of its text (UTF-8)."""
         start = bytes(text[:MAX_TEXT_BYTES]).lower()
         head = title.encode("utf-8", "replace").lower()
         points = found = 0
@@ -70,14 +70,14 @@ class Relevance:
             hits = min(sum(1 for _ in word.in_text(start)), 3) + _TITLE_WEIGHT * any(word.in_text(head))
             points += hits
             found += hits > 0
-        # Several keywords say more than one keyword several times.
+        # Several keywords weigh more than one keyword several times.
         points += found if found > 1 else 0
         return points / (points + _SATURATION)
 
     def priorities(self, title: str, text: bytes, links: Outlinks) -> bytes:
         """One byte per link, 0-255. O(bytes of the buffers + hits x log links)."""
         page = self.of_page(title, text)
-        # Links of before flags were, and of documents without: nobody knows where they stand.
+        # Links of documents have no flags: their position is unknown.
         flags = links.flags or bytes(len(links.fingerprints) // 16)
         priorities = bytearray(flags.translate(bytes(_byte(share * page) for share in _SHARES)))
         anchors = self._hits(links.anchors, links.anchor_ends, _Keyword.in_text)
@@ -89,7 +89,7 @@ class Relevance:
         return bytes(priorities)
 
     def _hits(self, packed: bytes, packed_ends: bytes, search: _Search) -> dict[int, int]:
-        """How many keywords each link has that has any."""
+        """Link → number of its keywords, for links with at least one."""
         if not packed:
             return {}
         folded, ends = bytes(packed).lower(), memoryview(packed_ends).cast("I")
@@ -101,7 +101,7 @@ class Relevance:
 
 
 class _Keyword:
-    """One word or phrase: the byte strings it is written as, in texts and in URLs."""
+    """One word or phrase, as byte strings for texts and for URLs."""
 
     __slots__ = ("_in_texts", "_in_urls", "_spaced")
 
@@ -114,12 +114,12 @@ class _Keyword:
         self._in_urls = _forms(quote(form, safe="%+", errors="replace").encode() for form in joined)
 
     def in_text(self, folded: bytes, ends: Ends = None) -> Iterator[tuple[int, int]]:
-        """(start, end) of each occurrence; `ends` are the ends of the single texts when there are several in a row."""
+        """(start, end) of each occurrence; `ends`: the ends of the texts if several are concatenated."""
         return _occurrences(folded, self._in_texts, self._spaced, ends)
 
     def in_url(self, folded: bytes, ends: Ends = None) -> Iterator[tuple[int, int]]:
-        """(start, end) of each occurrence in URLs, with the escapes and separators that URLs have."""
-        # Among escapes there are no word boundaries to be seen.
+        """(start, end) of each occurrence in URLs, with their escapes and separators."""
+        # Escaped text has no visible word boundaries.
         return _occurrences(folded, self._in_urls, self._spaced and b"%" not in self._in_urls[0], ends)
 
 
@@ -127,7 +127,7 @@ _Search = Callable[[_Keyword, bytes, Ends], Iterator[tuple[int, int]]]
 
 
 def _forms(written: Iterable[bytes]) -> list[bytes]:
-    """Each once, folded as the buffers are."""
+    """Unique forms, folded like the buffers."""
     return list(dict.fromkeys(form.lower() for form in written))
 
 
@@ -143,7 +143,7 @@ def _occurrences(folded: bytes, forms: list[bytes], spaced: bool, ends: Ends) ->
 
 
 def _text_around(at: int, length: int, ends: Ends) -> tuple[int, int]:
-    """Start and end of the single text that a position lies in."""
+    """Start and end of the text at a position."""
     if ends is None:
         return 0, length
     link = bisect_right(ends, at)
@@ -151,13 +151,13 @@ def _text_around(at: int, length: int, ends: Ends) -> tuple[int, int]:
 
 
 def _starts_word(folded: bytes, at: int, first: int) -> bool:
-    """Whether a word may begin here: no letter stands before it."""
+    """Whether a word may start here: no letter precedes it."""
     before = folded[max(first, at - 4) : at].decode("utf-8", "ignore")
     return not before or not _letter(before[-1])
 
 
 def _ends_word(folded: bytes, end: int, last: int) -> bool:
-    """Whether the word goes on for two letters at most."""
+    """Whether the word ends after at most two more letters."""
     after = folded[end : min(last, end + 4 * (_TAIL + 1))].decode("utf-8", "ignore")
     return not all(map(_letter, after[: _TAIL + 1])) or len(after) <= _TAIL
 

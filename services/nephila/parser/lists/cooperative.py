@@ -1,7 +1,8 @@
-"""Long work in slices, one in each turn of the loop: a sitemap of 50,000 URLs holds up nobody. Knows nothing of lists.
+"""Long work in slices, one per turn of the loop, so that a sitemap of 50,000 URLs delays nothing else.
 
-Works take turns, so that a short one is not behind a long one. Invariants: what is done in its first slice is done
-before `begin` returns; what is under way is bounded in number and bytes, for beyond that the oldest is done at once.
+Tasks run in rotation, so that a short one does not wait for a long one. Invariants: work that fits the first slice is
+finished before `begin` returns; number and bytes of the tasks are bounded: beyond the bound the oldest is finished at
+once.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ MAX_BYTES: Final = 64 << 20
 
 
 class CooperativeTasks:
-    """The works under way."""
+    """Tasks in progress."""
 
     def __init__(self, clock: Clock) -> None:
         self.slices = 0
-        """Taken so far, in turns of their own."""
+        """Slices run so far, in turns of their own."""
         self._clock = clock
         self._tasks: deque[tuple[Iterator[None], int]] = deque()
         self._bytes = 0
@@ -42,12 +43,12 @@ class CooperativeTasks:
             self._clock.call_soon(self._turn)
 
     def finish(self) -> None:
-        """Do all that is left, now."""
+        """Finish all tasks now."""
         while self._tasks:
             self._finish_first()
 
     def drop(self) -> None:
-        """Leave all that is left undone."""
+        """Abandon all tasks."""
         self._tasks.clear()
         self._bytes = 0
 
@@ -71,7 +72,7 @@ class CooperativeTasks:
 
 
 def _step(task: Iterator[None]) -> bool:
-    """Take one slice; False when it was the last."""
+    """Run one slice; False if it was the last."""
     for _ in task:
         return True
     return False

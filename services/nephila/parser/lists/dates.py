@@ -1,7 +1,7 @@
-"""Dates of sitemaps and feeds as seconds since 1970 UTC: the W3C forms of ISO 8601, and e-mail's (RFC 822, 2822).
+"""Dates of sitemaps and feeds as seconds since 1970 UTC: W3C forms of ISO 8601, and those of e-mail (RFC 822, 2822).
 
-Invariant: 0 for what is no date, no day of the calendar, or no time at which the web had a page that could change; a
-date without a zone is UTC, a date without a time its first second.
+Invariant: 0 for anything that is no date, no day of the calendar, or a time before the web; a date without a zone is
+UTC, a date without a time is its first second.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from functools import lru_cache
 from typing import Final
 
 EARLIEST: Final = 631_152_000.0
-"""1990-01-01: there is no older page, but many a system writes its own epoch for "unknown"."""
+"""1990-01-01: no page is older; some systems write their epoch for an unknown date."""
 TOLERANCE_S: Final = 86_400.0
-"""How far ahead of our clock a date may be: zones left out make up to 14 hours."""
+"""How far ahead of the clock a date may be: a missing zone makes up to 14 hours."""
 MAX_CHARS: Final = 64
 
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
-# https://www.w3.org/TR/NOTE-datetime; a blank for the T and a zone without colon are what databases print.
+# https://www.w3.org/TR/NOTE-datetime; databases print a blank for the T and a zone without colon.
 _W3C: Final = re.compile(
     r"(\d{4})(?!\d)(?:-(\d\d?)(?:-(\d\d?)(?:(?:[Tt]|\s+)(\d\d?):(\d\d)(?::(\d\d)(?:[.,]\d+)?)?\s*"
     r"(?:([+-])(\d\d):?(\d\d)?|[A-Za-z]{1,5})?)?)?)?(?!\d)"
@@ -27,7 +27,7 @@ _W3C: Final = re.compile(
 
 
 def utc_of(text: str, now: float) -> float:
-    """The instant a date names; 0 when it names none, or one outside EARLIEST .. `now` + TOLERANCE_S. O(1)."""
+    """The time of a date; 0 if it is no date, or outside EARLIEST .. `now` + TOLERANCE_S. O(1)."""
     seconds = _seconds(text[: MAX_CHARS + 1])
     return seconds if EARLIEST <= seconds <= now + TOLERANCE_S else 0.0
 
@@ -38,7 +38,7 @@ def _seconds(text: str) -> float:
     if len(text) > MAX_CHARS or not text.isascii():
         return 0.0
     try:
-        # A tenth of the time, for the forms that nearly all have; Python reads an hour 24 and odd zones as an error.
+        # The fast path for nearly all dates, a tenth of the time; it rejects hour 24 and unusual zones.
         found = datetime.fromisoformat(text)
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
@@ -61,9 +61,9 @@ def _of_w3c(match: re.Match[str]) -> float:
 
 
 def _of_mail(text: str) -> float:
-    # A day without a time is none to e-mail, but to many a feed.
+    # E-mail dates have a time; dates of some feeds do not.
     found = parsedate_tz(text) or parsedate_tz(f"{text} 00:00:00")
     if found is None:
         return 0.0
-    date(*found[:3])  # its own arithmetic takes a 99th of May
+    date(*found[:3])  # mktime_tz accepts a 99th of May
     return float(mktime_tz(found))

@@ -1,8 +1,8 @@
-"""Which bodies are lists of links that a site keeps for machines - sitemaps and feeds - and what is in them. Pure.
+"""Detection of lists of links - sitemaps and feeds - and the choice of their reader. Pure.
 
-The root element decides, whatever the content type claims: sitemaps come as text/html, feeds as text/plain, both packed
-by gzip under any name. Text sitemaps have no mark but their name. Invariants: an HTML page costs one look at its first
-bytes; no more than `max_list_bytes` of a list are unpacked, and no more than a piece at a time.
+The root element decides, whatever the content type: sitemaps are served as text/html, feeds as text/plain, both in gzip
+under any name. Only the name identifies a text sitemap. Invariants: for an HTML page only the first bytes are examined;
+at most `max_list_bytes` of a list are decompressed, one piece at a time.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from nephila.parser.lists.sitemaps import read_sitemap, read_text_sitemap
 from nephila.parser.page.charset import Classify, classify, encoding_of_text
 
 HEAD_BYTES: Final = 4096
-"""The root element is looked for in so many: declarations, style sheets and comments stand before it."""
+"""Bytes in which the root element is searched: declarations, style sheets and comments precede it."""
 LOOK_BYTES: Final = 64 * 1024
-"""By which the encoding is told."""
+"""Bytes from which the encoding is determined."""
 PIECE_BYTES: Final = 128 * 1024
-"""Read at a time: 5 to 30 ms, whatever is in it."""
+"""Bytes per slice: at most 5 to 30 ms, whatever the content."""
 INPUT_BYTES: Final = 64 * 1024
-"""Of packed bytes at once: what zlib leaves of its input is copied at every step."""
+"""Compressed bytes per step: zlib copies the unused input at every step."""
 MAX_MEMBERS: Final = 1_000
-"""A packed file has one gzip member or a few; a million empty ones are only there to cost time."""
+"""A gzip file has one member or a few; a million empty ones are an attack."""
 
 _GZIP: Final = b"\x1f\x8b\x08"
 _MAY_BE_LIST: Final = re.compile(
@@ -47,7 +47,7 @@ _WIDE: Final = frozenset(("utf-16le", "utf-16be", "iso-2022-jp"))
 
 
 class ListForm(IntEnum):
-    """How a list is written."""
+    """Format of a list."""
 
     SITEMAP = 1
     TEXT_SITEMAP = 2
@@ -65,7 +65,7 @@ _ROOTS: Final = {
 
 
 def form_of(content_type: str, url: str, body: bytes) -> ListForm | None:
-    """What kind of list a body is, None for all else. `content_type` is a media type in lower case. O(1)."""
+    """Format of the list in a body; None for any other body. `content_type`: media type in lower case. O(1)."""
     if _MAY_BE_LIST.match(body, 0, HEAD_BYTES):
         return _by_root(body[:HEAD_BYTES])
     head = body[:4]
@@ -82,7 +82,7 @@ def form_of(content_type: str, url: str, body: bytes) -> ListForm | None:
 
 
 def _is_wide(head: bytes) -> bool:
-    """Whether it begins as UTF-16 does, with its mark or a zero."""
+    """Whether a body starts like UTF-16: with a byte order mark or a zero."""
     return head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in head[:2]
 
 
@@ -133,8 +133,8 @@ def read(
     now: float,
     classify: Classify = classify,
 ) -> Slices[LinkList]:
-    """What a list found at `url` says, in slices; `charset` is the header's, `now` UTC seconds. Never fails. O(bytes
-    unpacked)."""
+    """Read the list at `url`, in slices; `charset` is the header's, `now` UTC seconds. Never fails. O(decompressed
+    bytes)."""
     pieces = _Pieces(body, config.max_list_bytes)
     head = _first_bytes(body, LOOK_BYTES) if pieces.packed else body[:LOOK_BYTES]
     if form is ListForm.JSON_FEED:
@@ -157,7 +157,7 @@ def read(
 
 
 class _Pieces:
-    """A body in pieces, unpacked if it is gzip. What is broken or too long ends it, and `problem` says so."""
+    """A body in pieces, decompressed if it is gzip. A broken or too long body ends early; `problem` has the reason."""
 
     def __init__(self, body: bytes, max_bytes: int) -> None:
         self._body = body
@@ -180,7 +180,7 @@ class _Pieces:
             yield self._body[at : at + PIECE_BYTES]
 
     def _inflated(self) -> Iterator[bytes]:
-        """Members of gzip one after the other; garbage behind them is ignored, as everywhere."""
+        """The members of a gzip file; garbage after them is ignored."""
         inflater = zlib.decompressobj(31)
         members = 1
         try:

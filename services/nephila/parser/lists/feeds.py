@@ -1,11 +1,11 @@
-"""Feeds: RSS 0.9x and 2.0, RDF (RSS 0.90, 1.0), Atom 0.3 and 1.0, JSON Feed - to links with dates and titles. Pure.
+"""Feeds: RSS 0.9x and 2.0, RDF (RSS 0.90, 1.0), Atom 0.3 and 1.0, JSON Feed - as links with dates and titles. Pure.
 
-Only what belongs to an entry itself is read: the parent decides, so a <link> of an image, of the feed or of an entry's
-<source> is none of an entry. Prefixes are not told apart: <atom:link> and <dc:date> mean what they say. The date is the
-latest an entry names, since what is asked is when it changed. feedparser, which reads more, takes 14 times the CPU
-(1,000 items of RSS: 20 against 280 ms) and wants a document whole.
+Only children of an entry count: a <link> of an image, of the feed or of an entry's <source> is no link of the entry.
+Prefixes are ignored: <atom:link> and <dc:date> have their usual meaning. The date is the latest of an entry, since it
+is used as the time of the last change. feedparser, which reads more, needs 14 times the CPU (1,000 items of RSS: 280 ms
+against 20) and the whole document in memory.
 
-Invariant: at most `max_entries` entries; the stack of open elements has at most MAX_DEPTH, beyond it tags are ignored.
+Invariants: at most `max_entries` entries; the stack of open elements has at most MAX_DEPTH, deeper tags are ignored.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from nephila.parser.lists.dates import utc_of
 from nephila.parser.lists.markup import MAX_TOKENS, PAUSE, TOO_MANY, attributes, decoded_text, tokens
 
 MAX_DEPTH: Final = 64
-"""Feeds have five levels, and as many as they like of XHTML inside a summary."""
+"""Feeds have five levels, plus any depth of XHTML in a summary."""
 MAX_FIELD_BYTES: Final = 16_384
 MAX_TITLE_CHARS: Final = 1_000
 MAX_JSON_BYTES: Final = 2 << 20
-"""A JSON feed is decoded whole, and brackets come to twenty times their bytes in memory."""
+"""A JSON feed is decoded as a whole; brackets take twenty times their bytes in memory."""
 
 _ENTRIES: Final = frozenset((b"item", b"entry"))
 _FEEDS: Final = frozenset((b"channel", b"feed"))
@@ -38,7 +38,7 @@ _TAG: Final = re.compile(r"<[^<>]*+>")
 
 
 def read_feed(pieces: Iterable[bytes], codec: str, base: str, max_entries: int, now: float) -> Slices[LinkList]:
-    """What an XML feed found at `base` lists, in slices of a piece. `now` is UTC seconds. O(bytes)."""
+    """Read an XML feed at `base`, one slice per piece. `now` is UTC seconds. O(bytes)."""
     reader = _Reader(codec, base, max_entries, now)
     stream = tokens(pieces)
     for slash, name, raw, text in islice(stream, MAX_TOKENS):
@@ -64,14 +64,14 @@ class _Reader:
         self._codec = codec
         self._max_entries = max_entries
         self._now = now
-        # Open elements: local name, and the base that holds inside.
+        # Open elements: local name, base URL inside.
         self._stack: list[tuple[bytes, str]] = []
         self._base = base
         self._field = b""
         self._text = b""
         self._open = False
         self.nowhere = 0
-        """Entries that name no address."""
+        """Entries without a URL."""
         self._clear(base)
 
     def _clear(self, base: str) -> None:
@@ -82,7 +82,7 @@ class _Reader:
         self._entry_base = base
 
     def start(self, name: bytes, raw: bytes, text: bytes) -> bool:
-        """An element begins; False once nothing more is wanted."""
+        """Start of an element; False once the limit is reached."""
         self._field = b""
         if not self._stack:
             self.listing.form = _FORMS.get(name.lower(), self.listing.form)
@@ -102,7 +102,7 @@ class _Reader:
             if name == b"link":
                 self._link(raw, base)
             elif name == b"guid" and b"false" in raw:
-                self._field = b""  # isPermaLink="false": an id, no address
+                self._field = b""  # isPermaLink="false": an id, no URL
         if not raw.endswith(b"/"):
             self._stack.append((name, base))
         else:
@@ -110,12 +110,12 @@ class _Reader:
         return True
 
     def text(self, text: bytes) -> None:
-        """A field goes on in or behind a CDATA section."""
+        """More text of a field, in or after a CDATA section."""
         if self._field and len(self._text) < MAX_FIELD_BYTES:
             self._text += text
 
     def end(self, name: bytes) -> None:
-        """An element ends, and with it whatever inside it was left open."""
+        """End of an element and of all unclosed elements in it."""
         for at in range(len(self._stack) - 1, -1, -1):
             if self._stack[at][0] == name:
                 parent, base = self._stack[at - 1][0] if at else b"", self._stack[at][1]
@@ -141,13 +141,13 @@ class _Reader:
             if text:
                 self._links.append((text, base))
         elif name in (b"guid", b"id"):
-            # Atom's id need not be an address, but where an entry has no other, one that looks like it mostly is.
+            # Atom's id need not be a URL; if an entry has no other, an id in the form of a URL usually is one.
             self._guid = self._guid or text
         else:
             self._date = max(self._date, utc_of(text, self._now))
 
     def _link(self, raw: bytes, base: str) -> None:
-        """Atom's link: the page an entry stands for is its alternate; all others are about it."""
+        """Atom's link: the alternate is the page of the entry; other relations are ignored."""
         if b"href" in raw:
             found = attributes(raw)
             if found.get(b"rel", b"alternate").strip().lower() in (b"alternate", b""):
@@ -169,7 +169,7 @@ class _Reader:
             return outer
 
     def _finish(self) -> bool:
-        """The entry at hand is complete; False when it is one too many."""
+        """End of the present entry; False if it exceeds the limit."""
         if not self._open:
             return True
         self._open = False
@@ -187,7 +187,7 @@ class _Reader:
 
 
 def read_json_feed(body: bytes, max_entries: int, now: float) -> LinkList:
-    """What a JSON Feed (jsonfeed.org, 1.0 and 1.1) lists; nothing when it is none."""
+    """Read a JSON Feed (jsonfeed.org, 1.0 and 1.1); empty if the body is none."""
     listing = LinkList("json")
     if len(body) > MAX_JSON_BYTES:
         listing.problem = f"more than {MAX_JSON_BYTES:,} bytes of JSON"

@@ -1,12 +1,12 @@
-"""XML as it is found on the web, cut into tags and text. Pure.
+"""A tokenizer for XML as found on the web: tags and text. Pure.
 
-Not a conforming parser, on purpose: sitemaps and feeds with a bare "&", a broken character, junk before the declaration
-or a missing end are everyday, and an XML parser gives them up there. Measured side by side on a sitemap of 50,000 URLs
-(10.6 MB, CPU): this 205 ms, expat 157 ms, lxml with recover 241-260 ms.
+Deliberately not a conforming parser: sitemaps and feeds often have a bare "&", a broken character, junk before the
+declaration or a missing end, and an XML parser stops there. Measured on a sitemap of 50,000 URLs (10.6 MB, CPU): this
+205 ms, expat 157 ms, lxml with recover 241-260 ms.
 
-Invariants: nothing is ever expanded or fetched - a document type is skipped whole, and only HTML's references stand for
-characters; every input is read to its end without an error, in O(bytes), whatever is in it; memory is a piece and
-MAX_TOKEN_BYTES. Pieces are in UTF-8 or any encoding that has markup where ASCII has it.
+Invariants: no entity is expanded and nothing is fetched - a document type is skipped, only HTML's references are
+resolved; every input is read to its end without an error in O(bytes); memory is one piece and MAX_TOKEN_BYTES. Pieces
+are in UTF-8 or any encoding in which markup is ASCII.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from html.entities import html5
 from typing import Final
 
 MAX_TOKEN_BYTES: Final = 64 * 1024
-"""A tag with its text that fills more than this and its piece is cut; no URL, date or title comes near."""
+"""A longer tag with its text is cut; URLs, dates and titles are far shorter."""
 
 MAX_TOKENS: Final = 2_000_000
-"""Read of one document; the 50 MB that a sitemap may have come to some 1,300,000. At half a microsecond each, tags of
-three bytes would hold up everything else for ten seconds."""
+"""Tokens of one document; a sitemap of 50 MB has about 1,300,000. Without a limit, tags of three bytes would block for
+ten seconds at half a microsecond each."""
 TOO_MANY: Final = f"more than {MAX_TOKENS:,} tags"
 
 Token = tuple[bytes, bytes, bytes, bytes]
-"""("/" of an end tag or "", name with prefix, attributes as written, text up to the next "<"). Text that stands behind
-no tag of its own - a CDATA section, escaped, or what follows one - comes without a name."""
+"""("/" of an end tag or "", name with prefix, attributes as written, text up to the next "<"). Text that follows no tag
+(a CDATA section, escaped, or the text after one) has no name."""
 
 PAUSE: Final = b"\0"
-"""Name of the token between two pieces: a reader lets others have their turn there."""
+"""Name of the token between two pieces, at which a reader yields."""
 _PAUSE: Final[Token] = (b"", PAUSE, b"", b"")
 
-# No alternative reaches beyond the next "<" but the sections, and those run to the end where their own end is missing
-# (the group there is b"" then). That and the possessive quantifiers keep the whole linear.
+# No alternative but the sections reaches beyond the next "<"; a section without an end runs to the end of the buffer
+# (its group is b"" then). Together with possessive quantifiers this keeps matching linear.
 _TOKEN: Final = re.compile(
     rb"""<(?:
         (/?) ([A-Za-z_][^\s<>/"'=]*+) ((?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+) >
@@ -46,17 +46,17 @@ _TOKEN: Final = re.compile(
 )
 _CDATA_END, _COMMENT_END, _DOCTYPE_END = re.compile(rb"]]>"), re.compile(rb"-->"), re.compile(rb"]\s*+>")
 _MARGIN: Final = 64
-"""Bytes of a section held back, since its end may be torn between two pieces."""
+"""Bytes of a section kept back, since its end may be split between two pieces."""
 
 _ATTRIBUTE: Final = re.compile(rb"""([^\s"'=<>/]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
 _REFERENCE: Final = re.compile(r"&(?:#(?:[xX]([0-9A-Fa-f]{1,8})|([0-9]{1,8}))|([A-Za-z][A-Za-z0-9]{1,31}));")
 
 
 def tokens(pieces: Iterable[bytes]) -> Iterator[Token]:
-    """The tags of a document, each with the text behind it; what is no markup at all is left out. PAUSE stands between
-    the pieces. O(bytes)."""
+    """The tags of a document, each with the text after it; malformed markup is skipped. PAUSE separates the pieces.
+    O(bytes)."""
     buffer = b""
-    inside: re.Pattern[bytes] | None = None  # the end of the section that the buffer begins in
+    inside: re.Pattern[bytes] | None = None  # the end of the section in which the buffer starts
     for number, (piece, last) in enumerate(_marked(pieces)):
         if number:
             yield _PAUSE
@@ -72,9 +72,9 @@ def tokens(pieces: Iterable[bytes]) -> Iterator[Token]:
                     break
                 inside, buffer = None, buffer[end.end() :]
             start = buffer.find(b"<")
-            if start:  # text behind a section that was torn, or junk
+            if start:  # text after a split section, or junk
                 yield b"", b"", b"", buffer[:start] if start > 0 else buffer
-            # All that stands before the last "<" is complete.
+            # All tokens before the last "<" are complete.
             stop = len(buffer) if last else buffer.rfind(b"<")
             for match in _TOKEN.finditer(buffer, max(start, 0), max(stop, 0)):
                 slash, name, attributes, cdata, in_cdata, in_comment, in_doctype, text = match.groups()
@@ -119,7 +119,7 @@ def attributes(raw: bytes) -> dict[bytes, bytes]:
 
 
 def decoded_text(raw: bytes, codec: str) -> str:
-    """Text as a reader sees it: decoded, references resolved once, no white space around it."""
+    """Decoded text: references resolved once, white space trimmed."""
     text = raw.decode(codec, "replace")
     if "&" in text:
         text = _REFERENCE.sub(_character, text)

@@ -1,13 +1,12 @@
-"""Sitemaps (sitemaps.org 0.9): <urlset>, <sitemapindex> and lists of one URL a line, read as a stream. Pure.
+"""Sitemaps (sitemaps.org 0.9): <urlset>, <sitemapindex> and text lists of one URL per line, read as a stream. Pure.
 
-The root's prefix tells which names are the protocol's own, whatever namespace it claims. Of the extensions: news dates
-count as lastmod, the titles of news, videos and pictures as what a link says; pictures and videos are given apart;
-hreflang alternates are links behind those listed themselves, since most are listed as well. Nothing is said of hosts:
-the protocol bids a sitemap stay on its own, and whether a link is inside is the job's scope to decide, as it is for a
-page.
+The root's prefix identifies the protocol's elements, whatever its namespace. Extensions: news dates are used as
+lastmod; titles of news, videos and images as link texts; images and videos are returned separately; hreflang alternates
+follow the listed links, since most of them are listed as well. Hosts are not checked: the protocol restricts a sitemap
+to its own host, but here the job's scope decides, as for a page.
 
-Invariant: an entry counts once its <loc> is whole, so that a torn end costs the last one only; at most `max_urls`
-entries are held.
+Invariants: an entry counts once its <loc> is complete, so that a truncated file loses only the last one; at most
+`max_urls` entries are held.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from nephila.parser.lists.dates import utc_of
 from nephila.parser.lists.markup import MAX_TOKENS, PAUSE, TOO_MANY, attributes, decoded_text, tokens
 
 MAX_FIELD_BYTES: Final = 16_384
-"""Of a URL as written: references and escapes make it longer than what it stands for."""
+"""Bytes of a URL as written; references and escapes make it longer than the URL."""
 
 _FORMS: Final = {b"urlset": SITEMAP, b"sitemapindex": SITEMAP_INDEX}
 _MAX_NAMES: Final = 1_000
 
-# What an element is to us.
+# Kinds of elements.
 _RECORD, _LOC, _LASTMOD, _NEWS_DATE, _TITLE, _IMAGE, _VIDEO, _LINK, _TEXT, _OTHER, _PAUSE = range(1, 12)
 _OWN: Final = {b"loc": _LOC, b"lastmod": _LASTMOD, b"url": _RECORD, b"sitemap": _RECORD}
 _FOREIGN: Final = {
@@ -38,12 +37,12 @@ _FOREIGN: Final = {
     b"link": _LINK,
 }
 MAX_MEDIA: Final = 10_000
-"""Pictures and videos of one sitemap that are told, of each."""
+"""Images of one sitemap, and videos."""
 MAX_TITLE_CHARS: Final = 1_000
 
 
 def read_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int, now: float) -> Slices[LinkList]:
-    """What an XML sitemap lists, in slices of a piece. `now` is UTC seconds. O(bytes)."""
+    """Read an XML sitemap, one slice per piece. `now` is UTC seconds. O(bytes)."""
     records = _Records(codec, max_urls, now)
     names = _Names()
     known = names.known
@@ -57,11 +56,11 @@ def read_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int, now: float)
         elif what == _PAUSE:
             yield
         elif what == _TEXT:
-            # A field goes on behind a CDATA section or comment.
+            # A field continues after a CDATA section or comment.
             if field and len(value) < MAX_FIELD_BYTES:
                 value += text
         elif what == _RECORD:
-            # A record that begins ends the one before; and since a tag follows, an open field is whole.
+            # A new record ends the one before; an open field is complete, since a tag follows it.
             if field:
                 fields.setdefault(field, value)
                 field = 0
@@ -70,7 +69,7 @@ def read_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int, now: float)
                     break
                 fields = {}
             if not slash and b"://" in text:
-                field, value = _LOC, text  # without a <loc>
+                field, value = _LOC, text  # a URL without <loc>
         elif what == _LINK:
             field = 0
             if not slash:
@@ -84,7 +83,7 @@ def read_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int, now: float)
                 fields.setdefault(field, value)
             field = 0
     else:
-        # The last record has no end of its own: what it has of whole fields counts.
+        # The last record may have no end tag: its complete fields count.
         records.add(fields)
     listing = records.end()
     listing.form = names.form
@@ -94,7 +93,7 @@ def read_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int, now: float)
 
 
 class _Names:
-    """Names of elements, as far as they were met, and what each is; the prefix of the root decides."""
+    """Kind of each element name seen so far; the prefix of the root decides."""
 
     def __init__(self) -> None:
         self.known: dict[bytes, int] = {b"": _TEXT, PAUSE: _PAUSE}
@@ -102,7 +101,7 @@ class _Names:
         self._prefix: bytes | None = None
 
     def learn(self, name: bytes) -> int:
-        """What an element is that was not met before."""
+        """Kind of an element name that is new."""
         prefix, colon, local = name.rpartition(b":")
         if self._prefix is None and local in _FORMS:
             self._prefix, self.form = prefix, _FORMS[local]
@@ -110,7 +109,7 @@ class _Names:
         elif prefix == self._prefix:
             what = _OWN.get(local, _OTHER)
         elif local == b"loc":
-            # A picture's address; any other extension that has such a thing is none of ours.
+            # The URL of an image; other extensions with a loc are ignored.
             what = _IMAGE if prefix == b"image" else _OTHER
         else:
             what = _FOREIGN.get(local, _OTHER) if colon else _OTHER
@@ -130,7 +129,7 @@ class _Records:
         self._alternates: dict[str, None] = {}
 
     def add(self, fields: dict[int, bytes]) -> bool:
-        """A record is complete; False when it is one too many."""
+        """Add a complete record; False if it exceeds the limit."""
         raw = fields.get(_LOC, b"")
         url = decoded_text(raw, self._codec) if len(raw) <= MAX_FIELD_BYTES else ""
         if not url:
@@ -141,12 +140,12 @@ class _Records:
         date = fields.get(_LASTMOD) or fields.get(_NEWS_DATE)
         lastmod = utc_of(date.decode("latin-1"), self._now) if date else 0.0
         title = fields.get(_TITLE)
-        said = decoded_text(title[:MAX_FIELD_BYTES], self._codec)[:MAX_TITLE_CHARS] if title else ""
-        self._listing.entries.append(UnresolvedLink(url, lastmod, said))
+        text = decoded_text(title[:MAX_FIELD_BYTES], self._codec)[:MAX_TITLE_CHARS] if title else ""
+        self._listing.entries.append(UnresolvedLink(url, lastmod, text))
         return True
 
     def media(self, what: int, raw: bytes) -> None:
-        """The address of a picture or a video on the page of this record."""
+        """Add the URL of an image or video on the page of this record."""
         found = self._listing.images if what == _IMAGE else self._listing.videos
         url = decoded_text(raw, self._codec) if len(raw) <= MAX_FIELD_BYTES else ""
         if url and len(found) < MAX_MEDIA:
@@ -162,7 +161,7 @@ class _Records:
             self._alternates[decoded_text(url, self._codec)] = None
 
     def end(self) -> LinkList:
-        """All there was, alternates last."""
+        """All links, alternates last."""
         listing = self._listing
         left = self._max_urls - len(listing.entries)
         listing.entries += [UnresolvedLink(url) for url in list(self._alternates)[:left]]
@@ -170,7 +169,7 @@ class _Records:
 
 
 def read_text_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int) -> Slices[LinkList]:
-    """One URL a line; lines that begin otherwise are no URLs. In slices of a piece. O(bytes)."""
+    """Read a list of one URL per line; other lines are skipped. One slice per piece. O(bytes)."""
     listing = LinkList(TEXT_SITEMAP)
     for line in islice(_lines(pieces), MAX_TOKENS):
         if line is None:
@@ -187,13 +186,13 @@ def read_text_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int) -> Sli
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[bytes | None]:
-    """Lines of at most MAX_FIELD_BYTES, a longer one in no useful form; None between two pieces."""
+    """Lines of at most MAX_FIELD_BYTES, longer ones are dropped; None between two pieces."""
     rest = b""
     for number, piece in enumerate(pieces):
         if number:
             yield None
         *whole, rest = (rest + piece).splitlines() or (b"",)
-        # The last line may go on in the next piece.
+        # The last line may continue in the next piece.
         yield from (line for line in whole if len(line) <= MAX_FIELD_BYTES)
         rest = rest[: MAX_FIELD_BYTES + 1]
     if len(rest) <= MAX_FIELD_BYTES:

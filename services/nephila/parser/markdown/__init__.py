@@ -1,9 +1,9 @@
 """Main text as Markdown (CommonMark with tables): headings, nested lists, tables, code with its language, quotes, links
-and images of the parts that the page pass chose.
+and images of the blocks that the page pass selected.
 
-Reads a tree, which the hot path never builds. read.py cuts the tree into blocks, choose.py keeps those of the main
-text, write.py writes them. Invariants: no recursion; at most MAX_NODES nodes are read, MAX_CHARS characters written and
-MAX_DEPTH lists or quotes nested; what a page says cannot become markup of ours but by its own elements.
+Needs a tree, so it is not on the hot path. read.py cuts the tree into blocks, choose.py selects those of the main text,
+write.py writes them. Invariants: no recursion; at most MAX_NODES nodes are read, MAX_CHARS characters written and
+MAX_DEPTH lists or quotes nested; text of a page cannot become Markdown markup.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a page is cut into: blocks in document order, each with the lists and quotes that it stands in."""
+"""The blocks of a page in document order, each with the lists and quotes around it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which blocks are main text: those whose lines it has, tables and code as a whole, headings of what is kept.
+"""Which blocks are main text: those with lines of it, tables and code as a whole, headings of selected blocks.
 
-Each line of the main text is found as often as it stands there. O(lines).
+Each line of the main text is matched as often as it occurs there. O(lines).
 """
 
 from __future__ import annotations

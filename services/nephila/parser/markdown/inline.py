@@ -1,7 +1,7 @@
-"""The text within a block: emphasis, code, links and pictures, cut into lines.
+"""Text within a block: emphasis, code, links and images, cut into lines.
 
-Invariant: markup opened is closed in the same line; white space never stands inside of a marker, where it would not be
-one. O(characters), as at most four kinds of markup are open at a time.
+Invariants: markup is closed in the line in which it is opened; white space never stands inside of a marker, where the
+marker would be invalid. O(characters), since at most four kinds of markup are open at a time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Blocks as Markdown: each with the markers and the indentation of the lists and quotes that it stands in."""
+"""Blocks as Markdown text, each with the markers and indentation of the lists and quotes around it."""
 
 from __future__ import annotations
 

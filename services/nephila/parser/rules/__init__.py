@@ -1,1 +1,2 @@
-"""Rules: what a person says about the pages of a site, and the items that come of it. See docs/rules.md."""
+"""The rule engine: a rule describes the fields of the pages of a site; applied to a page it gives items.
+docs/rules.md."""

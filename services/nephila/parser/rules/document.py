@@ -1,8 +1,8 @@
-"""A fetched document as rules look at it: its source, its trees and its JSON, each made when it is first asked for.
+"""A fetched document for rules: its source, its trees and its JSON, each made on first use.
 
-Two trees: lexbor's (HTML as browsers read it) for CSS, libxml2's for XPath. Invariant: nothing here fails on hostile
-bytes; what cannot be parsed is empty. It bounds neither time nor memory: a tree of a page that is not within the bounds
-of `rules.bounds` is built in a process that can be killed.
+Two trees: lexbor's (HTML as browsers parse it) for CSS, libxml2's for XPath. Invariant: hostile bytes never raise; what
+cannot be parsed is empty. Time and memory are not bounded here: a tree of a page outside of `tree_fits` is built in a
+child process.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ figcaption main aside nav form hr script style template noscript
 """
 _BLOCKS: Final = tuple(_BLOCK_WORDS.split())
 _RAW: Final = frozenset(("script", "style", "template", "noscript"))
-"""Their text is none of the page's, and asked for by itself it is as it is written."""
+"""Elements whose content is not text of the page; selected directly, their content is returned as written."""
 _BLOCK_NAMES: Final = frozenset(_BLOCKS) - _RAW
 _BREAKS: Final = frozenset(_BLOCKS)
-# Serialised HTML: "<" stands for markup everywhere but inside the raw elements, which are closed.
+# Serialised HTML: "<" is markup except in raw elements, which are closed.
 _MARKUP: Final = re.compile(
     r"<!--.*?-->|<(script|style|template|noscript)\b[^>\"]*(?:\"[^\"]*\"[^>\"]*)*>.*?</\1>|"
     r"</?([a-zA-Z][^\s/>]*)[^>\"]*(?:\"[^\"]*\"[^>\"]*)*>",
@@ -37,7 +37,7 @@ _MARKUP: Final = re.compile(
 
 
 class Document:
-    """See the module."""
+    """A document and its parsed forms."""
 
     def __init__(
         self,
@@ -61,12 +61,12 @@ class Document:
 
     @cached_property
     def source(self) -> str:
-        """The body as text; what cannot be decoded is U+FFFD."""
+        """The body as text; undecodable bytes are U+FFFD."""
         known = webencodings.lookup(self.encoding)
         codec = known.codec_info.name if known is not None else "windows-1252"
         text = self.body.decode(codec, "replace")
         if not text.isascii():
-            # Some codecs give lone surrogates, which no library takes.
+            # Some codecs give lone surrogates, which libraries reject.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _lone(text) else text
         return text.removeprefix("\ufeff")
 
@@ -79,7 +79,7 @@ class Document:
 
     @cached_property
     def etree(self) -> Any:
-        """libxml2's tree of the document; None when there is nothing in it."""
+        """libxml2's tree of the document; None if it is empty."""
         from lxml import etree
 
         parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_pis=True)
@@ -114,7 +114,7 @@ class Document:
         quoted = name.replace("\\", "\\\\").replace('"', '\\"')
         selector = f'meta[property="{quoted}" i], meta[name="{quoted}" i]'
         head = self.tree.head
-        # Nearly always they are in the head, and that is a small part of the tree.
+        # Usually they are in the head, a small part of the tree.
         nodes = (css(head, selector) if head is not None else []) or css(self.tree.root, selector)
         found = self._metas[name] = [node.attributes.get("content") or "" for node in nodes]
         return found
@@ -127,12 +127,12 @@ class Document:
 
     @property
     def is_json(self) -> bool:
-        """Whether the server calls it JSON."""
+        """Whether its content type is JSON."""
         return _JSON_TYPE.match(self.content_type) is not None
 
 
 def lexbor_text(node: Any) -> str:
-    """The text of an element as a reader sees it: a line per block; scripts and comments are no text."""
+    """Visible text of an element: one line per block, without scripts and comments."""
     return lexbor_texts((node,))[0]
 
 
@@ -157,8 +157,7 @@ def lexbor_texts(nodes: Iterable[Any]) -> list[str]:
 
 @cache
 def _tag_ids() -> tuple[frozenset[int], frozenset[int]]:
-    """Numbers of the tags that end a line, and of those whose text is not that of what they hold: they take half the
-    time of names."""
+    """Tag ids of the elements that end a line, and of the raw elements and pre. Ids take half the time of names."""
     from selectolax.lexbor import LexborHTMLParser
 
     tree = LexborHTMLParser("")
@@ -171,7 +170,7 @@ def _one_line(text: str) -> str:
 
 
 def lxml_text(node: Any) -> str:
-    """The same of an element of libxml2's tree."""
+    """The same for an element of libxml2's tree."""
     if node.tag in _RAW:
         return _string(node)
     if node.tag == "pre" or any(below.tag in _BREAKS for below in node.iterdescendants()):
@@ -180,7 +179,7 @@ def lxml_text(node: Any) -> str:
 
 
 def _string(node: Any) -> str:
-    """All text of an element; half the time of XPath's string()."""
+    """All text of an element, in half the time of XPath's string()."""
     from lxml import etree
 
     text: str = etree.tostring(node, encoding="unicode", method="text", with_tail=False)
@@ -205,7 +204,7 @@ def outer_html(node: Any) -> str:
 
 
 def text_of_html(html: str) -> str:
-    """Serialised HTML as text: a line end for every border of a block, none else but in <pre>. O(n)."""
+    """Serialised HTML as text: a line end at each border of a block; others are kept only in <pre>. O(n)."""
     parts: list[str] = []
     at = verbatim = 0
     for found in _MARKUP.finditer(html):

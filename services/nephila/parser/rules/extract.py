@@ -1,7 +1,7 @@
-"""A rule on a document: items, links and what is wrong, as plain values that can cross to another process.
+"""A rule applied to a document: items, links and problems, as plain values that can cross a process boundary.
 
-Pure: no clock, no bus. Invariants: an item without a required field is left out and said so; what one page gives is
-bounded in number and size; two runs on the same bytes give the same.
+Pure: no clock, no bus. Invariants: an item without a required field is dropped and reported; number and size of the
+results of a page are bounded; equal bytes give equal results.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ MAX_ITEMS: Final = 10_000
 MAX_PROBLEMS: Final = 20
 MAX_LINKS: Final = 10_000
 MAX_ITEM_BYTES: Final = 1 << 20
-"""JSON of one item; a larger one is left out."""
+"""Bytes of the JSON of one item; a larger item is dropped."""
 MAX_BYTES: Final = 8 << 20
-"""JSON of all items of a page."""
+"""Bytes of the JSON of all items of a page."""
 MAX_COUNTED: Final = 100
-"""Fields of which it is said what became of them."""
+"""Fields that are counted for rule health."""
 TOO_MANY: Final = f"the page has more than {MAX_LINKS:,} such links"
 _LOOKED_AT: Final = 100
 _LONG_CHARS: Final = 2_000
 _DIGITS: Final = frozenset("0123456789")
 _digit: Final = re.compile(r"\d").search
 _MAX_TRIED: Final = 50
-"""Further values that are tried for the first one when a value is not of the field's type."""
+"""Further values that are tried if the first one is not of the field's type."""
 
 
 class RuleLink(msgspec.Struct, array_like=True, frozen=True):
@@ -53,45 +53,45 @@ class RuleLink(msgspec.Struct, array_like=True, frozen=True):
 
 
 class FieldCount(msgspec.Struct, array_like=True):
-    """What became of one field on a page: where it was looked for, and what its first value looks like."""
+    """Counts of one field on one page, and features of its first value."""
 
     tried: int = 0
     filled: int = 0
-    """By the page itself, not by a default."""
+    """Values from the page, not from a default."""
     refused: int = 0
-    """Empty, and something was there that is not of the field's type."""
+    """Empty because the found value is not of the field's type."""
     length: int = 0
     """Characters of the first value."""
     digits: bool = False
     hash: int = 0
-    """CRC-32 of it."""
+    """CRC-32 of the first value."""
 
 
 class Extraction(msgspec.Struct, array_like=True):
-    """What a rule makes of a page."""
+    """Result of a rule on a page."""
 
     items: list[bytes] = msgspec.field(default_factory=list)
     """JSON of each."""
     links: list[RuleLink] | None = None
-    """What goes on; None: all links of the page do."""
+    """Links to follow; None: all links of the page."""
     next_pages: list[RuleLink] = msgspec.field(default_factory=list)
-    """Links of the pagination, beside them."""
+    """Links of the pagination, in addition."""
     problems: list[str] = msgspec.field(default_factory=list)
-    """What has no value and why, in words; the first few."""
+    """Values that were not usable, with reasons; the first few."""
     missing: list[str] = msgspec.field(default_factory=list)
     """Paths of fields that were empty at least once."""
     counts: dict[str, FieldCount] = msgspec.field(default_factory=dict)
-    """Path of a field → what became of it."""
+    """Path of a field → its counts."""
     second_pages: list[RuleLink] = msgspec.field(default_factory=list)
-    """Links to pages that complete the items, beside them."""
+    """Links to second pages, which complete the items."""
 
 
 class TimeLimitError(Exception):
-    """A rule takes longer than whoever runs it will wait; what it made so far is nothing."""
+    """A rule exceeded its time limit; its partial result is discarded."""
 
 
 TimeCheck = Callable[[], None]
-"""Asked between two steps; raises `TimeLimitError` when there is no more time."""
+"""Called between two steps; raises `TimeLimitError` at the time limit."""
 
 
 class _Missing(Exception):
@@ -99,7 +99,7 @@ class _Missing(Exception):
 
 
 def _no_time_limit() -> None:
-    """Whoever waits can kill."""
+    """No limit: the caller can kill the process."""
 
 
 def extract(

@@ -1,8 +1,8 @@
-"""JSON in documents: parsing what may be torn or followed by something else. Every program that parses loads this;
-JSONPath on it, whose library costs a start 40 ms, is in jsonpath.py.
+"""JSON in documents: parsing of JSON that may be truncated or followed by other text. Loaded by every parser; JSONPath,
+whose library takes 40 ms to import, is in jsonpath.py.
 
-Invariants: nesting that no stack holds is no value, but an error; every value can be written as JSON, UTF-8: half an
-emoji is U+FFFD, Infinity and NaN are null.
+Invariants: nesting too deep for the stack is an error; every value can be written as UTF-8 JSON: a lone surrogate
+becomes U+FFFD, Infinity and NaN become null.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 
 MAX_JSON_CHARS: Final = 16 << 20
 MAX_NODES: Final = 100_000
-"""Values that are looked at, or given by one query, at most."""
+"""Values examined, or returned by one query."""
 
 
 def _finite(text: str) -> float | None:
@@ -32,7 +32,7 @@ class JsonError(ValueError):
 
 
 def parse_json(text: str) -> Any:
-    """The value at the start of a text; what follows it (a semicolon, a script) is ignored. Raises `JsonError`."""
+    """The value at the start of a text; text after it (a semicolon, a script) is ignored. Raises `JsonError`."""
     if len(text) > MAX_JSON_CHARS:
         raise JsonError(f"more than {MAX_JSON_CHARS >> 20} Mi characters")
     try:
@@ -47,7 +47,7 @@ def parse_json(text: str) -> Any:
 
 
 def storable(value: Any) -> Any:
-    """The same, with U+FFFD for lone surrogates and None for numbers that JSON has no word for. Raises
+    """The value with U+FFFD for lone surrogates and None for numbers that JSON cannot express. Raises
     `RecursionError`."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

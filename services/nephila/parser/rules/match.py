@@ -1,14 +1,14 @@
-"""Which of many rules is for a page: one RE2 set over the URL patterns of all, then what the page has to have.
+"""Which of many rules matches a page: one RE2 set over the URL patterns of all rules, then conditions on content.
 
-Of several rules for one page the one with the highest priority counts, then the one whose name comes first in byte
-order. Invariant: the answer equals that of asking each rule (`Rule.matches`), however many there are. A URL costs some
-microseconds with 5,000 rules, since all patterns run as one automaton.
+Of several matching rules the one with the highest priority is used, then the one whose name is first in byte order.
+Invariant: the result equals that of `Rule.matches` for each rule. With 5,000 rules a URL costs some microseconds, since
+all patterns run as one automaton.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import re2
@@ -22,15 +22,15 @@ log = logging.getLogger(__name__)
 
 _MEMORY: Final = 64 << 20
 _PER_PATTERN: Final = 32 << 10
-"""Bytes that the automaton may grow to, all in all and for each pattern."""
+"""Memory limit of the automaton in bytes: base, and per pattern."""
 
 
 class RuleSet:
-    """Rules that are asked together. Made once, O(all patterns); immutable."""
+    """Rules that are matched together. Immutable; built in O(all patterns)."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         readers = [reader for rule in rules for reader in rule.page_rules]
-        # Before a rule what reads its second pages, whose URLs are the narrower ones.
+        # Rules of second pages before their own rule: their URL patterns are narrower.
         self.rules = tuple(sorted(readers, key=_order))
         self._owner: list[int] = []
         self._set = self._compile() if self.rules else None
@@ -39,18 +39,11 @@ class RuleSet:
         return len(self.rules)
 
     def for_url(self, url: str) -> Iterator[Rule]:
-        """The rules for a URL as far as the URL says, in the order in which they count."""
+        """The rules that match a URL, in order of priority."""
         for index in self._candidates(url):
             rule = self.rules[index]
             if not any(compiled("regex", pattern).search(url) for pattern in rule.not_urls):
                 yield rule
-
-    def of_page(self, url: str, document: Callable[[], Document]) -> Rule | None:
-        """The rule for a page, None when there is none; `document` is asked only where a rule looks at the content."""
-        for rule in self.for_url(url):
-            if not rule.content or holds(rule, document()):
-                return rule
-        return None
 
     def _compile(self) -> re2.Set | None:
         options = re2.Options()
@@ -58,7 +51,7 @@ class RuleSet:
         patterns = [(pattern, index) for index, rule in enumerate(self.rules) for pattern in rule.urls]
         options.max_mem = _MEMORY + _PER_PATTERN * len(patterns)
         found = re2.Set.SearchSet(options)
-        # The empty expression matches everywhere: where even it does not, the automaton ran out of memory.
+        # The empty expression matches every URL; if it does not match, the automaton ran out of memory.
         found.Add("")
         for pattern, index in patterns:
             found.Add(pattern)
@@ -66,7 +59,10 @@ class RuleSet:
         try:
             found.Compile()
         except re2.error:
-            log.warning("the patterns of %d rules are too large for one automaton; each is asked", len(self.rules))
+            log.warning(
+                "the patterns of %d rules are too large for one automaton; rules are matched one by one",
+                len(self.rules),
+            )
             return None
         return found
 
@@ -86,7 +82,7 @@ def _order(rule: Rule) -> tuple[int, bytes, bool]:
 
 
 def holds(rule: Rule, document: Document) -> bool:
-    """Whether a page has what the rule asks of its content."""
+    """Whether a page meets the rule's conditions on content."""
     content = rule.content
     if "contentType" in content and not compiled("regex", content["contentType"]).search(document.content_type):
         return False

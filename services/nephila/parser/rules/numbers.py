@@ -1,8 +1,8 @@
 """Numbers and prices as people write them: 1,234.50 · 1.234,50 · 1 234,50 · 1'234.50 · € 19,- · 12.000 Ft.
 
-The decimal sign is the last of "." and "," when both are there; alone it is one unless exactly three digits follow and
-it can part thousands. Invariant: a text with no digit, or two numbers apart from each other, is no number; digits apart
-are one number where they are thousands (in India, hundreds of thousands) and only there.
+If "." and "," both occur, the last one is the decimal sign. A single one is the decimal sign unless exactly three
+digits follow and it can separate thousands. Invariants: a text without digits or with two separate numbers is an error;
+separated digits are one number only as thousands (in India, hundreds of thousands).
 """
 
 from __future__ import annotations

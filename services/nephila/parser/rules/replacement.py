@@ -1,7 +1,7 @@
-r"""What stands in the place of a match: text with the groups of the match in it.
+r"""Replacement texts with groups of the match.
 
-`\1`, `\g<1>` or `\g<name>` is a group ("" when it took no part), `\0` the match, `\n` and `\t` a line end and a tab,
-`\\` a backslash; all else is itself. RE2's own expansion reads a text as Latin-1 and makes two letters of an ü.
+`\1`, `\g<1>` or `\g<name>` is a group ("" if it did not match), `\0` the match, `\n` and `\t` line end and tab, `\\` a
+backslash; any other text is literal. RE2's own expansion decodes a text as Latin-1, which breaks non-ASCII letters.
 """
 
 from __future__ import annotations

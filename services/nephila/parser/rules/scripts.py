@@ -1,7 +1,7 @@
-"""JavaScript of rules: a function (value, page) => value, in QuickJS with limits of time, memory and stack.
+"""JavaScript in rules: a function (value, page) => value, in QuickJS with limits of time, memory and stack.
 
-It runs only in the rules' child process, which has no files, no network and no other process. JSON in and out; there is
-no module, no timer and no host object. Invariant: what a script does to its context ends with the page.
+It runs only in the rules' child process, without files, network or other processes. JSON in and out; no module, no
+timer, no host object. Invariant: effects of a script on its context end with the page.
 """
 
 from __future__ import annotations

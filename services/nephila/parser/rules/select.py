@@ -1,7 +1,7 @@
-"""Raw values from a document: what a `Selection` selects in its surroundings, before anything is said of their type.
+"""Raw values from a document: what a `Selection` selects within its scope, before conversion to a type.
 
-Invariants: at most `MAX_VALUES` values of a selection; an element stays an element until its text, attribute or markup
-is taken, and so does data of JSON.
+Invariants: at most `MAX_VALUES` values per selection; an element stays an element until its text, attribute or markup
+is taken; JSON data stays data.
 """
 
 from __future__ import annotations

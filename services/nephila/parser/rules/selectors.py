@@ -1,8 +1,8 @@
 """The selector languages: CSS, XPath, JSONPath, JMESPath, regular expressions. One row each in `SELECTORS`.
 
 Every expression is compiled once (`compiled`). Invariants: regular expressions are RE2; XPath has no functions that
-leave the document and no EXSLT regular expressions; JSONPath is RFC 9535 with match() and search() on RE2. What an
-evaluation may cost is bounded by `bounded` (may run beside everything else) or by the process it runs in.
+leave the document and no EXSLT regular expressions; JSONPath is RFC 9535 with match() and search() on RE2. `bounded`
+says which expressions have a bounded cost; all others run in a child process.
 """
 
 from __future__ import annotations

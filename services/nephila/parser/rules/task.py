@@ -1,7 +1,7 @@
-"""Rules in a child process: XPath, scripts, and any rule on a page too large or too deep to be looked at beside others.
+"""Rules in a child process: XPath, scripts, and any rule on a page that is too large or too deep for the loop.
 
-`RULES` is the task for the sandbox; `run` is what the child does. A page travels as UTF-8, since a locked-down child
-can load no further codec. Invariant: the answer is that of `extract` in this process.
+`RULES` is the task for the sandbox, `run` the function in the child. A page is sent as UTF-8, since a locked-down child
+cannot load codecs. Invariant: the result equals that of `extract` in this process.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_LINK_DEPTH: Final = 1000
 
 
 class Request(msgspec.Struct, array_like=True):
-    """A page, and the rules that may be for it in the order in which they count, as `RuleDocument.text`."""
+    """A page and the rules that match its URL, in order of priority, as `RuleDocument.text`."""
 
     rules: list[str]
     source: bytes
@@ -42,15 +42,15 @@ class Request(msgspec.Struct, array_like=True):
     facts: dict[str, str]
     scripts: bool = False
     chosen: bool = False
-    """The first rule is for the page, whatever it asks of the content."""
+    """Use the first rule without checking its conditions on content."""
     names: list[str] = []
-    """Of each rule: its own name, or that of what reads one of its second pages."""
+    """Name of each rule: its own, or `rule/part` for a second page."""
     routes: bool = False
     """See `Document`."""
 
 
 class Response(msgspec.Struct, array_like=True):
-    """Which of the rules it was, and what it gave; -1 when the page has what none of them asks for."""
+    """Index of the matching rule and its extraction; -1 if the page meets no rule's conditions."""
 
     number: int
     found: Extraction
@@ -84,7 +84,8 @@ RULES: Final[Task[Response]] = Task(
     max_result_bytes=32 << 20,
 )
 ISOLATED_RULES: Final[Task[Response]] = replace(RULES, name="rules in doubt")
-"""The same in children of their own, for rules that have broken one: twenty seconds a page keep the others waiting."""
+"""The same in a child of their own, for rules that made a child fail: twenty seconds per page would delay the
+others."""
 
 
 def run(payload: bytes) -> bytes:
@@ -125,7 +126,7 @@ def request_of(rules: Mapping[str, str], document: Document, *, scripts: bool, c
 
 
 def preload() -> Any:
-    """What is loaded on first use is loaded before the child is locked down."""
+    """Load all that is loaded on first use, before the lock-down."""
     import encodings.idna
     import encodings.utf_8
     import encodings.utf_16_le  # noqa: F401

@@ -1,6 +1,6 @@
-"""From a raw value to what stands in an item: trimmed, replaced, of the field's type. One row per type in `TYPES`.
+"""Conversion of a raw value to the value of a field: trimmed, replaced, typed. One row per type in `TYPES`.
 
-Invariant: what has no value of its type is left out with a reason, never guessed; every value is plain JSON.
+Invariant: a value that is not of its type is dropped with a reason, never guessed; every value is plain JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Field
 
 MAX_TEXT_CHARS: Final = 1_000_000
-"""Of one value; a longer one is cut."""
+"""Characters of one value; a longer one is cut."""
 Base = Callable[[], str]
 """The URL that relative ones are resolved against; "" when it is not known."""
 _TRUE: Final = frozenset(("true", "yes", "y", "1", "on", "instock", "ja", "oui", "sí", "si", "sim", "tak", "да", "是"))
@@ -67,8 +67,8 @@ def _replaced(instead: str, check_time: Callable[[], object], found: Any) -> str
 
 
 def trimmed(text: str) -> str:
-    """White space collapsed within lines, empty lines and both ends cut."""
-    # Nearly all are so, and looking is a hundredth of splitting them. What is not ASCII may hold lone surrogates.
+    """Text with white space collapsed within lines, without empty lines, trimmed."""
+    # The common case; the check costs a hundredth of the split. Non-ASCII text may hold lone surrogates.
     if text.isascii() and is_tidy(text):
         return text.strip()
     if "\n" not in text:
@@ -77,7 +77,7 @@ def trimmed(text: str) -> str:
 
 
 def _text(value: Any, options: Mapping[str, Any], base: Base) -> Any:
-    """JSON that is no text stays what it is."""
+    """A JSON value that is no text is unchanged."""
     return value
 
 

@@ -1,6 +1,6 @@
-"""One document to title, main text, metadata, links and media: `nephila extract`, no crawl, no network.
+"""Title, main text, metadata, links and media of one document: `nephila extract`, without a crawl or network.
 
-Pure: bytes in, a dict out. It may build a tree (for media and JSON-LD), which the parser service never does.
+Pure: bytes in, a dict out. It may build a tree (for media and JSON-LD), which the parser service does only for rules.
 """
 
 from __future__ import annotations

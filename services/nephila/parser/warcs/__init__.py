@@ -1,6 +1,6 @@
-"""WARC files, read back: the pages in them, and what is wrong with them.
+"""Reader of WARC files.
 
-`read_warc` gives one `ArchivedPage` for each page and one `BadRecord` for each fault, in the order of the file.
+`read_warc` yields one `ArchivedPage` per page and one `BadRecord` per fault, in the order of the file.
 """
 
 from nephila.parser.warcs.records import ArchivedPage, BadRecord, read_warc

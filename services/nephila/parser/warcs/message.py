@@ -1,7 +1,7 @@
-"""The HTTP response in a WARC record: status, type, and the body as a browser would get it.
+"""The HTTP response in a WARC record: status, type, and the decoded body.
 
-Archives hold what the wire had - chunks, gzip - or what was left after one of them was taken off while the header
-stayed. Both are read. Invariant: at most `max_bytes` come out, whatever goes in.
+Archives hold the bytes of the wire (chunks, gzip), or bytes with one coding removed while the header stayed. Both are
+read. Invariant: at most `max_bytes` are returned.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Records of a WARC file (ISO 28500, versions 0.17 to 1.1): pages out, faults told, the rest passed over.
+"""Records of a WARC file (ISO 28500, versions 0.17 to 1.1): yields pages and faults, skips all other records.
 
-A page is a `response` with HTTP in it or a `resource`. Invariants: a record comes out whole or is told as bad; after a
-bad one reading goes on with the next; one record is held at a time, of at most `max_bytes`. Digests that are those of
-other bytes are told with the page: there are large archives where they were never right. Revisits hold no page and are
-counted as nothing; ARC, the older format, is told as bad.
+A page is a `response` with HTTP or a `resource`. Invariants: a record is returned completely or reported as bad; after
+a bad record reading continues with the next; one record of at most `max_bytes` is in memory. A wrong digest is reported
+with the page, since some large archives have wrong digests throughout. Revisits hold no page and are skipped; ARC, the
+older format, is reported as bad.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The bytes of a WARC file, unpacked as they are asked for: plain, or gzip with a member for each record or for all.
+"""The bytes of a WARC file, decompressed on demand: plain, or gzip with one member per record or for the whole file.
 
-Invariant: memory is what was asked for and a piece more. A broken member costs itself: reading goes on with the next
-one that begins like a record.
+Invariants: memory is the requested bytes and one piece; a broken member costs only itself: reading continues with the
+next member that starts like a record.
 """
 
 from __future__ import annotations

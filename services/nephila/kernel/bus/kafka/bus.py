@@ -105,8 +105,7 @@ class KafkaBus:
         group = self.groups.get(name)
         if group is None:
             inbox = Inbox(self.config, self.claim_store, {})
-            group = self.groups[name] = ConsumerGroup(name, self.config, inbox, self._on_fatal)
-            group.membership.settings = self.agreed
+            group = self.groups[name] = ConsumerGroup(name, self.config, inbox, self._on_fatal, self.agreed)
         return group
 
     def dead_letter(

@@ -65,13 +65,21 @@ OPENED = (Phase.OPEN, Phase.LEAVING)
 class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
     """This member of one consumer group."""
 
-    def __init__(self, name: str, config: KafkaConfig, inbox: Inbox, fatal: Callable[[UserError], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        config: KafkaConfig,
+        inbox: Inbox,
+        fatal: Callable[[UserError], None],
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """`settings`: what all members of the system must share; other members read it."""
         self.name = name
         self.config = config
         self.inbox = inbox
         self.listener: RebalanceListener | None = None
         self.on_member_crash: OnMemberCrash | None = None
-        self.membership = Membership(config.name, time.time())
+        self.membership = Membership(config.name, time.time(), settings)
         self.restarts = 0
         """Consumers that were stuck and replaced."""
         self.trouble = ""

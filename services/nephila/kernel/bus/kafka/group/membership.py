@@ -76,10 +76,10 @@ def _holders(living: Mapping[str, Claim], partitions: int) -> dict[int, str]:
 class Membership:
     """The view of one member: held, leaving and promised partitions."""
 
-    def __init__(self, name: str, started: float) -> None:
+    def __init__(self, name: str, started: float, settings: Mapping[str, str] | None = None) -> None:
         self.name = name
         self.started = started
-        self.settings: dict[str, str] = {}
+        self._settings = dict(settings or {})
         self.able = True
         self.held: dict[int, int] = {}
         self.leaving: frozenset[int] = frozenset()
@@ -87,7 +87,7 @@ class Membership:
 
     def claim(self) -> bytes:
         """The claim for a join."""
-        claim = Claim(self.name, self.started, self.held, sorted(self.promised), self.settings, self.able)
+        claim = Claim(self.name, self.started, self.held, sorted(self.promised), self._settings, self.able)
         return msgspec.msgpack.encode(claim)
 
     def on_share(self, data: bytes) -> None:
