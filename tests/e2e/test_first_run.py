@@ -168,8 +168,9 @@ def test_a_hostile_title_cannot_write_to_the_terminal(tmp_path):
     assert "\x1b" not in done.stdout
 
 
-@pytest.mark.smoke
-@pytest.mark.parametrize("formats", ["jsonl", "warc", "parquet", "sqlite,jsonl,warc,parquet"])
+@pytest.mark.parametrize(
+    "formats", ["jsonl", "warc", "parquet", pytest.param("sqlite,jsonl,warc,parquet", marks=pytest.mark.smoke)]
+)
 def test_formats(tmp_path, formats):
     """Every format that was asked for lies in DIR, with a row for each stored page."""
     with serve(site) as web:
