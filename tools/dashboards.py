@@ -79,6 +79,23 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
                     text="Any rise is a fault.",
                 ),
             ),
+            "DNS": (
+                Panel("Names in the cache", total("nephila_downloader_dns_names", "pod"), "short", "{{pod}}"),
+                Panel(
+                    "Answers from the cache",
+                    f"{rate('nephila_downloader_dns_hits_total')} / ({rate('nephila_downloader_dns_hits_total')}"
+                    f" + {rate('nephila_downloader_dns_lookups_total')})",
+                    "percentunit",
+                ),
+                Panel(
+                    "Mean time of a look-up",
+                    f"{rate('nephila_downloader_dns_lookup_seconds_total')} / {rate('nephila_downloader_dns_lookups_total')}",
+                    "s",
+                ),
+                Panel("Look-ups that failed", rate("nephila_downloader_dns_failures_total"), "ops"),
+                Panel("Refreshes in the background", rate("nephila_downloader_dns_refreshes_total"), "ops"),
+                Panel("Stale answers served", rate("nephila_downloader_dns_stale_served_total"), "ops"),
+            ),
             "Storage": (
                 Panel(
                     "URLs without receipt",
