@@ -6,7 +6,12 @@ from nephila.kernel.runtime.metrics import Metric
 from nephila.parser.service import Parser
 
 METRICS: tuple[Metric[Parser], ...] = (
-    Metric("pages_parsed_total", "Pages parsed.", lambda p: p.pages, counter=True),
+    Metric(
+        "pages_parsed_total",
+        "Pages parsed. Flat while pages are fetched: the parser stands still.",
+        lambda p: p.pages,
+        counter=True,
+    ),
     Metric(
         "pages_failed_total", "Pages that could not be parsed; any rise is a fault.", lambda p: p.failed, counter=True
     ),
@@ -30,7 +35,7 @@ METRICS: tuple[Metric[Parser], ...] = (
     ),
     Metric(
         "rule_fill_rate",
-        "Share of a rule's last pages that had items, for the rules that this parser judges.",
+        "Share of a rule's last pages that had items, for the rules that this parser judges. A fall: the site changes.",
         lambda p: {} if p.judge is None else {name: rule.fill_rate for name, rule in p.judge.rules.items()},
         label="rule",
     ),
@@ -41,9 +46,14 @@ METRICS: tuple[Metric[Parser], ...] = (
         counter=True,
     ),
     Metric(
-        "degraded_pages_total", "Pages read by a degraded rule.", lambda p: p.rule_health.degraded_pages, counter=True
+        "degraded_pages_total",
+        "Pages read by a degraded rule. A rise: their rows are marked; mend the rule.",
+        lambda p: p.rule_health.degraded_pages,
+        counter=True,
     ),
-    Metric("items_total", "Items that rules extracted from pages.", lambda p: p.rules.items, counter=True),
+    Metric(
+        "items_total", "Items that rules extracted from pages. A rise is normal.", lambda p: p.rules.items, counter=True
+    ),
     Metric(
         "rule_pages_in_child_total",
         "Pages whose rule ran in the child process; as many as pages means that most rules are unbounded.",

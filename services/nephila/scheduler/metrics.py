@@ -33,8 +33,13 @@ METRICS: tuple[Metric[ClusterScheduler], ...] = (
     ),
     Metric(
         "urls_outstanding",
-        "URLs without receipt. At `window`: storage is the bottleneck.",
+        "URLs without receipt. At outstanding_limit: the parser or storage is the bottleneck.",
         lambda s: s.total(lambda owner: owner.frontier.outstanding),
+    ),
+    Metric(
+        "outstanding_limit",
+        "URLs that may be without receipt: `window`, at least 64 per busy partition. A rise: more partitions are busy.",
+        lambda s: s.total(lambda owner: owner.frontier.window),
     ),
     Metric(
         "hosts",
@@ -48,7 +53,7 @@ METRICS: tuple[Metric[ClusterScheduler], ...] = (
     ),
     Metric(
         "hosts_ready",
-        "Hosts that could be fetched from now. A rise: the downloaders are too few, not the hosts.",
+        "Hosts that may be fetched now. A rise: add downloaders.",
         lambda s: s.total(lambda owner: owner.frontier.hosts_ready(s.clock.monotonic())),
     ),
     Metric(
@@ -70,7 +75,7 @@ METRICS: tuple[Metric[ClusterScheduler], ...] = (
     Metric("commits_total", "Commits written. Flat: nothing happens.", lambda s: s.counts.commits, counter=True),
     Metric(
         "emissions_held_total",
-        "Times that nothing was published, because the partition may have been lost. A rise: the broker answers late.",
+        "Publications postponed because a heartbeat is late. A rise: the broker answers late.",
         lambda s: s.counts.blocked,
         counter=True,
     ),
@@ -87,7 +92,7 @@ METRICS: tuple[Metric[ClusterScheduler], ...] = (
     ),
     Metric(
         "frontier_log_bytes",
-        "Log since the last snapshots, approximately. A rise: a take-over reads more.",
+        "Log since the last snapshots, approximately. A rise: a takeover reads more.",
         lambda s: s.total(lambda owner: owner.log_bytes),
     ),
 )
