@@ -47,6 +47,9 @@ def total(metric: str, by: str = "") -> str:
     return f"sum{f' by ({by})' if by else ''} ({metric}{HERE})"
 
 
+DNS_HITS = rate("nephila_downloader_dns_hits_total")
+DNS_LOOKUPS = rate("nephila_downloader_dns_lookups_total")
+DNS_SECONDS = rate("nephila_downloader_dns_lookup_seconds_total")
 PAGES = rate("nephila_parser_pages_parsed_total")
 DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
     "throughput": (
@@ -78,6 +81,14 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
                     "reqps",
                     text="Any rise is a fault.",
                 ),
+            ),
+            "DNS": (
+                Panel("Names in the cache", total("nephila_downloader_dns_names", "pod"), "short", "{{pod}}"),
+                Panel("Answers from the cache", f"{DNS_HITS} / ({DNS_HITS} + {DNS_LOOKUPS})", "percentunit"),
+                Panel("Mean time of a look-up", f"{DNS_SECONDS} / {DNS_LOOKUPS}", "s"),
+                Panel("Look-ups that failed", rate("nephila_downloader_dns_failures_total"), "ops"),
+                Panel("Refreshes in the background", rate("nephila_downloader_dns_refreshes_total"), "ops"),
+                Panel("Stale answers served", rate("nephila_downloader_dns_stale_served_total"), "ops"),
             ),
             "Storage": (
                 Panel(

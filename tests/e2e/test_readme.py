@@ -55,9 +55,6 @@ def answer(request):
     return None
 
 
-pytestmark = pytest.mark.xdist_group("readme")  # a block uses the results of the blocks before it
-
-
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
     """A directory like a clone's root, with the commands on the PATH; programs started there are ended."""
@@ -91,9 +88,15 @@ def test_the_readme_has_blocks():
     assert len(BLOCKS) >= 12
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: " ".join(block["text"].split()[:5]))
-def test_a_block_works_when_pasted(desk, block):
-    """Exit code 0 with -e: each of its commands did what the text says."""
+@pytest.mark.timeout(900)
+def test_the_blocks_work_when_pasted(desk):
+    """In their order in one process, since a block uses the results of the blocks before it."""
+    for block in BLOCKS:
+        paste(desk, block)
+
+
+def paste(desk, block):
+    """Exit code 0 with -e: each command of a block succeeds."""
     folder, env, web, started = desk
     text = block["text"].replace("https:", "http:")
     if block["needs"] or text.startswith("make test"):
