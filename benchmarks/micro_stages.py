@@ -283,8 +283,8 @@ def lean_fetcher(stack: ExitStack) -> Work:
     from nephila.downloader.config import DownloaderConfig
     from nephila.downloader.http.contract import HttpRequest, HttpResponse
     from nephila.downloader.http.lean import LeanFetcher
+    from nephila.downloader.http.route import direct_route
     from nephila.downloader.http.target import Target
-    from nephila.downloader.route import direct_route
     from nephila.kernel.runtime.clock import SystemClock
 
     from benchmarks.web.serve import Server

@@ -14,7 +14,7 @@ TARGET = ROOT / "docs" / "openapi.json"
 
 def text() -> str:
     """The content of the file."""
-    document = importlib.import_module("nephila.control.openapi").document()
+    document = importlib.import_module("nephila.control.http.openapi").document()
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -26,7 +26,7 @@ def main() -> None:
     if not parser.parse_args().check:
         TARGET.write_text(text())
     elif not TARGET.exists() or TARGET.read_text() != text():
-        raise SystemExit(f"{TARGET.name} differs from control/api.py and control/routes.py; run `make schema`")
+        raise SystemExit(f"{TARGET.name} differs from control/api.py and control/http/routes.py; run `make schema`")
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
+from nephila.downloader.http.route import direct_route
 from nephila.downloader.http.target import Target
-from nephila.downloader.route import direct_route
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 CERTIFICATE = Path(__file__).with_name("fetcher_server.pem")

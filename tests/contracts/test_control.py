@@ -12,12 +12,12 @@ import msgspec
 import pytest
 from nephila.control import api
 from nephila.control.api import Control
-from nephila.control.application import application
-from nephila.control.client import at_directory
 from nephila.control.cluster import ClusterControl
-from nephila.control.http import unix_server
+from nephila.control.http.application import application
+from nephila.control.http.client import at_directory
+from nephila.control.http.routes import ROUTES
+from nephila.control.http.server import unix_server
 from nephila.control.local import LocalControl, Parts
-from nephila.control.routes import ROUTES
 from nephila.control.rule_store import RuleStore
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus

@@ -7,8 +7,8 @@ import contextlib
 
 import pytest
 from nephila.control import api
-from nephila.control.client import at_url
 from nephila.control.config import ControlConfig
+from nephila.control.http.client import at_url
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.runtime.errors import UsageError, UserError

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from msgspec.structs import fields
 from nephila.control import job_view
+from nephila.control.http.routes import ROUTES
 from nephila.control.local import HOLD_S, LocalControl, Parts
-from nephila.control.routes import ROUTES
 from nephila.control.rule_store import RuleStore
 from nephila.kernel.documents.job_document import load
 from nephila.kernel.documents.job_schema import JobSpec

@@ -12,7 +12,7 @@ from nephila.downloader.dns.contract import Addresses, ResolveError
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.dns.hash_tree import HashTree
 from nephila.downloader.http.contract import HttpRequest, HttpResponse, OnDone
-from nephila.downloader.route import DirectRouter
+from nephila.downloader.router import DirectRouter
 from nephila.downloader.service import Downloader
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery

@@ -7,8 +7,8 @@ from downloader_room import Room, answer
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.request import RequestHeads
+from nephila.downloader.http.route import NO_ROUTE
 from nephila.downloader.http.target import Target
-from nephila.downloader.route import NO_ROUTE
 from nephila.kernel import messages as m
 from nephila.kernel.messages import FetchKind
 from nephila.kernel.topics import EXCHANGES

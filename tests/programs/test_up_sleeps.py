@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from nephila.control.api import ApplyJob
-from nephila.control.client import at_directory
+from nephila.control.http.client import at_directory
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.parser.config import ParserConfig

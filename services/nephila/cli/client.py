@@ -16,8 +16,8 @@ from typing import TypeVar
 from nephila.cli.output import note
 from nephila.cli.target import Target
 from nephila.control.api import Control
-from nephila.control.client import at_directory, at_url
-from nephila.control.tokens import read_token
+from nephila.control.http.client import at_directory, at_url
+from nephila.control.http.tokens import read_token
 from nephila.kernel.runtime.errors import UserError
 from nephila.programs.output_directory import Directory
 

@@ -60,7 +60,7 @@ def tcp_address(api: str, token_file: str) -> TcpAddress | None:
     """What --api and --api-token-file say. Raises `UsageError`."""
     if not api:
         return None
-    from nephila.control.tokens import host_and_port, read_token
+    from nephila.control.http.tokens import host_and_port, read_token
     from nephila.programs.control_servers import TcpAddress
 
     return TcpAddress(*host_and_port(api, "--api"), read_token(token_file, "--api-token-file"))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from nephila.control.cluster import ClusterControl
 from nephila.control.config import ControlConfig
 from nephila.control.dead_letters import KafkaDeadLetters
-from nephila.control.tokens import read_token
+from nephila.control.http.tokens import read_token
 from nephila.kernel.bus.contract import Bus
 from nephila.kernel.runtime.clock import Clock
 

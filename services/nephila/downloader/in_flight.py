@@ -6,8 +6,8 @@ import asyncio
 from enum import IntEnum
 
 from nephila.downloader.http.contract import Handle
+from nephila.downloader.http.route import NO_ROUTE, Route
 from nephila.downloader.http.target import Target
-from nephila.downloader.route import NO_ROUTE, Route
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery, Receipt
 from nephila.kernel.runtime.clock import Timer

@@ -19,6 +19,7 @@ from nephila.downloader.coordination import Coordination
 from nephila.downloader.dns.contract import NotLookedUpError, ResolveError
 from nephila.downloader.http.contract import Fetcher, FetchError, HttpResponse
 from nephila.downloader.http.request import http_request_of
+from nephila.downloader.http.route import prefer_counted_address
 from nephila.downloader.http.target import Target
 from nephila.downloader.in_flight import (
     ADDRESS_CHECK,
@@ -38,7 +39,7 @@ from nephila.downloader.limits.address_slots import AddressSlots
 from nephila.downloader.limits.slots import Slots
 from nephila.downloader.middleware.chain import MiddlewareChain
 from nephila.downloader.outcome import undialled
-from nephila.downloader.route import Router, prefer_counted_address
+from nephila.downloader.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import EgressError

@@ -38,7 +38,7 @@ from nephila.downloader.outcome import (
     undialled,
 )
 from nephila.downloader.pipeline import Pipeline
-from nephila.downloader.route import DirectRouter, Router
+from nephila.downloader.router import DirectRouter, Router
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.outcomes import given_back

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nephila.control.api import Control
-from nephila.control.unix_socket import NAME
+from nephila.control.http.unix_socket import NAME
 
 if TYPE_CHECKING:
-    from nephila.control.http import HttpServer
+    from nephila.control.http.server import HttpServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class ControlServers:
     async def open(self) -> None:
         """Listen. Raises `UserError`; then nothing listens."""
         # Imported here: a crawl has sent its first requests by now.
-        from nephila.control.application import application
-        from nephila.control.http import tcp_server, unix_server
+        from nephila.control.http.application import application
+        from nephila.control.http.server import tcp_server, unix_server
 
         self._servers.append(unix_server(application(self._control), self._directory))
         if self._tcp is not None:

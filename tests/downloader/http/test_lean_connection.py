@@ -12,8 +12,8 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.lean import LeanFetcher
 from nephila.downloader.http.lean_conn import Connection
+from nephila.downloader.http.route import direct_route
 from nephila.downloader.http.target import Target
-from nephila.downloader.route import direct_route
 from nephila.kernel.runtime.clock import ManualClock
 
 KEY = ("127.0.0.1", 80, "a.test", "http")

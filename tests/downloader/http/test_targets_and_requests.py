@@ -6,9 +6,9 @@ import pytest
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.request import RequestHeads, media_filter, names_list
+from nephila.downloader.http.route import direct_route
 from nephila.downloader.http.target import Target
 from nephila.downloader.outcome import retry_after_s
-from nephila.downloader.route import direct_route
 from nephila.downloader.service import build
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import ManualClock

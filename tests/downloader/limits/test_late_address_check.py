@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from downloader_room import Room, answer
 from nephila.downloader.coordination import Coordination
+from nephila.downloader.http.route import Route, prefer_counted_address
 from nephila.downloader.limits.late_address_check import LateAddressCheck
-from nephila.downloader.route import Route, prefer_counted_address
 from nephila.kernel import messages as m
 from nephila.kernel.messages import FetchKind, FetchResult
 from nephila.kernel.topics import JOBS

@@ -6,11 +6,11 @@ import pytest
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.request import RequestHeads
+from nephila.downloader.http.route import NO_ROUTE
 from nephila.downloader.http.target import Target
 from nephila.downloader.middleware.chain import MiddlewareChain
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.validators import Validators
-from nephila.downloader.route import NO_ROUTE
 from nephila.kernel import messages as m
 
 TARGET = Target("http://a.test/")

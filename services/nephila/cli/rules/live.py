@@ -84,7 +84,7 @@ def status(
 
 
 def _health(target: Target) -> list[api.RuleHealth]:
-    from nephila.control.client import at_directory
+    from nephila.control.http.client import at_directory
 
     if target.is_directory and at_directory(target.out) is None:
         return _stored(target.out)

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from nephila.downloader.http.route import Route
 from nephila.downloader.http.target import Target
-from nephila.downloader.route import Route
 
 MAX_DIALS = 3
 MAX_HEAD_BYTES = 64 << 10

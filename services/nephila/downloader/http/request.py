@@ -10,8 +10,8 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.decode import ACCEPT_ENCODING
 from nephila.downloader.http.headers import split_header
+from nephila.downloader.http.route import Route
 from nephila.downloader.http.target import Target
-from nephila.downloader.route import Route
 from nephila.kernel.messages import FetchKind, FetchRequest
 from nephila.kernel.runtime.errors import UsageError
 

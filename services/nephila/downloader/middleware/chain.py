@@ -14,7 +14,7 @@ from nephila.downloader.middleware.cookies import Cookies
 from nephila.downloader.middleware.host_headers import HostHeaders
 from nephila.downloader.middleware.login import FormLogin
 from nephila.downloader.middleware.validators import Validators
-from nephila.downloader.route import Router
+from nephila.downloader.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.clock import Clock
 

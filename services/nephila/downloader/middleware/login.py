@@ -28,7 +28,7 @@ from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookies import host_of
 from nephila.downloader.middleware.login_form import forms_of, login_form
 from nephila.downloader.outcome import REDIRECTS, location_of
-from nephila.downloader.route import Router
+from nephila.downloader.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.net.public_suffix import site_of

@@ -24,8 +24,8 @@ from prometheus_client import (
     generate_latest,
 )
 
-from nephila.control.application import application
-from nephila.control.http import tcp_server
+from nephila.control.http.application import application
+from nephila.control.http.server import tcp_server
 from nephila.kernel.bus.contract import Bus, LogRecords
 from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash
 from nephila.kernel.messages import MemberState

@@ -12,16 +12,18 @@ from urllib.parse import quote
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from nephila.control import api, application, http
-from nephila.control.application import MAX_BODY
-from nephila.control.client import at_directory, at_url
-from nephila.control.http import MAX_CLIENTS, tcp_server, unix_server
-from nephila.control.routes import ROUTES
-from nephila.control.tokens import host_and_port, read_token
-from nephila.control.unix_socket import NAME, connect
+from nephila.control import api
+from nephila.control.http import application
+from nephila.control.http import server as http_server
+from nephila.control.http.application import MAX_BODY
+from nephila.control.http.client import at_directory, at_url
+from nephila.control.http.routes import ROUTES
+from nephila.control.http.server import MAX_CLIENTS, tcp_server, unix_server
+from nephila.control.http.tokens import host_and_port, read_token
+from nephila.control.http.unix_socket import NAME, connect
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 
-from tests.control.asgi import AsgiClient
+from tests.control.http.asgi import AsgiClient
 
 TOKEN = "0123456789abcdef"  # noqa: S105
 
@@ -121,7 +123,7 @@ async def test_a_body_that_does_not_come_is_refused(server, tmp_path, monkeypatc
 
 async def test_a_head_that_does_not_come_ends_the_connection(tmp_path, monkeypatch):
     """As does a connection that sends nothing any more."""
-    monkeypatch.setattr(http, "HEAD_S", 0.02)
+    monkeypatch.setattr(http_server, "HEAD_S", 0.02)
     server = unix_server(application.application(Echo()), tmp_path)
     await server.open()
     reader, writer = await asyncio.open_unix_connection(tmp_path / NAME)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from nephila import __version__
-from nephila.control.routes import CODES, PREFIX, ROUTES, ErrorAnswer, Route
+from nephila.control.http.routes import CODES, PREFIX, ROUTES, ErrorAnswer, Route
 
 REF = "#/components/schemas/{name}"
 

@@ -1,4 +1,4 @@
-"""A route to a server: the endpoint to dial, kept apart from the server whose pace counts.
+"""A route to a server: the endpoint to dial, kept apart from the server whose pace counts. A value.
 
 Today every route is direct: both are the same. Behind a proxy the dialled endpoint is the proxy and `pace_address`
 stays the server's. The pipeline and the fetchers use only what is in the `Route`.
@@ -6,11 +6,8 @@ stays the server's. The pipeline and the fetchers use only what is in the `Route
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import msgspec
 
-from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.http.target import Target
 
 
@@ -31,42 +28,6 @@ class Route(msgspec.Struct, frozen=True, gc=False):
 
 NO_ROUTE = Route((), 0, "", "")
 """The route of a request whose name is not resolved yet."""
-
-
-class Router(Protocol):
-    """Finds the route of a URL."""
-
-    resolver: GuardedResolver
-    """The resolver of all names that are dialled."""
-
-    def cached(self, target: Target) -> Route | None:
-        """The route when it is known without a look-up, else None. Raises `EgressError` or `ResolveError`."""
-
-    async def route(self, target: Target) -> Route:
-        """The route, with a look-up where one is needed. Raises `EgressError` or `ResolveError`."""
-
-    async def close(self) -> None:
-        """Cancel look-ups in flight."""
-
-
-class DirectRouter:
-    """Dials the server of the URL itself."""
-
-    def __init__(self, resolver: GuardedResolver) -> None:
-        self.resolver = resolver
-
-    def cached(self, target: Target) -> Route | None:
-        """See `Router.cached`. One dict look-up."""
-        found = self.resolver.cached(target.dial_host, target.port)
-        return None if found is None else direct_route(target, *found)
-
-    async def route(self, target: Target) -> Route:
-        """See `Router.route`."""
-        return direct_route(target, *await self.resolver.resolve(target.dial_host, target.port))
-
-    async def close(self) -> None:
-        """See `Router.close`."""
-        await self.resolver.close()
 
 
 def direct_route(target: Target, addresses: tuple[str, ...], port: int) -> Route:

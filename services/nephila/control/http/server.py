@@ -17,7 +17,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from nephila.control.unix_socket import NAME, bind
+from nephila.control.http.unix_socket import NAME, bind
 from nephila.kernel.runtime.errors import UserError
 
 MAX_CLIENTS = 64

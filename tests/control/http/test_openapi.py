@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from nephila.control.openapi import document
-from nephila.control.routes import PREFIX, ROUTES
+from nephila.control.http.openapi import document
+from nephila.control.http.routes import PREFIX, ROUTES
 from openapi_spec_validator import validate
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_the_document_is_valid():

@@ -17,8 +17,8 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from nephila.control import api
-from nephila.control.routes import PREFIX, ROUTES, ErrorAnswer, to_http
-from nephila.control.unix_socket import connect
+from nephila.control.http.routes import PREFIX, ROUTES, ErrorAnswer, to_http
+from nephila.control.http.unix_socket import connect
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 
 TIMEOUT_S = 60.0

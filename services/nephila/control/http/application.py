@@ -20,8 +20,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route as HttpRoute
 
 from nephila.control import api
-from nephila.control.openapi import document
-from nephila.control.routes import CODES, PREFIX, ROUTES, ErrorAnswer, ErrorBody, Route
+from nephila.control.http.openapi import document
+from nephila.control.http.routes import CODES, PREFIX, ROUTES, ErrorAnswer, ErrorBody, Route
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 
 log = logging.getLogger(__name__)
