@@ -19,6 +19,7 @@ CHART = ROOT / "charts" / "nephila"
 EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
 VERSIONS = ("1.29.0", "1.32.0", "1.34.0")
 OPERATORS = (
+    "--kube-version=1.34.0",
     "--api-versions=monitoring.coreos.com/v1/PodMonitor",
     "--api-versions=monitoring.coreos.com/v1/PrometheusRule",
 )
@@ -141,7 +142,15 @@ def test_a_wrong_value_is_refused_by_its_name(setting: str, message: str) -> Non
 
 
 def test_an_absent_operator_is_named() -> None:
-    command = [helm(), "template", "web", str(CHART), "--set", "monitoring.podMonitor.enabled=true"]
+    command = [
+        helm(),
+        "template",
+        "web",
+        str(CHART),
+        "--kube-version=1.34.0",
+        "--set",
+        "monitoring.podMonitor.enabled=true",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0
     assert "no CRD PodMonitor" in done.stderr
