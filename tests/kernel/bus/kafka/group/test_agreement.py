@@ -102,6 +102,6 @@ async def test_of_two_that_start_at_once_the_later_ends(config, monkeypatch):
         await until(lambda: bool(ended))
         ((bus, line),) = ended
         assert bus is second
-        assert "user_agent is examplebot here and nephila in the scheduler member-0" in line
+        assert "user_agent is examplebot here and nephila in the running member scheduler/member-0" in line
     finally:
         await asyncio.gather(first.close(), second.close())
