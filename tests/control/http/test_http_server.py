@@ -319,6 +319,13 @@ def test_bad_requests_are_one_line(client, path, body, says):
     assert says in error["message"] + error["where"]
 
 
+@pytest.mark.parametrize("path", ["/api/v1/jobs/", "/api/v1/status/", "/healthz/", "/api/v1/jobs/%2F"])
+def test_a_further_slash_is_another_path(client, path):
+    """404 in the one shape of errors; no redirect."""
+    answer = client.get(path)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+
+
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     route=st.sampled_from(ROUTES),

@@ -78,7 +78,10 @@ def application(
     if control is not None:
         routes.append(HttpRoute(f"{PREFIX}/openapi.json", openapi))
         routes += _api_routes(control, token, unready)
-    return Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _unexpected})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _unexpected})
+    # A path with a further slash is another path: 404 in the one shape of errors, not a redirect.
+    app.router.redirect_slashes = False
+    return app
 
 
 def _api_routes(control: api.Control, token: str, unready: Callable[[], str]) -> list[HttpRoute]:
