@@ -210,8 +210,11 @@ async def test_a_port_takes_its_token_only(tcp):
 
 def test_probes_need_no_token():
     """They are no secrets; the document of the API is behind it."""
-    metrics = (b"nephila_jobs 1\n", "text/plain")
-    app = application.application(Echo(), token=TOKEN, metrics=lambda: metrics, unready=lambda: "no broker")
+
+    async def metrics():
+        return b"nephila_jobs 1\n", "text/plain"
+
+    app = application.application(Echo(), token=TOKEN, metrics=metrics, unready=lambda: "no broker")
     client = AsgiClient(app)
     assert (client.get("/healthz").status_code, client.get("/healthz").text) == (200, "alive\n")
     assert (client.get("/readyz").status_code, client.get("/readyz").text) == (503, "no broker\n")

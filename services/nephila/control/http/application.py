@@ -30,7 +30,7 @@ MAX_BODY = 4 << 20
 """Bytes of a request's body: the largest document with the longest list of seeds in it."""
 BODY_S = 30.0
 """Longest time that a body may take to arrive."""
-Metrics = Callable[[], tuple[bytes, str]]
+Metrics = Callable[[], Awaitable[tuple[bytes, str]]]
 """What /metrics answers: (text, content type)."""
 
 
@@ -62,7 +62,7 @@ def application(
     async def show_metrics(request: Request) -> Response:
         if metrics is None:
             return _error("not_found", "this program has no metrics")
-        text, kind = metrics()
+        text, kind = await metrics()
         return Response(text, headers={"content-type": kind})
 
     async def openapi(request: Request) -> Response:
