@@ -32,7 +32,7 @@ CONFIGS: dict[str, type[msgspec.Struct]] = {
     "parser": ParserConfig,
     "storage": StorageConfig,
 }
-SERVICES = ("scheduler", "downloader", "parser", "storage")
+SERVICES = ("scheduler", "downloader", "parser", "storage", "api")
 FREE = ("requests", "limits")
 BEGIN, END = "<!-- values -->", "<!-- end of values -->"
 POD_KEYS: dict[str, Any] = {

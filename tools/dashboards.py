@@ -94,8 +94,9 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
                 Panel(
                     "URLs without receipt",
                     total("nephila_scheduler_urls_outstanding"),
-                    text="At `window`, storage is the limit.",
+                    text="At the limit, the parser or storage is the bottleneck.",
                 ),
+                Panel("Limit of URLs without receipt", total("nephila_scheduler_outstanding_limit")),
                 Panel(
                     "Records buffered",
                     total("nephila_storage_records_buffered"),

@@ -19,6 +19,7 @@ CHART = ROOT / "charts" / "nephila"
 EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
 VERSIONS = ("1.29.0", "1.32.0", "1.34.0")
 OPERATORS = (
+    "--kube-version=1.34.0",
     "--api-versions=monitoring.coreos.com/v1/PodMonitor",
     "--api-versions=monitoring.coreos.com/v1/PrometheusRule",
 )
@@ -141,10 +142,36 @@ def test_a_wrong_value_is_refused_by_its_name(setting: str, message: str) -> Non
 
 
 def test_an_absent_operator_is_named() -> None:
-    command = [helm(), "template", "web", str(CHART), "--set", "monitoring.podMonitor.enabled=true"]
+    command = [
+        helm(),
+        "template",
+        "web",
+        str(CHART),
+        "--kube-version=1.34.0",
+        "--set",
+        "monitoring.podMonitor.enabled=true",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0
     assert "no CRD PodMonitor" in done.stderr
+
+
+def test_the_control_api_has_a_token_from_a_secret() -> None:
+    spec = named(objects(), "Deployment", "web-nephila-api")["spec"]["template"]["spec"]
+    assert {"secretName": "web-nephila-api", "defaultMode": 0o440} in [one.get("secret") for one in spec["volumes"]]
+    assert named(objects(), "Secret", "web-nephila-api")["data"]["token"]
+    own = objects("--set", "api.existingSecret=mine")
+    assert not [one for one in own if one["kind"] == "Secret" and one["metadata"]["name"] == "web-nephila-api"]
+    off = objects("--set", "api.enabled=false")
+    assert not [one for one in off if one["metadata"]["name"] == "web-nephila-api" and one["kind"] == "Deployment"]
+
+
+def test_a_prefix_holds_for_topics_and_scalers() -> None:
+    found = objects("--set", "kafka.config.prefix=prod-,parser.keda.enabled=true")
+    (job,) = [one for one in found if one["kind"] == "Job"]
+    assert "prod-" in job["spec"]["template"]["spec"]["containers"][0]["args"]
+    trigger = named(found, "ScaledObject", "web-nephila-parser")["spec"]["triggers"][0]["metadata"]
+    assert (trigger["topic"], trigger["consumerGroup"]) == ("prod-pages", "prod-parser")
 
 
 @pytest.mark.parametrize("service", ["downloader", "parser"])
@@ -181,5 +208,5 @@ def test_no_object_grants_rights() -> None:
 
 
 def test_secrets_of_others_are_only_referenced() -> None:
-    production = objects("-f", str(CHART / "examples" / "production.yaml"))
+    production = objects("-f", str(CHART / "examples" / "production.yaml"), "--set", "api.existingSecret=token")
     assert not [one for one in production if one["kind"] == "Secret"]

@@ -54,14 +54,14 @@ async def test_a_name_that_is_not_cached_waits_in_resolve() -> None:
 
 
 async def test_a_gap_waits_in_the_address_slot_and_a_lost_lease_in_lease() -> None:
-    """In that order: the lease is the last condition before the dial."""
+    """In that order: the membership is the last condition before the dial."""
     valid = False
-    room = Room(Coordination(lease_valid=lambda: valid), address_gap_s=1.0)
+    room = Room(Coordination(membership_valid=lambda: valid), address_gap_s=1.0)
     await room.downloader.start()
     room.request("http://a.test/")
     room.request("http://b.test/")
     await room.settle()
-    assert stages(room) == [Stage.LEASE, Stage.ADDRESS_SLOT]
+    assert stages(room) == [Stage.MEMBERSHIP, Stage.ADDRESS_SLOT]
     valid = True
     room.clock.advance(0.2)
     assert stages(room) == [Stage.RESPONSE, Stage.ADDRESS_SLOT]
@@ -92,7 +92,9 @@ async def test_an_end_in_any_stage_frees_what_is_held(stage: Stage) -> None:
         replies.append(reply) if stage is Stage.ADDRESS_CHECK else reply(True)  # type: ignore[operator]
 
     room = Room(
-        Coordination(late_address_check=check, lease_valid=lambda: stage is not Stage.LEASE or open_.is_set()),
+        Coordination(
+            late_address_check=check, membership_valid=lambda: stage is not Stage.MEMBERSHIP or open_.is_set()
+        ),
         concurrency=1,
         per_host=1,
         per_address=1,

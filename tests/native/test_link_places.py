@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from nephila.kernel.link_position import IN_CHROME, IN_MAIN
+from nephila.kernel.link_position import IN_MAIN, IN_NAV
 
 from .conftest import check_page, core_only, links_of
 from .test_main_text import PROSE, page
@@ -20,7 +20,7 @@ def places(found: Any) -> dict[str, int]:
     """Bits of place by the last part of the URL."""
     check_page(found)
     urls = (link.url.rpartition("/")[2] for link in links_of(found))
-    return {url: flag & (IN_MAIN | IN_CHROME) for url, flag in zip(urls, found.link_flags, strict=True)}
+    return {url: flag & (IN_MAIN | IN_NAV) for url, flag in zip(urls, found.link_flags, strict=True)}
 
 
 def article(*more: str, before: str = "") -> bytes:
@@ -41,7 +41,7 @@ def test_text_and_menu(core: ModuleType) -> None:
     """A link of a sentence is the text's, those of nav and footer are the menu's, what is beside both is neither."""
     found = places(core.page_pass(article(inside("<a href=web>orb</a>")), URL, "utf-8"))
     assert found["web"] == IN_MAIN
-    assert found["m3"] == found["privacy"] == IN_CHROME
+    assert found["m3"] == found["privacy"] == IN_NAV
     assert found["r2"] == 0
 
 
@@ -50,7 +50,7 @@ def test_occurrences_fold(core: ModuleType) -> None:
     for again in ("/m3", "http://a.test/m3", "//a.test:80/m3?utm_source=x"):
         found = places(core.page_pass(article(inside(f"<a href='{again}'>Section</a>")), URL, "utf-8"))
         assert found["m3"] == IN_MAIN, again
-        assert found["m4"] == IN_CHROME
+        assert found["m4"] == IN_NAV
 
 
 def test_chrome_inside_the_text_is_both(core: ModuleType) -> None:
@@ -58,7 +58,7 @@ def test_chrome_inside_the_text_is_both(core: ModuleType) -> None:
     body = article(f"<aside><p>{PROSE[0]}<a href=note>note</a>{PROSE[1]}{PROSE[2]}</p></aside>")
     found = core.page_pass(body, URL, "utf-8")
     in_text = b"note" in found.main_text
-    assert places(found)["note"] == IN_CHROME | IN_MAIN * in_text
+    assert places(found)["note"] == IN_NAV | IN_MAIN * in_text
 
 
 def test_a_picture_goes_with_what_follows_it(core: ModuleType) -> None:
@@ -111,4 +111,4 @@ def test_places_are_those_of_the_lines(core: ModuleType, seed: int) -> None:
     main = set(re.findall(r"k\d+k", found.main_text.decode()))
     got = places(found)
     assert {name for name in around if got[name] & IN_MAIN} == main & around.keys()
-    assert {name for name in around if got[name] & IN_CHROME} == {name for name, chrome in around.items() if chrome}
+    assert {name for name in around if got[name] & IN_NAV} == {name for name, chrome in around.items() if chrome}

@@ -146,9 +146,9 @@ async def test_a_downloader_hears_of_its_partitions_and_asks_before_it_dials():
     program, task = await started(bus, service_kind("downloader"), DownloaderConfig())
     assert bus.watched == ("downloader", program.service.partitions)
     assert bus.on_crash[0] == "downloader"
-    assert program.service.coordination.lease_valid()
+    assert program.service.coordination.membership_valid()
     bus.heard = False
-    assert not program.service.coordination.lease_valid()
+    assert not program.service.coordination.membership_valid()
     program.stop()
     await task
 

@@ -68,6 +68,10 @@ annotations:
 {{- end -}}
 {{- end -}}
 
+{{- define "nephila.tokenSecret" -}}
+{{- .Values.api.existingSecret | default (printf "%s-api" (include "nephila.fullname" .)) -}}
+{{- end -}}
+
 {{- /* Place of blobs: a bucket, a shared volume, or none. */ -}}
 {{- define "nephila.blobs" -}}
 {{- if .Values.blobStore.url -}}{{ .Values.blobStore.url }}{{- else if .Values.blobStore.persistence.enabled -}}/blobs{{- end -}}
@@ -148,7 +152,7 @@ spec:
   {{- end }}
   containers:
     - name: {{ .component }}
-      image: {{ include "nephila.image" (dict "root" $root "service" .component) }}
+      image: {{ include "nephila.image" (dict "root" $root "service" (eq .component "api" | ternary "cli" .component)) }}
       imagePullPolicy: {{ $values.image.pullPolicy }}
       args: [{{ .component }}]
       securityContext:
@@ -158,6 +162,9 @@ spec:
         - {name: HOME, value: /tmp}
         - name: NEPHILA_PROGRAM__MEMBER
           valueFrom: {fieldRef: {fieldPath: metadata.name}}
+        {{- if eq .component "api" }}
+        - {name: NEPHILA_API__TOKEN_FILE, value: /etc/nephila-token/token}
+        {{- end }}
         {{- if eq .component "storage" }}
         {{- if eq $values.database.mode "external" }}
         - name: NEPHILA_STORAGE__STORE
@@ -203,6 +210,9 @@ spec:
         {{- if and $values.blobStore.persistence.enabled (not $values.blobStore.url) }}
         - {name: blobs, mountPath: /blobs}
         {{- end }}
+        {{- if eq .component "api" }}
+        - {name: token, mountPath: /etc/nephila-token, readOnly: true}
+        {{- end }}
         {{- if and (eq .component "downloader") $values.downloader.secrets.existingSecret }}
         - {name: job-secrets, mountPath: /secrets, readOnly: true}
         {{- end }}
@@ -221,6 +231,10 @@ spec:
     {{- if and $values.blobStore.persistence.enabled (not $values.blobStore.url) }}
     - name: blobs
       persistentVolumeClaim: {claimName: {{ include "nephila.blobClaim" $root }}}
+    {{- end }}
+    {{- if eq .component "api" }}
+    - name: token
+      secret: {secretName: {{ include "nephila.tokenSecret" $root }}, defaultMode: 0440}
     {{- end }}
     {{- if and (eq .component "downloader") $values.downloader.secrets.existingSecret }}
     - name: job-secrets

@@ -1,4 +1,4 @@
-"""What a downloader needs from the rest of the system: a late address check, reports of requests sent, a valid lease.
+"""What a downloader needs from the rest of the system: a late address check, reports of requests sent, membership.
 
 The defaults fit a process that receives all requests: its own slots know every fetch, and nobody else can take over.
 """
@@ -25,5 +25,5 @@ class Coordination:
     on_sent: Callable[[str, float], None] | None = None
     """Called with a paced address and the monotonic instant at which a request was written to it."""
 
-    lease_valid: Callable[[], bool] = lambda: True
+    membership_valid: Callable[[], bool] = lambda: True
     """Called before each dial. False: the requests may belong to another member by now, so no dial starts."""

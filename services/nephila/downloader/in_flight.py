@@ -17,7 +17,7 @@ class Stage(IntEnum):
     """Where a request stands, in the order of `pipeline.STAGES`.
 
     A request moves to the next stage, with two exceptions: a redirected robots.txt returns from RESPONSE to RESOLVE,
-    and a request that waited in LEASE or MIDDLEWARE repeats from LEASE.
+    and a request that waited in MEMBERSHIP or MIDDLEWARE repeats from MEMBERSHIP.
     """
 
     HOST_SLOT = 0
@@ -30,7 +30,7 @@ class Stage(IntEnum):
     """In the queue for one of the `concurrency` slots; later stages hold the slot."""
     ADDRESS_SLOT = 4
     """In the queue of its server address, or waiting for the end of the gap."""
-    LEASE = 5
+    MEMBERSHIP = 5
     """Waiting until the partition certainly belongs to this member."""
     MIDDLEWARE = 6
     """A login or other work comes first."""
@@ -43,7 +43,7 @@ class Stage(IntEnum):
 
 
 # Names of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
-HOST_SLOT, RESOLVE, ADDRESS_CHECK, GLOBAL_SLOT, ADDRESS_SLOT, LEASE, MIDDLEWARE, DIAL, RESPONSE, ENDED = Stage
+HOST_SLOT, RESOLVE, ADDRESS_CHECK, GLOBAL_SLOT, ADDRESS_SLOT, MEMBERSHIP, MIDDLEWARE, DIAL, RESPONSE, ENDED = Stage
 
 
 class InFlight:

@@ -8,20 +8,29 @@ from nephila.kernel.runtime.metrics import Metric
 METRICS: tuple[Metric[Downloader], ...] = (
     Metric(
         "fetches_total",
-        "Requests that have ended, by result; `unspecified` were given back.",
+        "Requests that have ended, by result; `unspecified`: returned unfetched. Flat: nothing is fetched.",
         lambda d: {result.name.lower(): count for result, count in d.ended.items()},
         "result",
         counter=True,
     ),
-    Metric("wire_bytes_total", "Bytes received from servers.", lambda d: d.wire_bytes, counter=True),
+    Metric(
+        "wire_bytes_total",
+        "Bytes received from servers. A rise: more or larger answers.",
+        lambda d: d.wire_bytes,
+        counter=True,
+    ),
     Metric(
         "stale_requests_total",
-        "Requests ignored because their epoch is below the latest one of their partition.",
+        "Requests ignored because of an old epoch. A rise: partitions move between schedulers.",
         lambda d: d.partitions.stale,
         counter=True,
     ),
-    Metric("dns_names", "Names in the DNS cache.", lambda d: d.resolver.names),
-    Metric("dns_hits_total", "Answers from the DNS cache.", lambda d: d.resolver.stats.hits, counter=True),
+    Metric(
+        "dns_names", "Names in the DNS cache. At dns_cache_size: light names are evicted.", lambda d: d.resolver.names
+    ),
+    Metric(
+        "dns_hits_total", "Answers from the DNS cache. A rise is normal.", lambda d: d.resolver.stats.hits, counter=True
+    ),
     Metric(
         "dns_lookups_total",
         "DNS look-ups sent; a rise against dns_hits_total: the cache is too small, or TTLs are short.",
@@ -42,7 +51,7 @@ METRICS: tuple[Metric[Downloader], ...] = (
     ),
     Metric(
         "dns_refreshes_total",
-        "Look-ups in the background, of names in use whose answers expire soon.",
+        "Background look-ups of names in use that expire soon. A rise: more names are in use, or TTLs are short.",
         lambda d: d.resolver.stats.refreshes,
         counter=True,
     ),

@@ -28,7 +28,7 @@ from nephila.downloader.in_flight import (
     ENDED,
     GLOBAL_SLOT,
     HOST_SLOT,
-    LEASE,
+    MEMBERSHIP,
     MIDDLEWARE,
     RESOLVE,
     RESPONSE,
@@ -50,8 +50,8 @@ log = logging.getLogger(__name__)
 
 LATE_S, MAX_LATE = 0.05, 4
 """A dial that is later than LATE_S waits LATE_S once more, at most MAX_LATE times."""
-LEASE_RETRY_S = 0.1
-"""Between two checks of a lease that is not valid."""
+MEMBERSHIP_RETRY_S = 0.1
+"""Between two checks of a membership that is not certain."""
 
 
 class Verdict(Enum):
@@ -272,24 +272,24 @@ class Pipeline:
             again = now + LATE_S
             fetch.timer = self._clock.call_at(again, lambda: self._on_gap_over(fetch, again, late + 1))
         elif self._wait_for_gap(fetch, start) is GO:
-            self._run(fetch, LEASE)
+            self._run(fetch, MEMBERSHIP)
 
-    def _lease(self, fetch: InFlight) -> Verdict:
+    def _membership(self, fetch: InFlight) -> Verdict:
         """Dial only while the partition certainly belongs to this member, and before `start_by`."""
         if self._ends_early(fetch):
             return END
-        if self._coordination.lease_valid():
+        if self._coordination.membership_valid():
             return GO
-        retry = self._clock.monotonic() + LEASE_RETRY_S
-        fetch.timer = self._clock.call_at(retry, lambda: self._on_lease_retry(fetch))
+        retry = self._clock.monotonic() + MEMBERSHIP_RETRY_S
+        fetch.timer = self._clock.call_at(retry, lambda: self._on_membership_retry(fetch))
         return WAIT
 
-    def _on_lease_retry(self, fetch: InFlight) -> None:
+    def _on_membership_retry(self, fetch: InFlight) -> None:
         fetch.timer = None
-        self._run(fetch, LEASE)
+        self._run(fetch, MEMBERSHIP)
 
     def _middleware(self, fetch: InFlight) -> Verdict:
-        """Run what has to come before the request, such as a login; then repeat from LEASE."""
+        """Run what has to come before the request, such as a login; then repeat from MEMBERSHIP."""
         assert fetch.target is not None
         work = self._chain.before_request(fetch.request, fetch.target)
         if work is None:
@@ -311,7 +311,7 @@ class Pipeline:
             self._end(fetch, m.FetchResult.FAILED, "internal", type(error).__name__)
         else:
             fetch.handle = None
-            self._run(fetch, LEASE)
+            self._run(fetch, MEMBERSHIP)
 
     def _dial(self, fetch: InFlight) -> Verdict:
         """Hand the request to the fetcher."""
@@ -414,7 +414,7 @@ class Pipeline:
         if address and slots is not None and not slots.cancel(address, fetch):
             following = slots.release(address, self._clock.monotonic())
             if following is not None and self._wait_for_gap(*following) is GO:
-                self._run(following[0], LEASE)
+                self._run(following[0], MEMBERSHIP)
 
 
 STAGES: tuple[tuple[Stage, Callable[[Pipeline, InFlight], Verdict]], ...] = (
@@ -423,7 +423,7 @@ STAGES: tuple[tuple[Stage, Callable[[Pipeline, InFlight], Verdict]], ...] = (
     (ADDRESS_CHECK, Pipeline._address_check),
     (GLOBAL_SLOT, Pipeline._global_slot),
     (ADDRESS_SLOT, Pipeline._address_slot),
-    (LEASE, Pipeline._lease),
+    (MEMBERSHIP, Pipeline._membership),
     (MIDDLEWARE, Pipeline._middleware),
     (DIAL, Pipeline._dial),
 )
@@ -436,7 +436,7 @@ RESOLVE       | a DNS look-up                           | bad_url, dns, address,
 ADDRESS_CHECK | the decision of the scheduler           | busy
 GLOBAL_SLOT   | one of `concurrency` slots              |
 ADDRESS_SLOT  | a slot and the gap of the address       | busy, expired
-LEASE         | a valid lease of the partition          | expired
+MEMBERSHIP    | a certain membership in the group       | expired
 MIDDLEWARE    | work before the request, such as a login| login and the reasons of a failed fetch
 DIAL          | the response                            | the outcome of the fetch
 """

@@ -10,7 +10,7 @@ from typing import Final
 
 IN_MAIN: Final = 1 << 4
 """At least one occurrence is in a line of the main text."""
-IN_CHROME: Final = 1 << 5
+IN_NAV: Final = 1 << 5
 """In nav, header, footer or aside."""
 MAIN: Final = "main"
 NAV: Final = "nav"
@@ -21,7 +21,7 @@ def position_of(flag: int) -> str:
     """`MAIN` if the main text contains the link, whatever is around it; else `NAV` or `OTHER`. O(1)."""
     if flag & IN_MAIN:
         return MAIN
-    return NAV if flag & IN_CHROME else OTHER
+    return NAV if flag & IN_NAV else OTHER
 
 
 POSITIONS: Final = tuple(map(position_of, range(256)))

@@ -33,10 +33,9 @@ class Topic:
     retention_s: float = 7 * 86_400.0
     """How long a log is kept over a broker; a reader that is further behind than this refuses to go on."""
     leased: bool = False
-    """What is lost on the way comes back by its lease, or is not missed: a position may be committed on reading, and
-    skipped."""
-    patient: bool = False
-    """No host waits for what is read here: over a broker more of it may gather before it is read."""
+    """Losing a message is harmless: its lease repeats it, or nobody needs it. So its offset is committed when read."""
+    may_gather: bool = False
+    """No host waits for these messages: over a broker a reader may fetch them in larger batches."""
 
     def partitions(self, keyed: int) -> int:
         """How many partitions it has where keyed topics have so many."""
@@ -50,14 +49,14 @@ REQUESTS = Topic("requests", m.FetchRequest, "scheduler", ("downloader",), reten
 REQUESTS_BROWSER = Topic("requests.browser", m.FetchRequest, "scheduler", ("browser",), retention_s=3600.0, leased=True)
 """Requests that a browser has to render; the plain downloaders do not read them."""
 OUTCOMES = Topic("outcomes", m.FetchOutcome, "downloader", ("scheduler",))
-PAGES = Topic("pages", m.Page, "downloader", ("parser", "raw"), patient=True)
-EXCHANGES = Topic("exchanges", m.Page, "downloader", ("raw",), patient=True)
-"""Answers that are no pages (3xx, 4xx, robots.txt, ...), for sinks that keep raw pages; only with raw capture."""
+PAGES = Topic("pages", m.Page, "downloader", ("parser", "raw"), may_gather=True)
+EXCHANGES = Topic("exchanges", m.Page, "downloader", ("raw",), may_gather=True)
+"""Answers that are not pages (3xx, 4xx, robots.txt, ...), for sinks that keep raw pages; only with raw capture."""
 OUTLINKS = Topic("outlinks", m.Outlinks, "parser", ("scheduler",))
-RECORDS = Topic("records", m.Record, "parser, scheduler", ("storage",), patient=True)
+RECORDS = Topic("records", m.Record, "parser, scheduler", ("storage",), may_gather=True)
 RECEIPTS = Topic("receipts", m.Receipts, "storage", ("scheduler",))
 FRONTIER = Topic("frontier", m.FrontierRecord, "scheduler", ("scheduler",))
-RULE_STATS = Topic("rule-stats", m.RuleStats, "parser", ("parser",), retention_s=3600.0, leased=True, patient=True)
+RULE_STATS = Topic("rule-stats", m.RuleStats, "parser", ("parser",), retention_s=3600.0, leased=True, may_gather=True)
 RULE_VERDICTS = Topic("rule-verdicts", m.RuleVerdict, "parser", ("parser",), key="rule")
 JOB_STATUS = Topic("job-status", m.JobStatus, "scheduler", ("cli", "parser", "scheduler"), key="uid")
 PROGRESS = Topic("progress", m.JobProgress, "scheduler", ("scheduler",), key="id")

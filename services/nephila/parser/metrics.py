@@ -10,7 +10,12 @@ from nephila.parser.rule_health.judge import RuleJudge
 from nephila.parser.service import Parser
 
 PAGE_METRICS: tuple[Metric[Parser], ...] = (
-    Metric("pages_parsed_total", "Pages parsed.", lambda p: p.pages, counter=True),
+    Metric(
+        "pages_parsed_total",
+        "Pages parsed. Flat while pages are fetched: the parser stands still.",
+        lambda p: p.pages,
+        counter=True,
+    ),
     Metric(
         "pages_failed_total", "Pages that could not be parsed; any rise is a fault.", lambda p: p.failed, counter=True
     ),
@@ -27,9 +32,14 @@ PAGE_METRICS: tuple[Metric[Parser], ...] = (
         counter=True,
     ),
     Metric(
-        "degraded_pages_total", "Pages read by a degraded rule.", lambda p: p.rule_health.degraded_pages, counter=True
+        "degraded_pages_total",
+        "Pages read by a degraded rule. A rise: their rows are marked; mend the rule.",
+        lambda p: p.rule_health.degraded_pages,
+        counter=True,
     ),
-    Metric("items_total", "Items that rules extracted from pages.", lambda p: p.rules.items, counter=True),
+    Metric(
+        "items_total", "Items that rules extracted from pages. A rise is normal.", lambda p: p.rules.items, counter=True
+    ),
     Metric(
         "rule_pages_in_child_total",
         "Pages whose rule ran in the child process; as many as pages means that most rules are unbounded.",
@@ -53,7 +63,7 @@ JUDGE_METRICS: tuple[Metric[RuleJudge], ...] = (
     ),
     Metric(
         "rule_fill_rate",
-        "Share of a rule's last pages that had items, for the rules that are judged here.",
+        "Share of a rule's last pages that had items, for the rules that are judged here. A fall: the site changes.",
         lambda judge: {name: rule.fill_rate for name, rule in judge.rules.items()},
         label="rule",
     ),

@@ -44,7 +44,7 @@ from nephila.parser.rule_health.collector import RuleStatsCollector
 from nephila.parser.rule_health.judge import RuleJudge
 from nephila.parser.rules.document import Document
 from nephila.parser.sandbox import ChildError, Sandbox
-from nephila.parser.sandbox.offload import ChildProcessQueue, SpooledBody
+from nephila.parser.sandbox.child_queue import ChildProcessQueue, SpooledBody
 from nephila.parser.sandbox.task import UNAVAILABLE
 
 log = logging.getLogger(__name__)

@@ -25,8 +25,8 @@ from nephila.programs.headers import headers_of
 from nephila.programs.output_directory import Run
 from nephila.programs.service.shared_settings import check_names
 from nephila.scheduler.config import SchedulerConfig
-from nephila.storage.backends import BACKENDS, FORMATS
 from nephila.storage.config import StorageConfig
+from nephila.storage.outputs import FORMATS, SINKS
 from nephila.storage.source import ENVIRONMENT, is_url, without_password
 
 SOURCE = "command line"
@@ -96,7 +96,7 @@ def make_configs(
     if "parquet" in formats and store:
         raise UsageError("parquet files are written beside nephila.db only; use nephila export --format parquet")
     if store:
-        formats = ("postgres", *(name for name in formats if name in BACKENDS))
+        formats = ("postgres", *(name for name in formats if name in SINKS))
     downloader = load(DownloaderConfig, _downloader(options, formats, paced, seeds), SOURCE, "downloader")
     scheduler = load(
         SchedulerConfig,

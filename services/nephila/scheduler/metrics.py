@@ -92,8 +92,13 @@ FRONTIER_METRICS: tuple[Metric[AnyScheduler], ...] = (
     ),
     Metric(
         "urls_outstanding",
-        "URLs without receipt. At `window`: storage is the bottleneck.",
+        "URLs without receipt. At outstanding_limit: the parser or storage is the bottleneck.",
         lambda s: sum(frontier.outstanding for frontier in s.frontiers),
+    ),
+    Metric(
+        "outstanding_limit",
+        "URLs that may be without receipt: `window`, at least 64 per busy partition. A rise: more partitions are busy.",
+        lambda s: sum(frontier.window for frontier in s.frontiers),
     ),
     Metric(
         "hosts",
@@ -107,7 +112,7 @@ FRONTIER_METRICS: tuple[Metric[AnyScheduler], ...] = (
     ),
     Metric(
         "hosts_ready",
-        "Hosts that could be fetched from now. A rise: the downloaders are too few, not the hosts.",
+        "Hosts that may be fetched now. A rise: add downloaders.",
         lambda s: sum(frontier.hosts_ready(s.clock.monotonic()) for frontier in s.frontiers),
     ),
     Metric(
@@ -124,7 +129,7 @@ FRONTIER_METRICS: tuple[Metric[AnyScheduler], ...] = (
     Metric("commits_total", "Commits written. Flat: nothing happens.", lambda s: s.commits, counter=True),
     Metric(
         "frontier_log_bytes",
-        "Log since the last snapshots, approximately. A rise: a take-over or a restart reads more.",
+        "Log since the last snapshots, approximately. A rise: a takeover or a restart reads more.",
         lambda s: s.log_bytes,
     ),
 )
@@ -138,7 +143,7 @@ METRICS: tuple[Metric[ClusterScheduler], ...] = (
     ),
     Metric(
         "emissions_held_total",
-        "Times that nothing was published, because the partition may have been lost. A rise: the broker answers late.",
+        "Publications postponed because a heartbeat is late. A rise: the broker answers late.",
         lambda s: s.counts.blocked,
         counter=True,
     ),

@@ -1,7 +1,8 @@
 """The scheduler service of one program.
 
-IN jobs, seeds, outlinks (what to crawl), outcomes (a fetch has ended), receipts (a URL is durable) OUT requests (at
-most `window` without receipt), records (terminal rows of URLs without a page)
+IN   jobs, seeds, outlinks (what to crawl), outcomes (a fetch has ended), receipts (a URL is durable)
+
+OUT  requests (at most `window` without receipt), records (terminal rows of URLs without a page)
 
 Handlers only change the frontier. Once per pass of the event loop, `_turn` dispatches URLs of ready hosts, writes all
 changes as one group of commits, and only then publishes and acknowledges: commit first, emit after.

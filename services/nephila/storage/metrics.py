@@ -6,8 +6,15 @@ from nephila.kernel.runtime.metrics import Metric
 from nephila.storage.service import Storage
 
 METRICS: tuple[Metric[Storage], ...] = (
-    Metric("rows", "Rows added to the table by this process, by outcome.", lambda s: s.outcomes, "outcome"),
     Metric(
-        "records_buffered", "Records taken and not durable; a rise: the database is the brake.", lambda s: s.buffered
+        "rows",
+        "Rows added by this process, by outcome. Flat while records_buffered is not 0: the database fails.",
+        lambda s: s.outcomes,
+        "outcome",
+    ),
+    Metric(
+        "records_buffered",
+        "Records received and not durable. A rise: the database is the bottleneck.",
+        lambda s: s.buffered,
     ),
 )

@@ -30,7 +30,7 @@ class RawBatch:
     """Pages whose records were made durable by an earlier flush."""
     deliveries: list[Delivery]
     exchanges: list[m.Page]
-    """Answers that are no pages."""
+    """Answers that are not pages."""
 
     def ack(self) -> None:
         """Acknowledge all pages; they are durable."""

@@ -1,6 +1,6 @@
-"""Converts a record to a row: one tuple in column order, made once and shared by all backends.
+"""Converts a record to a row: one tuple in column order, made once and shared by all outputs.
 
-Invariant: every string of a row is valid Unicode without NUL, so no backend has to refuse a row. Invalid UTF-8, lone
+Invariant: every string of a row is valid Unicode without NUL, so no output has to refuse a row. Invalid UTF-8, lone
 surrogates and NUL become U+FFFD (SQLite's functions and PostgreSQL stop at NUL).
 """
 
@@ -107,7 +107,7 @@ class Batch:
     records: dict[int, m.Record] = field(default_factory=dict)
     """id() of a raw page → its record, if both arrived together."""
     exchanges: list[m.Page] = field(default_factory=list)
-    """Answers that are no pages, for WARC files."""
+    """Answers that are not pages, for WARC files."""
 
     def fetches(self) -> Iterator[Row]:
         """All rows, in the order of writing."""

@@ -19,13 +19,13 @@ from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.failpoints import reach
 from nephila.storage.append_file import keep_tail
-from nephila.storage.backends import choose, ledger_of
 from nephila.storage.changes import CHANGED, DEAD_LETTER, StoredVersion, change_of, copy_hash_of, is_durable
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost, busy, commit_unknown, write_fault
 from nephila.storage.ledgers.contract import Key, Ledger
+from nephila.storage.outputs import choose, ledger_of
 from nephila.storage.rows import CHANGED_AT, FETCH_ID, FIRST_AT, JOB, OUTCOMES, URL_KEY, Batch, items_of, row_of
-from nephila.storage.sinks.contract import Backend
+from nephila.storage.sinks.contract import Sink
 
 log = logging.getLogger(__name__)
 
@@ -51,18 +51,18 @@ class Writer:
         """Raises `UsageError` for an unknown format."""
         self._config = config
         self._ledger = ledger_of(config)
-        self._sinks: list[Backend] = choose(config, self._ledger)
+        self._sinks: list[Sink] = choose(config, self._ledger)
         self._broken: BaseException | None = None
         self._lost = False
         self._in_doubt: dict[str, int] = {}
 
     @property
-    def _all(self) -> tuple[Backend | Ledger, ...]:
+    def _all(self) -> tuple[Sink | Ledger, ...]:
         return (*self._sinks, self._ledger)
 
     @property
     def exchanges(self) -> bool:
-        """Whether a sink stores answers that are no pages."""
+        """Whether a sink stores answers that are not pages."""
         return any(getattr(sink, "exchanges", False) for sink in self._sinks)
 
     @property
@@ -110,7 +110,7 @@ class Writer:
         exchanges: Sequence[m.Page] = (),
     ) -> FlushResult:
         """Make the records durable, each with its raw page if it has one; also the `late` pages of earlier records and
-        the `exchanges`, answers that are no pages.
+        the `exchanges`, answers that are not pages.
 
         Raises `StoreLost` when the database is lost: call again with the same batch. Raises `UserError` for an error of
         the disk, other exceptions for an error of this program; then nothing of the batch is durable and the writer
@@ -143,7 +143,7 @@ class Writer:
 
     def _check_files_in_place(self) -> None:
         """Raise `UserError` if a file was deleted or replaced during the crawl, after saving what can be saved."""
-        found = [what for backend in self._all if (what := backend.restore())]
+        found = [what for output in self._all if (what := output.restore())]
         if found:
             raise UserError("; ".join([*found, "run again with --resume"]))
 
@@ -168,9 +168,9 @@ class Writer:
                 self._check_files_in_place()
             except UserError as error:
                 first = error
-        for backend in self._all:
+        for output in self._all:
             try:
-                backend.close()
+                output.close()
             except (OSError, sqlite3.Error, UserError) as error:
                 first = first or write_fault(error, self._config.directory)
         if first is not None and self._broken is None:
@@ -260,8 +260,8 @@ class Writer:
     def _reopen(self) -> bool:
         """Reopen the database and the files at its state. Returns whether the last batch was committed."""
         in_doubt, self._in_doubt = self._in_doubt, {}
-        for backend in self._all:
-            backend.close()
+        for output in self._all:
+            output.close()
         try:
             self._ledger.open()
             committed = self._ledger.sinks()
@@ -277,17 +277,17 @@ class Writer:
     def _roll_back(self, error: BaseException) -> None:
         # After a failed fsync the log may still hold the commit: then the files must have kept their bytes.
         # The next open follows the database.
-        backends: tuple[Backend | Ledger, ...] = (self._ledger,) if commit_unknown(error) else self._all
-        for backend in backends:
+        outputs: tuple[Sink | Ledger, ...] = (self._ledger,) if commit_unknown(error) else self._all
+        for output in outputs:
             try:
-                backend.rollback()
+                output.rollback()
             except (OSError, sqlite3.Error, UserError) as second:
                 log.warning("storage: the rollback failed and is repeated on the next open: %s", second)
 
     def _abandon(self) -> None:
-        for backend in self._all:
+        for output in self._all:
             try:
-                backend.close()
+                output.close()
             except (OSError, sqlite3.Error, UserError) as error:
                 log.debug("close after a failed open: %s", error)
 

@@ -120,7 +120,7 @@ async def test_requests_of_an_earlier_owner_are_ignored() -> None:
 async def test_nobody_dials_while_the_broker_may_have_given_the_partitions_away() -> None:
     """A member that was frozen: its requests wait until it is known whose they are, and are too late then, or lost."""
     valid = False
-    room = Room(Coordination(lease_valid=lambda: valid))
+    room = Room(Coordination(membership_valid=lambda: valid))
     await room.downloader.start()
     now = room.clock.now()
     room.request("http://a.test/", start_by=now + 5)

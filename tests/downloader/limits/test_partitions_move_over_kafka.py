@@ -39,7 +39,7 @@ class Member:
         self.fetcher = FakeFetcher()
         settings = DownloaderConfig(per_address=0, address_gap_s=0, move_s=0.2)
         router = DirectRouter(GuardedResolver(EgressGuard(False), names, HashTree(100), clock))
-        coordination = Coordination(lease_valid=lambda: self.bus.may_emit("downloader"))
+        coordination = Coordination(membership_valid=lambda: self.bus.may_emit("downloader"))
         self.service = Downloader(settings, self.bus, clock, router, self.fetcher, coordination)
         self.bus.watch_partitions("downloader", self.service.partitions)
         self.bus.watch_crashes("downloader", LostRequests(self.bus, clock).report)

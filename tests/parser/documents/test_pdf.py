@@ -17,7 +17,7 @@ from nephila.parser import service as parser_service
 from nephila.parser.documents.content import Content, decode_result
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.sandbox import BlockingSandbox, ChildError, Sandbox
-from nephila.parser.sandbox.offload import ChildProcessQueue
+from nephila.parser.sandbox.child_queue import ChildProcessQueue
 
 from tests.parser.parser_room import FakePass, Room
 from tests.parser.pdfs import bomb, pdf

@@ -8,7 +8,7 @@ import random
 import struct
 
 import pytest
-from nephila.kernel.link_position import IN_CHROME, IN_MAIN
+from nephila.kernel.link_position import IN_MAIN, IN_NAV
 from nephila.kernel.messages import CrawlJob, Outlinks, Strategy
 from nephila.parser.links.relevance import MAX_HITS, Relevance
 from nephila.scheduler.frontier.strategies import STRATEGIES, inherited
@@ -66,7 +66,7 @@ def test_links_of_menus_have_less_of_their_page():
     and a keyword of its own counts the same everywhere."""
     texts = [("http://a.test/1", "more"), ("http://a.test/2", "more"), ("http://a.test/3", "solar")]
     links = list_messages(*texts, *texts[:2])
-    links.flags = bytes((IN_MAIN, IN_CHROME, IN_CHROME, IN_MAIN | IN_CHROME | 1, 0))
+    links.flags = bytes((IN_MAIN, IN_NAV, IN_NAV, IN_MAIN | IN_NAV | 1, 0))
     inside, menu, named, both, unknown = Relevance(["solar"]).priorities("Solar", b"solar", links)
     assert named > inside == both == unknown > menu > 0
     links.flags = b""
@@ -206,7 +206,7 @@ def harvest(
         text, targets = web[page]
         anchors = [f"topic{t % 10}x" if rng.random() < said else "more" for t in targets]
         links = list_messages(*((f"http://a.test/{t}", anchor) for t, anchor in zip(targets, anchors, strict=True)))
-        links.flags = bytes((IN_MAIN if at < main else IN_CHROME) if main else 0 for at in range(len(targets)))
+        links.flags = bytes((IN_MAIN if at < main else IN_NAV) if main else 0 for at in range(len(targets)))
         priorities = relevance.priorities("", text.encode(), links)
         for target, priority, flag in zip(targets, priorities, links.flags, strict=True):
             if target not in seen:

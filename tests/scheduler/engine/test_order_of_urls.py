@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.link_position import IN_CHROME, IN_MAIN
+from nephila.kernel.link_position import IN_MAIN, IN_NAV
 from nephila.kernel.messages import FetchRequest, Outcome, Recrawl, Scope, Strategy
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS
@@ -39,7 +39,7 @@ async def test_best_first_inherits_what_led_to_a_page(tmp_path):
     await world.scheduler.close()
 
 
-@pytest.mark.parametrize("flags", [bytes((IN_CHROME, IN_MAIN, IN_CHROME | IN_MAIN)), b"", bytes(3)])
+@pytest.mark.parametrize("flags", [bytes((IN_NAV, IN_MAIN, IN_NAV | IN_MAIN)), b"", bytes(3)])
 async def test_best_first_goes_by_the_text_before_the_menu(tmp_path, flags):
     """Of silent links of one page those of its text are first; those of a message that says nothing come in its
     order."""

@@ -6,7 +6,7 @@ import itertools
 
 from hypothesis import given
 from hypothesis import strategies as st
-from nephila.kernel.link_position import IN_CHROME, IN_MAIN
+from nephila.kernel.link_position import IN_MAIN, IN_NAV
 from nephila.kernel.messages import Strategy
 from nephila.scheduler.frontier.strategies import HEAD, MAX_ORDER, SEED_PRIORITY, STRATEGIES, inherited, row_of
 
@@ -35,10 +35,9 @@ def test_orders_fit_their_field_and_leave_the_head_alone(name, depth, priority):
 
 
 def test_every_number_of_the_messages_has_a_row():
-    """Each strategy of CrawlJob is in the table once; a number of a later version is taken as breadth-first."""
+    """Each strategy of CrawlJob is in the table once."""
     assert sorted(row.number for row in STRATEGIES.values()) == sorted(Strategy)
     assert all(row_of(row.number) is row for row in STRATEGIES.values())
-    assert row_of(99) is STRATEGIES["bfs"]
 
 
 def test_relevance_fades_over_pages_that_say_nothing():
@@ -50,5 +49,5 @@ def test_relevance_fades_over_pages_that_say_nothing():
 
 def test_menus_pass_on_less():
     """A link that stands in navigation alone inherits half of what one in the text does, or one nobody placed."""
-    assert [inherited(0, 200, flag) for flag in (0, IN_MAIN, IN_MAIN | IN_CHROME, IN_CHROME | 1)] == [100, 100, 100, 50]
-    assert inherited(120, 200, IN_CHROME) == 120
+    assert [inherited(0, 200, flag) for flag in (0, IN_MAIN, IN_MAIN | IN_NAV, IN_NAV | 1)] == [100, 100, 100, 50]
+    assert inherited(120, 200, IN_NAV) == 120

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from nephila.kernel.runtime.errors import UserError
 from nephila.native import KEY_VERSION
-from nephila.storage.backends import BACKENDS
 from nephila.storage.ledgers.schema import SCHEMA_VERSION
+from nephila.storage.outputs import SINKS
 
 from tests.storage.storage_rig import JOB, Rig, page, record, rows, running
 
@@ -89,12 +89,12 @@ async def test_an_unknown_format(tmp_path):
 
 async def test_a_directory_left_by_a_kill_opens_as_if_nothing_had_been(tmp_path):
     """A copy taken while the log is full of committed rows has the files that a kill leaves."""
-    async with running(tmp_path / "a", formats=("sqlite", *BACKENDS)) as rig:
+    async with running(tmp_path / "a", formats=("sqlite", *SINKS)) as rig:
         rig.send(*(record(n) for n in range(10)))
         await rig.storage.flush()
         shutil.copytree(tmp_path / "a", tmp_path / "b")
         assert (tmp_path / "b" / "nephila.db-wal").stat().st_size > 0
-    async with running(tmp_path / "b", formats=("sqlite", *BACKENDS)) as rig:
+    async with running(tmp_path / "b", formats=("sqlite", *SINKS)) as rig:
         rig.send(record(9), record(10))
         await rig.storage.flush()
     assert len(rows(tmp_path / "b")) == 11

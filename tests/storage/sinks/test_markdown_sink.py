@@ -7,7 +7,7 @@ from nephila.kernel import messages as m
 from nephila.storage.config import StorageConfig
 from nephila.storage.writer import Writer
 
-from tests.contracts.test_backend import not_modified, put, record
+from tests.contracts.test_storage_outputs import not_modified, put, record
 
 
 @pytest.fixture

@@ -166,7 +166,7 @@ def _page(page: PageFact) -> str:
 
 def _broken(facts: Facts) -> str:
     if not facts.broken:
-        return section("ChildError links", "<p>No URL has failed.</p>") if facts.rows else ""
+        return section("Broken links", "<p>No URL has failed.</p>") if facts.rows else ""
     lead = f"{_many(facts.broken_total, 'URL')} could not be fetched"
     lead += ", with the pages that link to them." if facts.links_kept else "."
     if not facts.links_kept:
@@ -177,7 +177,7 @@ def _broken(facts: Facts) -> str:
     rows = [(link(fact.url) + _referrers(fact, facts), _why(fact.reason)) for fact in facts.broken]
     more = facts.broken_total - len(facts.broken)
     note = f"<p class=caption>and {_many(more, 'more URL')}; this list ends at {BROKEN}</p>" if more > 0 else ""
-    return section("ChildError links", table((("URL", "wide"), ("Why", "soft reason")), rows) + note, lead)
+    return section("Broken links", table((("URL", "wide"), ("Why", "soft reason")), rows) + note, lead)
 
 
 def _why(reason: str) -> str:

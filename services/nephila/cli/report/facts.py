@@ -21,7 +21,7 @@ from nephila.storage.source import Source
 TOP: Final = 10
 """Rows of a list of pages or hosts."""
 BROKEN: Final = 100
-"""ChildError URLs that are named."""
+"""Broken URLs that are named."""
 REFERRERS: Final = 3
 """Pages that are named for each of them."""
 BINS: Final = 96

@@ -24,10 +24,12 @@ Bootstrap = Annotated[
     str, typer.Option(metavar="HOST:PORT", help="A broker; otherwise NEPHILA_BOOTSTRAP, or 127.0.0.1:9092.")
 ]
 Config = Annotated[
-    str, typer.Option("--config", metavar="FILE", help="The services' YAML file: bootstrap and kafka are read of it.")
+    str, typer.Option("--config", metavar="FILE", help="The services' YAML file; bootstrap and kafka are read from it.")
 ]
-Prefix = Annotated[str, typer.Option(metavar="TEXT", help="Before every name, for several systems on a broker.")]
-JobUid = Annotated[str, typer.Option("--job", metavar="NAME", help="Those of one job only.")]
+Prefix = Annotated[
+    str, typer.Option(metavar="TEXT", help="Prefix of topic and group names, for several systems on one broker.")
+]
+JobUid = Annotated[str, typer.Option("--job", metavar="NAME", help="Only dead letters of this job.")]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON, one object a line.")]
 DEFAULT_BROKER = "127.0.0.1:9092"
 
@@ -64,7 +66,7 @@ def replay(
     ids: Annotated[
         list[str] | None, typer.Argument(metavar="[ID]...", help="PARTITION:OFFSET as nephila dead list has them.")
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that are there (of --job).")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All dead letters (with --job: of that job).")] = False,
     out: Out = None,
     bootstrap: Bootstrap = "",
     server: Server = "",
@@ -74,8 +76,8 @@ def replay(
     job: JobUid = "",
     json: Json = False,
 ) -> None:
-    """Publish messages again on their topics. A page that can be parsed by now takes over its row; to replay a letter
-    twice is harmless; letters stay for 30 days. Requests are not replayed: their leases bring them back."""
+    """Publish messages again on their topics. A page that can be parsed now replaces its row. A second replay has no
+    effect. Dead letters are kept for 30 days. Requests are not replayed: their leases return them."""
     if bool(ids) == everything:
         raise UsageError("name the letters as PARTITION:OFFSET, or say --all")
     counts = {True: 0, False: 0}

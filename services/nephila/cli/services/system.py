@@ -25,7 +25,7 @@ def status(
     token_file: TokenFile = "",
     json: Json = False,
 ) -> None:
-    """Show how the program or the system stands."""
+    """Show the state of the program or system."""
     found = call(Target(out, bootstrap, server, token_file), lambda control: control.status(api.Empty()))
     if json:
         print_json(found)

@@ -17,7 +17,9 @@ app = typer.Typer(add_completion=False, help="The topics of the route on a Kafka
 Bootstrap = Annotated[
     str | None, typer.Option(metavar="HOST:PORT", help="A broker; otherwise NEPHILA_BOOTSTRAP, or 127.0.0.1:9092.")
 ]
-Prefix = Annotated[str | None, typer.Option(metavar="TEXT", help="Before every name, for several systems on a broker.")]
+Prefix = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="Prefix of topic and group names, for several systems on one broker.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
 
@@ -25,7 +27,8 @@ Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 def apply(
     bootstrap: Bootstrap = None,
     partitions: Annotated[
-        int | None, typer.Option(metavar="P", help="Of every keyed topic, a power of two, fixed from then on; 64.")
+        int | None,
+        typer.Option(metavar="P", help="Number of partitions (default 64): a power of two, fixed from then on."),
     ] = None,
     replication: Annotated[
         int, typer.Option(metavar="N", help="Copies of each partition; -1 is the broker's default.")
@@ -42,8 +45,8 @@ def apply(
     prefix: Prefix = None,
     json: Json = False,
 ) -> None:
-    """Create the topics that are missing, set retention and what is chosen, leave other settings as they are; to do it
-    twice changes nothing."""
+    """Create the topics that are missing, set retention and the chosen settings, leave other settings as they are. Safe
+    to repeat."""
     from nephila.kernel.bus.kafka.admin import topics as admin
     from nephila.kernel.bus.kafka.admin.topic_settings import chosen
     from nephila.kernel.topics import TOPICS
@@ -64,7 +67,7 @@ def apply(
 @app.command()
 def grow(
     forget_frontier: Annotated[
-        bool, typer.Option("--forget-frontier", help="Drop what schedulers know; rows stay, jobs are told again.")
+        bool, typer.Option("--forget-frontier", help="Drop all frontiers. Rows stay; jobs must be applied again.")
     ] = False,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,

@@ -3,7 +3,8 @@
 Offsets of requests are committed before delivery, so no other member receives these requests. The member that takes a
 partition over from a crashed one reads them from the log again. For each it publishes the outcome that the expired
 lease would have caused later. The bus calls `report` once no earlier owner can dial. Invariant: a request that came
-after the takeover is never reported: its URL in the log excludes it here, the start of its lease in the scheduler.
+after the takeover is never reported: here a newer request of the
+same URL in the log excludes it; in the scheduler, the start of its lease does.
 Requests that cannot be read are left to their leases.
 """
 

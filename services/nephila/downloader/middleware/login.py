@@ -70,7 +70,7 @@ class _Session:
         """Number of logins so far."""
         self.sent: dict[bytes, int] = {}
         """URLs in flight, with the `number` of the session that they were requested in."""
-        self.suspects: set[bytes] = set()
+        self.renewed_for: set[bytes] = set()
         """URLs for which the session was renewed."""
         self.false_alarms = 0
 
@@ -266,13 +266,13 @@ class FormLogin(Middleware):
             # Requested in an earlier session that another response has shown to be lost.
             _give_back(response, "the session was lost")
             return
-        if request.url_key in session.suspects:
-            session.suspects.discard(request.url_key)
+        if request.url_key in session.renewed_for:
+            session.renewed_for.discard(request.url_key)
             session.false_alarms += 1
             return
         if session.false_alarms >= FALSE_ALARMS or self._clock.monotonic() - session.since < RENEW_S:
             return
-        session.suspects.add(request.url_key)
+        session.renewed_for.add(request.url_key)
         session.open = False
         _give_back(response, "the session is lost; logging in again")
         log.info("job %s: the session at %s is lost", request.job, session.target.host_header)

@@ -17,7 +17,7 @@ ERROR_CHARS = 500
 def dead_letter_for(
     topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
 ) -> DeadLetter:
-    """The letter of a message, or of bytes that are no message (None). A bus with bytes fills in `message`."""
+    """The letter of a message, or of bytes that are not a message (None). A bus with bytes fills in `message`."""
     # An error may quote a hostile page: no control characters, no lone surrogates.
     text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
     return DeadLetter(

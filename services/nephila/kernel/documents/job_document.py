@@ -107,7 +107,7 @@ def _job(name: str, spec: schema.JobSpec, seeds: list[str]) -> CrawlJob:
         politeness=_politeness(spec.politeness),
         keep_links=spec.links,
         paused=spec.paused,
-        strategy=schema.STRATEGIES[spec.strategy],
+        strategy=schema.STRATEGY_NUMBERS[spec.strategy],
         keywords=keywords(spec.keywords),
         recrawl=_recrawl(spec),
         host_budget=HostBudget(budget.pages, budget.bytes, seconds(budget.time), budget.queued)

@@ -37,7 +37,7 @@ MODES: dict[str, ScopeMode] = {
     "any": ScopeMode.ANY,
 }
 Order = Literal["bfs", "dfs", "best-first"]
-STRATEGIES: dict[str, Strategy] = {
+STRATEGY_NUMBERS: dict[str, Strategy] = {
     "bfs": Strategy.UNSPECIFIED,
     "dfs": Strategy.DFS,
     "best-first": Strategy.BEST_FIRST,

@@ -1,7 +1,7 @@
 """From the message CrawlJob back to a CrawlJob document: what the API shows, and what a command line submits.
 
 Invariant: the document that is made of a message reads as the same message (`job_document.from_json`), but for seeds
-that are no URLs: sitemaps and feeds are messages of their own.
+that are not URLs: sitemaps and feeds are messages of their own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from nephila.kernel.documents.field_types import API_VERSION
-from nephila.kernel.documents.job_schema import MAIN_TEXTS, MODES, STRATEGIES
+from nephila.kernel.documents.job_schema import MAIN_TEXTS, MODES, STRATEGY_NUMBERS
 from nephila.kernel.messages import CrawlJob, Login, Parse, Politeness, Recrawl
 
 V = TypeVar("V")
@@ -21,7 +21,7 @@ def to_document(job: CrawlJob, sources: Iterable[tuple[str, str]] = ()) -> dict[
     spec: dict[str, Any] = {
         "paused": job.paused,
         "seeds": [*({"url": url} for url in job.seeds), *({kind: url} for kind, url in sources)],
-        "strategy": _key(STRATEGIES, job.strategy),
+        "strategy": _key(STRATEGY_NUMBERS, job.strategy),
         "politeness": _politeness(job.politeness or Politeness()),
         "sitemaps": job.sitemaps,
         "links": job.keep_links,

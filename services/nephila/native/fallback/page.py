@@ -33,7 +33,7 @@ MAX_HREFS: Final = 16 << 20
 """Bytes of all hrefs of a page."""
 KINDS: Final = {"a": 0, "area": 1, "iframe": 2, "frame": 3}
 REFRESH: Final = 5
-IN_MAIN, IN_CHROME = 1 << 4, 1 << 5
+IN_MAIN, IN_NAV = 1 << 4, 1 << 5
 
 _META_NAMES: Final = frozenset(
     ("author", "date", "pubdate", "publishdate", "last-modified", "keywords", "generator", "application-name")
@@ -319,11 +319,11 @@ class PagePass:
                     self.links_left_out += key not in left_out
                     left_out.add(key)
                     continue
-                flags = link.nofollow | link.kind << 1 | IN_MAIN * inside | IN_CHROME * chrome
+                flags = link.nofollow | link.kind << 1 | IN_MAIN * inside | IN_NAV * chrome
                 rows[key] = [found, (start, end), anchor, flags]
                 continue
             row[2] = row[2] or anchor
-            row[3] &= ~((not link.nofollow) | IN_CHROME * (not chrome))
+            row[3] &= ~((not link.nofollow) | IN_NAV * (not chrome))
             row[3] |= IN_MAIN * inside
         self._pack(rows)
 

@@ -28,7 +28,7 @@ from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import Extraction, TimeLimitError, extract
 from nephila.parser.rules.match import holds
 from nephila.parser.sandbox import ChildError
-from nephila.parser.sandbox.offload import ChildProcessQueue, SpooledBody
+from nephila.parser.sandbox.child_queue import ChildProcessQueue, SpooledBody
 
 log = logging.getLogger(__name__)
 

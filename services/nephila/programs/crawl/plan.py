@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from nephila.kernel.documents.job_document import JobDocument, from_json, keywords, protect_session
-from nephila.kernel.documents.job_schema import FOLLOW, MAIN_TEXTS, MODES, STRATEGIES
+from nephila.kernel.documents.job_schema import FOLLOW, MAIN_TEXTS, MODES, STRATEGY_NUMBERS
 from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Scope, Seed
 from nephila.kernel.net.robots import product_token
 from nephila.kernel.runtime.errors import UsageError, suggest
@@ -37,7 +37,7 @@ E = TypeVar("E")
 JOB = "crawl"
 """Uid of the one job of `nephila crawl` without a job file; part of the key of every row."""
 DUE, LINKS = "due", "links"
-"""What a run fetches again beside the rows of `storage.ended.WHICH`: all that is due, and links that were refused."""
+"""What a run fetches again beside the rows of `ended_urls.ROW_KINDS`: all that is due, and links that were refused."""
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Plan:
     grace_s: float = GRACE_S
     """Time for fetches in flight after a stop."""
     refetch: tuple[str, ...] = ()
-    """Ended URLs to fetch again: kinds of rows (`storage.ended.WHICH`), DUE, LINKS."""
+    """Ended URLs to fetch again: kinds of rows (`ended_urls.ROW_KINDS`), DUE, LINKS."""
     on_refetch_queued: Callable[[], None] = lambda: None
     """Called once all of them are queued and in the log: a restart must not queue them a second time."""
     conditional: bool = True
@@ -203,7 +203,7 @@ def override(job: CrawlJob, options: dict[str, Any]) -> None:
     budget = job.host_budget or HostBudget()
     _set(budget, options, pages="host_pages", bytes="host_bytes", time_s="host_time")
     if "strategy" in options:
-        job.strategy = _value_of(STRATEGIES, options["strategy"], "--strategy")
+        job.strategy = _value_of(STRATEGY_NUMBERS, options["strategy"], "--strategy")
     if "keywords" in options:
         job.keywords = keywords(word for words in options["keywords"] for word in words.split(","))
     _set(job, options, keep_links="links", sitemaps="sitemap")

@@ -30,7 +30,7 @@ def _build_scheduler(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) 
 
 
 def _build_downloader(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
-    """A downloader in a consumer group dials while its lease is valid, and checks addresses while it has peers."""
+    """A downloader that dials while its membership is certain, and checks addresses while it has peers."""
     from nephila.downloader.coordination import Coordination
     from nephila.downloader.limits.late_address_check import LateAddressCheck
     from nephila.downloader.limits.lost_requests import LostRequests
@@ -38,7 +38,7 @@ def _build_downloader(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal)
 
     coordination = Coordination(
         late_address_check=LateAddressCheck(partial(bus.has_all, "downloader")).check,
-        lease_valid=partial(bus.may_emit, "downloader"),
+        membership_valid=partial(bus.may_emit, "downloader"),
     )
     service = build(config, bus, clock, coordination)
     bus.watch_partitions("downloader", service.partitions)

@@ -2,10 +2,10 @@
 
 A claim can come late: a member was assigned the partition, froze, and does not know that the partition has moved on.
 From then on the commits of the current owner would be ignored by every reader. The offsets of an owner's records are
-consecutive. Where they are not, the records in between are read, and nothing is published meanwhile. A commit in
-between is from an earlier owner and does not count. A claim in between means that two members believe to own the
-partition: the group notifies the wrong one within REBALANCE_NOTICE_S. A member that still owns it then ends and claims
-it again.
+consecutive. A gap means that another member wrote. The records in the gap are read, and nothing is published
+meanwhile. A commit in the gap is from an earlier owner and is ignored. A claim in the gap means that two members
+consider themselves the owner: the group notifies the wrong one within REBALANCE_NOTICE_S. A member that still owns the
+partition after that time stops its work on it and claims it again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Lease recovery: leases continue when another scheduler takes the partition over. Pure.
 
 A leased URL stays leased until an outcome, a receipt or the end of its lease. Its host stays in flight, and its page or
-row is waited for. So a take-over causes neither two requests to a server at once nor a gap that is too short. Messages
+row is waited for. So a takeover causes neither two requests to a server at once nor a gap that is too short. Messages
 that the previous owner may have committed and not published are published again: rows always (a repeated row changes
 nothing), requests where the log of requests does not have them.
 """
@@ -17,7 +17,7 @@ from nephila.scheduler.frontier.host_state import Outstanding, OutstandingState,
 from nephila.scheduler.frontier.queue_entry import Entry, unpack
 
 CATCH_UP_S = 30.0
-"""Least remaining time of a lease at a take-over."""
+"""Least remaining time of a lease at a takeover."""
 
 
 def recover_leases(

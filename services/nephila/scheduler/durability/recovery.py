@@ -28,7 +28,6 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.commit_log import remedy
 from nephila.scheduler.durability.lease_recovery import recover_leases
 from nephila.scheduler.engine import recrawl_queue
-from nephila.scheduler.engine.admission import HEAD
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import DELETED, Frontier, Partition, address_limits
 from nephila.scheduler.frontier.host_state import TurnOutput
@@ -36,6 +35,7 @@ from nephila.scheduler.frontier.host_table import load_state, novelty_of
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import pack_queued, repack, unpack
 from nephila.scheduler.frontier.seen import new_seen
+from nephila.scheduler.frontier.strategies import HEAD
 from nephila.scheduler.politeness.address_queue import AddressQueue
 from nephila.scheduler.recrawl.due_table import CHECKED_OUT
 

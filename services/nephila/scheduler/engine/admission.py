@@ -30,7 +30,7 @@ from nephila.scheduler.frontier.queue_entry import (
     repack,
     unpack_context,
 )
-from nephila.scheduler.frontier.strategies import SEED_PRIORITY, inherited
+from nephila.scheduler.frontier.strategies import HEAD, SEED_PRIORITY, inherited
 from nephila.scheduler.politeness.robots import origin_of
 from nephila.scheduler.traps.url_shape import without_session
 
@@ -40,8 +40,6 @@ MAX_SITEMAPS = 50_000
 """Sitemaps from indexes, followed on one host of a job in one run: as many as the protocol allows one index to list."""
 SITEMAPS_REPORTED = 100
 """Sitemaps beyond the limit that get a row with the reason."""
-HEAD = 0
-"""Order of URLs that come before all others of their host."""
 REJECTED_LIMIT = 500_000
 """Out-of-scope fingerprints remembered, about 50 MB. The links of a site's template are judged once, not on every page.
 Each of n jobs may hold 1/n of them; a job with more keeps them until it refuses the next URL."""

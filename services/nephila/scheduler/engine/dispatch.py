@@ -7,7 +7,6 @@ import itertools
 
 from nephila.kernel.messages import FetchRequest, Outcome
 from nephila.scheduler.engine import recrawl_queue
-from nephila.scheduler.engine.admission import HEAD
 from nephila.scheduler.engine.outcomes import OutcomeHandler
 from nephila.scheduler.frontier.fair_share import FairShare
 from nephila.scheduler.frontier.frontier import Frontier
@@ -22,6 +21,7 @@ from nephila.scheduler.frontier.queue_entry import (
     unpack,
     unpack_context,
 )
+from nephila.scheduler.frontier.strategies import HEAD
 from nephila.scheduler.politeness.robots import origin_of, robots_request
 from nephila.scheduler.traps.url_shape import shape
 

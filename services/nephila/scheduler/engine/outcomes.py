@@ -19,12 +19,13 @@ from nephila.kernel.messages import (
 from nephila.kernel.outcomes import GONE
 from nephila.native import UrlError
 from nephila.scheduler.engine import recrawl_queue
-from nephila.scheduler.engine.admission import HEAD, add_sitemaps, admit, anchor_scope
+from nephila.scheduler.engine.admission import add_sitemaps, admit, anchor_scope
 from nephila.scheduler.frontier.frontier import DELETED, Frontier, Key, Partition
 from nephila.scheduler.frontier.host_state import Host, Outstanding, OutstandingState, TurnOutput
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import SEED, Entry, entry_flags, queued_of, repack
+from nephila.scheduler.frontier.strategies import HEAD
 from nephila.scheduler.politeness.host_pace import LEASE_EXPIRED, NOT_CONSUMED, is_refusal, may_retry, took_s
 from nephila.scheduler.politeness.robots import from_outcome
 
@@ -64,10 +65,7 @@ class OutcomeHandler:
             or waiting.state is not OutstandingState.LEASED
             or waiting.attempt != outcome.attempt
             or waiting.entry.fetch_no != outcome.fetch_no
-            or (
-                outcome.reason == LEASE_EXPIRED
-                and frontier.lease_start(frontier.leases[key]) + frontier.utc_offset > outcome.ended_at
-            )
+            or (outcome.reason == LEASE_EXPIRED and self._lease_start_utc(key) > outcome.ended_at)
         ):
             if waiting is not None and outcome.result is FetchResult.LOST:
                 self._lost_page(waiting, outcome, now)
@@ -217,12 +215,12 @@ class OutcomeHandler:
             fetch_no=waiting.entry.fetch_no,
             attempt=waiting.attempt,
             result=FetchResult.FAILED,
-            reason="lease_expired",
+            reason=LEASE_EXPIRED,
             started_at=utc,
             ended_at=utc,
         )
         if not self.frontier.was_consumed(self.frontier.leases[key]):
-            no_outcome.reason = "not_consumed"
+            no_outcome.reason = NOT_CONSUMED
         self.outcome(no_outcome, now, out)
 
     def _requeue(

@@ -13,11 +13,11 @@ import msgspec
 
 from nephila.kernel.messages import HostUse, Outcome, Quarantine, UrlState
 from nephila.native import parse_url
-from nephila.scheduler.engine.admission import HEAD
 from nephila.scheduler.engine.dispatch import ODD_SHAPES_ALLOWED, Dispatcher
 from nephila.scheduler.frontier.host_state import Host, OutstandingState
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import SEED, Entry, unpack
+from nephila.scheduler.frontier.strategies import HEAD
 from nephila.scheduler.politeness.host_pace import MARGIN_S
 from nephila.scheduler.politeness.robots import OriginRobots, origin_of
 from nephila.scheduler.traps.path_patterns import patterns_of

@@ -14,6 +14,7 @@ from nephila.kernel.link_position import NAV, POSITIONS
 from nephila.kernel.messages import Strategy
 
 HEAD: Final = 0
+"""Order of URLs that come before all others of their host."""
 MAX_ORDER: Final = (1 << 24) - 1
 MAX_PRIORITY: Final = 255
 AVERAGE_PRIORITY: Final = 128
@@ -57,8 +58,8 @@ _BY_NUMBER: Final = {int(row.number): row for row in STRATEGIES.values()}
 
 
 def row_of(number: int) -> StrategyRow:
-    """The row of a job's strategy; breadth-first for an unknown number of a newer version. O(1)."""
-    return _BY_NUMBER.get(number, STRATEGIES["bfs"])
+    """The row of a job's strategy. O(1)."""
+    return _BY_NUMBER[number]
 
 
 def inherited(priority: int, parent_priority: int, flag: int = 0) -> int:

@@ -59,7 +59,7 @@ class Ledger(Protocol):
         """Undo what was staged; no effect if nothing was staged."""
 
     def restore(self) -> str:
-        """See `Backend.restore`."""
+        """See `Sink.restore`."""
 
     def close(self) -> None:
         """Close it; no effect if it is not open."""

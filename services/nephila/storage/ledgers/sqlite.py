@@ -225,7 +225,7 @@ class Sqlite:
             self._connection.execute("ROLLBACK")
 
     def restore(self) -> str:
-        """See `Backend.restore`. If only the write-ahead log is missing, its content is copied into the database."""
+        """See `Sink.restore`. If only the write-ahead log is missing, its content is copied into the database."""
         if self._connection is None or self._opened is None:
             return ""
         if is_same_file(self.path, self._opened):

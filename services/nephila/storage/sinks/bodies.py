@@ -29,7 +29,7 @@ SMALL_BYTES: Final = 200
 
 
 class Bodies(SeriesBackend):
-    """See `Backend`."""
+    """See `Sink`."""
 
     def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
         super().__init__(FileSeries(config, ledger, PREFIX, SUFFIX, config.raw_bytes))
@@ -39,13 +39,13 @@ class Bodies(SeriesBackend):
         self._staged: list[bytes] = []
 
     def open(self) -> None:
-        """See `Backend`. Bodies of an earlier run are not remembered."""
+        """See `Sink`. Bodies of an earlier run are not remembered."""
         self._locations.clear()
         self._staged.clear()
         super().open()
 
     def stage(self, batch: Batch) -> None:
-        """See `Backend`."""
+        """See `Sink`."""
         if not batch.pages:
             return
         self._files.rotate()
@@ -84,12 +84,12 @@ class Bodies(SeriesBackend):
             self._locations.popitem(last=False)
 
     def after_commit(self) -> None:
-        """See `Backend`."""
+        """See `Sink`."""
         self._staged.clear()
         super().after_commit()
 
     def rollback(self) -> None:
-        """See `Backend`. No reference may lead to a body that was rolled back."""
+        """See `Sink`. No reference may lead to a body that was rolled back."""
         for digest in self._staged:
             self._locations.pop(digest, None)
         self._staged.clear()

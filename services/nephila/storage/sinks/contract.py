@@ -1,9 +1,9 @@
-"""The backend contract: the methods of an output, and the order of their calls.
+"""The contract of a sink: its methods, and the order of their calls.
 
     open → (stage → ledger.commit → after_commit | rollback)* → close
 
-`stage` writes a batch and makes it as durable as the backend can. The ledger then commits its rows together with the
-lengths of all append-only files. `after_commit` follows a commit, `rollback` a failure. On open a backend restores
+`stage` writes a batch and makes it as durable as the sink can. The ledger then commits its rows together with the
+lengths of all append-only files. `after_commit` follows a commit, `rollback` a failure. On open a sink restores
 exactly what the ledger has committed.
 """
 
@@ -15,7 +15,7 @@ from typing import Protocol
 from nephila.storage.rows import Batch
 
 
-class Backend(Protocol):
+class Sink(Protocol):
     """An output of rows. Only the writer's thread uses it."""
 
     raw: bool

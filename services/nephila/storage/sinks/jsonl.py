@@ -24,7 +24,7 @@ NAME = "pages.jsonl"
 
 
 class Jsonl:
-    """See `Backend`."""
+    """See `Sink`."""
 
     raw = False
 
@@ -36,7 +36,7 @@ class Jsonl:
         self._buffer = bytearray()
 
     def open(self) -> None:
-        """See `Backend`."""
+        """See `Sink`."""
         committed = self._ledger.sinks().get(NAME)
         if committed is None:
             refuse_unknown_file(self._path)
@@ -45,11 +45,11 @@ class Jsonl:
 
     @property
     def lengths(self) -> Mapping[str, int]:
-        """See `Backend`."""
+        """See `Sink`."""
         return {NAME: self._open_file.length}
 
     def stage(self, batch: Batch) -> None:
-        """See `Backend`."""
+        """See `Sink`."""
         buffer = self._buffer
         for row in batch.rows:
             items = batch.items.get((row[JOB], row[URL_KEY]))
@@ -63,19 +63,19 @@ class Jsonl:
             self._buffer = bytearray()
 
     def after_commit(self) -> None:
-        """See `Backend`."""
+        """See `Sink`."""
         self._open_file.after_commit()
 
     def rollback(self) -> None:
-        """See `Backend`."""
+        """See `Sink`."""
         self._open_file.rollback()
 
     def restore(self) -> str:
-        """See `Backend`."""
+        """See `Sink`."""
         return self._open_file.restore()
 
     def close(self) -> None:
-        """See `Backend`."""
+        """See `Sink`."""
         if self._file is not None:
             self._file.close()
 

@@ -17,7 +17,7 @@ from nephila.storage.sinks.markdown_file import FOLDER, document, path_of
 
 
 class Markdown:
-    """See `Backend`. Some five system calls and an fsync per page."""
+    """See `Sink`. Some five system calls and an fsync per page."""
 
     raw = False
     lengths: Mapping[str, int] = {}
@@ -27,11 +27,11 @@ class Markdown:
         self._fsync = config.fsync
 
     def open(self) -> None:
-        """See `Backend`."""
+        """See `Sink`."""
         self._directory.mkdir(parents=True, exist_ok=True)
 
     def stage(self, batch: Batch) -> None:
-        """See `Backend`."""
+        """See `Sink`."""
         folders = set()
         for row in batch.rows:
             if not row[SHA256]:
@@ -53,14 +53,14 @@ class Markdown:
                 sync_directory(folder)
 
     def after_commit(self) -> None:
-        """See `Backend`."""
+        """See `Sink`."""
 
     def rollback(self) -> None:
-        """See `Backend`. The files are written again."""
+        """See `Sink`. The files are written again."""
 
     def restore(self) -> str:
-        """See `Backend`. No file stays open."""
+        """See `Sink`. No file stays open."""
         return ""
 
     def close(self) -> None:
-        """See `Backend`."""
+        """See `Sink`."""

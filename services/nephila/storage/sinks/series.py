@@ -30,7 +30,7 @@ class FileSeries:
         self._file: AppendFile | None = None
 
     def open(self) -> None:
-        """See `Backend.open`. Finished files are checked too, so that a lost one is noticed early."""
+        """See `Sink.open`. Finished files are checked too, so that a lost one is noticed early."""
         sinks = self._ledger.sinks().items()
         known = {name: length for name, length in sinks if self._is_own(name)}
         last = max(known, default=None, key=self._number_of)
@@ -62,7 +62,7 @@ class FileSeries:
 
     @property
     def lengths(self) -> Mapping[str, int]:
-        """See `Backend.lengths`."""
+        """See `Sink.lengths`."""
         return {self.name: self.length}
 
     def rotate(self) -> None:
@@ -77,17 +77,17 @@ class FileSeries:
         self.total_bytes += len(data)
 
     def after_commit(self) -> None:
-        """See `Backend.after_commit`."""
+        """See `Sink.after_commit`."""
         self.file.after_commit()
 
     def rollback(self) -> None:
-        """See `Backend.rollback`."""
+        """See `Sink.rollback`."""
         before = self.length
         self.file.rollback()
         self.total_bytes -= before - self.length
 
     def close(self) -> None:
-        """See `Backend.close`."""
+        """See `Sink.close`."""
         if self._file is not None:
             self._file.close()
 
@@ -118,7 +118,7 @@ class FileSeries:
 
 
 class SeriesBackend:
-    """Base class of backends that store pages in such files; they write in `stage`. See `Backend`."""
+    """Base class of sinks that store pages in such files; they write in `stage`. See `Sink`."""
 
     raw = True
 
@@ -126,26 +126,26 @@ class SeriesBackend:
         self._files = files
 
     def open(self) -> None:
-        """See `Backend`."""
+        """See `Sink`."""
         self._files.open()
 
     @property
     def lengths(self) -> Mapping[str, int]:
-        """See `Backend`."""
+        """See `Sink`."""
         return self._files.lengths
 
     def after_commit(self) -> None:
-        """See `Backend`."""
+        """See `Sink`."""
         self._files.after_commit()
 
     def rollback(self) -> None:
-        """See `Backend`."""
+        """See `Sink`."""
         self._files.rollback()
 
     def restore(self) -> str:
-        """See `Backend`; restores the file that is written to."""
+        """See `Sink`; restores the file that is written to."""
         return self._files.file.restore()
 
     def close(self) -> None:
-        """See `Backend`."""
+        """See `Sink`."""
         self._files.close()

@@ -21,7 +21,7 @@ _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Warc(SeriesBackend):
-    """See `Backend`."""
+    """See `Sink`."""
 
     exchanges = True
 
@@ -35,7 +35,7 @@ class Warc(SeriesBackend):
         return [(self._directory / name, length) for name, length in self._files.committed_files().items()]
 
     def stage(self, batch: Batch) -> None:
-        """See `Backend`."""
+        """See `Sink`."""
         pages = [*batch.exchanges, *batch.pages]
         if not pages:
             return

@@ -204,7 +204,9 @@ class KafkaBus:
             if group.trouble:
                 found.append(f"group {group.name}: {group.trouble}")
             elif group.held and not group.may_emit:
-                found.append(f"group {group.name}: no heartbeat of this member was answered for a while")
+                found.append(
+                    f"group {group.name}: the broker has not answered heartbeats in time; check broker and network"
+                )
         return found
 
     # ---- life

@@ -170,7 +170,7 @@ class BatchingProducer:
                 name = await asyncio.to_thread(self.claim_store.put, frame.message, keep_s)
                 return Frame(b"", frame.encoding, name)
             except TemporaryError as error:
-                self._say(f"the blob store takes nothing: {error}")
+                self._say(f"the blob store refuses messages: {error}")
                 await asyncio.sleep(wait_s)
                 wait_s = min(wait_s * 2, BACKOFF_S[1])
 
@@ -189,11 +189,11 @@ class BatchingProducer:
                 taken = await producer.send_and_wait(topic, value, key=key, partition=partition, headers=HEADERS)
                 self._stamped(sent, taken)
                 if self.trouble:
-                    log.warning("the broker takes messages again")
+                    log.warning("the broker accepts messages again")
                     self.trouble = ""
                 return int(taken.offset)
             except (KafkaError, AssertionError) as error:  # aiokafka asserts that the partition exists
-                self._say(f"{topic}/{partition}: the broker takes nothing: {type(error).__name__}: {error}")
+                self._say(f"{topic}/{partition}: the broker refuses messages: {type(error).__name__}: {error}")
                 await asyncio.sleep(wait_s)
                 wait_s = min(wait_s * 2, BACKOFF_S[1])
                 await self._renew(producer)

@@ -19,7 +19,7 @@ const MAX_HREFS: usize = 16 << 20;
 
 /// Bits of a link's flags for its place.
 const IN_MAIN: u8 = 1 << 4;
-const IN_CHROME: u8 = 1 << 5;
+const IN_NAV: u8 = 1 << 5;
 
 /// The links of a page as columns; row i of each belongs to link i.
 #[derive(Default)]
@@ -199,7 +199,7 @@ fn pack(page: &Page<'_>, rows: &[Row], blob: &[u8], max_links: usize, links: &mu
                 links.flags[at] &= !1;
             }
             if !raw.in_chrome {
-                links.flags[at] &= !IN_CHROME;
+                links.flags[at] &= !IN_NAV;
             }
             let known = page.links[anchors[at] as usize].anchor;
             if known.0 == known.1 {
@@ -221,7 +221,7 @@ fn pack(page: &Page<'_>, rows: &[Row], blob: &[u8], max_links: usize, links: &mu
         links.host_spans.push(row.host.0 - row.href.0 + shift);
         links.host_spans.push(row.host.1 - row.href.0 + shift);
         links.fingerprints.extend_from_slice(&row.key);
-        links.flags.push(u8::from(raw.nofollow) | raw.kind << 1 | IN_CHROME * u8::from(raw.in_chrome));
+        links.flags.push(u8::from(raw.nofollow) | raw.kind << 1 | IN_NAV * u8::from(raw.in_chrome));
     }
     for raw in anchors {
         let text = cut(&page.text.text, page.links[raw as usize].anchor);

@@ -56,7 +56,7 @@ def _target(config: KafkaConfig, there: dict[str, int]) -> int:
         raise UserError(f"the broker at {config.bootstrap} has no topics of a system; see nephila topics apply")
     low, high = min(counts), max(counts)
     if high not in (low, 2 * low):
-        raise UserError(f"topics have {low} to {high} partitions: this is no system that grew by halves")
+        raise UserError(f"partition counts differ ({low} to {high}); an interrupted grow has {low} and {2 * low}")
     target = 2 * low
     if target > MAX_PARTITIONS:
         raise UsageError(f"{low} partitions are as many as there may be")

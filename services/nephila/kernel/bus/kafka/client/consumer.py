@@ -67,14 +67,14 @@ def relax_polling(consumer: AIOKafkaConsumer, wait_ms: int) -> None:
         fetcher._fetch_max_wait_ms = wait_ms
 
 
-def set_fetch_batching(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy: bool, patient: bool) -> None:
+def set_fetch_batching(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy: bool, may_gather: bool) -> None:
     """While there is work, let the broker delay an answer until it holds more: each answer costs both sides the same.
     The first message after a silence is sent at once."""
     fetcher = consumer._fetcher
     if fetcher is None:
         return
     size_bytes, wait_s = 1, IDLE_WAIT_MS / 1000
-    if busy and patient:
+    if busy and may_gather:
         size_bytes, wait_s = config.patient_bytes, config.patient_s
     elif busy:
         size_bytes, wait_s = config.gather_bytes, config.gather_s
@@ -130,7 +130,7 @@ async def missing_topics(consumer: AIOKafkaConsumer, topics: Iterable[str], befo
 
 def duplicate_member_error(group: str, name: str) -> UserError:
     """The error for two members with one name."""
-    return UserError(f"another member of group {group} has the name {name!r}: give each its own (NEPHILA_KAFKA__NAME)")
+    return UserError(f"another member of group {group} has the name {name!r}: set `member` or NEPHILA_PROGRAM__MEMBER")
 
 
 async def stop_consumer(consumer: AIOKafkaConsumer, *, leave: bool) -> None:

@@ -202,7 +202,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                     self._record_error(error)
                 await asyncio.sleep(BACKOFF_S)
                 continue
-            set_fetch_batching(consumer, self.config, busy=bool(batches), patient=self.inbox.patient)
+            set_fetch_batching(consumer, self.config, busy=bool(batches), may_gather=self.inbox.may_gather)
             ahead = self.inbox.leased_offsets(batches)
             if ahead and not await self._commit(ahead):
                 batches = {tp: records for tp, records in batches.items() if tp not in ahead}

@@ -95,9 +95,9 @@ class Inbox:
         self._changed = asyncio.Event()
 
     @property
-    def patient(self) -> bool:
+    def may_gather(self) -> bool:
         """No host waits for the messages read here."""
-        return all(reader.topic.patient for reader in self.topics.values())
+        return all(reader.topic.may_gather for reader in self.topics.values())
 
     def ended(self) -> None:
         """A message has been processed."""

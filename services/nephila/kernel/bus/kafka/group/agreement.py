@@ -97,7 +97,7 @@ def _differences(name: str, me: LocalMember, members: list[RemoteMember]) -> Ite
             here, there = me.settings[key], claim.settings[key]
             if here != there:
                 yield (
-                    f"{key} is {here} here and {there} in the {service} {claim.name} ({host}), which is at work: "
+                    f"{key} is {here} here and {there} in the running member {service}/{claim.name} ({host}): "
                     "all members of a system must share it; correct the wrong one and restart it"
                 )
 

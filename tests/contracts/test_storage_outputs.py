@@ -1,4 +1,4 @@
-"""One suite for every backend: the same records in, the same logical rows out."""
+"""One suite for every output: the same records in, the same logical rows out."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.kernel import rawfile
 from nephila.kernel.runtime.errors import UserError
-from nephila.storage.backends import FORMATS
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.postgres_link import fault
+from nephila.storage.outputs import FORMATS
 from nephila.storage.rows import COLUMNS
 from nephila.storage.writer import Writer
 from warcio.archiveiterator import ArchiveIterator
@@ -188,7 +188,7 @@ def page_of(item: m.Record) -> m.Page | None:
 
 
 def opened(directory: Path, name: str) -> Writer:
-    """A writer with one backend besides the ledger."""
+    """A writer with one sink besides the ledger."""
     config = StorageConfig(
         directory=directory, formats=(name,), fsync=False, store=STORES.get(directory, ""), writer="test"
     )
@@ -214,7 +214,7 @@ def written(directory: Path, name: str, *flushes: list[m.Record]) -> Rows:
 
 
 def same(name: str, directory: Path) -> None:
-    """What the backend gives back equals the ledger, as far as it keeps it."""
+    """What the output gives back equals the ledger, as far as it keeps it."""
     mine, ledger = READERS[name](directory), read_ledger(directory)
     if name in COPIES:
         ledger = {key: row for key, row in ledger.items() if row["outcome"] == "stored"}
@@ -234,7 +234,7 @@ WITHOUT_ROWS = ("markdown",)
 
 @pytest.fixture(params=[*(name for name in FORMATS if name not in WITHOUT_ROWS), *COMBINED])
 def name(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Every backend there is, and files beside a server."""
+    """Every output there is, and files beside a server."""
     ledger, _, sink = str(request.param).partition("+")
     if ledger == "postgres":
         STORES[tmp_path] = request.getfixturevalue("store")
@@ -242,7 +242,7 @@ def name(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def test_every_backend_has_a_reader_here():
-    """A new row of LEDGERS or BACKENDS comes with its reader in this suite."""
+    """A new row of LEDGERS or SINKS comes with its reader in this suite."""
     assert {*READERS, *WITHOUT_ROWS} == set(FORMATS)
 
 

@@ -1,4 +1,4 @@
-"""`LEDGERS` and `BACKENDS`: all outputs, by their names in `--format`."""
+"""All outputs by their names in `--format`: one of `LEDGERS`, the databases, and any of `SINKS`, the files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.ledgers.sqlite import Sqlite
 from nephila.storage.sinks.bodies import Bodies
-from nephila.storage.sinks.contract import Backend
+from nephila.storage.sinks.contract import Sink
 from nephila.storage.sinks.jsonl import Jsonl
 from nephila.storage.sinks.markdown import Markdown
 from nephila.storage.sinks.parquet import Parquet
@@ -26,18 +26,18 @@ def _postgres(config: StorageConfig) -> Ledger:
 
 
 LEDGERS: dict[str, Callable[[StorageConfig], Ledger]] = {"sqlite": Sqlite, "postgres": _postgres}
-"""One of them is always used."""
+"""Databases; one of them is always used."""
 
-BACKENDS: dict[str, Callable[[StorageConfig, Ledger], Backend]] = {
+SINKS: dict[str, Callable[[StorageConfig, Ledger], Sink]] = {
     "jsonl": Jsonl,
     "markdown": Markdown,
     "parquet": Parquet,
     "raw": Bodies,
     "warc": Warc,
 }
-"""Further outputs."""
+"""Files beside the database."""
 
-FORMATS = (*LEDGERS, *BACKENDS)
+FORMATS = (*LEDGERS, *SINKS)
 
 
 def ledger_of(config: StorageConfig) -> Ledger:
@@ -51,9 +51,9 @@ def ledger_of(config: StorageConfig) -> Ledger:
     return LEDGERS["sqlite"](config)
 
 
-def choose(config: StorageConfig, ledger: Ledger) -> list[Backend]:
-    """The backends of a configuration without the ledger. Raises `UsageError` for an unknown name."""
+def choose(config: StorageConfig, ledger: Ledger) -> list[Sink]:
+    """The sinks of a configuration. Raises `UsageError` for an unknown name."""
     for name in config.formats:
         if name not in FORMATS:
             raise UsageError(f"unknown format {name!r}; known are {', '.join(FORMATS)}")
-    return [BACKENDS[name](config, ledger) for name in dict.fromkeys(config.formats) if name in BACKENDS]
+    return [SINKS[name](config, ledger) for name in dict.fromkeys(config.formats) if name in SINKS]
