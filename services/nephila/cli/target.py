@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_OUT", "Api", "ApiTokenFile", "Bootstrap", "Out", "Server", "Target", "TokenFile", "tcp_address"]
 
 Bootstrap = Annotated[
-    str, typer.Option("--bootstrap", metavar="HOST:PORT", help="The services at this Kafka broker, not DIR.")
+    str,
+    typer.Option(
+        "--bootstrap",
+        metavar="HOST:PORT",
+        help="The services at this Kafka broker, not DIR (NEPHILA_BOOTSTRAP is not read).",
+    ),
 ]
 Server = Annotated[
     str, typer.Option("--server", metavar="URL", help="The control API at http(s)://HOST:PORT, not DIR.")

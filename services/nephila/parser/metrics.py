@@ -1,11 +1,15 @@
-"""Metrics of the parser."""
+"""Metrics of the parser: what each parser counts, and what its judge of rules finds.
+
+In one program the judge is one for all parsers; over a broker each parser has its own.
+"""
 
 from __future__ import annotations
 
-from nephila.kernel.runtime.metrics import Metric
+from nephila.kernel.runtime.metrics import Metric, Value
+from nephila.parser.rule_health.judge import RuleJudge
 from nephila.parser.service import Parser
 
-METRICS: tuple[Metric[Parser], ...] = (
+PAGE_METRICS: tuple[Metric[Parser], ...] = (
     Metric(
         "pages_parsed_total",
         "Pages parsed. Flat while pages are fetched: the parser stands still.",
@@ -25,24 +29,6 @@ METRICS: tuple[Metric[Parser], ...] = (
         "children_replaced_total",
         "Child processes killed for time, memory or a crash; a page fails after two of them.",
         lambda p: p.children_replaced,
-        counter=True,
-    ),
-    Metric(
-        "rule_degraded",
-        "1 for a degraded rule (its site has changed) among the rules that this parser judges; its rows are marked.",
-        lambda p: {} if p.judge is None else {name: bool(rule.since) for name, rule in p.judge.rules.items()},
-        label="rule",
-    ),
-    Metric(
-        "rule_fill_rate",
-        "Share of a rule's last pages that had items, for the rules that this parser judges. A fall: the site changes.",
-        lambda p: {} if p.judge is None else {name: rule.fill_rate for name, rule in p.judge.rules.items()},
-        label="rule",
-    ),
-    Metric(
-        "rule_alarms_total",
-        "Alarms: times that this parser found a rule degraded; a rise means that a site has changed.",
-        lambda p: p.judge.alarms if p.judge else 0,
         counter=True,
     ),
     Metric(
@@ -67,3 +53,38 @@ METRICS: tuple[Metric[Parser], ...] = (
         counter=True,
     ),
 )
+
+JUDGE_METRICS: tuple[Metric[RuleJudge], ...] = (
+    Metric(
+        "rule_degraded",
+        "1 for a degraded rule (its site has changed) among the rules that are judged here; its rows are marked.",
+        lambda judge: {name: bool(rule.since) for name, rule in judge.rules.items()},
+        label="rule",
+    ),
+    Metric(
+        "rule_fill_rate",
+        "Share of a rule's last pages that had items, for the rules that are judged here. A fall: the site changes.",
+        lambda judge: {name: rule.fill_rate for name, rule in judge.rules.items()},
+        label="rule",
+    ),
+    Metric(
+        "rule_alarms_total",
+        "Alarms: times that a rule was found degraded here; a rise means that a site has changed.",
+        lambda judge: judge.alarms,
+        counter=True,
+    ),
+)
+
+
+def _of_parser(metric: Metric[RuleJudge]) -> Metric[Parser]:
+    """The metric of the parser's own judge, if it has one."""
+
+    def read(parser: Parser) -> Value:
+        if parser.judge is not None:
+            return metric.read(parser.judge)
+        return {} if metric.label else 0
+
+    return Metric(metric.name, metric.help, read, metric.label, metric.counter)
+
+
+METRICS: tuple[Metric[Parser], ...] = (*PAGE_METRICS, *map(_of_parser, JUDGE_METRICS))

@@ -52,7 +52,13 @@ class Assembly:
         self.judge = RuleJudge(self.bus, clock)
         """Whether rules still fit their sites, whichever process has read the pages."""
         self.workers = self._worker_processes(configs) if configs.workers else None
-        self.fetching: tuple[Service, ...] = (self.workers,) if self.workers else self._fetch_here(configs)
+        # The parser subscribes first: a page has to find it.
+        self.parser = None if self.workers else build_parser(configs.parser, bus, clock, with_judge=False)
+        self.downloader = None if self.workers else build_downloader(configs.downloader, bus, clock)
+        """Parser and downloader are None where worker processes fetch and parse."""
+        self.fetching: tuple[Service, ...] = tuple(
+            service for service in (self.workers, self.downloader, self.parser) if service is not None
+        )
         """What fetches and parses, in the order in which it is drained."""
         self.scheduler: Scheduler = build_scheduler(
             configs.scheduler, self.bus, clock, self._on_wider, on_turn=on_turn, on_fatal=on_fatal
@@ -86,10 +92,6 @@ class Assembly:
             late_address_check=lambda *attempt: self.scheduler.check_late_address(*attempt),  # built after the workers
             on_request_sent=lambda address, at: self.scheduler.sent(address, at),
         )
-
-    def _fetch_here(self, configs: ServiceConfigs) -> tuple[Service, ...]:
-        parser = build_parser(configs.parser, self.bus, self.clock, with_judge=False)
-        return build_downloader(configs.downloader, self.bus, self.clock), parser
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,11 +27,20 @@ class TcpAddress:
 class ControlServers:
     """The servers of one program, from `open` to `close`."""
 
-    def __init__(self, control: Control, directory: Path, tcp: TcpAddress | None = None) -> None:
+    def __init__(
+        self,
+        control: Control,
+        directory: Path,
+        tcp: TcpAddress | None = None,
+        *,
+        metrics: Callable[[], Awaitable[tuple[bytes, str]]],
+    ) -> None:
+        """`metrics`: what /metrics answers, (text, content type)."""
         self.path = directory / NAME
         self._control = control
         self._directory = directory
         self._tcp = tcp
+        self._metrics = metrics
         self._servers: list[HttpServer] = []
 
     async def open(self) -> None:
@@ -39,9 +49,9 @@ class ControlServers:
         from nephila.control.http.application import application
         from nephila.control.http.server import tcp_server, unix_server
 
-        self._servers.append(unix_server(application(self._control), self._directory))
+        self._servers.append(unix_server(application(self._control, metrics=self._metrics), self._directory))
         if self._tcp is not None:
-            app = application(self._control, token=self._tcp.token)
+            app = application(self._control, token=self._tcp.token, metrics=self._metrics)
             self._servers.append(tcp_server(app, self._tcp.host, self._tcp.port, "--api"))
         for server in self._servers:
             await server.open()

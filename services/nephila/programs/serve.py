@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from nephila.control import job_view
@@ -20,6 +21,7 @@ from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.programs.assembly import Assembly
 from nephila.programs.control_servers import ControlServers, TcpAddress
+from nephila.programs.program_metrics import program_metrics
 from nephila.programs.service_configs import ServiceConfigs
 from nephila.rulekit import health
 from nephila.rulekit.watch import RuleWatcher
@@ -53,7 +55,7 @@ class UpProgram:
             rules=self._applied_rules,
             on_change=on_change,
         )
-        self.servers = ControlServers(self.control, directory, tcp)
+        self.servers = ControlServers(self.control, directory, tcp, metrics=partial(program_metrics, self.assembly))
         self.error: BaseException | None = None
         self.jobs: list[Job] = []
         """The jobs at the end."""

@@ -37,6 +37,7 @@ from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.late_address_check import check_late_address
 from nephila.scheduler.engine.refetch import Refetch
 from nephila.scheduler.engine.release_quarantine import release_quarantine
+from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.recrawl.freshness import measure
 
@@ -75,6 +76,8 @@ class Scheduler:
         self.restored = Restored()
         self.errors: Counter[str] = Counter()
         self.requests = 0
+        self.commits = 0
+        """Commits written."""
         self.refused_seeds: list[tuple[str, str]] = []
         self.on_turn = on_turn
         self.on_fatal = on_fatal
@@ -261,6 +264,7 @@ class Scheduler:
             commits = self.frontier.commits()
             if commits:
                 self.log.append(commits)
+                self.commits += len(commits)
                 self._unsynced = True
             if self._sync is None and self._wants_snapshot:
                 self._snapshot()
@@ -360,6 +364,21 @@ class Scheduler:
             raise error
 
     # ---- views
+
+    @property
+    def frontiers(self) -> list[Frontier]:
+        """See `scheduler.metrics.AnyScheduler`."""
+        return [self.frontier]
+
+    @property
+    def known_jobs(self) -> int:
+        """Jobs that are not deleted."""
+        return len(self.frontier.jobs)
+
+    @property
+    def log_bytes(self) -> int:
+        """Bytes of the log since the last snapshot."""
+        return self.log.size
 
     @property
     def queued(self) -> int:

@@ -210,8 +210,11 @@ async def test_a_port_takes_its_token_only(tcp):
 
 def test_probes_need_no_token():
     """They are no secrets; the document of the API is behind it."""
-    metrics = (b"nephila_jobs 1\n", "text/plain")
-    app = application.application(Echo(), token=TOKEN, metrics=lambda: metrics, unready=lambda: "no broker")
+
+    async def metrics():
+        return b"nephila_jobs 1\n", "text/plain"
+
+    app = application.application(Echo(), token=TOKEN, metrics=metrics, unready=lambda: "no broker")
     client = AsgiClient(app)
     assert (client.get("/healthz").status_code, client.get("/healthz").text) == (200, "alive\n")
     assert (client.get("/readyz").status_code, client.get("/readyz").text) == (503, "no broker\n")
@@ -317,6 +320,13 @@ def test_bad_requests_are_one_line(client, path, body, says):
     error = answer.json()["error"]
     assert (error["code"], "\n" in error["message"]) == ("invalid", False)
     assert says in error["message"] + error["where"]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/jobs/", "/api/v1/status/", "/healthz/", "/api/v1/jobs/%2F"])
+def test_a_further_slash_is_another_path(client, path):
+    """404 in the one shape of errors; no redirect."""
+    answer = client.get(path)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -41,6 +41,7 @@ from nephila.scheduler.cluster.partition import OwnerState
 from nephila.scheduler.cluster.scheduler import ClusterScheduler
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.engine.invariants import check
+from nephila.scheduler.frontier.job_state import Job
 
 from tests.scheduler.world import outlinks
 
@@ -470,6 +471,11 @@ class _NoLines:
     def waiting(self) -> list[Any]:
         """Those of this frontier."""
         return list(self._frontier.waiting_for_address.values())
+
+
+def jobs_of(scheduler: ClusterScheduler) -> list[Job]:
+    """The jobs of all partitions; a job once per partition."""
+    return [job for frontier in scheduler.frontiers for job in frontier.jobs.values()]
 
 
 def web(hosts: int, pages: int, seed: int = 1, *, more: bool = False) -> Site:

@@ -11,7 +11,7 @@ from nephila.kernel.blobs import DirectoryBlobs
 from nephila.kernel.runtime.errors import TemporaryError, UserError
 from nephila.kernel.topics import FRONTIER
 
-from tests.scheduler.cluster.cluster_rig import PARTITIONS, World, ends, web
+from tests.scheduler.cluster.cluster_rig import PARTITIONS, World, ends, jobs_of, web
 
 HOSTS, PAGES = 6, 9
 URLS = HOSTS * (PAGES + 3)
@@ -199,7 +199,7 @@ async def test_what_is_in_no_snapshot_for_long_gets_into_one(world):
     await world.start("b")
     await world.give("b")
     world.check()
-    assert sum(job.ended.total() for job in world.members["b"][1].jobs_here()) == URLS
+    assert sum(job.ended.total() for job in jobs_of(world.members["b"][1])) == URLS
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -66,7 +66,7 @@ def settings(
     token_file: TokenFile = "",
     json: Json = False,
 ) -> None:
-    """Show the settings that can be changed while the program runs, or change them."""
+    """Show or change live settings. No service of this version reads one."""
     request = _changes(changes or [])
     target = Target(out, bootstrap, server, token_file)
     if request is None:
@@ -80,7 +80,7 @@ def settings(
 
 
 def _changes(texts: list[str]) -> api.ChangeSettings | None:
-    """NAME=JSON; a value that is no JSON is a text, NAME= takes the default back."""
+    """NAME=JSON; a value that is not JSON is a text, NAME= takes the default back."""
     if not texts:
         return None
     given: dict[str, Any] = {}

@@ -30,7 +30,7 @@ MAX_BODY = 4 << 20
 """Bytes of a request's body: the largest document with the longest list of seeds in it."""
 BODY_S = 30.0
 """Longest time that a body may take to arrive."""
-Metrics = Callable[[], tuple[bytes, str]]
+Metrics = Callable[[], Awaitable[tuple[bytes, str]]]
 """What /metrics answers: (text, content type)."""
 
 
@@ -62,7 +62,7 @@ def application(
     async def show_metrics(request: Request) -> Response:
         if metrics is None:
             return _error("not_found", "this program has no metrics")
-        text, kind = metrics()
+        text, kind = await metrics()
         return Response(text, headers={"content-type": kind})
 
     async def openapi(request: Request) -> Response:
@@ -78,7 +78,10 @@ def application(
     if control is not None:
         routes.append(HttpRoute(f"{PREFIX}/openapi.json", openapi))
         routes += _api_routes(control, token, unready)
-    return Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _unexpected})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _unexpected})
+    # A path with a further slash is another path: 404 in the one shape of errors, not a redirect.
+    app.router.redirect_slashes = False
+    return app
 
 
 def _api_routes(control: api.Control, token: str, unready: Callable[[], str]) -> list[HttpRoute]:

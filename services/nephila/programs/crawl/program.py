@@ -11,6 +11,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
@@ -24,6 +25,7 @@ from nephila.kernel.topics import JOBS, SEEDS
 from nephila.programs.assembly import Assembly
 from nephila.programs.control_servers import ControlServers
 from nephila.programs.crawl.plan import DUE, LINKS, Plan
+from nephila.programs.program_metrics import program_metrics
 from nephila.programs.read_ahead import read_ahead
 from nephila.rulekit import health
 from nephila.rulekit.watch import RuleWatcher
@@ -103,7 +105,9 @@ class CrawlProgram:
             files=self.rules,
             once=True,
         )
-        self.servers = ControlServers(self.control, storage.directory, plan.tcp)
+        self.servers = ControlServers(
+            self.control, storage.directory, plan.tcp, metrics=partial(program_metrics, self.assembly)
+        )
         self.result = Result()
         self._seeding = True
         self._scope_mode_changed = False

@@ -15,15 +15,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from prometheus_client import (
-    CONTENT_TYPE_LATEST,
-    CollectorRegistry,
-    GCCollector,
-    PlatformCollector,
-    ProcessCollector,
-    generate_latest,
-)
-
 from nephila.control.http.application import application
 from nephila.control.http.server import tcp_server
 from nephila.kernel.bus.contract import Bus, LogRecords
@@ -32,7 +23,7 @@ from nephila.kernel.messages import MemberState
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError, without_resume
 from nephila.kernel.runtime.lifecycle import Service
-from nephila.kernel.runtime.metrics import Metric, MetricsCollector
+from nephila.kernel.runtime.metrics import Metric, MetricsCollector, exposition, registry_of
 from nephila.kernel.topics import Topic
 from nephila.programs.service.member_heartbeat import MemberHeartbeat, counters_of
 
@@ -132,25 +123,21 @@ class ServiceProgram:
         self._grace_s = grace_s
         self._state = "starting"
         self._over = asyncio.Event()
-        registry = self._registry(kind)
+        registry = registry_of([MetricsCollector(kind.name, self.service, kind.metrics)])
+
+        async def metrics() -> tuple[bytes, str]:
+            return exposition(registry)
+
         app = application(
             getattr(self.service, "control", None),
             token=getattr(self.service, "token", ""),
             unready=self._unready,
-            metrics=lambda: (generate_latest(registry), CONTENT_TYPE_LATEST),
+            metrics=metrics,
         )
         self.server = tcp_server(app, host, port, "metrics_port")
         """/healthz, /readyz, /metrics; of the service `api` the control API as well."""
         counters = counters_of(self.service, kind.metrics)
         self._heartbeat = MemberHeartbeat(kind.name, bus, self.clock, counters, self._member_state)
-
-    def _registry(self, kind: ServiceKind) -> CollectorRegistry:
-        registry = CollectorRegistry()
-        registry.register(MetricsCollector(kind.name, self.service, kind.metrics))
-        ProcessCollector(registry=registry)
-        PlatformCollector(registry=registry)
-        GCCollector(registry=registry)
-        return registry
 
     def _unready(self) -> str:
         return self._state or "; ".join([*self.bus.troubles, *([self._trouble] if self._trouble else [])])

@@ -15,6 +15,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -30,7 +31,9 @@ from nephila.kernel.bus.workers.protocol import (
     AddressCheck,
     AddressDecision,
     Drained,
+    MetricValues,
     Ping,
+    ReadMetrics,
     Ready,
     Refused,
     RequestSent,
@@ -56,6 +59,8 @@ CHECK_S = 15.0
 MAX_MISSED_CHECKS = 4
 """Checks without an answer from a worker before it is killed. Checks are counted, not seconds: a main process that was
 suspended received no answers either."""
+METRICS_S = 2.0
+"""Longest wait for the metrics of workers; those of a worker that is late are left out."""
 KILL_MARGIN_S = 2.0
 """Extra seconds after the grace period before a worker is killed."""
 
@@ -73,6 +78,8 @@ class _Process:
         """Checks in a row without data."""
         self.drained = asyncio.Event()
         """It holds no request any more, or has ended."""
+        self.metrics: deque[asyncio.Future[MetricValues | None]] = deque()
+        """One for each `ReadMetrics` without an answer, in the order of sending."""
 
 
 class WorkerProcesses:
@@ -151,6 +158,22 @@ class WorkerProcesses:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
+    async def metrics(self) -> dict[str, MetricValues]:
+        """Number of each worker → its metrics now. A worker that ends or does not answer in METRICS_S is left out."""
+        waiting: dict[str, asyncio.Future[MetricValues | None]] = {}
+        ready = set(self.bus.members)
+        for process in self._processes:
+            if process.member in ready:
+                answer = asyncio.get_running_loop().create_future()
+                process.metrics.append(answer)
+                process.member.link.send_control(ReadMetrics())
+                waiting[str(process.member.number)] = answer
+        if not waiting:
+            return {}
+        await asyncio.wait(waiting.values(), timeout=METRICS_S)
+        found = {number: answer.result() for number, answer in waiting.items() if answer.done()}
+        return {number: values for number, values in sorted(found.items()) if values is not None}
+
     # ---- one process
 
     def _grow(self) -> None:
@@ -217,6 +240,8 @@ class WorkerProcesses:
     def _on_control(self, process: _Process, control: Any) -> None:
         if isinstance(control, RequestSent):
             self._on_request_sent(control.address, control.at)
+        elif isinstance(control, MetricValues):
+            process.metrics.popleft().set_result(control)
         elif isinstance(control, AddressCheck):
             go = self._late_address_check(control.job, control.url_key, control.attempt, control.address)
             process.member.link.send_control(AddressDecision(control.number, go))
@@ -240,6 +265,8 @@ class WorkerProcesses:
             log.error("worker %d: its message could not be read: %s", process.member.number, error)
         lost = self.bus.lost(process.member)
         process.drained.set()
+        while process.metrics:
+            process.metrics.popleft().set_result(None)
         self._task(self._replace(process, lost))
 
     async def _replace(self, process: _Process, lost: int) -> None:

@@ -30,8 +30,10 @@ from nephila.kernel.bus.workers.protocol import (
     Drain,
     Drained,
     Forget,
+    MetricValues,
     Ping,
     Pong,
+    ReadMetrics,
     Ready,
     Refused,
     RequestSent,
@@ -88,6 +90,9 @@ class Worker:
         if isinstance(control, Ping):
             self.link.send_control(Pong())
             return
+        if isinstance(control, ReadMetrics):
+            self.link.send_control(MetricValues(self._metric_values()))
+            return
         if isinstance(control, AddressDecision):
             self._questions.pop(control.number)(control.allowed)
             return
@@ -116,6 +121,19 @@ class Worker:
             self.link.send_control(Refused(str(error), isinstance(error, UsageError)))
         else:
             self.link.send_control(Ready())
+
+    def _metric_values(self) -> dict[str, dict[str, float | dict[str, float]]]:
+        # Imported here: most workers never send metrics.
+        from nephila.downloader.metrics import METRICS
+        from nephila.kernel.runtime.metrics import read_values
+        from nephila.parser.metrics import PAGE_METRICS
+
+        assert self._downloader is not None
+        assert self._parser is not None  # only a worker that has joined receives `ReadMetrics`
+        return {
+            "downloader": read_values(self._downloader, METRICS),
+            "parser": read_values(self._parser, PAGE_METRICS),
+        }
 
     async def _drain(self, control: Drain) -> None:
         until = self.clock.monotonic() + control.grace_s

@@ -14,12 +14,12 @@ import asyncio
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from nephila.kernel.blobs import check_reachable, open_blobs
 from nephila.kernel.bus.contract import Delivery
-from nephila.kernel.messages import CrawlJob, Outcome
+from nephila.kernel.messages import CrawlJob
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import NotReadyError, TemporaryError, UserError
@@ -36,6 +36,7 @@ from nephila.scheduler.cluster.takeover import Takeover, claim
 from nephila.scheduler.cluster.unknown_jobs import UnknownJobBuffer
 from nephila.scheduler.cluster.wakeups import WakeupHeap
 from nephila.scheduler.config import CREDITS, LOOK_S, SchedulerConfig
+from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.job_state import Job
 
 log = logging.getLogger(__name__)
@@ -388,10 +389,6 @@ class ClusterScheduler:
 
     # ---- read by metrics and status
 
-    def jobs_here(self) -> Iterable[Job]:
-        """The jobs of all partitions; a job once per partition."""
-        return (job for owner in self.owners.values() for job in owner.frontier.jobs.values())
-
     @property
     def unsettled(self) -> str:
         """Why partitions dispatch nothing yet, in one line."""
@@ -399,20 +396,34 @@ class ClusterScheduler:
         return f"{waiting} partitions are announced to the other schedulers" if waiting else ""
 
     @property
-    def queued(self) -> int:
-        """URLs in queues."""
-        return sum(job.queued for job in self.jobs_here())
+    def requests(self) -> int:
+        """See `AnyScheduler`."""
+        return self.counts.requests
 
-    def ended(self) -> Counter[str]:
-        """Finished URLs by outcome."""
-        found: Counter[Outcome] = Counter()
-        for job in self.jobs_here():
-            found.update(job.ended)
-        return Counter({outcome.name.lower(): count for outcome, count in found.items()})
+    @property
+    def errors(self) -> Counter[str]:
+        """See `AnyScheduler`."""
+        return self.counts.errors
 
-    def total(self, read: Callable[[PartitionOwner], int]) -> int:
-        """A sum over all partitions."""
-        return sum(map(read, self.owners.values()))
+    @property
+    def commits(self) -> int:
+        """See `AnyScheduler`."""
+        return self.counts.commits
+
+    @property
+    def frontiers(self) -> list[Frontier]:
+        """See `AnyScheduler`."""
+        return [owner.frontier for owner in self.owners.values()]
+
+    @property
+    def known_jobs(self) -> int:
+        """See `AnyScheduler`."""
+        return sum(not job.deleted for job in self.jobs.values())
+
+    @property
+    def log_bytes(self) -> int:
+        """See `AnyScheduler`."""
+        return sum(owner.log_bytes for owner in self.owners.values())
 
 
 def build(

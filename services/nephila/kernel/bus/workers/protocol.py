@@ -90,6 +90,16 @@ class AddressDecision(_Control):
     allowed: bool
 
 
+class ReadMetrics(_Control):
+    """Main → worker: send the values of all metrics."""
+
+
+class MetricValues(_Control):
+    """Worker → main: service → metric → value."""
+
+    services: dict[str, dict[str, float | dict[str, float]]]
+
+
 class RequestSent(_Control):
     """Worker → main: a request has reached a paced address, at this time of the machine's monotonic clock."""
 
@@ -98,7 +108,19 @@ class RequestSent(_Control):
 
 
 Control = Union[  # noqa: UP007
-    Settings, Ready, Refused, Drain, Drained, Forget, Ping, Pong, AddressCheck, AddressDecision, RequestSent
+    Settings,
+    Ready,
+    Refused,
+    Drain,
+    Drained,
+    Forget,
+    Ping,
+    Pong,
+    AddressCheck,
+    AddressDecision,
+    ReadMetrics,
+    MetricValues,
+    RequestSent,
 ]
 
 

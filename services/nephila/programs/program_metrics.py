@@ -1,0 +1,45 @@
+"""/metrics of one program on this machine: the metrics of all its services, by the same names as over a broker.
+
+Services of this process are read directly. Worker processes send their values on request; their metrics have the label
+`worker`, so a counter of a worker that is replaced starts at 0 like one of any new process.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nephila.programs.assembly import Assembly
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+
+async def program_metrics(assembly: Assembly) -> tuple[bytes, str]:
+    """The text for Prometheus, and its content type."""
+    # Imported at the first request: prometheus_client would delay the start of every crawl.
+    from nephila.downloader.metrics import METRICS as DOWNLOADER
+    from nephila.kernel.runtime.metrics import (
+        MetricsCollector,
+        WorkerMetricsCollector,
+        exposition,
+        registry_of,
+    )
+    from nephila.parser.metrics import JUDGE_METRICS, PAGE_METRICS
+    from nephila.scheduler.metrics import FRONTIER_METRICS
+    from nephila.storage.metrics import METRICS as STORAGE
+
+    collectors: list[Collector] = [
+        MetricsCollector("scheduler", assembly.scheduler, FRONTIER_METRICS),
+        MetricsCollector("parser", assembly.judge, JUDGE_METRICS),
+        MetricsCollector("storage", assembly.storage, STORAGE),
+    ]
+    if assembly.downloader is not None:
+        collectors.append(MetricsCollector("downloader", assembly.downloader, DOWNLOADER))
+    if assembly.parser is not None:
+        collectors.append(MetricsCollector("parser", assembly.parser, PAGE_METRICS))
+    if assembly.workers is not None:
+        sent = await assembly.workers.metrics()
+        for service, table in (("downloader", DOWNLOADER), ("parser", PAGE_METRICS)):
+            values = {worker: one.services[service] for worker, one in sent.items()}
+            collectors.append(WorkerMetricsCollector(service, table, values))
+    return exposition(registry_of(collectors))
