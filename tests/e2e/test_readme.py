@@ -48,8 +48,8 @@ def answer(request):
     if request.path == "/sitemap.xml":
         urls = "".join(f"<url><loc>http://{request.host}/{name}</loc></url>" for name in ("", "about"))
         return Reply(f"<urlset>{urls}</urlset>", type="application/xml")
-    if request.host.startswith("shop."):
-        return page("/p/1") if request.path == "/" else Reply(SHOP)
+    if request.host.startswith("kettle."):
+        return page("/en/p/copper-kettle") if request.path == "/" else Reply(SHOP)
     if request.path in ("/", "/about", "/docs/", "/docs/a"):
         return page("/about", "/docs/a", "/nowhere")
     return None
@@ -93,6 +93,7 @@ def test_the_blocks_work_when_pasted(desk):
     """In their order in one process, since a block uses the results of the blocks before it."""
     for block in BLOCKS:
         paste(desk, block)
+    assert "Copper kettle" in (desk[0] / "products.csv").read_text()
 
 
 def paste(desk, block):

@@ -53,7 +53,7 @@ class Page:
     """Links from a seed."""
     outcome: str = "stored"
     reason: str = ""
-    """Reason of the outcome: robots, http_404, redirect, … (README, "How a fetch ends")."""
+    """Reason of the outcome: robots, http_404, redirect, … (README.md, the table "how a fetch ended")."""
     final_url: str = ""
     """Target of a redirect."""
     fetched_at: datetime | None = None

@@ -35,10 +35,12 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     scheduler's: the downloader gives back a request that starts too early."""
 
     user_agent: str = ""
-    """Value of User-Agent. Empty: `Nephila/<version> (+<contact>)`."""
+    """Value of User-Agent. Empty: `Nephila/<version> (+<contact>)`, or with an empty contact the project's page:
+    `Nephila/<version> (+https://nephila.dev/bot)`."""
 
     contact: str = ""
-    """URL or mail address in the default User-Agent, for webmasters."""
+    """URL or mail address in the default User-Agent, for webmasters. Empty: the project's page is sent. Without effect
+    where user_agent is set."""
 
     headers: tuple[str, ...] = ()
     """Extra request headers: "Name: value" for every host replaces the default of that name; "HOST Name: value" is

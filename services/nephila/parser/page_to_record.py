@@ -43,8 +43,7 @@ MAX_LANG_CHARS: Final = 35
 """The longest language tag that RFC 5646 requires software to accept."""
 
 FETCH_S = "fetch_s"
-"""UnresolvedLink of the metadata: seconds that the fetch took. It comes first: whoever reads it need not read the
-rest."""
+"""Entry of the metadata: seconds that the fetch took. It comes first, so it is read without the rest."""
 Links = Sequence[m.Outlinks]
 
 

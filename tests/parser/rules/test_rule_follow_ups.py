@@ -81,7 +81,7 @@ def test_here_and_in_the_child(kind: str) -> None:
     [
         (("fields: {name: h1}", "outlinks: []"), "spec.followUps complete items, and without fields there are none"),
         (("fields: {stars:", "fields: {name: h2, stars:"), "'name' is a field of spec.fields as well"),
-        (("css: a.reviews", "attr: href"), "exactly one of the keys css, xpath, jsonpath"),
+        (("css: a.reviews", "attr: href"), "give exactly one of css, xpath, jsonpath"),
         (("    url: '/reviews$'\n", ""), "lacks the key 'url'"),
         (("'/reviews$'", "'(?=x)'"), "not a valid RE2|RE2"),
         (

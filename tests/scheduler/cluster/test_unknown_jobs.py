@@ -9,7 +9,7 @@ from nephila.scheduler.cluster.unknown_jobs import UNKNOWN_JOB_WAIT_S, UnknownJo
 
 
 class Room:
-    """UnknownJobBuffer, and what became of them."""
+    """A buffer for messages of unknown jobs, and the messages that it released."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()

@@ -35,11 +35,15 @@ def crawl(
     ] = False,
     bootstrap: Annotated[
         str,
-        typer.Option(metavar="HOST:PORT", help="Crawl by the services of a system.", rich_help_panel=RESULT),
+        typer.Option(
+            metavar="HOST:PORT", help="Let the services over this Kafka broker do the crawl.", rich_help_panel=RESULT
+        ),
     ] = "",
     server: Annotated[
         str,
-        typer.Option(metavar="URL", help="Crawl by the program or system behind this API.", rich_help_panel=RESULT),
+        typer.Option(
+            metavar="URL", help="Let the program or system behind this API do the crawl.", rich_help_panel=RESULT
+        ),
     ] = "",
     token_file: Annotated[
         str,
@@ -53,7 +57,10 @@ def crawl(
     api: Api = "",
     api_token_file: ApiTokenFile = "",
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.", rich_help_panel=RESULT)] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.", rich_help_panel=RESULT)] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", help="Print only errors and, with --refresh, changes.", rich_help_panel=RESULT),
+    ] = False,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Print each URL when it ends.", rich_help_panel=RESULT)
     ] = False,

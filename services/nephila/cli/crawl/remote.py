@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from nephila.kernel.messages import Seed
     from nephila.programs.crawl.plan import Plan
 
-SERVICE_OPTIONS = ("out", "resume", "refresh", "retry_failed", "fresh", "api", "api_token_file", *IN_SERVICE)
-"""Options that are settings of the services, or of a directory here."""
+DIRECTORY_OPTIONS = ("out", "resume", "refresh", "retry_failed", "fresh", "api", "api_token_file")
+"""Options of a crawl in this process, with a directory here."""
 SILENT_S = 60.0
 """Without a report about the job for so long, no scheduler is there."""
 POLL_S = 0.5
@@ -47,10 +47,12 @@ Refused = list[tuple[str, str]]
 
 def crawl(request: Request, target: Target, *, as_json: bool, quiet: bool) -> int:
     """Submit the job, return the exit code when it is done. Raises `UserError` and `UsageError`."""
-    for name in SERVICE_OPTIONS:
+    where = "--bootstrap" if target.bootstrap else "--server"
+    for name in (*DIRECTORY_OPTIONS, *IN_SERVICE):
+        option = name.replace("_", "-")
+        if name in request.given and name in DIRECTORY_OPTIONS:
+            raise UsageError(f"--{option} works with a directory here, not with {where}")
         if name in request.given:
-            option = name.replace("_", "-")
-            where = "--bootstrap" if target.bootstrap else "--server"
             raise UsageError(
                 f"--{option} belongs to the settings of the services (nephila downloader --config …), not "
                 f"to a crawl with {where}"

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from nephila.programs.crawl.plan import Plan
     from nephila.programs.crawl.program import Result
-    from nephila.programs.service_configs import resolve_store
-from nephila.storage.read.reader import Summary
+    from nephila.storage.read.reader import Summary
 
 NOTHING_FETCHED = 3
 """Exit code of a crawl that had URLs to fetch and fetched none."""

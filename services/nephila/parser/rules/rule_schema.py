@@ -42,7 +42,7 @@ def _language(name: str) -> dict[str, Any]:
     return {"what": f"an expression ({name})", "check": partial(_selector, name)}
 
 
-LexborElement = Annotated[str, Meta(min_length=1, max_length=2000, extra=_language("css"))]
+CssSelector = Annotated[str, Meta(min_length=1, max_length=2000, extra=_language("css"))]
 XPath = Annotated[str, Meta(min_length=1, max_length=2000, extra=_language("xpath"))]
 JsonPath = Annotated[str, Meta(min_length=1, max_length=2000, extra=_language("jsonpath"))]
 JmesPath = Annotated[str, Meta(min_length=1, max_length=2000, extra=_language("jmespath"))]
@@ -58,7 +58,7 @@ Currency = Annotated[str, Meta(pattern="^[A-Z]{3}$", extra={"what": "a currency 
 FieldName = Annotated[
     str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]{0,63}$", extra={"what": "a name of letters, digits and '_'"})
 ]
-_NO_PYTHON: Final = "Python scripts are not run: nothing confines them (docs/adr/0024); write js"
+_NO_PYTHON: Final = "Python scripts are not run: nothing confines them (docs/adr/0024-rule-language.md); write js"
 _NO_STEPS: Final = "actions of a browser are not built yet; leave the key out"
 
 
@@ -66,13 +66,13 @@ def _exclusive(section: Section, *keys: str) -> list[str]:
     """The given ones of some keys. Raises ValueError for two of them."""
     given = [key for key in keys if getattr(section, key)]
     if len(given) > 1:
-        raise ValueError(f"{given[0]!r} and {given[1]!r} exclude each other")
+        raise ValueError(f"give only one of {given[0]!r} and {given[1]!r}")
     return given
 
 
 def _one_link(section: Section, *keys: str) -> None:
     if not _exclusive(section, *keys):
-        raise ValueError(f"it has to have exactly one of the keys {', '.join(keys)}")
+        raise ValueError(f"give exactly one of {', '.join(keys)}")
 
 
 class Replace(Section):
@@ -95,7 +95,7 @@ class Each(Section):
     """How the items of a page are selected."""
 
     SHORT = True
-    css: LexborElement = ""
+    css: CssSelector = ""
     """Elements, by a CSS selector."""
     xpath: XPath = ""
     """Elements or values, by XPath 1.0."""
@@ -117,7 +117,7 @@ class Field(Section):
     """One field of an item: a CSS selector, or a map."""
 
     SHORT = True
-    css: LexborElement = ""
+    css: CssSelector = ""
     """Elements, by a CSS selector."""
     xpath: XPath = ""
     """Elements or values, by XPath 1.0."""
@@ -177,7 +177,7 @@ class Field(Section):
     def __post_init__(self) -> None:
         given = self.given
         if len(sources := [key for key in SOURCES if key in given]) > 1:
-            raise ValueError(f"{sources[0]!r} and {sources[1]!r} exclude each other: a value begins at one place")
+            raise ValueError(f"give only one of {sources[0]!r} and {sources[1]!r}: a field has one source")
         _exclusive(self, "jsonpath", "jmespath")
         _exclusive(self, "attr", "html")
         if given & {"attr", "html"} and sources and sources[0] not in ("css", "xpath"):
@@ -206,7 +206,7 @@ Fields = Annotated[dict[FieldName, Field], Meta(min_length=1, max_length=200)]
 class Content(Section):
     """What a page contains beside its URL; all of it holds."""
 
-    css: LexborElement = ""
+    css: CssSelector = ""
     """An element that this CSS selector selects."""
     text: Expression = ""
     """RE2, searched in the page's source."""
@@ -229,7 +229,7 @@ class Links(Section):
     """Which links of a page are followed."""
 
     SHORT = True
-    css: LexborElement = ""
+    css: CssSelector = ""
     """Elements whose address is followed. Without css, xpath and jsonpath: all links."""
     xpath: XPath = ""
     """The same, by XPath; attributes and texts are addresses themselves."""
@@ -256,7 +256,7 @@ class Pagination(Section):
     """Links to further pages of a list; they have the depth of the page itself."""
 
     SHORT = True
-    css: LexborElement = ""
+    css: CssSelector = ""
     """Elements that lead to the next pages."""
     xpath: XPath = ""
     """The same, by XPath."""
@@ -283,7 +283,7 @@ class Pagination(Section):
 class FollowUp(Section, kw_only=True):
     """A second page that completes an item."""
 
-    css: LexborElement = ""
+    css: CssSelector = ""
     """The element with the link to the second page, inside the item where the rule has each."""
     xpath: XPath = ""
     """The same, by XPath."""

@@ -120,7 +120,7 @@ class CrawlProgram:
         return self.clock.monotonic() - self._started
 
     async def run(self) -> Result:
-        """CrawlProgram until everything is done, a limit is reached, or `stop` is called."""
+        """Crawl until everything is done, a limit is reached, or `stop` is called."""
         async with self._services():
             self._publish_rules()
             self._publish_job()

@@ -41,9 +41,9 @@ class ProgramConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     system."""
     user_agent: str = ""
     """User-Agent of all requests; its product token selects the group in robots.txt. Empty: `Nephila/<version>
-    (+<contact>)`."""
+    (+<contact>)`, or with an empty contact the project's page."""
     contact: str = ""
-    """URL or mail address in the default User-Agent."""
+    """URL or mail address in the default User-Agent. Empty: the project's page is sent."""
     per_address: int = 4
     """Simultaneous fetches on one server address, over the whole system; 0 = no limit."""
     address_gap_s: float = 0.25

@@ -26,7 +26,7 @@ import msgspec
 import nephila
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.workers.bus import Member, Workers
+from nephila.kernel.bus.workers.bus import Workers
 from nephila.kernel.bus.workers.protocol import (
     AddressCheck,
     AddressDecision,
@@ -68,10 +68,17 @@ KILL_MARGIN_S = 2.0
 class _Process:
     """One worker process and our end of its pipe."""
 
-    def __init__(self, member: Member) -> None:
-        self.member = member
+    def __init__(
+        self,
+        number: int,
+        workers: Workers,
+        clock: Clock,
+        on_control: Callable[[_Process, Any], None],
+        on_gone: Callable[[_Process, Exception | None], None],
+    ) -> None:
+        self.pipe = Pipe(self._on_bytes, partial(on_gone, self))
+        self.member = workers.connect(number, self.pipe.write, clock.call_soon, partial(on_control, self))
         self.popen: subprocess.Popen[bytes] | None = None
-        self.pipe: Pipe
         self.received = False
         """Data came from it since the last check."""
         self.missed_checks = 0
@@ -80,6 +87,10 @@ class _Process:
         """It holds no request any more, or has ended."""
         self.metrics: deque[asyncio.Future[MetricValues | None]] = deque()
         """One for each `ReadMetrics` without an answer, in the order of sending."""
+
+    def _on_bytes(self, data: bytes) -> None:
+        self.received = True
+        self.member.link.receive(data)
 
 
 class WorkerProcesses:
@@ -190,12 +201,7 @@ class WorkerProcesses:
             self._fatal(error)
 
     async def _start_one(self, number: int) -> None:
-        process = _Process(Member(number))
-        self.bus.connect(
-            process.member, self._write_of(process), self._clock.call_soon, lambda w: self._on_control(process, w)
-        )
-        link = process.member.link
-        process.pipe = Pipe(partial(self._on_bytes, process), partial(self._on_gone, process))
+        process = _Process(number, self.bus, self._clock, self._on_control, self._on_gone)
         ours, theirs = pair()
         try:
             process.popen = _spawn(theirs.fileno())
@@ -208,11 +214,7 @@ class WorkerProcesses:
         await connect(ours, process.pipe)
         encode = msgspec.msgpack.encode
         pages = self._local.has_reader(PAGES)
-        link.send_control(Settings(encode(self._downloader), encode(self._parser), pages))
-
-    def _on_bytes(self, process: _Process, data: bytes) -> None:
-        process.received = True
-        process.member.link.receive(data)
+        process.member.link.send_control(Settings(encode(self._downloader), encode(self._parser), pages))
 
     def _schedule_check(self) -> None:
         if not self._check_scheduled:
@@ -232,10 +234,6 @@ class WorkerProcesses:
                 one.member.link.send_control(Ping())
         if any(one.member.load for one in self._processes):
             self._schedule_check()
-
-    @staticmethod
-    def _write_of(process: _Process) -> Callable[[bytearray], None]:
-        return lambda data: process.pipe.write(data)
 
     def _on_control(self, process: _Process, control: Any) -> None:
         if isinstance(control, RequestSent):

@@ -8,7 +8,7 @@ from typing import Any
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.workers.bus import Member, Workers
+from nephila.kernel.bus.workers.bus import Workers
 from nephila.kernel.bus.workers.link import UNBOUNDED, Link
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECORDS, REQUESTS
@@ -24,14 +24,13 @@ class FarWorker:
 
     def __init__(self, workers: Workers, clock: Clock, number: int = 1) -> None:
         self.workers = workers
-        self.member = Member(number)
         self.bus = LocalBus(clock)
         self.requests: list[Delivery] = []
         self.jobs: list[m.CrawlJob] = []
         self.words: list[Any] = []
         self.order: list[str] = []
         self.link = Link(self.bus, lambda data: self.member.link.receive(bytes(data)), at_once, print)
-        workers.connect(self.member, lambda data: self._receive(bytes(data)), at_once, print)
+        self.member = workers.connect(number, lambda data: self._receive(bytes(data)), at_once, print)
         for topic in (OUTCOMES, OUTLINKS, RECORDS):
             self.link.forward(topic, "main")
         self.bus.subscribe(JOBS, "w", self._on_job, credits=UNBOUNDED)

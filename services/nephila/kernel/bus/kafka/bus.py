@@ -26,7 +26,6 @@ from nephila.kernel.bus.kafka.client.connections import mend
 from nephila.kernel.bus.kafka.compacted import CompactedTopics
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.consumer.consumer_group import ConsumerGroup
-from nephila.kernel.bus.kafka.consumer.inbox import Inbox
 from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
 from nephila.kernel.bus.kafka.group import agreement
 from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash, RebalanceListener
@@ -104,8 +103,7 @@ class KafkaBus:
     def _group(self, name: str) -> ConsumerGroup:
         group = self.groups.get(name)
         if group is None:
-            inbox = Inbox(self.config, self.claim_store, {})
-            group = self.groups[name] = ConsumerGroup(name, self.config, inbox, self._on_fatal, self.agreed)
+            group = self.groups[name] = ConsumerGroup(name, self.config, self.claim_store, self._on_fatal, self.agreed)
         return group
 
     def dead_letter(

@@ -40,12 +40,13 @@ Soon = Callable[[Callable[[], None]], None]
 class Member:
     """One worker, as the main process sees it."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, connect: Callable[[Member], Link]) -> None:
+        """`connect`: makes the link of this member."""
         self.number = number
-        self.link: Link
         self.in_flight = InFlightRequests()
         self.done = 0
         """Finished requests."""
+        self.link = connect(self)
 
     @property
     def load(self) -> int:
@@ -108,10 +109,12 @@ class Workers:
     # ---- workers
 
     def connect(
-        self, member: Member, write: Callable[[bytearray], None], soon: Soon, on_control: Callable[[Any], None]
-    ) -> None:
-        """Create the link of a starting worker; nothing is sent before `join`."""
-        member.link = Link(self._bus, write, soon, on_control, partial(self._on_published, member))
+        self, number: int, write: Callable[[bytearray], None], soon: Soon, on_control: Callable[[Any], None]
+    ) -> Member:
+        """A starting worker with its link; nothing is sent before `join`."""
+        return Member(
+            number, lambda member: Link(self._bus, write, soon, on_control, partial(self._on_published, member))
+        )
 
     def join(self, member: Member) -> None:
         """A worker is ready: send it rules and jobs, then requests."""

@@ -18,12 +18,17 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import REQUESTS, SEEDS
 
 
+async def no_metadata(tp: TopicPartition, metadata: object) -> bool:
+    """No partition is isolated here."""
+    raise AssertionError(f"metadata of {tp} is stored")
+
+
 class Rig:
     """A topic with one reader that keeps what it gets, and its partitions."""
 
     def __init__(self, topic=SEEDS, credits: int = 2, **settings: object) -> None:
         self.bus, self.got, self.topic = LocalBus(ManualClock()), [], topic
-        self.inbox = Inbox(KafkaConfig(**settings), None, {})
+        self.inbox = Inbox(KafkaConfig(**settings), None, no_metadata)
         self.reader = KafkaSubscription(self.bus, topic, "g", self.got.append, credits, None, self.inbox.ended)
         self.inbox.topics[topic.name] = self.reader
         self.next: dict[int, int] = {}

@@ -98,7 +98,7 @@ async def test_a_page_that_ends_its_member_is_put_aside(rig, names):
     assert rig.ends == CRASHES_TO_ISOLATE + MAX_CRASHES
     (frame,) = unseal(letter.message, HEADERS)
     assert message_of(Page, frame).body == b"<p>"
-    await until(lambda: bus.unacked == 0 and not bus.groups["parser"]._isolation.active)
+    await until(lambda: bus.unacked == 0 and not bus.groups["parser"].inbox.isolation.active)
     await operator.publish(PAGES, 2, Page("j", b"", "http://b.test/later"))
     await until(lambda: rig.got["http://b.test/later"] == 1)
 
@@ -113,7 +113,7 @@ async def test_members_that_come_and_go_in_order_raise_no_suspicion(rig):
         bus.subscribe(PAGES, "parser", held.append, credits=99)
         await bus.start()
         await until(lambda held=held: len(held) == 1)
-        assert not bus.groups["parser"]._isolation.active
+        assert not bus.groups["parser"].inbox.isolation.active
         await bus.close()
 
 

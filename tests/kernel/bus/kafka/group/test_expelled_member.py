@@ -8,7 +8,6 @@ import pytest
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.consumer import consumer_group
 from nephila.kernel.bus.kafka.consumer.consumer_group import ConsumerGroup
-from nephila.kernel.bus.kafka.consumer.inbox import Inbox
 
 CONFIG = KafkaConfig(name="d", session_s=6.0, heartbeat_s=0.5)
 
@@ -20,7 +19,7 @@ class Rig:
         self.now = 1000.0
         self.fatal = []
         monkeypatch.setattr(consumer_group, "time", SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.now))
-        self.group = ConsumerGroup("downloader", CONFIG, Inbox(CONFIG, None, {}), self.fatal.append)
+        self.group = ConsumerGroup("downloader", CONFIG, None, self.fatal.append)
         self.group._joined = True
         self.group._consumer = SimpleNamespace(_coordinator=SimpleNamespace(generation=-1))
         self.group.membership.held = {3: 1}

@@ -20,6 +20,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
 from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 
+from nephila.kernel.bus.kafka.claim_check import ClaimStore
 from nephila.kernel.bus.kafka.client.consumer import (
     STOP_S,
     apply_pauses,
@@ -35,7 +36,6 @@ from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, CommitMetadata
 from nephila.kernel.bus.kafka.consumer.inbox import Inbox, PartitionState, Phase
 from nephila.kernel.bus.kafka.consumer.offsets import Position
-from nephila.kernel.bus.kafka.consumer.poison import PoisonIsolation
 from nephila.kernel.bus.kafka.consumer.start_position import (
     StartPosition,
     crashed_partitions,
@@ -69,14 +69,14 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self,
         name: str,
         config: KafkaConfig,
-        inbox: Inbox,
+        claim_store: ClaimStore | None,
         fatal: Callable[[UserError], None],
         settings: Mapping[str, str] | None = None,
     ) -> None:
         """`settings`: what all members of the system must share; other members read it."""
         self.name = name
         self.config = config
-        self.inbox = inbox
+        self.inbox = Inbox(config, claim_store, self._commit_metadata)
         self.listener: RebalanceListener | None = None
         self.on_member_crash: OnMemberCrash | None = None
         self.membership = Membership(config.name, time.time(), settings)
@@ -95,9 +95,6 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self._committing = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watchdog: Watchdog[TopicPartition] = Watchdog(config.silent_s)
-        self._isolation = inbox.isolation = PoisonIsolation(
-            self._commit_metadata, inbox.all_idle, inbox.clear_suspicion
-        )
         self._poison_task: asyncio.Task[None] | None = None
 
     # ---- life
@@ -218,7 +215,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
     def _take(self, consumer: AIOKafkaConsumer, batches: Mapping[TopicPartition, list[ConsumerRecord]]) -> None:
         for tp, records in batches.items():
             if (refused := self.inbox.take(tp, records)) is not None:
-                self._isolation.release(tp)
+                self.inbox.isolation.release(tp)
                 self._stop_partition(refused)
             if (wanted := self.inbox.missing_objects(tp)) is not None:
                 self._spawn(self._fetch_claim(tp, *wanted))
@@ -354,16 +351,16 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             # Messages of a leased topic are committed before delivery: those behind the offset crashed no member.
             leased = self.inbox.topics[tp.topic].topic.leased
             if metadata.needs_isolation and start < end and state.phase is not Phase.REVOKED and not leased:
-                self._isolation.isolate(tp, metadata, start, end)
+                self.inbox.isolation.isolate(tp, metadata, start, end)
             else:
                 state.metadata = HELD
             if self._consumer is not None and state.phase is not Phase.REVOKED:
                 seek_back(self._consumer, {tp: start})
-        if self._isolation.active and (self._poison_task is None or self._poison_task.done()):
+        if self.inbox.isolation.active and (self._poison_task is None or self._poison_task.done()):
             log.warning(
                 "%s: members crashed repeatedly at one offset; the messages there are probed one by one", self.name
             )
-            self._poison_task = self._spawn(self._isolation.run())
+            self._poison_task = self._spawn(self.inbox.isolation.run())
         if self._consumer is not None:
             apply_pauses(self._consumer, self.inbox.open)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -20,7 +20,7 @@ from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.bus.dead_letters import dead_letter_for
 from nephila.kernel.bus.kafka.claim_check import ClaimStore
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, encode_metadata
+from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, CommitMetadata, encode_metadata
 from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
 from nephila.kernel.bus.kafka.consumer.offsets import Position
 from nephila.kernel.bus.kafka.consumer.poison import PoisonIsolation, Suspect
@@ -79,16 +79,21 @@ class PartitionState:
 
 
 class Inbox:
-    """`topics`: the readers, by the broker's names of their topics."""
+    """The records of one group at this member."""
 
     def __init__(
-        self, config: KafkaConfig, claim_store: ClaimStore | None, topics: dict[str, KafkaSubscription]
+        self,
+        config: KafkaConfig,
+        claim_store: ClaimStore | None,
+        commit_metadata: Callable[[TopicPartition, CommitMetadata], Awaitable[bool]],
     ) -> None:
+        """`commit_metadata` stores metadata with a partition's offset; see `PoisonIsolation`."""
         self.config = config
         self.claim_store = claim_store
-        self.topics = topics
+        self.topics: dict[str, KafkaSubscription] = {}
+        """The readers, by the broker's names of their topics."""
         self.partition_states: dict[TopicPartition, PartitionState] = {}
-        self.isolation: PoisonIsolation | None = None
+        self.isolation = PoisonIsolation(commit_metadata, self.all_idle, self.clear_suspicion)
         """Probes messages that may crash members."""
         self.refused = False
         """A partition is stopped until a person acts."""
@@ -200,7 +205,7 @@ class Inbox:
         receipt.add_done_callback(done)
         reader.bus.unacked += len(messages)
         tp = TopicPartition(record.topic, record.partition)
-        if self.isolation is not None and tp in self.isolation:
+        if tp in self.isolation:
             self.isolation.take(Suspect(tp, reader, record.offset, messages, receipt))
             return
         for message in messages:
@@ -279,7 +284,7 @@ class Inbox:
         state = self.partition_states.get(tp)
         if state is None or state.phase is not Phase.OPEN or state.stopped or state.missing_objects is not None:
             return False
-        if self.isolation is not None and self.isolation.active and tp not in self.isolation:
+        if self.isolation.active and tp not in self.isolation:
             return False
         return not self._full(self.topics[tp.topic])
 
@@ -340,8 +345,7 @@ class Inbox:
             if tp.partition in partitions and state.phase is not Phase.LEAVING:
                 state.enter(Phase.LEAVING)
                 fresh.add(tp.partition)
-        if self.isolation is not None:
-            self.isolation.drop(frozenset(fresh))
+        self.isolation.drop(frozenset(fresh))
         for reader in self.topics.values():
             if not (has_listener and reader.topic.leased):
                 reader.drop(frozenset(fresh))
@@ -356,8 +360,7 @@ class Inbox:
 
     def drop(self, partitions: frozenset[int]) -> None:
         """These partitions are lost; messages still in handlers do not change positions."""
-        if self.isolation is not None:
-            self.isolation.drop(partitions)
+        self.isolation.drop(partitions)
         for tp in [tp for tp in self.partition_states if tp.partition in partitions]:
             state = self.partition_states.pop(tp)
             state.enter(Phase.REVOKED)
