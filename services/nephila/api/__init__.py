@@ -39,7 +39,7 @@ def crawl(
     `rules`: a rule file, a directory of rules, or rules as mappings; they fill `page.items`. `on_page` is called with
     each page before it is yielded; the links that it returns are followed as well. `ahead`: URLs fetched ahead of
     the page in hand; a slow consumer slows the crawl. `all_outcomes`: also URLs that were denied, failed or dropped.
-    `found_links=False`: only links that `page.follow` and `on_page` add are followed, beside sitemaps and feeds.
+    `found_links=False`: only links that `page.follow` and `on_page` add are followed, and those of sitemaps and feeds.
     Raises `UsageError` and `UserError`, here or where the pages are taken.
     """
     return Crawl(

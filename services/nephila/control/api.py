@@ -441,7 +441,7 @@ class Control(Protocol):
         """Create or change rules; pages are read by them from then on."""
 
     async def delete_rule(self, request: RuleName) -> RuleChange:
-        """Read no page by a rule any more; its items stay."""
+        """Delete a rule; its items stay."""
 
     async def rule_health(self, request: Empty) -> RuleHealthList:
         """Whether the rules still fit their sites."""

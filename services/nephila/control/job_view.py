@@ -185,7 +185,7 @@ def left_out(source: Source, found: Explanation) -> Explanation:
         pages, links = reader.links_left_out(source, found.job)
         if pages:
             found.sentence += (
-                f" But {pages:,} pages have more links than are taken of one page, {links:,} in all, and it may be one"
+                f" But {pages:,} pages have more links than the limit per page, {links:,} more, and it may be one"
                 " of these (meta.links_left_out in their rows)."
             )
     return found

@@ -67,7 +67,7 @@ class Options(TypedDict, total=False):
     follow: Annotated[
         Sequence[str],
         Option(
-            "Links beside anchors and frames: canonical, alternate, feed, next, form, script, route, json.",
+            "Links in addition to anchors and frames: canonical, alternate, feed, next, form, script, route, json.",
             "A,B",
             SCOPE,
             in_job=True,
@@ -177,7 +177,7 @@ class Options(TypedDict, total=False):
     format: Annotated[
         str,
         Option(
-            "Of sqlite, postgres, jsonl, markdown, warc, raw, parquet; one of the first two is always written.",
+            "jsonl, markdown, warc, raw, parquet; sqlite, or postgres with --store, is always written.",
             "LIST",
             RESULT,
             default="sqlite",
@@ -200,7 +200,13 @@ class Options(TypedDict, total=False):
     ]
     main_text: Annotated[
         str,
-        Option("The text of a page.", "density|trafilatura|all|none", RESULT, default="density", in_job=True),
+        Option(
+            "Text of a page: density (no boilerplate), trafilatura (by this library), all visible text, or none.",
+            "density|trafilatura|all|none",
+            RESULT,
+            default="density",
+            in_job=True,
+        ),
     ]
     links: Annotated[bool, Option("Keep the links in a table.", "", RESULT, default=False, in_job=True)]
     keep_raw: Annotated[
@@ -233,7 +239,7 @@ class CommandOptions(Options, total=False):
     workers: Annotated[
         int | None,
         Option(
-            "Processes that fetch and parse; 0 = all in one; default: as many as help, up to the other cores.",
+            "Processes that fetch and parse; 0 = all in one; default: automatic, at most CPU cores - 1.",
             "N",
             POLITENESS,
             commands=CRAWL_UP,

@@ -145,18 +145,18 @@ def differences(expected: Any, found: Any, path: str = "items") -> Iterator[str]
         for key in [*expected, *(key for key in found if key not in expected)]:
             where = f"{path}.{key}"
             if key not in found:
-                yield f"{where}: expected {_short(expected[key])}, is missing"
+                yield f"{where}: expected {_short(expected[key])}, got nothing"
             elif key not in expected:
-                yield f"{where}: is {_short(found[key])}, nothing is expected"
+                yield f"{where}: unexpected {_short(found[key])}"
             else:
                 yield from differences(expected[key], found[key], where)
     elif isinstance(expected, list) and isinstance(found, list):
         if len(expected) != len(found):
-            yield f"{path}: expected {len(expected)} values, are {len(found)}"
+            yield f"{path}: expected {len(expected)} values, got {len(found)}"
         for index, (one, other) in enumerate(zip(expected, found, strict=False)):
             yield from differences(one, other, f"{path}[{index}]")
     elif expected != found or isinstance(expected, bool) != isinstance(found, bool):
-        yield f"{path}: expected {_short(expected)}, is {_short(found)}"
+        yield f"{path}: expected {_short(expected)}, got {_short(found)}"
 
 
 def _short(value: Any) -> str:

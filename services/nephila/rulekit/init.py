@@ -101,7 +101,7 @@ def _rule(name: str, page: StoredPage) -> str:
             lines.append(f"    {field}: {{{selection}{required}}}")
             found[field] = None
     if not found:
-        raise UserError(f"{page.origin}: no field of a new rule has a value on this page; is it HTML?")
+        raise UserError(f"{page.origin}: none of the usual fields (title, price, ...) was found; is the page HTML?")
     return "\n".join(lines) + "\n"
 
 

@@ -95,7 +95,7 @@ def warnings_of(document: RuleDocument) -> list[str]:
             if text is not None and (key == "default" or one.selection == Selection(key, text)):
                 found += [f"{path}: the {key} {text!a} is not used: {why}" for why in _wrong_type(one, text)]
         if one.default is not None and one.required:
-            found.append(f"{path}: required has no effect beside a default")
+            found.append(f"{path}: required has no effect with a default")
     return found
 
 

@@ -159,5 +159,5 @@ def test_links_that_were_left_out_are_told(nephila, out):
     store(out, [record])
     sentence = nephila("explain", "http://a.test/9", "--out", str(out)).out.splitlines()[0]
     assert sentence.startswith("Never found: ")
-    assert "1 pages have more links than are taken of one page, 1,234 in all" in sentence
+    assert "1 pages have more links than the limit per page, 1,234 more" in sentence
     assert "1,234" not in nephila("explain", url, "--out", str(out)).out.splitlines()[0]

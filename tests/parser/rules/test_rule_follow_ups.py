@@ -80,7 +80,7 @@ def test_here_and_in_the_child(kind: str) -> None:
     ("change", "says"),
     [
         (("fields: {name: h1}", "outlinks: []"), "spec.followUps complete items, and without fields there are none"),
-        (("fields: {stars:", "fields: {name: h2, stars:"), "'name' is a field of spec.fields as well"),
+        (("fields: {stars:", "fields: {name: h2, stars:"), "'name' is also a field of spec.fields"),
         (("css: a.reviews", "attr: href"), "give exactly one of css, xpath, jsonpath"),
         (("    url: '/reviews$'\n", ""), "lacks the key 'url'"),
         (("'/reviews$'", "'(?=x)'"), "not a valid RE2|RE2"),
@@ -88,7 +88,10 @@ def test_here_and_in_the_child(kind: str) -> None:
             ("fields: {name: h1}", "each: {xpath: //li}\nfields: {name: {xpath: h1}}"),
             "'css' cannot be used inside elements",
         ),
-        (("fields: {name: h1}", "fields: {_incomplete: h1}"), "no field can be called '_incomplete'"),
+        (
+            ("fields: {name: h1}", "fields: {_incomplete: h1}"),
+            "a field cannot be called '_incomplete': this name is reserved",
+        ),
         (("    css: a.reviews", "    css: a.reviews\n    followUps: {}"), "followUps"),
     ],
 )

@@ -66,8 +66,8 @@ def show(
     pages, links = counts.links_left_out
     if pages:
         console.print(
-            f"{pages:,} pages have more links than are taken of one, {links:,} in all were left out;"
-            " their rows say meta.links_left_out"
+            f"{pages:,} pages have more links than the limit per page; {links:,} links were left out"
+            " (meta.links_left_out of their rows)"
         )
     where = display_name(directory.rows(run)) if run.store else directory.path / "nephila.db"
     table = f"table pages, job {run.uid}" if run.store else "table pages"

@@ -40,7 +40,7 @@ def run_tests(
     paths: Paths = None,
     json: Json = False,
     scripts: Scripts = False,
-    write: Annotated[bool, typer.Option("--write", help="Write the present items as the expected ones.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Overwrite items.json with the current result.")] = False,
 ) -> None:
     """Run each rule on the page beside it and compare with items.json; exit code 1 when one differs."""
     from nephila.cli.rules.render import show_fixture

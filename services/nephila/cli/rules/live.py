@@ -62,7 +62,7 @@ def delete_rule(
     token_file: TokenFile = "",
     json: Json = False,
 ) -> None:
-    """Read no page by a rule any more; its items stay."""
+    """Delete a rule; its items stay."""
     target = Target(out, bootstrap, server, token_file)
     answer = call(target, lambda control: control.delete_rule(api.RuleName(name=name)))
     print_json(answer) if json else typer.echo(f"{answer.name}: {answer.verdict}")

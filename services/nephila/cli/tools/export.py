@@ -24,8 +24,8 @@ def export(
             "-o",
             "--output",
             metavar="FILE",
-            help="Where to; default is standard output, for Parquet DIR/export.parquet. Markdown to a path makes a "
-            "directory with a file per page, to one that ends in .jsonl one file of JSON lines.",
+            help="Output file; default: standard output, for Parquet DIR/export.parquet. For Markdown, a path that ends "
+            "in .jsonl is one file of JSON lines, any other path a directory with a file per page.",
         ),
     ] = "-",
     all_outcomes: Annotated[
@@ -33,7 +33,9 @@ def export(
     ] = False,
     raw_csv: Annotated[
         bool,
-        typer.Option("--raw-csv", help="CSV cells as they are: without the ' before what a spreadsheet would compute."),
+        typer.Option(
+            "--raw-csv", help="CSV cells unchanged: without the ' before a cell that a spreadsheet reads as a formula."
+        ),
     ] = False,
     changes: Annotated[
         bool,

@@ -196,8 +196,8 @@ class Parse(Section):
     """What is taken from pages."""
 
     follow: Annotated[list[LinkKind], Meta(max_length=8)] = field(default_factory=list)
-    """Links beside anchors and frames: of <link> canonical, alternate (other languages), feed, next; form (GET, with
-    its default values); script (addresses in quotes, onclick); json (of JSON documents); route (#/ and #! of
+    """Links in addition to anchors and frames: of <link> canonical, alternate (other languages), feed, next; form (GET,
+    with its default values); script (addresses in quotes, onclick); json (of JSON documents); route (#/ and #! of
     single-page applications are part of a URL)."""
     nofollow: Literal["follow", "skip"] = "follow"
     """Follow or skip links with rel nofollow, ugc or sponsored."""
@@ -297,7 +297,7 @@ class JobSpec(Section, kw_only=True):
     rules: Annotated[list[Name], Meta(max_length=10_000)] = field(default_factory=list)
     """Names of ParseRules. Left out: generic extraction."""
     sinks: Annotated[list[SinkEntry], Meta(max_length=20)] = field(default_factory=list)
-    """Outputs beside the database."""
+    """Outputs in addition to the database."""
 
     def __post_init__(self) -> None:
         if self.recrawl is None:

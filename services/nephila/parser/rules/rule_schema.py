@@ -204,7 +204,7 @@ Fields = Annotated[dict[FieldName, Field], Meta(min_length=1, max_length=200)]
 
 
 class Content(Section):
-    """What a page contains beside its URL; all of it holds."""
+    """Conditions on the content of a page, in addition to its URL; all of them must hold."""
 
     css: CssSelector = ""
     """An element that this CSS selector selects."""

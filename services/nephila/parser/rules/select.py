@@ -98,7 +98,7 @@ def _attributes(values: Iterable[Any], name: str) -> Iterator[str]:
 
 
 def _scripted(source: str, values: Iterable[Any], script: Script | None) -> Iterator[Any]:
-    """A script is asked once without a value where nothing was selected: it may look at the page."""
+    """Results of a script, which runs for each value. Without values it runs once, since it may read the page."""
     if script is None:
         raise ValueError("scripts are switched off (--rule-scripts of crawl, --scripts of nephila rules)")
     selected = False

@@ -210,7 +210,7 @@ def _check_follow_ups(follow_ups: tuple[FollowUp, ...], fields: tuple[Field, ...
     if any(field.name == MISSING for one in follow_ups for field in one.rule.fields) or MISSING in {
         f.name for f in fields
     }:
-        raise ValueError(f"no field can be called {MISSING!r}: items say there what they wait for")
+        raise ValueError(f"a field cannot be called {MISSING!r}: this name is reserved")
     if follow_ups and not fields:
         raise ValueError("spec.followUps complete items, and without fields there are none")
     owner = dict.fromkeys((field.name for field in fields), "spec.fields")
@@ -220,7 +220,9 @@ def _check_follow_ups(follow_ups: tuple[FollowUp, ...], fields: tuple[Field, ...
         for field in one.rule.fields:
             other = owner.setdefault(field.name, path)
             if other != path:
-                raise ValueError(f"{path}.fields: {field.name!r} is a field of {other} as well; one item has both")
+                raise ValueError(
+                    f"{path}.fields: {field.name!r} is also a field of {other}; an item needs distinct names"
+                )
 
 
 def _shape(
