@@ -370,7 +370,7 @@ class MemberList(msgspec.Struct, kw_only=True):
 
 
 class Status(msgspec.Struct, kw_only=True):
-    """How the program or the system stands."""
+    """The state of the program or system."""
 
     version: str
     kind: Literal["crawl", "up", "cluster"]
@@ -456,7 +456,7 @@ class Control(Protocol):
         """The programs that take part."""
 
     async def status(self, request: Empty) -> Status:
-        """How the program or the system stands."""
+        """The state of the program or system."""
 
     async def get_settings(self, request: Empty) -> Settings:
         """The live settings."""

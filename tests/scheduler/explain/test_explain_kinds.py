@@ -31,6 +31,7 @@ from nephila.scheduler.explain import facts, reasons
 from nephila.scheduler.explain.explain import Explanation, Kind, explain
 from nephila.scheduler.explain.facts import LOOKED_AT, Home
 from nephila.scheduler.frontier.host_table import novelty_of
+from nephila.scheduler.politeness import host_pace
 
 from tests.scheduler.world import JOB, Answer, World, site
 
@@ -574,6 +575,10 @@ def written_reasons() -> set[str]:
     return found
 
 
+CONSTANTS = {"LEASE_EXPIRED": host_pace.LEASE_EXPIRED, "NOT_CONSUMED": host_pace.NOT_CONSUMED}
+"""Reasons that the code names by a constant."""
+
+
 def _reasons_in(tree: ast.AST) -> list[str]:
     values: list[ast.expr | None] = []
     for node in ast.walk(tree):
@@ -588,7 +593,8 @@ def _reasons_in(tree: ast.AST) -> list[str]:
             for one in ast.walk(node):
                 if isinstance(one, ast.Return):
                     values += _after_an_end(one.value.elts) if isinstance(one.value, ast.Tuple) else [one.value]
-    return [value.value for value in values if isinstance(value, ast.Constant) and isinstance(value.value, str)]
+    literals = [value.value for value in values if isinstance(value, ast.Constant) and isinstance(value.value, str)]
+    return literals + [CONSTANTS[value.id] for value in values if isinstance(value, ast.Name) and value.id in CONSTANTS]
 
 
 def _after_an_end(arguments: list[ast.expr]) -> list[ast.expr]:
