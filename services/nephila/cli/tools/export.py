@@ -24,8 +24,8 @@ def export(
             "-o",
             "--output",
             metavar="FILE",
-            help="Output file; default: standard output, for Parquet DIR/export.parquet. For Markdown, a path that ends "
-            "in .jsonl is one file of JSON lines, any other path a directory with a file per page.",
+            help="Output; default: standard output, for Parquet DIR/export.parquet. For Markdown, a path ending in "
+            ".jsonl is one file of JSON lines, any other path a directory with a file per page.",
         ),
     ] = "-",
     all_outcomes: Annotated[
