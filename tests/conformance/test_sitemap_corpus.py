@@ -90,7 +90,7 @@ TV = "https://example.org/my-tv-show/23/13/"
     ],
 )
 def test_lists(conformance_data: Path, name: str, form: str, count: int, first: str, date: int, title: str) -> None:
-    """BodyKind, number of links, and the first one's address, date and title."""
+    """Kind of list, number of links, and the first one's address, date and title."""
     found = listing(conformance_data, name)
     assert found is not None
     entry = found.entries[0]

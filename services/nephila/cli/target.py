@@ -49,7 +49,7 @@ class Target:
     server: str = ""
     token_file: str = ""
     kafka: dict[str, Any] | None = None
-    """Settings of the transport beside `bootstrap`."""
+    """Settings of the transport in addition to `bootstrap`."""
 
     def __post_init__(self) -> None:
         if self.bootstrap and self.server:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TcpAddress:
-    """Where the API is served beside the socket."""
+    """Where the API is served in addition to the socket."""
 
     host: str
     """Empty: all addresses."""

@@ -38,7 +38,7 @@ class UpProgram:
         tcp: TcpAddress | None = None,
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
-        """`tcp`: where the control API is served beside DIR/control.sock. `on_change`: called when a job changed."""
+        """`tcp`: address of the control API in addition to DIR/control.sock. `on_change`: called after a job change."""
         self.clock = clock or SystemClock()
         self.assembly = Assembly(
             configs, self.clock, LocalBus(self.clock), on_fatal=self._fatal, on_turn=lambda: self.control.note()

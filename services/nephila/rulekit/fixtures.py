@@ -1,4 +1,4 @@
-"""Tests of rules on the stored pages beside them: `rule.yaml`, `page.html` (or .json, .warc.gz) and `items.json`.
+"""Tests of rules on stored pages in their directory: `rule.yaml`, `page.html` (or .json, .warc.gz) and `items.json`.
 
 A rule with several pages has `page*.html`, each with its `items*.json`. Second pages (`followUps`) are recognised by
 their URL and have no items file. Invariants: every difference is reported with its path in the items; a rule without a
@@ -52,7 +52,7 @@ class FixtureResult:
 
 
 def run(paths: Iterable[Path], *, scripts: bool, write: bool) -> list[FixtureResult]:
-    """Run every rule on every page beside it. Raises `UsageError` for a rule that cannot be read."""
+    """Run every rule on every page in its directory. Raises `UsageError` for a rule that cannot be read."""
     files = {path: read(path) for path in find(paths)}
     distinct(document for documents in files.values() for document in documents)
     results = []
@@ -64,7 +64,7 @@ def run(paths: Iterable[Path], *, scripts: bool, write: bool) -> list[FixtureRes
                 own = [page for page in pages if len(documents) == 1 or _matches(page, document)]
                 own = [page for page in own if not _has_only_second_pages(page, document)]
                 if not own:
-                    missing = f"no {path.parent / 'page.html'} beside the rule: it is not tested"
+                    missing = f"no {path.parent / 'page.html'}: the rule is not tested"
                     results.append(FixtureResult(document.name, str(path), differences=[missing]))
                 results += [_test(runner, document, page, parts, write) for page in own]
     return results
@@ -89,7 +89,7 @@ def items_file(page: Path) -> Path:
 
 
 def _second_pages(runner: RuleRunner, document: RuleDocument, pages: Iterable[Path]) -> SecondPageItems:
-    """Items of the second pages of a rule that are stored beside it."""
+    """Items of the second pages of a rule that are stored in its directory."""
     parts = SecondPageItems()
     follow_ups = document.page_rules[:-1]
     for stored in (stored for page in pages if follow_ups for stored in pages_of(page)):

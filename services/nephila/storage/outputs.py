@@ -35,7 +35,7 @@ SINKS: dict[str, Callable[[StorageConfig, Ledger], Sink]] = {
     "raw": Bodies,
     "warc": Warc,
 }
-"""Files beside the database."""
+"""Files in addition to the database."""
 
 FORMATS = (*LEDGERS, *SINKS)
 

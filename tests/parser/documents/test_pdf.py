@@ -88,7 +88,7 @@ async def test_bytes_decide_where_the_type_is_wrong() -> None:
     ids=["empty", "head", "torn", "encrypted", "noise"],
 )
 async def test_what_cannot_be_read_is_a_row_with_a_reason(body: bytes, problem: str) -> None:
-    """StoredPage, without text: the page was fetched, and that is what there is to it."""
+    """The row is stored, without text: the page was fetched."""
     async with started() as room:
         room.send(body, content_type="application/pdf")
         (record,) = await settled(room)

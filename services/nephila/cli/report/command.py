@@ -24,7 +24,7 @@ def report(
     ] = "",
     job: Annotated[str, typer.Option(metavar="NAME", help="Only rows of this job.")] = "",
 ) -> None:
-    """Write a report of a crawl as one HTML file that needs nothing beside it."""
+    """Write a report of a crawl as one HTML file that needs no other file."""
     from nephila import __version__
     from nephila.cli.report.document import Head, render
     from nephila.cli.report.facts import gather, options_of

@@ -42,7 +42,7 @@ def run_tests(
     scripts: Scripts = False,
     write: Annotated[bool, typer.Option("--write", help="Overwrite items.json with the current result.")] = False,
 ) -> None:
-    """Run each rule on the page beside it and compare with items.json; exit code 1 when one differs."""
+    """Run each rule on the page in its directory and compare with items.json; exit code 1 if one differs."""
     from nephila.cli.rules.render import show_fixture
     from nephila.rulekit import fixtures
 
@@ -123,7 +123,8 @@ def diff(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="The old rules.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="The new rules.")],
     pages: Annotated[
-        list[Path] | None, typer.Argument(metavar="[PAGES...]", help="Stored pages; by default those beside NEW.")
+        list[Path] | None,
+        typer.Argument(metavar="[PAGES...]", help="Stored pages; default: those in the directory of NEW."),
     ] = None,
     json: Json = False,
     scripts: Scripts = False,
@@ -178,7 +179,7 @@ def init(
     page: Annotated[str, typer.Option("--page", metavar="URL|FILE", help="A page of the site to start from.")] = "",
     allow_private: Annotated[bool, typer.Option("--allow-private", help="Reach private addresses.")] = False,
 ) -> None:
-    """Create a rule: rule.yaml with a few fields, the page beside it, and its present items."""
+    """Create a rule: rule.yaml with a few fields, the page, and its current items."""
     from nephila.rulekit.init import create
 
     for path in create(directory, page, allow_private=allow_private):

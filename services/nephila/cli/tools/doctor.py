@@ -50,7 +50,7 @@ COMMANDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("scheduler.blobs, kafka.blobs: s3://…", ("obstore",), "s3"),
     ("crawl --main-text trafilatura", ("trafilatura", "lxml_html_clean"), "trafilatura"),
 )
-"""What a command or option needs beside the libraries of every installation: libraries, and the extra that has them."""
+"""What a command or option needs in addition to a plain installation: libraries, and the extra that has them."""
 
 
 class Need(msgspec.Struct):

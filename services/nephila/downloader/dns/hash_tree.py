@@ -58,7 +58,7 @@ class _Node(list[Any]):
 class HashTree(Generic[V]):
     """At most `size` names. `get` and `put` are O(log names) on average, a full tree samples `SAMPLED_LEAVES` more.
 
-    A name costs some 190 bytes at 10^5 names, beside its text and its answer.
+    A name costs some 190 bytes at 10^5 names, in addition to its text and its answer.
     """
 
     def __init__(self, size: int, rng: random.Random | None = None) -> None:

@@ -85,7 +85,7 @@ class HttpRequest:
 
 
 class HttpResponse:
-    """The end of a fetch. `reason` is empty when a complete response came; `status` may be set beside a reason.
+    """The end of a fetch. `reason` is empty when a complete response came; `status` may be set as well as a reason.
 
     Reasons: connect, tls, timeout, too_large, protocol, disconnected, encoding; content_type = stopped after the
     headers because the media type is not wanted; stale = a kept connection broke before the first byte of the response.

@@ -69,7 +69,7 @@ def separator(name: str) -> str:
 def framing(status: int, headers: dict[str, str]) -> tuple[int, bool]:
     """The length of the body (a number, CHUNKED or UNTIL_CLOSE), and whether the connection stays usable.
 
-    RFC 9112 6.3. A Content-Length beside chunked is ignored as required, but the connection is not used again.
+    RFC 9112 6.3. A Content-Length in addition to chunked is ignored as required, but the connection is not used again.
     """
     if status in _NO_BODY:
         return 0, True

@@ -81,4 +81,4 @@ class AddressSlots(Generic[T]):
         self._pace.check()
         assert all(self._waiting.values()), "an empty queue"
         for address in self._waiting:
-            assert self._pace.next_start(address, float("inf")) is None, "a waiter beside a free slot"
+            assert self._pace.next_start(address, float("inf")) is None, "a waiter although a slot is free"

@@ -63,4 +63,4 @@ class Slots(Generic[T]):
         """Raise AssertionError when an invariant is broken."""
         assert all(0 < held <= self._limit for held in self._held.values())
         assert all(self._waiting.values()), "an empty queue"
-        assert all(self._held[key] == self._limit for key in self._waiting), "a waiter beside a free slot"
+        assert all(self._held[key] == self._limit for key in self._waiting), "a waiter although a slot is free"

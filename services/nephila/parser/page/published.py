@@ -35,7 +35,7 @@ _DAY: Final = re.compile(
     r"|\d{1,2}(?:st|nd|rd|th|\.)?\s+(?:de\s+)?[^\W\d_]{3,10}\.?,?\s+(?:de\s+)?\d{4}"
 )
 _BESIDE_CHARS: Final = 28
-"""Characters beside the date in its line: a weekday, a time, a label, the reading time, a name."""
+"""Characters in addition to the date in its line: a weekday, a time, a label, the reading time, a name."""
 
 
 def as_date(text: str) -> str:

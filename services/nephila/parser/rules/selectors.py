@@ -41,7 +41,7 @@ def compiled(language: str, text: str) -> Any:
 
 
 def is_bounded(language: str, text: str) -> bool:
-    """Whether it may be evaluated beside everything else on a page of bounded size and depth."""
+    """Whether it may be evaluated in the parser's process, on a page of bounded size and depth."""
     return SELECTORS[language].bounded(text)
 
 

@@ -124,7 +124,7 @@ class Rule:
     pages: Links | None
     counter: Counter | None
     bounded: bool
-    """May be run beside everything else on a page of bounded size and depth."""
+    """May run in the parser's process, on a page of bounded size and depth."""
     shape: Shape
     """The worst of its CSS selectors; a group's elements are gone through again for each that it stands in."""
     scripts: bool

@@ -37,7 +37,7 @@ E = TypeVar("E")
 JOB = "crawl"
 """Uid of the one job of `nephila crawl` without a job file; part of the key of every row."""
 DUE, LINKS = "due", "links"
-"""What a run fetches again beside the rows of `ended_urls.ROW_KINDS`: all that is due, and links that were refused."""
+"""Kinds that a run fetches again, in addition to `ended_urls.ROW_KINDS`: due URLs, and links that were refused."""
 
 
 @dataclass(slots=True)

@@ -54,7 +54,7 @@ class Request:
     refresh: bool = False
     retry_failed: bool = False
     tcp: TcpAddress | None = None
-    """Where the control API is served beside DIR/control.sock."""
+    """Where the control API is served in addition to DIR/control.sock."""
     clear: str = ""
     """How an earlier result in the directory is cleared once this run has the lock: REMOVE, MOVE, or not at all."""
 

@@ -1,6 +1,6 @@
 """Metadata of a committed offset: is the partition held, and which message crashed its members? Pure.
 
-Kafka stores a text beside each committed offset. A living member writes `held`. A member that finds `held` takes the
+Kafka stores a text with each committed offset. A living member writes `held`. A member that finds `held` takes the
 partition over after a crash or a freeze, and one of the messages behind the offset may be the cause. The metadata
 belongs to the partition, so the count continues on any member and any machine. Invariants: a crash counts only against
 an offset that has not moved since; a message is poison only after `MAX_CRASHES` crashes of a member that processed

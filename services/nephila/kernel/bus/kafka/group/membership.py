@@ -43,7 +43,7 @@ class Share(msgspec.Struct, array_like=True):
 
 
 def plan(claims: Mapping[str, Claim], partitions: int) -> dict[str, Share]:
-    """The share of every member, by its id. O(partitions) beside the ring."""
+    """The share of every member, by its id. O(partitions), without the ring."""
     by_name: dict[str, str] = {}
     for member in sorted(claims, key=lambda one: (claims[one].started, one)):
         by_name[claims[member].name] = member
