@@ -57,7 +57,7 @@ def test_a_rule_without_a_page_has_failed(nephila, shop):
     (shop / "page.html").write_text("<h1>x")
     assert "its URL is not known" in nephila("rules", "test", str(shop)).out
     (shop / "page.html").unlink()
-    assert "it is not tested" in nephila("rules", "test", str(shop)).out
+    assert "the rule is not tested" in nephila("rules", "test", str(shop)).out
 
 
 def test_pages_may_be_an_archive(nephila, shop):
