@@ -195,6 +195,11 @@ def test_only_downloaders_reach_addresses_outside_the_cluster() -> None:
                 assert {"10.0.0.0/8", "169.254.0.0/16", "192.168.0.0/16"} <= set(peer["ipBlock"]["except"])
 
 
+def test_the_release_has_a_test() -> None:
+    (pod,) = [one for one in objects() if one["kind"] == "Pod"]
+    assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
+
+
 def test_storage_never_has_two_members_on_one_volume() -> None:
     spec = named(objects(), "Deployment", "web-nephila-storage")["spec"]
     assert spec["strategy"]["rollingUpdate"]["maxSurge"] == 0

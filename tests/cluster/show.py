@@ -91,6 +91,7 @@ class Show:
             "--set", f"kafka.dev.image={self.options.kafka_image},database.dev.image={self.options.postgres_image}",
             "--set", "image.pullPolicy=IfNotPresent,crawler.partitions=16",
             "--set", ",".join(f"{one}.resources.requests.cpu=50m" for one in REQUESTS),
+            *(word for value in self.options.set for word in ("--set", value)),
         ]  # fmt: skip
         self.values = ["-f", str(ROOT / "charts/nephila/examples/laptop.yaml"), *values]
         self.helm(
@@ -276,6 +277,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=1200, help="seconds for the rest of the crawl")
     parser.add_argument("--kafka-image", default="nephila-dev-kafka:0.1.0")
     parser.add_argument("--postgres-image", default="nephila-dev-postgres:0.1.0")
+    parser.add_argument("--set", action="append", default=[], help="a further value of the chart; may be repeated")
     parser.add_argument("--keep", action="store_true", help="do not uninstall")
     show = Show(parser.parse_args())
     show.install()
