@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -21,10 +21,11 @@ app = typer.Typer(add_completion=False, help="Messages that no service could pro
 
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="The program that runs in DIR.")]
 Bootstrap = Annotated[
-    str, typer.Option(metavar="HOST:PORT", help="A broker; otherwise NEPHILA_BOOTSTRAP, or 127.0.0.1:9092.")
-]
-Config = Annotated[
-    str, typer.Option("--config", metavar="FILE", help="The services' YAML file; bootstrap and kafka are read from it.")
+    str,
+    typer.Option(
+        metavar="HOST:PORT|FILE",
+        help="A broker, or the settings file of the services; otherwise NEPHILA_BOOTSTRAP, or 127.0.0.1:9092.",
+    ),
 ]
 Prefix = Annotated[
     str, typer.Option(metavar="TEXT", help="Prefix of topic and group names, for several systems on one broker.")
@@ -40,7 +41,6 @@ def list_letters(
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",
-    config: Config = "",
     prefix: Prefix = "",
     job: JobUid = "",
     json: Json = False,
@@ -58,7 +58,7 @@ def list_letters(
             if not (after := page.next):
                 return
 
-    call(_target(out, bootstrap, server, token_file, config, prefix), work)
+    call(_target(out, bootstrap, server, token_file, prefix), work)
 
 
 @app.command()
@@ -71,7 +71,6 @@ def replay(
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",
-    config: Config = "",
     prefix: Prefix = "",
     job: JobUid = "",
     json: Json = False,
@@ -98,7 +97,7 @@ def replay(
             if not (after := page.next):
                 return
 
-    call(_target(out, bootstrap, server, token_file, config, prefix), work)
+    call(_target(out, bootstrap, server, token_file, prefix), work)
     if not json:
         typer.echo(f"{counts[True]} of {counts[True] + counts[False]} published again")
 
@@ -113,18 +112,10 @@ def _line(one: api.DeadLetter) -> str:
     return "  ".join((one.id, at, sanitize(one.service), what, sanitize(one.url, 500), why))
 
 
-def _target(out: Path | None, bootstrap: str, server: str, token_file: str, config: str, prefix: str) -> Target:
+def _target(out: Path | None, bootstrap: str, server: str, token_file: str, prefix: str) -> Target:
     """Without --out and --server a broker: only systems over Kafka keep dead letters."""
     if out is not None and not bootstrap:
         return Target(out, "", server, token_file)
     if server:
         return Target(bootstrap=bootstrap, server=server, token_file=token_file)
-    values: dict[str, Any] = {}
-    if config:
-        from nephila.programs.service.settings import transport_of
-
-        values = {**transport_of(config), "where": config}
-    if prefix:
-        values["prefix"] = prefix
-    known = values.pop("bootstrap", "") or os.environ.get("NEPHILA_BOOTSTRAP", "") or DEFAULT_BROKER
-    return Target(bootstrap=bootstrap or known, kafka=values)
+    return Target(bootstrap=bootstrap or os.environ.get("NEPHILA_BOOTSTRAP", "") or DEFAULT_BROKER, prefix=prefix)
