@@ -8,6 +8,8 @@ the gateway knows the fetch that each sub-request belongs to. Every implementati
   gateway, so the limits hold inside it as well.
 - A redirect of the document (3xx on `document_url`) is not followed: the browser receives 204, and the result has the
   response with its Location. The scheduler decides about the target.
+- A document that is no HTML (text/html, application/xhtml+xml, or no type) is not passed to the browser either: it
+  receives 204, and the result has the response with its body, decoded from its content coding.
 - Other documents (frames, navigations by script) are subject to robots.txt if `obey_robots` is set; scripts, styles and
   XHR are not.
 - After `result()` the credentials are invalid and the connections of the fetch are closed.
@@ -51,6 +53,8 @@ class FetchLimits(msgspec.Struct, frozen=True, kw_only=True):
     out."""
     user_agent: str = ""
     obey_robots: bool = True
+    keep_body: bool = False
+    """Keep the body of an HTML document too, for WARC."""
     total_s: float = 60.0
     """Time after the registration at which every connection of the fetch is closed."""
     max_bytes: int = 64 << 20
@@ -70,7 +74,9 @@ class DocumentResponse(msgspec.Struct, kw_only=True):
     request_head: bytes = b""
     response_head: bytes = b""
     body: bytes = b""
-    """The body as received, decoded from its transfer coding; kept with raw capture only."""
+    """Of a document that is no HTML, and with `keep_body`: the body, decoded from transfer and content coding."""
+    wire_body: bytes = b""
+    """With `keep_body`: the body with its content coding, if it has one."""
     address: str = ""
     wire_bytes: int = 0
 
