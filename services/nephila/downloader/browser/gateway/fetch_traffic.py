@@ -22,6 +22,7 @@ MAX_PARALLEL = 8
 """Responses of one fetch in memory at a time, each at most `max_response_bytes`."""
 _METHODS = frozenset(("GET", "HEAD", "OPTIONS", "POST"))
 """POST is needed by pages that read data with it, such as GraphQL; the other methods change resources."""
+_HTML = ("text/html", "application/xhtml+xml", "")
 _STATUS = {"requests": 429, "bytes": 429, "time": 429, "method": 405, "timeout": 504}
 _REFUSALS = frozenset(
     (
@@ -60,7 +61,6 @@ class FetchTraffic:
         robots: DocumentRobots,
         user_agent: str,
         max_response_bytes: int,
-        keep_body: bool,
     ) -> None:
         self._limits = limits
         self._document_target = Target(limits.document_url)
@@ -68,7 +68,6 @@ class FetchTraffic:
         self._robots = robots
         self._user_agent = limits.user_agent or user_agent
         self._max_response_bytes = max_response_bytes
-        self._keep_body = keep_body
         self._parallel = asyncio.Semaphore(MAX_PARALLEL)
         self._document_sent = False
         self._document: DocumentResponse | None = None
@@ -179,12 +178,10 @@ class FetchTraffic:
         if kind in (Kind.PREFETCH, Kind.SERVICE_WORKER):
             raise Refused("prefetch" if kind is Kind.PREFETCH else "service_worker", f"a {kind.value} is not fetched")
         decided = is_document and call.target.href == self._document_target.href
-        if (
-            kind is Kind.DOCUMENT
-            and limits.obey_robots
-            and not decided
-            and not await self._robots.allowed(call.target, self._fetch_robots)
-        ):
+        if kind is not Kind.DOCUMENT or decided or not limits.obey_robots:
+            return
+        await self._sender.route(call.target)  # an address that is refused says more than its robots.txt
+        if not await self._robots.allowed(call.target, self._fetch_robots):
             raise Refused("robots", f"robots.txt disallows {call.target.shown[:200]}")
 
     async def _fetch_robots(self, target: Target) -> HttpResponse:
@@ -224,17 +221,19 @@ class FetchTraffic:
     def _answer_document(self, response: HttpResponse) -> Answer:
         if response.reason:
             return self._refuse(response.reason, response.detail, True)
-        body = response.body if response.wire_body is None else response.wire_body
+        is_html = response.content_type in _HTML
+        kept = self._limits.keep_body
         self._document = DocumentResponse(
             status=response.status,
             headers=response.headers,
             request_head=response.request_head,
             response_head=response.response_head,
-            body=body if self._keep_body else b"",
+            body=response.body if kept or not is_html else b"",
+            wire_body=(response.wire_body or b"") if kept else b"",
             address=response.address,
             wire_bytes=response.wire_bytes,
         )
-        if 300 <= response.status < 400:
+        if 300 <= response.status < 400 or not is_html:
             return Answer(204, [], b"")
         return Answer(response.status, to_browser(response.headers), response.body)
 

@@ -87,7 +87,6 @@ class ForwardingGateway:
             self._robots,
             config.agent(),
             min(MAX_RESPONSE_BYTES, config.max_body_bytes),
-            config.raw_capture,
         )
         timer = self._clock.call_at(self._clock.monotonic() + limits.total_s, traffic.close)
         found = _Registered(secrets.token_hex(8), secrets.token_hex(16), traffic, timer)
