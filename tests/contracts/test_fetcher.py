@@ -271,7 +271,7 @@ async def test_credentials(make: Make) -> None:
 
 
 async def test_forwarded(make: Make) -> None:
-    """The request of another client has its own method and headers only; bodies of errors are returned, HEAD has none."""
+    """The request of another client has only its own method and headers; bodies of errors are returned."""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\n"
     async with Server(response(b"no", HTML, status="404 Not Found"), head, response(b"yes", HTML)) as server:
         fetcher = make()
