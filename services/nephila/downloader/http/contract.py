@@ -100,6 +100,7 @@ class HttpResponse:
         "charset",
         "content_type",
         "detail",
+        "head_at",
         "headers",
         "reason",
         "request_head",
@@ -122,6 +123,8 @@ class HttpResponse:
         self.address = ""
         self.reason = ""
         self.detail = ""
+        self.head_at = 0.0
+        """Monotonic instant at which the response head was complete; 0 without one."""
         self.request_head = b""
         self.response_head = b""
 
