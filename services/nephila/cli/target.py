@@ -1,7 +1,13 @@
-"""Where a control command finds its program: the three options that every such command has, and what they mean."""
+"""Where a control command finds its program: the options that every such command has, and what they mean.
+
+@with_target()
+def pause(name: Name, target: Target, json: Json = False) -> None: ...
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +21,7 @@ from nephila.programs.options import RESULT
 if TYPE_CHECKING:
     from nephila.programs.control_servers import TcpAddress
 
-__all__ = ["DEFAULT_OUT", "Api", "ApiTokenFile", "Bootstrap", "Out", "Server", "Target", "TokenFile", "tcp_address"]
+__all__ = ["Api", "ApiTokenFile", "Server", "Target", "TokenFile", "tcp_address", "with_target"]
 
 Bootstrap = Annotated[
     str,
@@ -59,6 +65,35 @@ class Target:
     def is_directory(self) -> bool:
         """Whether it is a program in a directory."""
         return not self.bootstrap and not self.server
+
+
+def target_of(
+    out: Out = DEFAULT_OUT, bootstrap: Bootstrap = "", server: Server = "", token_file: TokenFile = ""
+) -> Target:
+    """The target that the options of a control command name."""
+    return Target(out, bootstrap, server, token_file)
+
+
+def with_target(find: Callable[..., Target] = target_of) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorator: replace the parameter `target` of a command's function by the options of `find`, which returns it."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        options = inspect.signature(find, eval_str=True).parameters
+        parameters: list[inspect.Parameter] = []
+        for one in inspect.signature(function, eval_str=True).parameters.values():
+            parameters += options.values() if one.name == "target" else [one]
+
+        def command(**given: Any) -> None:
+            target = find(**{name: given.pop(name) for name in options})
+            function(**given, target=target)
+
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
+        keyword_only = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+        setattr(command, "__signature__", inspect.Signature(keyword_only))  # noqa: B010 - not in its type
+        command.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": None}
+        return command
+
+    return decorate
 
 
 def tcp_address(api: str, token_file: str) -> TcpAddress | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nephila.cli.options import Json
 from nephila.cli.output import note, print_json
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ Bootstrap = Annotated[
 Prefix = Annotated[
     str | None, typer.Option(metavar="TEXT", help="Prefix of topic and group names, for several systems on one broker.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
 
 @app.command()
