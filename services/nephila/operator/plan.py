@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from nephila.control import api
+from nephila.kernel.runtime.errors import UsageError
 from nephila.operator.status import MAX_MESSAGE
 
 FINALIZER: Final = "nephila.dev/delete"
@@ -52,6 +53,13 @@ def one_line(text: str) -> str:
     """A message of a condition or an event."""
     line = " ".join(text.split())
     return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 1]}…"
+
+
+def faults_of(error: UsageError) -> str:
+    """The first error of a document, which names its key, and how many more there are. Its location is left out: in a
+    resource it is the same key."""
+    text = str(error).partition(": ")[2] or str(error)
+    return f"{text} (and {len(error.others)} more)" if error.others else text
 
 
 def condition(kind: str, status: str, reason: str, message: str, generation: int) -> dict[str, Any]:

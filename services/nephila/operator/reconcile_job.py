@@ -22,6 +22,7 @@ from nephila.operator.plan import (
     condition,
     dated,
     document_of,
+    faults_of,
     finalizers_of,
     find,
     is_deleted,
@@ -92,8 +93,7 @@ def fault_of(document: Mapping[str, Any]) -> str:
     try:
         found = job_document.from_json(document, "CrawlJob")
     except UsageError as error:
-        more = f" (and {len(error.others)} more)" if error.others else ""
-        return f"{error}{more}"
+        return faults_of(error)
     files = [place for kind, place in found.sources if kind == "file"]
     if files:
         return f"spec.seeds: file {files[0]!r} cannot be read by the operator; give url, sitemap or feed"

@@ -23,6 +23,7 @@ from nephila.operator.plan import (
     condition,
     dated,
     document_of,
+    faults_of,
     finalizers_of,
     find,
     is_deleted,
@@ -89,8 +90,7 @@ def _read(document: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
     try:
         return load.from_json(document, "ParseRule").content, ""
     except UsageError as error:
-        more = f" (and {len(error.others)} more)" if error.others else ""
-        return None, f"{error}{more}"
+        return None, faults_of(error)
 
 
 def _delete(body: Mapping[str, Any], old: Mapping[str, Any], seen: ObservedRule, now: str) -> Plan:

@@ -44,7 +44,7 @@ def _below(directory: Path) -> Iterator[Path]:
 
 
 def read(path: Path, name: str = "") -> list[RuleDocument]:
-    """The rules of a file. `name`: the file in errors. Raises `UsageError` with file, line and column of the mistake."""
+    """The rules of a file. `name`: the file in errors. Raises `UsageError` with file, line and column."""
     try:
         # Without O_NONBLOCK, opening a FIFO blocks until a writer opens it.
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
