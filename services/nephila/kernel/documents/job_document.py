@@ -15,6 +15,7 @@ import msgspec
 
 from nephila.kernel.documents import document_files
 from nephila.kernel.documents import job_schema as schema
+from nephila.kernel.documents.browser_schema import Browser
 from nephila.kernel.documents.field_types import seconds
 from nephila.kernel.documents.struct_reader import read
 from nephila.kernel.documents.yaml import Node, from_builtins
@@ -121,6 +122,8 @@ def _job(name: str, spec: schema.JobSpec, seeds: list[str]) -> CrawlJob:
         if parse != schema.Parse()
         else None,
         cookies=spec.cookies,
+        render=schema.RENDERS[spec.render],
+        browser=msgspec.json.encode(spec.browser).decode() if spec.browser != Browser() else "",
         login=_login(spec.login) if spec.login else None,
     )
 
