@@ -1,5 +1,5 @@
-"""URLs of single-page applications: for jobs that follow `route` or render pages, a fragment beginning with `#/` or `#!`
-identifies a page.
+"""URLs of single-page applications: for jobs that follow `route` or render pages, a fragment beginning with `#/` or
+`#!` identifies a page.
 
 In other jobs a fragment is no part of a URL. With routes, href and canonical form contain the route; `#`, `#/`, `#!`,
 `#!/` alone and other fragments are dropped as usual. Invariants: URLs without a route have the same identity in every

@@ -73,6 +73,7 @@ TOPICS = (
     *(REQUESTS_BROWSER, SETTINGS, MEMBERS),
 )
 
+
 def requests_topic(request: m.FetchRequest) -> Topic:
     """The topic of a request: pages of jobs that render go to the downloaders with a browser."""
     return REQUESTS_BROWSER if request.render > m.Render.NEVER else REQUESTS

@@ -91,8 +91,8 @@ def make_configs(
     archive: str = "",
 ) -> ServiceConfigs:
     """The configuration of every service. `paced`: there is a delay between fetches of a host. `recrawls`: pages are
-    fetched again when they are due. `renders`: a browser renders pages. `seeds`: whose hosts get the headers that may be secrets.
-    `archive`: in the names of WARC files."""
+    fetched again when they are due. `renders`: a browser renders pages. `seeds`: whose hosts get the headers that may
+    be secrets. `archive`: in the names of WARC files."""
     if "postgres" in formats and not store:
         raise UsageError(f"the format postgres needs the URL of a database: --store, or {ENVIRONMENT}")
     if "parquet" in formats and store:

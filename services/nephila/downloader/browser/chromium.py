@@ -16,6 +16,7 @@ from pathlib import Path
 
 from nephila.downloader.browser.contract import GatewayAddress
 from nephila.downloader.browser.engine import RenderError
+from nephila.downloader.browser.gateway.chromium_flags import chromium_flags
 from nephila.downloader.browser.process_tree import kill_group, members_of, memory_of
 from nephila.kernel.runtime.parent_death import die_with
 
@@ -24,20 +25,14 @@ EXECUTABLES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-s
 START_S = 30.0
 """Longest start; one takes about 0.7 s."""
 POLL_S = 0.02
+STDERR = "stderr"
+"""File in the profile with what Chromium writes on standard error."""
 _SWITCHES = (
     "--headless=new",
     "--disable-gpu",
     "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--disable-component-update",
     "--disable-component-extensions-with-background-pages",
-    "--disable-default-apps",
-    "--disable-extensions",
-    "--disable-sync",
-    "--disable-breakpad",
     "--disable-crash-reporter",
-    "--disable-client-side-phishing-detection",
-    "--disable-domain-reliability",
     "--disable-field-trial-config",
     "--disable-hang-monitor",
     "--disable-popup-blocking",
@@ -47,23 +42,11 @@ _SWITCHES = (
     "--disable-backgrounding-occluded-windows",
     "--disable-renderer-backgrounding",
     "--disable-search-engine-choice-screen",
-    "--disable-quic",
-    "--disable-features=Translate,OptimizationHints,MediaRouter,InterestFeedContentSuggestions,HttpsUpgrades,"
-    "AutofillServerCommunication,CertificateTransparencyComponentUpdater,PaintHolding,GlobalMediaControls,"
-    "ServiceWorkerAutoPreload,DialMediaRouteProvider",
     "--force-color-profile=srgb",
-    "--metrics-recording-only",
     "--mute-audio",
-    "--no-default-browser-check",
-    "--no-first-run",
-    "--no-pings",
-    "--no-service-autorun",
     "--password-store=basic",
     "--use-mock-keychain",
     "--autoplay-policy=user-gesture-required",
-    # WebRTC sends no datagram past the proxy, and no name is resolved here.
-    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--remote-debugging-port=0",
 )
 
@@ -81,10 +64,7 @@ def switches(gateway: GatewayAddress, profile: str, blocked: Iterable[str], *, s
     return [
         *_SWITCHES,
         f"--user-data-dir={profile}",
-        f"--proxy-server=http://{gateway.host}:{gateway.port}",
-        # Chromium connects to loopback addresses directly without this.
-        "--proxy-bypass-list=<-loopback>",
-        f"--ignore-certificate-errors-spki-list={gateway.ca_spki_hash}",
+        *chromium_flags(gateway),
         *(["--blink-settings=imagesEnabled=false"] if "image" in blocked else []),
         *(["--disable-remote-fonts"] if "font" in blocked else []),
         *([] if sandbox and os.geteuid() != 0 else ["--no-sandbox"]),
@@ -110,7 +90,8 @@ class Chromium:
         profile = tempfile.mkdtemp(prefix="nephila-browser-")
         parent = os.getpid()
         try:
-            with open(os.path.join(profile, "stderr"), "wb") as stderr:
+            stderr = os.open(os.path.join(profile, STDERR), os.O_WRONLY | os.O_CREAT)
+            try:
                 process = await asyncio.create_subprocess_exec(
                     executable,
                     *switches(gateway, profile, blocked, sandbox=sandbox),
@@ -120,6 +101,8 @@ class Chromium:
                     start_new_session=True,
                     preexec_fn=lambda: die_with(parent),
                 )
+            finally:
+                os.close(stderr)
         except OSError as error:
             shutil.rmtree(profile, ignore_errors=True)
             raise RenderError("browser", f"{executable} does not start: {error.strerror}") from None
@@ -132,22 +115,26 @@ class Chromium:
         return browser
 
     async def _wait_until_ready(self) -> None:
-        port_file = Path(self._profile, "DevToolsActivePort")
         for _ in range(int(START_S / POLL_S)):
             if self._process.returncode is not None:
                 raise RenderError("browser", f"Chromium ended at its start: {self._last_words()}")
-            with contextlib.suppress(OSError):
-                lines = port_file.read_text().split("\n")
-                if len(lines) >= 2 and lines[1]:
-                    self.endpoint = f"ws://127.0.0.1:{lines[0]}{lines[1]}"
-                    return
+            if endpoint := self._find_endpoint():
+                self.endpoint = endpoint
+                return
             await asyncio.sleep(POLL_S)
         raise RenderError("browser", f"Chromium was not ready after {START_S:g} s")
+
+    def _find_endpoint(self) -> str:
+        """The DevTools URL from the file that Chromium writes when it listens; empty before."""
+        with contextlib.suppress(OSError):
+            port, _, path = Path(self._profile, "DevToolsActivePort").read_text().partition("\n")
+            return f"ws://127.0.0.1:{port}{path.strip()}" if path.strip() else ""
+        return ""
 
     def _last_words(self) -> str:
         """The last line that it wrote on standard error, or its exit code."""
         with contextlib.suppress(OSError):
-            lines = Path(self._profile, "stderr").read_text("utf-8", "replace").strip().split("\n")
+            lines = Path(self._profile, STDERR).read_text("utf-8", "replace").strip().split("\n")
             if lines[-1]:
                 return lines[-1][-300:]
         return f"exit code {self._process.returncode}"

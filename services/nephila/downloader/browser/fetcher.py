@@ -115,6 +115,7 @@ class BrowserFetcher:
             user_agent=config.agent(),
             obey_robots=instructions.obey_robots,
             keep_body=config.raw_capture,
+            refuse_media=bool(config.browser_block),
             total_s=config.browser_timeout_s,
             max_bytes=config.browser_page_bytes,
             max_requests=config.browser_page_requests,

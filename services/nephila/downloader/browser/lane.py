@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from nephila.downloader.browser.budget import BrowserBudget
 from nephila.downloader.browser.chromium import find_executable

@@ -122,9 +122,9 @@ async def _wait(page: Page, wait: Wait) -> None:
 
 
 def _note(responses: list[Response], response: Response) -> None:
-    if len(responses) < MAX_XHR and response.request.resource_type in ("xhr", "fetch"):
-        if "json" in response.headers.get("content-type", ""):
-            responses.append(response)
+    is_json = "json" in response.headers.get("content-type", "")
+    if is_json and len(responses) < MAX_XHR and response.request.resource_type in ("xhr", "fetch"):
+        responses.append(response)
 
 
 async def _bodies(responses: list[Response]) -> list[Capture]:

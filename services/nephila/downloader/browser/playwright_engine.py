@@ -95,9 +95,7 @@ class PlaywrightEngine:
                     await self._stop_driver()
                     self._driver = await async_playwright().start()
                 try:
-                    return await asyncio.wait_for(
-                        self._driver.chromium.connect_over_cdp(chromium.endpoint), CONNECT_S
-                    )
+                    return await asyncio.wait_for(self._driver.chromium.connect_over_cdp(chromium.endpoint), CONNECT_S)
                 except Exception:  # a driver that was killed fails in many ways
                     if again:
                         raise

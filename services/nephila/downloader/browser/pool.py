@@ -109,22 +109,34 @@ class BrowserPool:
         assert process is not None
         rendering = asyncio.ensure_future(process.render(task))
         try:
-            done, _ = await asyncio.wait([rendering], timeout=task.timeout_s + HANG_S)
+            done = await self._done_within(rendering, task.timeout_s + HANG_S)
         except asyncio.CancelledError:
             rendering.cancel()
-            await asyncio.wait([rendering], timeout=HANG_S)
+            if not await self._done_within(rendering, HANG_S):
+                self._on_hang(member, rendering)
             raise
         if not done:
             log.warning("the browser hangs with %s and is killed", task.url)
-            self._remove(member, "hang")
-            self.crashes += 1
-            rendering.cancel()
-            await process.close()
-            await asyncio.wait([rendering], timeout=HANG_S)
+            self._on_hang(member, rendering)
             raise RenderError("timeout", "render: the browser did not answer")
         page = rendering.result()
         self.pages += 1
         return page
+
+    async def _done_within(self, rendering: asyncio.Future[RenderedPage], seconds: float) -> bool:
+        expired = asyncio.get_running_loop().create_future()
+        timer = self._clock.call_at(self._clock.monotonic() + seconds, lambda: expired.done() or expired.set_result(0))
+        try:
+            await asyncio.wait([rendering, expired], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            timer.cancel()
+        return rendering.done()
+
+    def _on_hang(self, member: _Member, rendering: asyncio.Future[RenderedPage]) -> None:
+        rendering.cancel()
+        rendering.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self.crashes += 1
+        self._remove(member, "hang")
 
     async def _acquire(self) -> _Member:
         """A process with room for a page; the one with the fewest pages, or a new one."""
@@ -157,6 +169,9 @@ class BrowserPool:
             member.pages -= 1
             await self._drop(member)
             raise
+        if self._closed:
+            await process.close()
+            raise RenderError("browser", "the browser is closed")
         member.process = process
         self.launched += 1
         async with self._room:

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, field
 
-from nephila.kernel.documents.field_types import Duration, seconds
+from nephila.kernel.documents.field_types import DURATION_SCHEMA, Duration, check_duration, seconds
 from nephila.kernel.documents.struct_reader import Section
 
 MAX_STEP_S: Final = 60.0
@@ -31,22 +31,17 @@ def _selector(text: str) -> str:
 
 
 def _short(text: str) -> str:
-    if seconds(text) > MAX_STEP_S:
+    if seconds(check_duration(text)) > MAX_STEP_S:
         raise ValueError(f"is longer than {MAX_STEP_S:g}s")
     return text
-
-
-def _duration(text: str) -> str:
-    check = Duration.__metadata__[0].extra["check"]
-    return _short(check(text))
 
 
 Selector = Annotated[str, Meta(min_length=1, max_length=2000, extra={"what": "a CSS selector", "check": _selector})]
 Short = Annotated[
     str,
     Meta(
-        extra={"what": "a duration like 500ms, 60s at most", "check": _duration},
-        extra_json_schema=Duration.__metadata__[0].extra_json_schema,
+        extra={"what": "a duration like 500ms, 60s at most", "check": _short},
+        extra_json_schema=DURATION_SCHEMA,
     ),
 ]
 Prose = Annotated[str, Meta(max_length=10_000, extra={"prose": True})]
