@@ -124,10 +124,11 @@ class BrowserPool:
         return page
 
     async def _done_within(self, rendering: asyncio.Future[RenderedPage], seconds: float) -> bool:
-        expired = asyncio.get_running_loop().create_future()
-        timer = self._clock.call_at(self._clock.monotonic() + seconds, lambda: expired.done() or expired.set_result(0))
+        over = asyncio.Event()
+        rendering.add_done_callback(lambda _: over.set())
+        timer = self._clock.call_at(self._clock.monotonic() + seconds, over.set)
         try:
-            await asyncio.wait([rendering, expired], return_when=asyncio.FIRST_COMPLETED)
+            await over.wait()
         finally:
             timer.cancel()
         return rendering.done()

@@ -30,6 +30,9 @@ DRAIN_BYTES = 64 << 10
 class HttpRequest:
     """One HTTP request: a GET, or a POST when it has a `body`. Headers come in addition to those of the settings.
 
+    `forwarded`: the request of another client, the browser. It has the `method` of that client. Only its own headers
+    are sent, and the body of every status is returned, not only of 2xx.
+
     `keep` > 0: at most that many decoded bytes are read; a longer body is cut off without an error.
     `max_bytes` > 0: replaces both size limits of the settings, on the wire and decoded.
     `on_sent` is called when the request head has been written: the server sees the request then, not at the dial.
@@ -38,9 +41,11 @@ class HttpRequest:
     __slots__ = (
         "any_type",
         "body",
+        "forwarded",
         "headers",
         "keep",
         "max_bytes",
+        "method",
         "on_sent",
         "origin",
         "route",
@@ -58,6 +63,8 @@ class HttpRequest:
         max_bytes: int = 0,
         on_sent: Callable[[], None] | None = None,
         origin: FetchRequest | None = None,
+        forwarded: bool = False,
+        method: str = "",
     ) -> None:
         """`origin`: the request that it is sent for; None for one of a middleware, such as a login."""
         self.origin = origin
@@ -67,6 +74,9 @@ class HttpRequest:
         self.keep = keep
         self.max_bytes = max_bytes
         self.on_sent = on_sent
+        self.forwarded = forwarded
+        self.method = method
+        """Empty: GET, or POST with a body."""
         self.headers: dict[str, str] | None = None
         self.secret_headers: dict[str, str] | None = None
         """Headers that archives leave out: credentials, cookies, headers of the settings for single hosts."""
@@ -83,6 +93,14 @@ class HttpRequest:
         if self.secret_headers is None:
             self.secret_headers = {}
         self.secret_headers[name] = value
+
+    def verb(self) -> str:
+        """The method as sent."""
+        return self.method or ("GET" if self.body is None else "POST")
+
+    def wants_body(self, status: int) -> bool:
+        """Whether the body of a response with this status is returned."""
+        return self.forwarded or 200 <= status < 300
 
     def own_headers(self) -> dict[str, str]:
         """The headers of this request alone."""

@@ -69,8 +69,10 @@ class RequestHeads:
 
     def _head(self, request: HttpRequest, headers: dict[str, str] | None) -> bytes:
         target = request.target
-        method = "GET" if request.body is None else "POST"
-        start = f"{method} {target.path} HTTP/1.1\r\nHost: {target.host_header}"
+        start = f"{request.verb()} {target.path} HTTP/1.1\r\nHost: {target.host_header}"
+        if request.forwarded:
+            only = "".join(f"\r\n{name}: {value}" for name, value in (headers or {}).items())
+            return f"{start}{only}\r\n\r\n".encode("latin-1")
         if not headers:
             return (start + self._plain).encode("ascii")
         own = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
