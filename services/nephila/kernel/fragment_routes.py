@@ -1,5 +1,5 @@
-"""URLs of single-page applications: for jobs that follow `route` or render pages, a fragment beginning with `#/` or
-`#!` identifies a page.
+"""URLs of single-page applications: for jobs that follow `route`, a fragment beginning with `#/` or `#!` identifies a
+page.
 
 In other jobs a fragment is no part of a URL. With routes, href and canonical form contain the route; `#`, `#/`, `#!`,
 `#!/` alone and other fragments are dropped as usual. Invariants: URLs without a route have the same identity in every
@@ -12,7 +12,7 @@ from __future__ import annotations
 from hashlib import md5
 from typing import Final, NamedTuple
 
-from nephila.kernel.messages import CrawlJob, Render
+from nephila.kernel.messages import CrawlJob
 from nephila.native import UrlParts, parse_any, parse_url
 
 ROUTE: Final = "route"
@@ -34,7 +34,7 @@ class Routed(NamedTuple):
 
 def keeps_routes(job: CrawlJob) -> bool:
     """Whether routes are part of the URLs of a job."""
-    return job.render > Render.NEVER or (job.parse is not None and ROUTE in job.parse.follow)
+    return job.parse is not None and ROUTE in job.parse.follow
 
 
 def parse_routed(url: str, base: str | None = None) -> UrlParts | Routed:

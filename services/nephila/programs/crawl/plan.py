@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from nephila.kernel.documents.job_document import JobDocument, from_json, keywords, protect_session
+from nephila.kernel.documents.job_document import JobDocument, from_json, keep_routes, keywords, protect_session
 from nephila.kernel.documents.job_schema import FOLLOW, MAIN_TEXTS, MODES, RENDERS, STRATEGY_NUMBERS
 from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Render, Scope, Seed
 from nephila.kernel.net.robots import product_token
@@ -215,6 +215,7 @@ def override(job: CrawlJob, options: dict[str, Any]) -> None:
     _set_parse(job, options)
     job.scope, job.politeness = scope, politeness
     protect_session(job)
+    keep_routes(job)
     job.host_budget = budget if budget != HostBudget() else None
 
 
