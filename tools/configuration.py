@@ -32,6 +32,9 @@ storage: {store: postgresql://nephila@postgres/nephila}
 are written as JSON: `NEPHILA_STORAGE__FORMATS='["sqlite", "warc"]'`. A single value without a comma may be written
 without JSON.
 
+A secret text can be in a file, which other users of the machine cannot read: the setting `<field>_file` (variable
+`NEPHILA_<SERVICE>__<FIELD>_FILE`) names the file. Both at once are an error.
+
 Other variables: `NEPHILA_CONFIG` (the file), `NEPHILA_BOOTSTRAP` (the brokers), `NEPHILA_SECRET_…` (values of login
 forms, see [jobs.md](jobs.md)), `NEPHILA_NATIVE` (`0` = without the native core), `NEPHILA_DEBUG` (a traceback with each
 error).
@@ -65,6 +68,8 @@ def type_of(kind: msgspec.inspect.Type) -> str:
             return "boolean"
         case msgspec.inspect.VarTupleType() | msgspec.inspect.ListType():
             return "list of texts"
+        case msgspec.inspect.Metadata(extra={"secret": True}):
+            return "secret text"
         case msgspec.inspect.Metadata():
             return type_of(kind.type)
         case msgspec.inspect.CustomType():

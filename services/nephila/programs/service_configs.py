@@ -18,7 +18,7 @@ from nephila.downloader.http.request import request_headers
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import HostMap
 from nephila.kernel.net.robots import product_token
-from nephila.kernel.runtime.config import load
+from nephila.kernel.runtime.config import load, secret_variable
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.runtime.process_setup import can_have_workers, usable_cores
 from nephila.parser.config import ParserConfig
@@ -60,7 +60,7 @@ def resolve_store(run: Run, store: str) -> str:
 
     Order of precedence: `store` (the option), the environment, the value of an earlier run. Raises `UsageError`.
     """
-    url = store or os.environ.get(ENVIRONMENT, "")
+    url = store or secret_variable(ENVIRONMENT)
     if url and not is_url(url):
         raise UsageError("--store is no URL of the form postgresql://user@host:5432/database")
     if run.runs and not run.store:

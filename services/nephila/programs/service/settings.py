@@ -99,8 +99,9 @@ def read(name: str, path: str) -> Settings:
     config = load(kind, own, f"{where}: {name}", name)
     if isinstance(config, StorageConfig) and not config.store and not wants_sqlite(sections[name]):
         raise UsageError(
-            f"{where}: storage.store is empty; set it to postgresql://user@host/database (a password belongs into "
-            "NEPHILA_STORAGE__STORE), or ask for nephila.db of a single member with formats: [sqlite]"
+            f"{where}: storage.store is empty; set it to postgresql://user@host/database (a password belongs into a "
+            "file that storage.store_file or NEPHILA_STORAGE__STORE_FILE names), or ask for "
+            "nephila.db of a single member with formats: [sqlite]"
         )
     member = program.member or socket.gethostname()
     return Settings(program, kafka, config, agreed(name, member, common, config))
