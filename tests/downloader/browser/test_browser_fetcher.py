@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import msgspec
-
 from nephila.downloader.browser.budget import BrowserBudget
 from nephila.downloader.browser.contract import DocumentResponse, GatewayResult
 from nephila.downloader.browser.engine import RenderedPage
@@ -20,6 +19,7 @@ from nephila.downloader.http.target import Target
 from nephila.kernel import messages as m
 from nephila.kernel.documents.browser_schema import Browser, Budget, Step
 from nephila.kernel.runtime.clock import ManualClock
+
 from tests.downloader.browser.fake_engine import FakeEngine, FakeGateway, FakeProcess
 from tests.downloader.browser.test_browser_pool import settle
 
