@@ -123,6 +123,7 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/python tools/configuration.py --check
 	@$(BIN)/python -m tools.chart_values --check
 	@$(BIN)/python -m tools.dashboards --check
+	@PYTHONPATH=services $(BIN)/python -m tools.crds --check
 
 bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated month, against a fixed interval
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_freshness
@@ -164,9 +165,10 @@ schema: $(DEV)  ## write docs/*.schema.json, docs/openapi.json and docs/configur
 	@$(BIN)/python tools/openapi.py
 	@$(BIN)/python tools/configuration.py
 
-chart: $(DEV)  ## write what charts/nephila generates: schema and table of its values, dashboards
+chart: $(DEV)  ## write what charts/nephila generates: schema and table of its values, dashboards, CRDs
 	@$(BIN)/python -m tools.chart_values
 	@$(BIN)/python -m tools.dashboards
+	@PYTHONPATH=services $(BIN)/python -m tools.crds
 
 format: $(DEV)
 	@$(BIN)/ruff format services tests benchmarks tools
