@@ -12,7 +12,7 @@ DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
 BENCHES := $(shell sed -n "s/^\(bench[a-z-]*\):.*/\1/p" Makefile)
-.PHONY: chart images lock test-cluster flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
+.PHONY: canary chart images lock test-cluster flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -72,6 +72,9 @@ judge: $(DEV)  ## the hostile web in its full size, crawled and judged from the 
 
 chaos: $(DEV)    ## a crawl over Kafka to which everything happens, judged from the server's log (up to 30 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.chaos.chaos $(ARGS)
+
+canary: $(DEV)   ## 1,000 attempts to reach a private address through crawler and browser: a table of hits per channel
+	@PYTHONPATH=services:. $(BIN)/python -m tests.canary.canary $(ARGS)
 
 flips: $(DEV)    ## a killed crawl with one bit of a file flipped, resumed: 200 places of every file (about 15 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.e2e.flips $(ARGS)
