@@ -8,6 +8,8 @@ the gateway knows the fetch that each sub-request belongs to. Every implementati
   gateway, so the limits hold inside it as well.
 - A redirect of the document (3xx on `document_url`) is not followed: the browser receives 204, and the result has the
   response with its Location. The scheduler decides about the target.
+- A document that is no HTML (text/html, application/xhtml+xml, or no type) is not passed to the browser either: it
+  receives 204, and the result has the response with its body, decoded from its content coding.
 - Other documents (frames, navigations by script) are subject to robots.txt if `obey_robots` is set; scripts, styles and
   XHR are not.
 - After `result()` the credentials are invalid and the connections of the fetch are closed.
@@ -27,7 +29,8 @@ class GatewayAddress(NamedTuple):
     host: str
     port: int
     ca_spki_hash: str
-    """Base64 of the SHA-256 of the CA's SubjectPublicKeyInfo: Chromium's --ignore-certificate-errors-spki-list."""
+    """Base64 of the SHA-256 of the SubjectPublicKeyInfo of all certificates of hosts: the value of Chromium's
+    --ignore-certificate-errors-spki-list (`gateway/chromium_flags.py`)."""
     ca_pem: str
     """The certificate of the CA, for clients that read a file."""
 
@@ -50,12 +53,16 @@ class FetchLimits(msgspec.Struct, frozen=True, kw_only=True):
     out."""
     user_agent: str = ""
     obey_robots: bool = True
+    keep_body: bool = False
+    """Keep the body of an HTML document too, for WARC."""
     total_s: float = 60.0
     """Time after the registration at which every connection of the fetch is closed."""
     max_bytes: int = 64 << 20
     """Bytes of all responses together, on the wire; further responses are cut off."""
     max_requests: int = 500
     """Requests of the page, the document included; further ones get 429 and reach no server."""
+    refuse_media: bool = False
+    """Refuse images, fonts, audio and video: by the request where it shows its use, else after the response headers."""
 
 
 class DocumentResponse(msgspec.Struct, kw_only=True):
@@ -67,7 +74,9 @@ class DocumentResponse(msgspec.Struct, kw_only=True):
     request_head: bytes = b""
     response_head: bytes = b""
     body: bytes = b""
-    """The body as received, decoded from its transfer coding; kept with raw capture only."""
+    """Of a document that is no HTML, and with `keep_body`: the body, decoded from transfer and content coding."""
+    wire_body: bytes = b""
+    """With `keep_body`: the body with its content coding, if it has one."""
     address: str = ""
     wire_bytes: int = 0
 
@@ -83,7 +92,8 @@ class GatewayResult(msgspec.Struct, kw_only=True):
     requests: int = 0
     wire_bytes: int = 0
     blocked: dict[str, int] = msgspec.field(default_factory=dict)
-    """Refused sub-requests by reason: address, robots, requests, bytes, time, method, upgrade."""
+    """Requests without a response by reason. Refused: address, dns, robots, requests, bytes, time, method, upgrade,
+    media, prefetch, service_worker. Failed: the words of a fetcher."""
 
 
 class Gateway(Protocol):
