@@ -207,13 +207,15 @@ async def test_one_of_two_operators_leads_and_the_other_takes_over(
 
 
 async def test_a_leader_that_cannot_renew_its_lease_ends(running: Running) -> None:
-    with pytest.raises(LeadershipLost):
+    async def lose() -> None:
         async with running.operator(lease_s=1.5) as operator:
             await running.server.until(lambda: operator.leads)
-            running.server.objects["leases", "nephila-operator"]["spec"]["holderIdentity"] = "thief"
-            running.server.objects["leases", "nephila-operator"]["spec"]["renewTime"] = "later"
-            await running.server.until(lambda: not operator.leads)
+            spec = running.server.objects["leases", "nephila-operator"]["spec"]
+            spec |= {"holderIdentity": "other", "renewTime": "later"}
             await running.server.until(lambda: operator.unready == "ended")
+
+    with pytest.raises(LeadershipLost):
+        await lose()
 
 
 async def test_rules_of_a_folder_become_resources_and_a_bad_commit_changes_only_its_status(running: Running) -> None:
