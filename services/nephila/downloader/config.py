@@ -53,6 +53,10 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     secrets: str = ""
     """Directory of the files that `spec.login` of jobs may name. Empty: no files are allowed."""
 
+    detect_blocks: bool = True
+    """Recognise challenges, captchas, ban texts and login pages: such a fetch ends as failed(blocked), and its host is
+    paused."""
+
     connect_timeout_s: float = 10.0
     """Maximum time of one attempt to connect, TLS handshake included: three lost SYNs (1, 2, 4 s) and an answer."""
 

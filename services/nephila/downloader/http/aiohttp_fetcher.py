@@ -256,8 +256,10 @@ class AiohttpFetcher:
         response.truncated = "length" if body.full else ""
         if 200 <= response.status < 300:
             response.body = decoded
-        elif self._config.raw_capture:
-            response.wire_body = decoded
+        else:
+            response.error_body = decoded
+            if self._config.raw_capture:
+                response.wire_body = decoded
         return not body.full
 
     def _open_session(self) -> aiohttp.ClientSession:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
 from nephila.downloader.http.target import Target
+from nephila.downloader.middleware.block_detector import BlockDetector
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookies import Cookies
 from nephila.downloader.middleware.host_headers import HostHeaders
@@ -36,6 +37,7 @@ CHAIN: tuple[Callable[[Dependencies], Middleware], ...] = (
     lambda given: Cookies(given.config, given.clock),
     lambda given: FormLogin(given.clock, given.router, given.fetcher, given.config.secrets, given.previous),
     lambda given: Validators(),
+    lambda given: BlockDetector(given.config),
 )
 """Requests pass in this order, responses in reverse."""
 
