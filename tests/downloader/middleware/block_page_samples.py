@@ -85,7 +85,7 @@ BLOCKED = (
         "<HTML><HEAD>\n<TITLE>Access Denied</TITLE>\n</HEAD><BODY>\n<H1>Access Denied</H1>\n \nYou don't have "
         "permission "
         'to access "http&#58;&#47;&#47;shop&#46;example&#47;" on this '
-        'server.<P>\nReference&#32;&#35;18&#46;9f0c1002&#46;'
+        "server.<P>\nReference&#32;&#35;18&#46;9f0c1002&#46;"
         "1700000000&#46;2b8a<P>\nhttps&#58;&#47;&#47;errors&#46;edgesuite&#46;net&#47;18\n</BODY>\n</HTML>",
         403,
     ),
@@ -210,8 +210,8 @@ ORDINARY = (
     ),
     Sample(
         "a page behind Cloudflare's script",
-        "
-        "f"<html><head><title>Shop</title></head><body><p>Prices</p>{ARTICLE[:900]}<script>(function(){{window.__CF$cv$params="
+        f"<html><head><title>Shop</title></head><body><p>Prices</p>{ARTICLE[:900]}<script>"
+        "(function(){window.__CF$cv$params="
         "{r:'8c1f',t:'MTcw'};var "
         "a=document.createElement('script');a.src='/cdn-cgi/challenge-platform/scripts/jsd/main."
         "js'})();</script></body></html>",
