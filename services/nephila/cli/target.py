@@ -19,16 +19,18 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.programs.options import RESULT
 
 if TYPE_CHECKING:
+    from nephila.kernel.bus.kafka.config import KafkaConfig
     from nephila.programs.control_servers import TcpAddress
 
-__all__ = ["Api", "ApiTokenFile", "Server", "Target", "TokenFile", "tcp_address", "with_target"]
+__all__ = ["Api", "ApiTokenFile", "Server", "Target", "TokenFile", "broker_settings", "tcp_address", "with_target"]
 
 Bootstrap = Annotated[
     str,
     typer.Option(
         "--bootstrap",
-        metavar="HOST:PORT",
-        help="The services at this Kafka broker, not DIR (NEPHILA_BOOTSTRAP is not read).",
+        metavar="HOST:PORT|FILE",
+        help="The services at this Kafka broker, or the settings file of the services (TLS, SASL, prefix), not DIR "
+        "(NEPHILA_BOOTSTRAP is not read).",
     ),
 ]
 Server = Annotated[
@@ -54,8 +56,8 @@ class Target:
     bootstrap: str = ""
     server: str = ""
     token_file: str = ""
-    kafka: dict[str, Any] | None = None
-    """Settings of the transport in addition to `bootstrap`."""
+    prefix: str = ""
+    """Prefix of the names of topics and groups; empty: that of the settings."""
 
     def __post_init__(self) -> None:
         if self.bootstrap and self.server:
@@ -65,6 +67,24 @@ class Target:
     def is_directory(self) -> bool:
         """Whether it is a program in a directory."""
         return not self.bootstrap and not self.server
+
+
+def broker_settings(bootstrap: str | None, prefix: str | None = None, partitions: int | None = None) -> KafkaConfig:
+    """The settings of the transport that --bootstrap names, completed from the environment: HOST:PORT of brokers, or
+    the settings file of the services. Raises `UsageError`."""
+    from nephila.kernel.bus.kafka.config import kafka_config
+
+    options: dict[str, Any] = {"prefix": prefix or None, "partitions": partitions}
+    if not bootstrap or not is_file(bootstrap):
+        return kafka_config({"bootstrap": bootstrap, **options}, "command line")
+    from nephila.programs.service.settings import transport_of
+
+    return kafka_config(options, "command line", transport_of(bootstrap), bootstrap)
+
+
+def is_file(bootstrap: str) -> bool:
+    """Whether --bootstrap names a file, not brokers."""
+    return bootstrap.endswith((".yaml", ".yml")) or "/" in bootstrap
 
 
 def target_of(

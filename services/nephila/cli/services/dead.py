@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -22,10 +22,11 @@ app = typer.Typer(add_completion=False, help="Messages that no service could pro
 
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="The program that runs in DIR.")]
 Bootstrap = Annotated[
-    str, typer.Option(metavar="HOST:PORT", help="A broker; otherwise NEPHILA_BOOTSTRAP, or 127.0.0.1:9092.")
-]
-Config = Annotated[
-    str, typer.Option("--config", metavar="FILE", help="The services' YAML file; bootstrap and kafka are read from it.")
+    str,
+    typer.Option(
+        metavar="HOST:PORT|FILE",
+        help="A broker, or the settings file of the services; otherwise NEPHILA_BOOTSTRAP, or 127.0.0.1:9092.",
+    ),
 ]
 Prefix = Annotated[
     str, typer.Option(metavar="TEXT", help="Prefix of topic and group names, for several systems on one broker.")
@@ -39,7 +40,6 @@ def letters_target(
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",
-    config: Config = "",
     prefix: Prefix = "",
 ) -> Target:
     """Without --out and --server a broker: only systems over Kafka keep dead letters."""
@@ -47,15 +47,7 @@ def letters_target(
         return Target(out, "", server, token_file)
     if server:
         return Target(bootstrap=bootstrap, server=server, token_file=token_file)
-    values: dict[str, Any] = {}
-    if config:
-        from nephila.programs.service.settings import transport_of
-
-        values = {**transport_of(config), "where": config}
-    if prefix:
-        values["prefix"] = prefix
-    known = values.pop("bootstrap", "") or os.environ.get("NEPHILA_BOOTSTRAP", "") or DEFAULT_BROKER
-    return Target(bootstrap=bootstrap or known, kafka=values)
+    return Target(bootstrap=bootstrap or os.environ.get("NEPHILA_BOOTSTRAP", "") or DEFAULT_BROKER, prefix=prefix)
 
 
 @app.command("list")

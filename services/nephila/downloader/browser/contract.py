@@ -29,7 +29,8 @@ class GatewayAddress(NamedTuple):
     host: str
     port: int
     ca_spki_hash: str
-    """Base64 of the SHA-256 of the CA's SubjectPublicKeyInfo: Chromium's --ignore-certificate-errors-spki-list."""
+    """Base64 of the SHA-256 of the SubjectPublicKeyInfo of all certificates of hosts: the value of Chromium's
+    --ignore-certificate-errors-spki-list (`gateway/chromium_flags.py`)."""
     ca_pem: str
     """The certificate of the CA, for clients that read a file."""
 
@@ -60,6 +61,8 @@ class FetchLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of all responses together, on the wire; further responses are cut off."""
     max_requests: int = 500
     """Requests of the page, the document included; further ones get 429 and reach no server."""
+    refuse_media: bool = False
+    """Refuse images, fonts, audio and video: by the request where it shows its use, else after the response headers."""
 
 
 class DocumentResponse(msgspec.Struct, kw_only=True):
@@ -89,7 +92,8 @@ class GatewayResult(msgspec.Struct, kw_only=True):
     requests: int = 0
     wire_bytes: int = 0
     blocked: dict[str, int] = msgspec.field(default_factory=dict)
-    """Refused sub-requests by reason: address, robots, requests, bytes, time, method, upgrade."""
+    """Requests without a response by reason. Refused: address, dns, robots, requests, bytes, time, method, upgrade,
+    media, prefetch, service_worker. Failed: the words of a fetcher."""
 
 
 class Gateway(Protocol):
