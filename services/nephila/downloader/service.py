@@ -49,6 +49,7 @@ from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.outcomes import given_back
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError, UsageError
+from nephila.kernel.runtime.histogram import Histogram
 from nephila.kernel.topics import EXCHANGES, JOBS, OUTCOMES, PAGES, REQUESTS, REQUESTS_BROWSER, RULES
 
 log = logging.getLogger(__name__)
@@ -100,6 +101,21 @@ class Downloader:
         self.ended: Counter[m.FetchResult] = Counter()
         self.wire_bytes = 0
         """Bytes received from servers."""
+
+    @property
+    def fetch_s(self) -> Histogram:
+        """See `Pipeline`."""
+        return self._pipeline.fetch_s
+
+    @property
+    def first_byte_s(self) -> Histogram:
+        """See `Pipeline`."""
+        return self._pipeline.first_byte_s
+
+    @property
+    def highest_host_rate(self) -> float:
+        """Requests per second of the busiest host, in the last ten seconds that are complete."""
+        return self._pipeline.host_rates.highest(self._clock.monotonic())
 
     @property
     def in_flight(self) -> int:

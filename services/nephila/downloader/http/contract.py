@@ -126,6 +126,7 @@ class HttpResponse:
         "content_type",
         "detail",
         "error_body",
+        "head_at",
         "headers",
         "reason",
         "rendered",
@@ -150,6 +151,8 @@ class HttpResponse:
         self.address = ""
         self.reason = ""
         self.detail = ""
+        self.head_at = 0.0
+        """Monotonic instant at which the response head was complete; 0 without one."""
         self.request_head = b""
         self.response_head = b""
         self.rendered = False
