@@ -51,7 +51,19 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     and keeps those that sites set."""
 
     secrets: str = ""
-    """Directory of the files that `spec.login` of jobs may name. Empty: no files are allowed."""
+    """Directory of the files that `spec.login` of jobs and `auth` may name. Empty: no files are allowed."""
+
+    auth: tuple[str, ...] = ()
+    """HTTP authentication: "PREFIX basic USER SECRET" or "PREFIX bearer SECRET". PREFIX is a URL, or a host for all of
+    its https URLs; SECRET is env:NEPHILA_SECRET_NAME or file:NAME, a file in `secrets`."""
+
+    middleware_dir: str = ""
+    """Folder of Python files with `on_request`, `on_response` or `on_outcome`, which run with the rights of this
+    process. Empty: none."""
+
+    detect_blocks: bool = True
+    """Recognise challenges, captchas, ban texts and login pages: such a fetch ends as failed(blocked), and its host is
+    paused."""
 
     connect_timeout_s: float = 10.0
     """Maximum time of one attempt to connect, TLS handshake included: three lost SYNs (1, 2, 4 s) and an answer."""
@@ -150,6 +162,41 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     dns_timeout_s: float = 15.0
     """Maximum time of one look-up with all its tries, and of the wait before it; then the request is given back."""
+
+    browser_enabled: bool = False
+    """Serve `requests.browser`: pages that a browser renders. Needs Playwright (pip install nephila[browser]) and
+    Chromium. Over Kafka such a member serves no other requests."""
+
+    browser_executable: str = ""
+    """Path or name of Chromium. Empty: chromium, chromium-browser or google-chrome of PATH."""
+
+    browser_processes: Positive = 1
+    """Simultaneous browser processes; one keeps about one core busy."""
+
+    browser_pages: Positive = 4
+    """Simultaneous pages in one browser process, each in a context of its own; waits overlap."""
+
+    browser_uses: int = 200
+    """Pages after which a browser process is replaced, against leaks; 0 = never."""
+
+    browser_memory_bytes: int = 2 << 30
+    """Memory of a browser with its child processes above which it is replaced; 0 = never."""
+
+    browser_timeout_s: float = 45.0
+    """Maximum time of a page in a browser: load, waits, steps and captures. Shorter than total_timeout_s."""
+
+    browser_block: tuple[str, ...] = ("image", "font", "media")
+    """Kinds of resources that a browser does not load: image, font, media. They do not change text and links."""
+
+    browser_page_bytes: int = 64 << 20
+    """Maximum size of all responses of a page in a browser, on the network."""
+
+    browser_page_requests: int = 500
+    """Maximum number of requests of a page in a browser."""
+
+    browser_sandbox: bool = True
+    """Chromium's own sandbox. Without effect for root, where Chromium has none; off where a container forbids user
+    namespaces."""
 
     def agent(self) -> str:
         """The User-Agent as sent."""

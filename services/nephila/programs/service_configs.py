@@ -12,8 +12,11 @@ from typing import Any
 
 from msgspec import structs
 
+from nephila.downloader.browser.lane import missing
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.request import request_headers
+from nephila.downloader.middleware.auth import Auth
+from nephila.downloader.middleware.user_files import UserMiddleware
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import HostMap
 from nephila.kernel.net.robots import product_token
@@ -85,12 +88,13 @@ def make_configs(
     store: str = "",
     writer: str = "",
     recrawls: bool = True,
+    renders: bool = False,
     seeds: Sequence[str] = (),
     archive: str = "",
 ) -> ServiceConfigs:
     """The configuration of every service. `paced`: there is a delay between fetches of a host. `recrawls`: pages are
-    fetched again when they are due. `seeds`: whose hosts get the headers that may be secrets.
-    `archive`: in the names of WARC files."""
+    fetched again when they are due. `renders`: a browser renders pages. `seeds`: whose hosts get the headers that may
+    be secrets. `archive`: in the names of WARC files."""
     if "postgres" in formats and not store:
         raise UsageError(f"the format postgres needs the URL of a database: --store, or {ENVIRONMENT}")
     if "parquet" in formats and store:
@@ -98,6 +102,8 @@ def make_configs(
     if store:
         formats = ("postgres", *(name for name in formats if name in SINKS))
     downloader = load(DownloaderConfig, _downloader(options, formats, paced, seeds), SOURCE, "downloader")
+    if renders:
+        downloader = structs.replace(downloader, browser_enabled=True)
     scheduler = load(
         SchedulerConfig,
         {
@@ -110,10 +116,18 @@ def make_configs(
         "scheduler",
     )
     workers: int | None = options.get("workers")
+    if downloader.browser_enabled:
+        if reason := missing(downloader):
+            raise UsageError(f"pages cannot be rendered: {reason}")
+        if workers:
+            raise UsageError("--workers: a program that renders pages has no worker processes; leave the option out")
+        workers = 0  # rendered pages are parsed here, and most of their CPU is the browser's
     if workers and not can_have_workers():
         raise UsageError("--workers: this system cannot start worker processes; leave the option out")
     # Check values now, before any file is created.
     request_headers(downloader)
+    Auth(downloader)
+    UserMiddleware(downloader.middleware_dir)
     for service, settings in (("scheduler", scheduler), ("downloader", downloader)):
         AddressLimits(settings.per_address, settings.address_gap_s, settings.networks, f"{service}.networks")
     rows = {"directory": directory, "formats": formats, "writer": writer, "archive": archive}
@@ -156,6 +170,7 @@ def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool, 
         from nephila.downloader.middleware.cookies import load_jar
 
         load_jar(cookies, time.time())
+    middleware: str = options.get("middleware", "")
     HostMap(options["host_map"])
     return {
         "concurrency": options["concurrency"],
@@ -165,6 +180,7 @@ def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool, 
         "contact": options["contact"],
         "headers": headers,
         **({"cookies": os.path.abspath(cookies)} if cookies else {}),
+        **({"middleware_dir": os.path.abspath(middleware)} if middleware else {}),
         # What a job of this machine's user may name: spec.login.fields.file.
         "secrets": os.getcwd(),
         "allow_private": options["allow_private"],

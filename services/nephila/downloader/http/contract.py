@@ -15,6 +15,7 @@ from typing import Protocol
 
 from nephila.downloader.http.route import Route
 from nephila.downloader.http.target import Target
+from nephila.kernel.messages import Capture, FetchRequest
 
 MAX_DIALS = 3
 MAX_HEAD_BYTES = 64 << 10
@@ -46,6 +47,7 @@ class HttpRequest:
         "max_bytes",
         "method",
         "on_sent",
+        "origin",
         "route",
         "secret_headers",
         "target",
@@ -60,9 +62,12 @@ class HttpRequest:
         keep: int = 0,
         max_bytes: int = 0,
         on_sent: Callable[[], None] | None = None,
+        origin: FetchRequest | None = None,
         forwarded: bool = False,
         method: str = "",
     ) -> None:
+        """`origin`: the request that it is sent for; None for one of a middleware, such as a login."""
+        self.origin = origin
         self.target = target
         self.route = route
         self.any_type = any_type
@@ -108,6 +113,7 @@ class HttpResponse:
     Reasons: connect, tls, timeout, too_large, protocol, disconnected, encoding; content_type = stopped after the
     headers because the media type is not wanted; stale = a kept connection broke before the first byte of the response.
     `body` is decoded from transfer and content coding. `wire_body` is None when it equals `body` or is not needed.
+    `error_body` is the body of a status other than 2xx as received, with its content coding, up to `DRAIN_BYTES`.
     `wire_bytes` counts the body as received, without framing. With raw capture, bodies of other statuses than 2xx are
     stored as well, up to `DRAIN_BYTES`; `truncated` is the WARC term for the reason why a body is incomplete.
     """
@@ -115,11 +121,15 @@ class HttpResponse:
     __slots__ = (
         "address",
         "body",
+        "captures",
         "charset",
         "content_type",
         "detail",
+        "error_body",
+        "head_at",
         "headers",
         "reason",
+        "rendered",
         "request_head",
         "response_head",
         "status",
@@ -134,14 +144,20 @@ class HttpResponse:
         self.content_type = ""
         self.charset = ""
         self.body = b""
+        self.error_body = b""
         self.wire_body: bytes | None = None
         self.wire_bytes = 0
         self.truncated = ""
         self.address = ""
         self.reason = ""
         self.detail = ""
+        self.head_at = 0.0
+        """Monotonic instant at which the response head was complete; 0 without one."""
         self.request_head = b""
         self.response_head = b""
+        self.rendered = False
+        """`body` is the document of a browser."""
+        self.captures: list[Capture] = []
 
 
 OnDone = Callable[[HttpResponse], None]
