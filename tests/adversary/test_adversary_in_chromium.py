@@ -1,4 +1,4 @@
-"""One Chromium behind the gateway loads every adversary as document, a third as sub-requests, and still renders a page."""
+"""One Chromium behind the gateway loads every adversary, a third also as sub-requests, and still renders a page."""
 
 from __future__ import annotations
 
