@@ -19,7 +19,7 @@ import msgspec
 from nephila.kernel.runtime.errors import UsageError, suggest
 
 C = TypeVar("C", bound=msgspec.Struct)
-SECTIONS = ("program", "kafka", "scheduler", "downloader", "parser", "storage")
+SECTIONS = ("program", "kafka", "scheduler", "downloader", "parser", "storage", "api", "operator")
 """Services that a variable NEPHILA_<SERVICE>__<FIELD> may name; any other name is an error."""
 _VARIABLE = re.compile(r"NEPHILA_(.*?)__(.*)", re.IGNORECASE | re.DOTALL)
 Positive = Annotated[int, msgspec.Meta(ge=1)]
