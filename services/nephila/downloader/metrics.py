@@ -62,4 +62,21 @@ METRICS: tuple[Metric[Downloader], ...] = (
         counter=True,
     ),
     Metric("requests_in_flight", "Requests accepted and not ended; a rise: servers are slow.", lambda d: d.in_flight),
+    Metric(
+        "fetch_seconds",
+        "From dial to the end of the response, connecting included. A rise: servers or the network are slow.",
+        lambda d: d.fetch_s.value(),
+        histogram=True,
+    ),
+    Metric(
+        "first_byte_seconds",
+        "From dial to the end of the response head. A rise while fetch_seconds rises alike: servers think longer.",
+        lambda d: d.first_byte_s.value(),
+        histogram=True,
+    ),
+    Metric(
+        "host_requests_per_second",
+        "Requests per second to the busiest host, over ten seconds. Above what its delay allows: politeness is broken.",
+        lambda d: d.highest_host_rate,
+    ),
 )

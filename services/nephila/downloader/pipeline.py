@@ -36,6 +36,7 @@ from nephila.downloader.in_flight import (
     Stage,
 )
 from nephila.downloader.limits.address_slots import AddressSlots
+from nephila.downloader.limits.host_rate import HostRates
 from nephila.downloader.limits.slots import Slots
 from nephila.downloader.middleware.chain import MiddlewareChain
 from nephila.downloader.outcome import undialled
@@ -45,6 +46,7 @@ from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.outcomes import given_back
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.histogram import NETWORK_S, Histogram
 
 log = logging.getLogger(__name__)
 
@@ -103,6 +105,11 @@ class Pipeline:
         self._address_slots: AddressSlots[InFlight] | None = None if limits.unlimited else AddressSlots(limits)
         self._paced_jobs: dict[str, bool] = {}
         """Whether a job is paced by server address, for the jobs known."""
+        self.fetch_s = Histogram(NETWORK_S)
+        """From dial to the end of the response, connecting included."""
+        self.first_byte_s = Histogram(NETWORK_S)
+        """From dial to the end of the response head."""
+        self.host_rates = HostRates()
         stages = [(stage, MethodType(step, self)) for stage, step in STAGES]
         self._stages_from = [tuple(stages[number:]) for number in range(len(stages))]
 
@@ -323,6 +330,8 @@ class Pipeline:
         if not fetch.started:
             fetch.started = self._clock.now()
         fetch.stage = RESPONSE
+        fetch.dialled_at = self._clock.monotonic()
+        self.host_rates.note(fetch.request.host, fetch.dialled_at)
         fetch.handle = self._fetcher.fetch(http_request, lambda response: self._on_done(fetch, response))
         return WAIT
 
@@ -335,6 +344,9 @@ class Pipeline:
 
     def _on_done(self, fetch: InFlight, response: HttpResponse) -> None:
         fetch.handle = None
+        self.fetch_s.observe(self._clock.monotonic() - fetch.dialled_at)
+        if response.head_at:
+            self.first_byte_s.observe(response.head_at - fetch.dialled_at)
         request, target = fetch.request, fetch.target
         assert target is not None
         try:

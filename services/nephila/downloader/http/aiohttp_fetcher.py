@@ -207,6 +207,7 @@ class AiohttpFetcher:
         """Fill the response; False when the connection must not be used again."""
         response, request, config = fetch.response, fetch.request, self._config
         status = response.status = reply.status
+        response.head_at = self._clock.monotonic()
         headers: dict[str, str] = {}
         for raw_name, raw_value in reply.raw_headers:
             name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from nephila.downloader.http.route import Route
 from nephila.downloader.http.target import Target
+from nephila.kernel.messages import Capture, FetchRequest
 
 MAX_DIALS = 3
 MAX_HEAD_BYTES = 64 << 10
@@ -46,6 +47,7 @@ class HttpRequest:
         "max_bytes",
         "method",
         "on_sent",
+        "origin",
         "route",
         "secret_headers",
         "target",
@@ -60,9 +62,12 @@ class HttpRequest:
         keep: int = 0,
         max_bytes: int = 0,
         on_sent: Callable[[], None] | None = None,
+        origin: FetchRequest | None = None,
         forwarded: bool = False,
         method: str = "",
     ) -> None:
+        """`origin`: the request that it is sent for; None for one of a middleware, such as a login."""
+        self.origin = origin
         self.target = target
         self.route = route
         self.any_type = any_type
@@ -115,11 +120,14 @@ class HttpResponse:
     __slots__ = (
         "address",
         "body",
+        "captures",
         "charset",
         "content_type",
         "detail",
+        "head_at",
         "headers",
         "reason",
+        "rendered",
         "request_head",
         "response_head",
         "status",
@@ -140,8 +148,13 @@ class HttpResponse:
         self.address = ""
         self.reason = ""
         self.detail = ""
+        self.head_at = 0.0
+        """Monotonic instant at which the response head was complete; 0 without one."""
         self.request_head = b""
         self.response_head = b""
+        self.rendered = False
+        """`body` is the document of a browser."""
+        self.captures: list[Capture] = []
 
 
 OnDone = Callable[[HttpResponse], None]

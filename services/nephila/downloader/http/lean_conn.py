@@ -246,6 +246,7 @@ class Connection(asyncio.BufferedProtocol):
         response = exchange.response
         response.status = status
         response.headers = headers
+        response.head_at = fetcher.clock.monotonic()
         exchange.phase = BODY
         if fetcher.config.raw_capture:
             response.response_head = raw

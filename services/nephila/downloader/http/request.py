@@ -111,6 +111,7 @@ def http_request_of(
         keep=ROBOTS_BYTES if is_robots else 0,
         max_bytes=max_list_bytes if is_list else 0,
         on_sent=on_sent,
+        origin=request,
     )
 
 
