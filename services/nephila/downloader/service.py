@@ -38,7 +38,8 @@ from nephila.downloader.outcome import (
     undialled,
 )
 from nephila.downloader.pipeline import Pipeline
-from nephila.downloader.router import DirectRouter, Router
+from nephila.downloader.proxies.build import make_router
+from nephila.downloader.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.outcomes import given_back
@@ -72,6 +73,7 @@ class Downloader:
         self._fetches: dict[InFlight, None] = {}
         self.coordination = coordination or Coordination()
         self.partitions = Partitions(clock, config.move_s, self._fetches, self._give_back, self._drop)
+        self._router = router
         self.resolver = router.resolver
         """The resolver, for its counters."""
         self._pipeline = Pipeline(
@@ -96,6 +98,7 @@ class Downloader:
 
     async def start(self) -> None:
         """Subscribe to jobs and requests."""
+        await self._router.start()
         self._bus.subscribe(JOBS, "downloader", self._on_job, credits=self._config.window)
         self._bus.subscribe(REQUESTS, "downloader", self._on_request, credits=self._config.window)
 
@@ -216,5 +219,6 @@ class Downloader:
 
 def build(config: DownloaderConfig, bus: Bus, clock: Clock, coordination: Coordination | None = None) -> Downloader:
     """The downloader with all its dependencies. Raises `UsageError` for settings that make no sense."""
-    router = DirectRouter(make_guarded_resolver(config, clock))
-    return Downloader(config, bus, clock, router, make_fetcher(config, clock), coordination)
+    fetcher = make_fetcher(config, clock)
+    router = make_router(config, clock, make_guarded_resolver(config, clock), fetcher)
+    return Downloader(config, bus, clock, router, fetcher, coordination)

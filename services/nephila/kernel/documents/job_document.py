@@ -122,6 +122,7 @@ def _job(name: str, spec: schema.JobSpec, seeds: list[str]) -> CrawlJob:
         else None,
         cookies=spec.cookies,
         login=_login(spec.login) if spec.login else None,
+        proxy_class=spec.proxy_class,
     )
 
 
