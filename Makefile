@@ -12,7 +12,7 @@ DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
 BENCHES := $(shell sed -n "s/^\(bench[a-z-]*\):.*/\1/p" Makefile)
-.PHONY: chart images lock test-cluster flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
+.PHONY: canary chart images lock test-cluster flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -73,6 +73,9 @@ judge: $(DEV)  ## the hostile web in its full size, crawled and judged from the 
 chaos: $(DEV)    ## a crawl over Kafka to which everything happens, judged from the server's log (up to 30 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.chaos.chaos $(ARGS)
 
+canary: $(DEV)   ## 1,000 attempts to reach a private address through crawler and browser: a table of hits per channel
+	@PYTHONPATH=services:. $(BIN)/python -m tests.canary.canary $(ARGS)
+
 flips: $(DEV)    ## a killed crawl with one bit of a file flipped, resumed: 200 places of every file (about 15 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.e2e.flips $(ARGS)
 
@@ -123,6 +126,7 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/python tools/configuration.py --check
 	@$(BIN)/python -m tools.chart_values --check
 	@$(BIN)/python -m tools.dashboards --check
+	@PYTHONPATH=services $(BIN)/python -m tools.crds --check
 
 bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated month, against a fixed interval
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_freshness
@@ -164,9 +168,10 @@ schema: $(DEV)  ## write docs/*.schema.json, docs/openapi.json and docs/configur
 	@$(BIN)/python tools/openapi.py
 	@$(BIN)/python tools/configuration.py
 
-chart: $(DEV)  ## write what charts/nephila generates: schema and table of its values, dashboards
+chart: $(DEV)  ## write what charts/nephila generates: schema and table of its values, dashboards, CRDs
 	@$(BIN)/python -m tools.chart_values
 	@$(BIN)/python -m tools.dashboards
+	@PYTHONPATH=services $(BIN)/python -m tools.crds
 
 format: $(DEV)
 	@$(BIN)/ruff format services tests benchmarks tools

@@ -20,6 +20,7 @@ import msgspec
 import yaml
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.operator.config import OperatorConfig
 from nephila.parser.config import ParserConfig
 from nephila.scheduler.config import SchedulerConfig
 from nephila.storage.config import StorageConfig
@@ -31,8 +32,9 @@ CONFIGS: dict[str, type[msgspec.Struct]] = {
     "downloader": DownloaderConfig,
     "parser": ParserConfig,
     "storage": StorageConfig,
+    "operator": OperatorConfig,
 }
-SERVICES = ("scheduler", "downloader", "parser", "storage", "api")
+SERVICES = ("scheduler", "downloader", "parser", "storage", "api", "operator")
 FREE = ("requests", "limits")
 BEGIN, END = "<!-- values -->", "<!-- end of values -->"
 POD_KEYS: dict[str, Any] = {

@@ -19,7 +19,7 @@ from pathlib import Path
 from tools.kafka_broker import cache
 
 ROOT = Path(__file__).parents[1]
-IMAGES = ("scheduler", "downloader", "parser", "storage", "cli")
+IMAGES = ("scheduler", "downloader", "parser", "storage", "operator", "cli")
 DEV = {"nephila-dev-kafka": "kafka", "nephila-dev-postgres": "postgres"}
 
 

@@ -20,7 +20,7 @@ import tempfile
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 KAFKA_VERSION = "4.1.1"
@@ -47,9 +47,9 @@ POM = f"""<project>
 PROPERTIES = """process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners={listeners},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners={listeners}
+listener.security.protocol.map={protocols},CONTROLLER:PLAINTEXT
 inter.broker.listener.name=PLAINTEXT
 controller.listener.names=CONTROLLER
 log.dirs={data}
@@ -166,11 +166,23 @@ def _archive(home: Path) -> None:
 class Broker:
     """One broker, its port and its directory."""
 
-    def __init__(self, folder: Path, home: Path | None = None, options: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        home: Path | None = None,
+        options: Sequence[str] = (),
+        listeners: Mapping[str, str] | None = None,
+        properties: str = "",
+    ) -> None:
+        """`listeners`: further ones, name to security protocol. `properties`: further lines of server.properties."""
         self.folder = folder
         self.home = home or install()
         self.options = list(options)
-        self.port, controller = _free_ports()
+        self.protocols = {"PLAINTEXT": "PLAINTEXT", **(listeners or {})}
+        controller, *ports = _free_ports(1 + len(self.protocols))
+        self.ports = dict(zip(self.protocols, ports, strict=True))
+        self.port = self.ports["PLAINTEXT"]
+        self._properties = properties
         self.process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
         self._write(controller)
@@ -179,6 +191,15 @@ class Broker:
     def address(self) -> str:
         """HOST:PORT for clients; the same after a restart."""
         return f"127.0.0.1:{self.port}"
+
+    def address_of(self, listener: str) -> str:
+        """HOST:PORT of one listener."""
+        return f"127.0.0.1:{self.ports[listener]}"
+
+    def configure(self, *words: str) -> None:
+        """Change settings or users of the running broker, as `kafka-configs.sh` does."""
+        words = ("--bootstrap-server", self.address, "--alter", *words)
+        subprocess.run([*self._java(), "kafka.admin.ConfigCommand", *words], check=True, capture_output=True)
 
     def start(self) -> Broker:
         """Start, or start again with the same data; returns once it answers. Raises `Missing` with its last words."""
@@ -233,14 +254,19 @@ class Broker:
     def _write(self, controller: int) -> None:
         data = self.folder / "data"
         data.mkdir(parents=True)
-        properties = PROPERTIES.format(port=self.port, controller=controller, data=data)
-        (self.folder / "server.properties").write_text(properties)
+        listeners = ",".join(f"{name}://{self.address_of(name)}" for name in self.protocols)
+        protocols = ",".join(f"{name}:{protocol}" for name, protocol in self.protocols.items())
+        properties = PROPERTIES.format(listeners=listeners, protocols=protocols, controller=controller, data=data)
+        (self.folder / "server.properties").write_text(properties + self._properties)
         (self.folder / "log4j2.properties").write_text(LOG4J.format(log=self.folder / "server.log"))
         # What the storage tool would write; another start of a JVM is saved.
         identity = f"version=1\nnode.id=1\ncluster.id={_uuid()}\ndirectory.id={_uuid()}\n"
         (data / "meta.properties").write_text(identity)
 
     def _command(self) -> list[str]:
+        return [*self._java(), "kafka.Kafka", str(self.folder / "server.properties")]
+
+    def _java(self) -> list[str]:
         archive = self.home / "classes.jsa"
         options = [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
         jars = os.pathsep.join(sorted(str(jar) for jar in (self.home / "lib").glob("*.jar")))
@@ -251,7 +277,7 @@ class Broker:
             "-Dlog4j2.disableJmx=true",
             *(options if archive.exists() else []),
             *self.options,
-            *("-cp", jars, "kafka.Kafka", str(self.folder / "server.properties")),
+            *("-cp", jars),
         ]
 
 
@@ -266,12 +292,13 @@ def _is_open(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _free_ports() -> Iterator[int]:
-    """Two ports nobody listens on, held open until both are known."""
-    with socket.socket() as first, socket.socket() as second:
-        first.bind(("127.0.0.1", 0))
-        second.bind(("127.0.0.1", 0))
-        return iter((first.getsockname()[1], second.getsockname()[1]))
+def _free_ports(count: int) -> list[int]:
+    """Ports nobody listens on, held open until all are known."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
 
 
 def main() -> int:

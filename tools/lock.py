@@ -14,7 +14,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "docker" / "lock"
-EXTRAS = {"service": ("kafka", "s3", "postgres"), "cli": ("kafka", "s3", "postgres", "parquet")}
+EXTRAS = {
+    "service": ("kafka", "s3", "postgres"),
+    "cli": ("kafka", "s3", "postgres", "parquet"),
+    "operator": ("operator",),
+}
 """Lock file → extras of the distribution. pyarrow (130 MB) is only in the image of the command line."""
 
 

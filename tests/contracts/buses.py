@@ -17,6 +17,8 @@ from nephila.kernel.bus.workers.link import Link
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import TOPICS
 
+from tests.fake_kafka import FakeKafka, FakeKafkaBus
+
 WAIT_S = 20.0
 _numbers = itertools.count()
 
@@ -137,4 +139,31 @@ class KafkaRig:
         await self.bus.close()
 
 
-RIGS: dict[str, type] = {"local": LocalRig, "workers": WorkersRig, "kafka": KafkaRig}
+class FakeKafkaRig:
+    """Over the Kafka in memory that other tests use."""
+
+    acked_receipts = False
+
+    def __init__(self, broker: object = None) -> None:
+        self.clock = ManualClock()
+        self.bus: Any = FakeKafkaBus(FakeKafka(), self.clock, "owner")
+        self.bus.slow = True
+
+    async def start(self) -> None:
+        """Nothing to start."""
+
+    async def settle(self) -> None:
+        """Everything published was taken and handed over."""
+        while self.bus.take() + self.bus.deliver():
+            pass
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """After everything was handed over."""
+        await self.settle()
+        assert condition()
+
+    async def close(self) -> None:
+        """Nothing to end."""
+
+
+RIGS: dict[str, type] = {"local": LocalRig, "workers": WorkersRig, "fake-kafka": FakeKafkaRig, "kafka": KafkaRig}

@@ -20,7 +20,6 @@ from nephila.control.http.server import unix_server
 from nephila.control.local import LocalControl, Parts
 from nephila.control.rule_store import RuleStore
 from nephila.kernel.bus.contract import Delivery
-from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.documents import job_document
 from nephila.kernel.messages import (
     CrawlJob,
@@ -37,6 +36,7 @@ from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES, JOB_STATUS, 
 from nephila.scheduler.frontier.host_table import novelty_of
 
 from tests.control.documents import document, rule
+from tests.fake_kafka import FakeKafka, FakeKafkaBus
 from tests.scheduler.world import World, site
 
 PARTITIONS = 4
@@ -56,20 +56,10 @@ class Letters:
         return api.ReplayedList(dead_letters=[])
 
 
-class Broker(LocalBus):
-    """What the cluster implementation sees of a broker."""
-
-    troubles: tuple[str, ...] = ()
-
-    async def bounds(self, topic: Any, partitions: Any) -> dict[int, tuple[int, int]]:
-        """See `ClusterBus`."""
-        return dict.fromkeys(partitions, (0, 0))
-
-
 class Schedulers:
     """Schedulers that take every job at once and finish nothing."""
 
-    def __init__(self, bus: Broker) -> None:
+    def __init__(self, bus: FakeKafkaBus) -> None:
         self.bus = bus
         self.versions = itertools.count(1)
         self.quarantines: list[Quarantine] = []
@@ -160,7 +150,8 @@ class ClusterRig(Rig):
     async def start(self, directory: Path) -> None:
         """See `Rig.start`."""
         clock = SystemClock()
-        bus = Broker(clock)
+        bus = FakeKafkaBus(FakeKafka(16), clock, "api")
+        bus.eager = True
         self.schedulers = Schedulers(bus)
         self.control = ClusterControl(bus, clock, Letters(), partitions=PARTITIONS, place="broker:1")
         member = MemberStatus("scheduler/s-0", "scheduler", "s-0", state=MemberState.READY, at=clock.now())

@@ -270,6 +270,23 @@ async def test_credentials(make: Make) -> None:
         assert "me:" not in server.requests[0]
 
 
+async def test_forwarded(make: Make) -> None:
+    """The request of another client has only its own method and headers; bodies of errors are returned."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\n"
+    async with Server(response(b"no", HTML, status="404 Not Found"), head, response(b"yes", HTML)) as server:
+        fetcher = make()
+        wrong = request_to(server, forwarded=True, method="OPTIONS")
+        wrong.add_header("User-Agent", "other")
+        assert (await get(fetcher, wrong)).body == b"no"
+        assert server.requests[0].startswith("OPTIONS / HTTP/1.1\r\n")
+        names = sorted(line.partition(":")[0] for line in server.requests[0].split("\r\n")[1:-2])
+        assert names == ["Host", "User-Agent"]
+        found = await get(fetcher, request_to(server, forwarded=True, method="HEAD"))
+        assert (found.status, found.reason, found.body) == (200, "", b"")
+        assert (await get(fetcher, request_to(server, forwarded=True))).body == b"yes"
+        assert server.connections == 1
+
+
 # Connections
 
 

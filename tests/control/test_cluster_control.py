@@ -10,34 +10,13 @@ from nephila.cli.crawl import remote
 from nephila.cli.jobs.command import send_seeds
 from nephila.control import api, cluster
 from nephila.control.cluster import ClusterControl
-from nephila.kernel.bus.contract import Receipt
-from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import CrawlJob, JobStatus
 from nephila.kernel.runtime.clock import ManualClock
-from nephila.kernel.runtime.errors import NotReadyError, TemporaryError, UserError
+from nephila.kernel.runtime.errors import NotReadyError, UserError
 from nephila.kernel.topics import JOB_STATUS, JOBS, SEEDS
 
 from tests.control.documents import document
-
-
-class Broker(LocalBus):
-    """A bus with a broker that may be away."""
-
-    def __init__(self, clock) -> None:
-        super().__init__(clock)
-        self.troubles: list[str] = []
-        self.away = False
-
-    async def bounds(self, topic, partitions):
-        """See `ClusterBus`."""
-        if self.away:
-            raise TemporaryError("no answer")
-        return dict.fromkeys(partitions, (0, 0))
-
-    def publish(self, topic, partition, message):
-        """See `Bus.publish`."""
-        receipt = super().publish(topic, partition, message)
-        return Receipt() if self.away else receipt
+from tests.fake_kafka import FakeKafka, FakeKafkaBus
 
 
 class System:
@@ -45,7 +24,8 @@ class System:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.bus = Broker(self.clock)
+        self.bus = FakeKafkaBus(FakeKafka(16), self.clock, "api")
+        self.bus.eager = True
         self.control = ClusterControl(self.bus, self.clock, None, partitions=16, place="broker:1")
         self.received: list[object] = []
         for topic in (JOBS, SEEDS):
@@ -193,13 +173,13 @@ async def test_a_silence_counts_only_while_the_broker_is_there(monkeypatch, caps
     system = System()
     answer = await system.apply()
     system.clock.advance(60.0)
-    system.bus.away = True
+    system.bus.slow, system.bus.broker.failures = True, 10**9
     following = asyncio.create_task(remote.follow(system.control, "j", answer.generation, quiet=True))
     for _ in itertools.count():
         await asyncio.sleep(0)
         if "does not answer: waiting" in capsys.readouterr().err:
             break
-    system.bus.away = False
+    system.bus.slow, system.bus.broker.failures = False, 0
     with pytest.raises(UserError, match="no scheduler has reported on job 'j'"):
         await following
 
@@ -209,7 +189,7 @@ async def test_a_broker_that_does_not_confirm_is_one_line(monkeypatch):
     monkeypatch.setattr(cluster, "TAKEN_S", 0.01)
     system = System()
     await system.apply()
-    system.bus.away = True
+    system.bus.slow, system.bus.broker.failures = True, 10**9
     with pytest.raises(NotReadyError, match=r"the broker at broker:1 has not confirmed this .* may still take it"):
         await system.control.pause_job(api.JobName(name="j"))
     assert (await system.control.status(api.Empty())).problems == ["the broker at broker:1 does not answer"]

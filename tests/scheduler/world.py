@@ -26,7 +26,7 @@ from nephila.kernel.messages import (
     Seed,
 )
 from nephila.kernel.runtime.clock import ManualClock
-from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS
+from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, REQUESTS_BROWSER, SEEDS
 from nephila.native import parse_url, partition_of
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.standalone import Scheduler
@@ -113,7 +113,8 @@ class World:
         """Fingerprint → row, of the job the tests speak of; those of others under their name and the fingerprint."""
         self.held: list[Record] = []
         self.hold_receipts = False
-        self.bus.subscribe(REQUESTS, "downloader", self._on_request, credits=1000)
+        for topic in (REQUESTS, REQUESTS_BROWSER):
+            self.bus.subscribe(topic, "downloader", self._on_request, credits=1000)
         self.bus.subscribe(RECORDS, "storage", self._on_record, credits=10_000)
 
     async def start(self) -> World:

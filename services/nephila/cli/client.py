@@ -11,15 +11,18 @@ import shlex
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from nephila.cli.output import note
-from nephila.cli.target import Target
+from nephila.cli.target import Target, broker_settings
 from nephila.control.api import Control
 from nephila.control.http.client import at_directory, at_url
 from nephila.control.http.tokens import read_token
 from nephila.kernel.runtime.errors import UserError
 from nephila.programs.output_directory import Directory
+
+if TYPE_CHECKING:
+    from nephila.kernel.bus.kafka.config import KafkaConfig
 
 STARTING_S = 15.0
 """A program that holds the directory's lock answers after this at the latest, or it is ending."""
@@ -32,7 +35,7 @@ def call(target: Target, work: Callable[[Control], Awaitable[T]], wait_s: float 
     if target.bootstrap:
         from nephila.kernel.runtime.process_setup import run_loop
 
-        return run_loop(_over_kafka({**(target.kafka or {}), "bootstrap": target.bootstrap}, work))
+        return run_loop(_over_kafka(broker_settings(target.bootstrap, target.prefix), work))
     if target.server:
         token = read_token(target.token_file, "--token-file") if target.token_file else ""
         return asyncio.run(_run(at_url(target.server, token), work))
@@ -43,7 +46,7 @@ async def _run(control: Control, work: Callable[[Control], Awaitable[T]]) -> T:
     return await work(control)
 
 
-async def _over_kafka(settings: dict[str, object], work: Callable[[Control], Awaitable[T]]) -> T:
+async def _over_kafka(settings: KafkaConfig, work: Callable[[Control], Awaitable[T]]) -> T:
     from nephila.control.cluster import open_cluster
 
     async with open_cluster(settings) as control:

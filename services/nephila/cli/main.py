@@ -46,6 +46,7 @@ COMMANDS = {
     "parser": ("nephila.cli.services.service:parser", "Run a parser over Kafka."),
     "storage": ("nephila.cli.services.service:storage", "Run storage over Kafka."),
     "api": ("nephila.cli.services.service:api", "Serve the control API of a system over Kafka."),
+    "operator": ("nephila.operator.command:operator", "Serve CrawlJob and ParseRule resources of Kubernetes."),
     "rules": (
         "nephila.cli.rules.command:app",
         "Create, check, test and try rules, which extract items from a site's pages.",
@@ -63,6 +64,8 @@ COMMANDS = {
 EXTRAS = {
     "aiokafka": "kafka",
     "google": "kafka",
+    "kopf": "operator",
+    "kubernetes": "operator",
     "prometheus_client": "kafka",
     "structlog": "kafka",
     "zstandard": "kafka",

@@ -43,6 +43,7 @@ def _directory(text: str | Path) -> Path:
 
 
 Out = Annotated[Path, typer.Option(parser=_directory, metavar="DIR", help="Directory of the result.")]
+Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
 
 def _absolute(text: str) -> str:

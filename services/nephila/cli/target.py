@@ -1,7 +1,13 @@
-"""Where a control command finds its program: the three options that every such command has, and what they mean."""
+"""Where a control command finds its program: the options that every such command has, and what they mean.
+
+@with_target()
+def pause(name: Name, target: Target, json: Json = False) -> None: ...
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,16 +19,18 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.programs.options import RESULT
 
 if TYPE_CHECKING:
+    from nephila.kernel.bus.kafka.config import KafkaConfig
     from nephila.programs.control_servers import TcpAddress
 
-__all__ = ["DEFAULT_OUT", "Api", "ApiTokenFile", "Bootstrap", "Out", "Server", "Target", "TokenFile", "tcp_address"]
+__all__ = ["Api", "ApiTokenFile", "Server", "Target", "TokenFile", "broker_settings", "tcp_address", "with_target"]
 
 Bootstrap = Annotated[
     str,
     typer.Option(
         "--bootstrap",
-        metavar="HOST:PORT",
-        help="The services at this Kafka broker, not DIR (NEPHILA_BOOTSTRAP is not read).",
+        metavar="HOST:PORT|FILE",
+        help="The services at this Kafka broker, or the settings file of the services (TLS, SASL, prefix), not DIR "
+        "(NEPHILA_BOOTSTRAP is not read).",
     ),
 ]
 Server = Annotated[
@@ -48,8 +56,8 @@ class Target:
     bootstrap: str = ""
     server: str = ""
     token_file: str = ""
-    kafka: dict[str, Any] | None = None
-    """Settings of the transport in addition to `bootstrap`."""
+    prefix: str = ""
+    """Prefix of the names of topics and groups; empty: that of the settings."""
 
     def __post_init__(self) -> None:
         if self.bootstrap and self.server:
@@ -59,6 +67,53 @@ class Target:
     def is_directory(self) -> bool:
         """Whether it is a program in a directory."""
         return not self.bootstrap and not self.server
+
+
+def broker_settings(bootstrap: str | None, prefix: str | None = None, partitions: int | None = None) -> KafkaConfig:
+    """The settings of the transport that --bootstrap names, completed from the environment: HOST:PORT of brokers, or
+    the settings file of the services. Raises `UsageError`."""
+    from nephila.kernel.bus.kafka.config import kafka_config
+
+    options: dict[str, Any] = {"prefix": prefix or None, "partitions": partitions}
+    if not bootstrap or not is_file(bootstrap):
+        return kafka_config({"bootstrap": bootstrap, **options}, "command line")
+    from nephila.programs.service.settings import transport_of
+
+    return kafka_config(options, "command line", transport_of(bootstrap), bootstrap)
+
+
+def is_file(bootstrap: str) -> bool:
+    """Whether --bootstrap names a file, not brokers."""
+    return bootstrap.endswith((".yaml", ".yml")) or "/" in bootstrap
+
+
+def target_of(
+    out: Out = DEFAULT_OUT, bootstrap: Bootstrap = "", server: Server = "", token_file: TokenFile = ""
+) -> Target:
+    """The target that the options of a control command name."""
+    return Target(out, bootstrap, server, token_file)
+
+
+def with_target(find: Callable[..., Target] = target_of) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorator: replace the parameter `target` of a command's function by the options of `find`, which returns it."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        options = inspect.signature(find, eval_str=True).parameters
+        parameters: list[inspect.Parameter] = []
+        for one in inspect.signature(function, eval_str=True).parameters.values():
+            parameters += options.values() if one.name == "target" else [one]
+
+        def command(**given: Any) -> None:
+            target = find(**{name: given.pop(name) for name in options})
+            function(**given, target=target)
+
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
+        keyword_only = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+        setattr(command, "__signature__", inspect.Signature(keyword_only))  # noqa: B010 - not in its type
+        command.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": None}
+        return command
+
+    return decorate
 
 
 def tcp_address(api: str, token_file: str) -> TcpAddress | None:

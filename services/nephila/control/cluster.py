@@ -60,6 +60,7 @@ from nephila.scheduler.explain.explain import Explanation
 
 if TYPE_CHECKING:
     from nephila.kernel.bus.kafka.bus import KafkaBus
+    from nephila.kernel.bus.kafka.config import KafkaConfig
 
 GROUP = "control"
 TAKEN_S = 20.0
@@ -619,22 +620,20 @@ def _state(job: CrawlJob, status: JobStatus) -> api.JobState:
 
 
 @asynccontextmanager
-async def open_cluster(settings: dict[str, Any]) -> AsyncIterator[ClusterControl]:
-    """The control API of a system, in this process. `settings`: of the transport, at least `bootstrap`. Raises
+async def open_cluster(settings: KafkaConfig) -> AsyncIterator[ClusterControl]:
+    """The control API of a system, in this process. The topics determine the number of partitions. Raises
     `UserError`."""
     from nephila.control.dead_letters import KafkaDeadLetters
     from nephila.kernel.bus.kafka.admin import topics as admin
     from nephila.kernel.bus.kafka.bus import KafkaBus
     from nephila.kernel.bus.kafka.claim_check import open_claim_store
-    from nephila.kernel.bus.kafka.config import kafka_config
     from nephila.kernel.runtime.clock import SystemClock
 
     admin.hush()
-    where = settings.pop("where", "command line")
-    there = await admin.existing(kafka_config({**settings, "partitions": None}, where))
+    there = await admin.existing(settings)
     if "requests" not in there:
-        raise UserError(f"the broker at {settings['bootstrap']} has no topics of a system; see nephila topics apply")
-    config = kafka_config({**settings, "partitions": there["requests"]}, where)
+        raise UserError(f"the broker at {settings.bootstrap} has no topics of a system; see nephila topics apply")
+    config = msgspec.structs.replace(settings, partitions=there["requests"])
     claims = open_claim_store(config.blobs)
     bus: KafkaBus = KafkaBus(config, SystemClock(), claims)
     letters = KafkaDeadLetters(config, claims)

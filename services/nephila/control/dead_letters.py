@@ -21,6 +21,7 @@ from nephila.control import api
 from nephila.control.api import NotFound
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.claim_check import ClaimStore
+from nephila.kernel.bus.kafka.client.security import connection_options
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.wire import HEADERS, UnknownFormat, message_of, unseal
 from nephila.kernel.messages import DeadLetter, Frame
@@ -73,9 +74,7 @@ async def scan(
     there = await admin.existing(config, (DEAD,))
     if DEAD.name not in there:
         raise UserError(f"the broker at {config.bootstrap} has no topic {config.prefix}{DEAD.name}: is --prefix right?")
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=config.bootstrap, enable_auto_commit=False, auto_offset_reset="earliest"
-    )
+    consumer = AIOKafkaConsumer(**connection_options(config), enable_auto_commit=False, auto_offset_reset="earliest")
     tps = [TopicPartition(config.prefix + DEAD.name, number) for number in range(there[DEAD.name])]
     try:
         await consumer.start()
@@ -87,7 +86,7 @@ async def scan(
                     if _wanted(one.place, places, after):
                         yield one
     except (KafkaError, OSError) as error:
-        raise admin.trouble_with(config, error) from None
+        raise await admin.trouble_with(config, error) from None
     finally:
         await consumer.stop()
 
@@ -182,7 +181,7 @@ class KafkaDeadLetters:
         there = await admin.existing(config)
         found, next_place = await self._some(request.ids, request.job, request.after, request.limit)
         producer = AIOKafkaProducer(
-            bootstrap_servers=config.bootstrap, acks="all", enable_idempotence=True, max_request_size=4 << 20
+            **connection_options(config), acks="all", enable_idempotence=True, max_request_size=4 << 20
         )
         try:
             await producer.start()
@@ -192,7 +191,7 @@ class KafkaDeadLetters:
                     topic = config.prefix + one.letter.topic
                     await producer.send_and_wait(topic, one.letter.message, partition=partition, headers=HEADERS)
         except (KafkaError, OSError) as error:
-            raise admin.trouble_with(config, error) from None
+            raise await admin.trouble_with(config, error) from None
         finally:
             await producer.stop()
         done = [api.Replayed(id=one.place, replayed=not one.refused, refused=one.refused) for one in found]

@@ -151,6 +151,41 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     dns_timeout_s: float = 15.0
     """Maximum time of one look-up with all its tries, and of the wait before it; then the request is given back."""
 
+    browser_enabled: bool = False
+    """Serve `requests.browser`: pages that a browser renders. Needs Playwright (pip install nephila[browser]) and
+    Chromium. Over Kafka such a member serves no other requests."""
+
+    browser_executable: str = ""
+    """Path or name of Chromium. Empty: chromium, chromium-browser or google-chrome of PATH."""
+
+    browser_processes: Positive = 1
+    """Simultaneous browser processes; one keeps about one core busy."""
+
+    browser_pages: Positive = 4
+    """Simultaneous pages in one browser process, each in a context of its own; waits overlap."""
+
+    browser_uses: int = 200
+    """Pages after which a browser process is replaced, against leaks; 0 = never."""
+
+    browser_memory_bytes: int = 2 << 30
+    """Memory of a browser with its child processes above which it is replaced; 0 = never."""
+
+    browser_timeout_s: float = 45.0
+    """Maximum time of a page in a browser: load, waits, steps and captures. Shorter than total_timeout_s."""
+
+    browser_block: tuple[str, ...] = ("image", "font", "media")
+    """Kinds of resources that a browser does not load: image, font, media. They do not change text and links."""
+
+    browser_page_bytes: int = 64 << 20
+    """Maximum size of all responses of a page in a browser, on the network."""
+
+    browser_page_requests: int = 500
+    """Maximum number of requests of a page in a browser."""
+
+    browser_sandbox: bool = True
+    """Chromium's own sandbox. Without effect for root, where Chromium has none; off where a container forbids user
+    namespaces."""
+
     proxies: tuple[str, ...] = ()
     """Sources of proxies: "http://user:password@host:port class=datacenter country=de" (or socks5://), "file PATH",
     "list URL", "json URL path=data.items token=FILE"; see docs/proxies.md. Empty: every request is direct."""

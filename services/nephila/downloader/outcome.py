@@ -133,6 +133,8 @@ def page_of(request: m.FetchRequest, response: HttpResponse, started: float, end
         took_s=max(ended - started, 0.0),
         truncated=response.truncated,
         context=request.context,
+        rendered=response.rendered,
+        captures=response.captures,
     )
 
 

@@ -203,7 +203,7 @@ class Pipeline:
             except ValueError as error:
                 return self._end(fetch, m.FetchResult.FAILED, "bad_url", str(error))
         try:
-            route = self._router.cached(fetch.request, target)
+            route = self._router.cached(target, fetch.request)
         except (EgressError, ResolveError) as error:
             return self._end_unresolved(fetch, error)
         if route is None:
@@ -214,7 +214,7 @@ class Pipeline:
 
     async def _look_up(self, fetch: InFlight, target: Target) -> None:
         try:
-            route = await self._router.route(fetch.request, target)
+            route = await self._router.route(target, fetch.request)
         except Exception as error:  # a request must end, even if the resolver fails in an unexpected way
             fetch.handle = None
             self._end_unresolved(fetch, error)

@@ -25,10 +25,11 @@ class Router(Protocol):
     proxies: ProxySelection | None
     """None: no request uses a proxy."""
 
-    def cached(self, request: m.FetchRequest, target: Target) -> Route | None:
-        """The route when it is known without a look-up, else None. Raises `EgressError` or `ResolveError`."""
+    def cached(self, target: Target, request: m.FetchRequest | None = None) -> Route | None:
+        """The route when it is known without a look-up, else None. Raises `EgressError` or `ResolveError`. `request`:
+        the request that it is for, if a proxy may serve it."""
 
-    async def route(self, request: m.FetchRequest, target: Target) -> Route:
+    async def route(self, target: Target, request: m.FetchRequest | None = None) -> Route:
         """The route, with a look-up where one is needed. Raises `EgressError` or `ResolveError`."""
 
     async def start(self) -> None:
@@ -46,12 +47,12 @@ class DirectRouter:
     def __init__(self, resolver: GuardedResolver) -> None:
         self.resolver = resolver
 
-    def cached(self, request: m.FetchRequest, target: Target) -> Route | None:
+    def cached(self, target: Target, request: m.FetchRequest | None = None) -> Route | None:
         """See `Router.cached`. One dict look-up."""
         found = self.resolver.cached(target.dial_host, target.port)
         return None if found is None else direct_route(target, *found)
 
-    async def route(self, request: m.FetchRequest, target: Target) -> Route:
+    async def route(self, target: Target, request: m.FetchRequest | None = None) -> Route:
         """See `Router.route`."""
         return direct_route(target, *await self.resolver.resolve(target.dial_host, target.port))
 
@@ -81,26 +82,28 @@ class ProxyRouter(DirectRouter):
         await self._keeper.close()
         await super().close()
 
-    def cached(self, request: m.FetchRequest, target: Target) -> Route | None:
+    def cached(self, target: Target, request: m.FetchRequest | None = None) -> Route | None:
         """See `Router.cached`."""
         try:
-            return super().cached(request, target)
+            return super().cached(target, request)
         except ResolveError:
-            if not self._only_proxy_knows(request, target):
+            if not self._only_proxy_knows(target, request):
                 raise
             return _unresolved(target)
 
-    async def route(self, request: m.FetchRequest, target: Target) -> Route:
+    async def route(self, target: Target, request: m.FetchRequest | None = None) -> Route:
         """See `Router.route`."""
         try:
-            return await super().route(request, target)
+            return await super().route(target, request)
         except ResolveError:
-            if not self._only_proxy_knows(request, target):
+            if not self._only_proxy_knows(target, request):
                 raise
             return _unresolved(target)
 
-    def _only_proxy_knows(self, request: m.FetchRequest, target: Target) -> bool:
-        return self._proxies.names == PROXY_ONLY and self._proxies.selector(request, target) is not None
+    def _only_proxy_knows(self, target: Target, request: m.FetchRequest | None) -> bool:
+        if self._proxies.names != PROXY_ONLY or request is None:
+            return False
+        return self._proxies.selector(request, target) is not None
 
 
 def _unresolved(target: Target) -> Route:

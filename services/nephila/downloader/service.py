@@ -1,7 +1,9 @@
 """The downloader service.
 
 IN   requests   FetchRequest: one URL, fetched once; a page or a robots.txt
+     requests.browser  in the place of `requests` where a browser renders the pages (browser/)
      jobs       CrawlJob: jobs with delay 0 are not paced by server address
+     rules      ParseRule: with a browser only, the steps of its pages
 OUT  pages      Page: the content of a 2xx or 304 response, before its outcome
      exchanges  Page: with raw capture, any other response, before its outcome
      outcomes   FetchOutcome: exactly one per request received, given-back requests included; it frees the host
@@ -17,6 +19,9 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
+from msgspec import structs
+
+from nephila.downloader.browser.lane import BrowserLane, make_lane, missing
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.coordination import Coordination
 from nephila.downloader.dns.resolvers import make_guarded_resolver
@@ -39,16 +44,18 @@ from nephila.downloader.outcome import (
 )
 from nephila.downloader.pipeline import Pipeline
 from nephila.downloader.proxies.build import make_router
-from nephila.downloader.router import Router
+from nephila.downloader.router import DirectRouter, Router
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.outcomes import given_back
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.errors import PermanentError
-from nephila.kernel.topics import EXCHANGES, JOBS, OUTCOMES, PAGES, REQUESTS
+from nephila.kernel.runtime.errors import PermanentError, UsageError
+from nephila.kernel.topics import EXCHANGES, JOBS, OUTCOMES, PAGES, REQUESTS, REQUESTS_BROWSER, RULES
 
 log = logging.getLogger(__name__)
 
+GROUP, BROWSER_GROUP = "downloader", "browser"
+"""Consumer groups of downloaders without and with a browser."""
 ROBOTS_REDIRECTS = 5
 GIVE_BACK_S = 0.1
 """Delay before a request that arrives during a drain is given back. Without it, a scheduler that sends the request to
@@ -66,7 +73,10 @@ class Downloader:
         router: Router,
         fetcher: Fetcher,
         coordination: Coordination | None = None,
+        browser: BrowserLane | None = None,
     ) -> None:
+        """`browser`: the fetcher, if it renders pages; then the requests of `requests.browser` are served."""
+        self.browser = browser
         self._config = config
         self._bus = bus
         self._clock = clock
@@ -99,8 +109,15 @@ class Downloader:
     async def start(self) -> None:
         """Subscribe to jobs and requests."""
         await self._router.start()
-        self._bus.subscribe(JOBS, "downloader", self._on_job, credits=self._config.window)
-        self._bus.subscribe(REQUESTS, "downloader", self._on_request, credits=self._config.window)
+        credits = self._config.window
+        if self.browser is None:
+            self._bus.subscribe(JOBS, GROUP, self._on_job, credits=credits)
+            self._bus.subscribe(REQUESTS, GROUP, self._on_request, credits=credits)
+            return
+        # Rules and jobs first: a page has to find its steps.
+        self._bus.subscribe(RULES, BROWSER_GROUP, self._on_rule, credits=credits)
+        self._bus.subscribe(JOBS, BROWSER_GROUP, self._on_job, credits=credits)
+        self._bus.subscribe(REQUESTS_BROWSER, BROWSER_GROUP, self._on_request, credits=credits)
 
     async def drain(self, grace_s: float) -> None:
         """Start no further fetch. Requests not dialled are given back now, the rest after `grace_s` seconds."""
@@ -115,6 +132,13 @@ class Downloader:
 
     def _on_job(self, delivery: Delivery) -> None:
         self._pipeline.on_job(delivery.message)
+        if self.browser is not None:
+            self.browser.on_job(delivery.message)
+        delivery.ack()
+
+    def _on_rule(self, delivery: Delivery) -> None:
+        assert self.browser is not None
+        self.browser.on_rule(delivery.message)
         delivery.ack()
 
     def _on_request(self, delivery: Delivery) -> None:
@@ -222,3 +246,17 @@ def build(config: DownloaderConfig, bus: Bus, clock: Clock, coordination: Coordi
     fetcher = make_fetcher(config, clock)
     router = make_router(config, clock, make_guarded_resolver(config, clock), fetcher)
     return Downloader(config, bus, clock, router, fetcher, coordination)
+
+
+def build_browser(
+    config: DownloaderConfig, bus: Bus, clock: Clock, coordination: Coordination | None = None
+) -> Downloader:
+    """The downloader whose pages a browser renders. Raises `UsageError` where there is no browser."""
+    from nephila.downloader.browser.gateway.gateway import make_gateway
+
+    if reason := missing(config):
+        raise UsageError(reason)
+    own = structs.replace(config, concurrency=config.browser_processes * config.browser_pages)
+    router = DirectRouter(make_guarded_resolver(own, clock))
+    lane = make_lane(own, clock, make_gateway(own, clock, router), make_fetcher(own, clock))
+    return Downloader(own, bus, clock, router, lane, coordination, lane)

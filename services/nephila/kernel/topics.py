@@ -42,12 +42,12 @@ class Topic:
         return 1 if self.key else keyed
 
 
-JOBS = Topic("jobs", m.CrawlJob, "cli", ("scheduler", "downloader", "parser", "storage"), key="uid")
-RULES = Topic("rules", m.ParseRule, "cli", ("parser",), key="name")
+JOBS = Topic("jobs", m.CrawlJob, "cli", ("scheduler", "downloader", "browser", "parser", "storage"), key="uid")
+RULES = Topic("rules", m.ParseRule, "cli", ("parser", "browser"), key="name")
 SEEDS = Topic("seeds", m.Seed, "cli", ("scheduler",))
 REQUESTS = Topic("requests", m.FetchRequest, "scheduler", ("downloader",), retention_s=3600.0, leased=True)
 REQUESTS_BROWSER = Topic("requests.browser", m.FetchRequest, "scheduler", ("browser",), retention_s=3600.0, leased=True)
-"""Requests that a browser has to render; the plain downloaders do not read them."""
+"""Requests that a browser has to render, or may have to; the plain downloaders do not read them."""
 OUTCOMES = Topic("outcomes", m.FetchOutcome, "downloader", ("scheduler",))
 PAGES = Topic("pages", m.Page, "downloader", ("parser", "raw"), may_gather=True)
 EXCHANGES = Topic("exchanges", m.Page, "downloader", ("raw",), may_gather=True)
@@ -72,5 +72,11 @@ TOPICS = (
     *(ADDRESSES, EXPLAIN_QUERIES, EXPLAIN_ANSWERS, DEAD, RULE_STATS, RULE_VERDICTS, EXCHANGES),
     *(REQUESTS_BROWSER, SETTINGS, MEMBERS),
 )
+
+
+def requests_topic(request: m.FetchRequest) -> Topic:
+    """The topic of a request: pages of jobs that render go to the downloaders with a browser."""
+    return REQUESTS_BROWSER if request.render > m.Render.NEVER else REQUESTS
+
 
 DEFAULT_PARTITIONS = 64

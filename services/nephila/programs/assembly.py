@@ -11,7 +11,9 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 
 from nephila.control.local import Parts
+from nephila.downloader.browser.refusal import RefuseBrowserRequests
 from nephila.downloader.service import build as build_downloader
+from nephila.downloader.service import build_browser
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.lifecycle import Service
@@ -56,8 +58,10 @@ class Assembly:
         self.parser = None if self.workers else build_parser(configs.parser, bus, clock, with_judge=False)
         self.downloader = None if self.workers else build_downloader(configs.downloader, bus, clock)
         """Parser and downloader are None where worker processes fetch and parse."""
+        self.browser = build_browser(configs.downloader, bus, clock) if configs.downloader.browser_enabled else None
+        """The downloader whose pages a browser renders; None where there is none."""
         self.fetching: tuple[Service, ...] = tuple(
-            service for service in (self.workers, self.downloader, self.parser) if service is not None
+            service for service in (self.workers, self.browser, self.downloader, self.parser) if service is not None
         )
         """What fetches and parses, in the order in which it is drained."""
         self.scheduler: Scheduler = build_scheduler(
@@ -101,6 +105,8 @@ class Assembly:
         # Before storage opens and truncates files: the log holds the number of rows that must exist.
         self.scheduler.recover()
         self.judge.start()
+        if self.browser is None:
+            RefuseBrowserRequests(self.bus, self.clock).start()
         try:
             started.append(self.storage)
             await self.storage.start(self.scheduler.all_ended)

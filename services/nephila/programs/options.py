@@ -57,6 +57,16 @@ class Options(TypedDict, total=False):
     exclude: Annotated[
         Sequence[str], Option("Never follow URLs that match (RE2, repeatable).", "RE", SCOPE, in_job=True)
     ]
+    render: Annotated[
+        str,
+        Option(
+            "Pages that a browser renders; auto: those that need it. Needs Playwright and Chromium.",
+            "never|auto|always",
+            SCOPE,
+            default="never",
+            in_job=True,
+        ),
+    ]
     strategy: Annotated[
         str, Option("Order of the URLs of a host.", "bfs|dfs|best-first", SCOPE, default="bfs", in_job=True)
     ]

@@ -12,12 +12,13 @@ from typing import Any
 
 from msgspec import structs
 
+from nephila.downloader.browser.lane import missing
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.request import request_headers
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import HostMap
 from nephila.kernel.net.robots import product_token
-from nephila.kernel.runtime.config import load
+from nephila.kernel.runtime.config import load, secret_variable
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.runtime.process_setup import can_have_workers, usable_cores
 from nephila.parser.config import ParserConfig
@@ -59,7 +60,7 @@ def resolve_store(run: Run, store: str) -> str:
 
     Order of precedence: `store` (the option), the environment, the value of an earlier run. Raises `UsageError`.
     """
-    url = store or os.environ.get(ENVIRONMENT, "")
+    url = store or secret_variable(ENVIRONMENT)
     if url and not is_url(url):
         raise UsageError("--store is no URL of the form postgresql://user@host:5432/database")
     if run.runs and not run.store:
@@ -85,12 +86,13 @@ def make_configs(
     store: str = "",
     writer: str = "",
     recrawls: bool = True,
+    renders: bool = False,
     seeds: Sequence[str] = (),
     archive: str = "",
 ) -> ServiceConfigs:
     """The configuration of every service. `paced`: there is a delay between fetches of a host. `recrawls`: pages are
-    fetched again when they are due. `seeds`: whose hosts get the headers that may be secrets.
-    `archive`: in the names of WARC files."""
+    fetched again when they are due. `renders`: a browser renders pages. `seeds`: whose hosts get the headers that may
+    be secrets. `archive`: in the names of WARC files."""
     if "postgres" in formats and not store:
         raise UsageError(f"the format postgres needs the URL of a database: --store, or {ENVIRONMENT}")
     if "parquet" in formats and store:
@@ -98,6 +100,8 @@ def make_configs(
     if store:
         formats = ("postgres", *(name for name in formats if name in SINKS))
     downloader = load(DownloaderConfig, _downloader(options, formats, paced, seeds), SOURCE, "downloader")
+    if renders:
+        downloader = structs.replace(downloader, browser_enabled=True)
     scheduler = load(
         SchedulerConfig,
         {
@@ -110,6 +114,12 @@ def make_configs(
         "scheduler",
     )
     workers: int | None = options.get("workers")
+    if downloader.browser_enabled:
+        if reason := missing(downloader):
+            raise UsageError(f"pages cannot be rendered: {reason}")
+        if workers:
+            raise UsageError("--workers: a program that renders pages has no worker processes; leave the option out")
+        workers = 0  # rendered pages are parsed here, and most of their CPU is the browser's
     if workers and not can_have_workers():
         raise UsageError("--workers: this system cannot start worker processes; leave the option out")
     # Check values now, before any file is created.

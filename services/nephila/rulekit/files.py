@@ -43,17 +43,17 @@ def _below(directory: Path) -> Iterator[Path]:
                 yield Path(folder, name)
 
 
-def read(path: Path) -> list[RuleDocument]:
-    """The rules of a file. Raises `UsageError` with file, line and column of the mistake."""
+def read(path: Path, name: str = "") -> list[RuleDocument]:
+    """The rules of a file. `name`: the file in errors. Raises `UsageError` with file, line and column."""
     try:
         # Without O_NONBLOCK, opening a FIFO blocks until a writer opens it.
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UserError(f"cannot read {path}: it is no regular file; write the rule to one")
+                raise UserError(f"cannot read {name or path}: it is no regular file; write the rule to one")
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
-    return load(data, str(path))
+        raise UserError(f"cannot read {name or path}: {error.strerror}") from None
+    return load(data, name or str(path))
 
 
 def read_all(paths: Iterable[Path]) -> list[RuleDocument]:

@@ -26,7 +26,7 @@ from nephila.kernel.messages import CrawlJob, FetchOutcome, Outcome, Outlinks, Q
 from nephila.kernel.outcomes import is_error
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import UserError
-from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS
+from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, SEEDS, requests_topic
 from nephila.native import UrlError
 from nephila.scheduler.config import CREDITS, LOOK_S, SchedulerConfig
 from nephila.scheduler.durability.commit_log import CommitLog, disk_error
@@ -279,7 +279,7 @@ class Scheduler:
             delivery.ack()
         self.requests += len(out.requests)
         for partition, request in out.requests:
-            publish(REQUESTS, partition, request)
+            publish(requests_topic(request), partition, request)
         self._sync_later()
         self._arm()
         if self.on_turn is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from nephila.kernel.runtime.config import Positive
+from nephila.kernel.runtime.config import Positive, Secret
 from nephila.kernel.topics import DEFAULT_PARTITIONS
 
 
@@ -20,7 +20,7 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Outputs: jsonl, markdown, parquet, raw, warc, and the database sqlite or postgres, which is always
     written."""
 
-    store: str = ""
+    store: Secret = ""
     """URL of a PostgreSQL database for the rows, postgresql://user@host:5432/database. Empty: nephila.db in
     `directory`."""
 

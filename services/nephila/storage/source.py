@@ -5,17 +5,17 @@ Invariant: no password is shown to people or stored in a file.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from nephila.kernel.runtime.config import secret_variable
 from nephila.kernel.runtime.errors import UserError
 
 Source = Path | str
 """A directory, or a URL that `is_url` accepts."""
 
 ENVIRONMENT = "NEPHILA_STORAGE__STORE"
-"""Environment variable for a URL with a password: other users can read a command line."""
+"""Environment variable for a URL with a password; NEPHILA_STORAGE__STORE_FILE names a file with it instead."""
 _SCHEMES = ("postgresql://", "postgres://")
 _SECRET = ("password", "sslpassword")
 
@@ -46,7 +46,7 @@ def without_password(url: str) -> str:
 
 def with_password(url: str) -> str:
     """A URL without password, completed from the environment if that has the same database."""
-    known = os.environ.get(ENVIRONMENT, "")
+    known = secret_variable(ENVIRONMENT)
     return known if known and without_password(known) == without_password(url) else url
 
 

@@ -109,7 +109,7 @@ def test_a_file_of_settings_says_where(nephila, system, tmp_path):
     file = tmp_path / "system.yaml"
     kafka = f"{{prefix: {system.prefix}, blobs: {system.blobs}}}"
     file.write_text(f"bootstrap: {system.bootstrap}\npartitions: 4\nkafka: {kafka}\nstorage: {{directory: rows}}\n")
-    assert len(nephila("dead", "list", "--config", str(file)).out.splitlines()) == 4
+    assert len(nephila("dead", "list", "--bootstrap", str(file)).out.splitlines()) == 4
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_file_of_settings_says_where(nephila, system, tmp_path):
         (("replay", "--bootstrap", "127.0.0.1:1"), "name the letters as PARTITION:OFFSET, or say --all", 2),
         (("replay", "1:1", "--all"), "or say --all", 2),
         (("replay", "1", "--bootstrap", "127.0.0.1:1"), "no Kafka broker answers at 127.0.0.1:1", 1),
-        (("list", "--config", "nowhere.yaml"), "nowhere.yaml: No such file", 2),
+        (("list", "--bootstrap", "nowhere.yaml"), "nowhere.yaml: No such file", 2),
     ],
 )
 def test_what_is_wrong_is_one_line(nephila, arguments, says, code):

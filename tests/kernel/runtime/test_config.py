@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.runtime.config import load
+from nephila.kernel.runtime.config import check_environment, load, secret_variable
 from nephila.kernel.runtime.errors import UsageError
 from nephila.scheduler.config import SchedulerConfig
+from nephila.storage.config import StorageConfig
 
 
 def test_values_and_defaults():
@@ -64,3 +65,35 @@ def test_a_misspelt_environment_variable_is_refused(monkeypatch):
     monkeypatch.setenv("NEPHILA_SCHEDULER__WINDWO", "7")
     with pytest.raises(UsageError, match=r"NEPHILA_SCHEDULER__WINDWO .* did you mean 'window'\?"):
         load(SchedulerConfig, {}, "here", "scheduler")
+
+
+def test_a_secret_is_read_from_a_file(tmp_path, monkeypatch):
+    """From settings and from the environment, without the line end; the environment overrides."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text("postgresql://a:one@db/n\n")
+    second.write_text("postgresql://a:two@db/n\r\n")
+    values = {"directory": "rows", "store_file": str(first)}
+    assert load(StorageConfig, values, "here", "storage").store == "postgresql://a:one@db/n"
+    monkeypatch.setenv("NEPHILA_STORAGE__STORE_FILE", str(second))
+    check_environment({"storage": StorageConfig})
+    assert load(StorageConfig, values, "here", "storage").store == "postgresql://a:two@db/n"
+    assert secret_variable("NEPHILA_STORAGE__STORE") == "postgresql://a:two@db/n"
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"store_file": "nowhere"}, "here: store_file nowhere: No such file or directory"),
+        ({"store_file": "EMPTY"}, "here: store_file .*EMPTY is empty"),
+        ({"store_file": "BYTES"}, "here: store_file .*BYTES is not UTF-8 text"),
+        ({"store_file": "a", "store": "b"}, "here: store and store_file are both set; set one of them"),
+        ({"writer_file": "a"}, "here: unknown setting 'writer_file'"),
+    ],
+)
+def test_a_secret_that_cannot_be_read_is_refused(tmp_path, monkeypatch, values, says):
+    """Only secrets have files."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "EMPTY").write_text("\n")
+    (tmp_path / "BYTES").write_bytes(b"\xff\xfe")
+    with pytest.raises(UsageError, match=says):
+        load(StorageConfig, {"directory": "rows", **values}, "here", "storage")

@@ -1,6 +1,6 @@
-"""A broker in memory, schedulers on it, and a model of web, parser and storage, on a manual clock.
+"""Schedulers over a Kafka in memory, and a model of web, parser and storage, on a manual clock.
 
-Messages travel as bytes. A killed member is not called again; what it had published and the broker had taken stays. The
+A killed member is not called again; what it had published and the broker had taken stays. The
 web keeps a log of fetches by host and time, as a server would.
 """
 
@@ -15,9 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nephila.kernel.bus.contract import Delivery, Receipt
-from nephila.kernel.bus.kafka.consumer.offsets import Position
-from nephila.kernel.bus.kafka.wire import frame_of, message_of
 from nephila.kernel.messages import (
     CrawlJob,
     FetchKind,
@@ -34,8 +31,7 @@ from nephila.kernel.messages import (
 )
 from nephila.kernel.messages import Receipt as Durable
 from nephila.kernel.runtime.clock import ManualClock
-from nephila.kernel.runtime.errors import TemporaryError
-from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS, TOPICS
+from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS
 from nephila.native import parse_url, partition_of
 from nephila.scheduler.cluster.partition import OwnerState
 from nephila.scheduler.cluster.scheduler import ClusterScheduler
@@ -43,159 +39,11 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.frontier.job_state import Job
 
+from tests.fake_kafka import PARTITIONS, FakeKafka, FakeKafkaBus
 from tests.scheduler.world import outlinks
 
-PARTITIONS = 4
-TOPIC = {topic.name: topic for topic in TOPICS}
-
-
-class Broker:
-    """Logs by topic and partition."""
-
-    def __init__(self) -> None:
-        self.logs: dict[tuple[str, int], list[Any]] = defaultdict(list)
-        self.first: dict[tuple[str, int], int] = defaultdict(int)
-        self.committed: dict[tuple[str, int], int] = defaultdict(int)
-        self.cut_short = 0
-        """Reads that fail."""
-
-    def append(self, topic: Any, partition: int, message: Any) -> int:
-        """Take a message; returns its offset."""
-        lane = self.logs[topic.name, 0 if topic.key else partition]
-        lane.append(frame_of(topic.message, message))
-        return len(lane) - 1
-
-    def all(self, topic: Any, partition: int, start: int = 0) -> list[Any]:
-        """Messages of a log from an offset on, as those who read them get them."""
-        return [message_of(topic.message, frame) for frame in self.logs[topic.name, partition][start:]]
-
-
-class Member:
-    """The bus of one program. `slow`: what is published waits until `take`."""
-
-    def __init__(self, broker: Broker, clock: ManualClock, name: str) -> None:
-        self.broker = broker
-        self.clock = clock
-        self.member = name
-        self.slow = False
-        self.rng: random.Random | None = None
-        self.alive = True
-        self.emits = True
-        self.unacked = 0
-        self.waiting: list[tuple[Any, int, Any, Receipt]] = []
-        self.held: set[int] = set()
-        self.readers: dict[str, Callable[[Delivery], None]] = {}
-        self.positions: dict[tuple[str, int], Position] = {}
-        self.last: dict[tuple[str, int], int] = {}
-
-    def publish(self, topic: Any, partition: int, message: Any) -> Receipt:
-        """See `Bus`."""
-        receipt = Receipt()
-        self.waiting.append((topic, partition, message, receipt))
-        if not self.slow:
-            self.take()
-        return receipt
-
-    def take(self, count: int = 1 << 30) -> int:
-        """The broker takes what waits, of each log the oldest first; returns how many."""
-        done = 0
-        while self.waiting and done < count and self.alive:
-            topic, partition, message, receipt = self.waiting.pop(self._next())
-            self.last[topic.name, partition] = self.broker.append(topic, partition, message)
-            receipt.resolve_one()
-            done += 1
-        return done
-
-    def take_only(self, topic: Any) -> None:
-        """The broker takes what waits for this topic, and nothing else."""
-        others = [one for one in self.waiting if one[0] is not topic]
-        self.waiting = [one for one in self.waiting if one[0] is topic]
-        self.take()
-        self.waiting = others + self.waiting
-
-    def _next(self) -> int:
-        if self.rng is None:
-            return 0
-        oldest = {(topic.name, partition): i for i, (topic, partition, *_) in reversed(list(enumerate(self.waiting)))}
-        return self.rng.choice(list(oldest.values()))
-
-    def subscribe(self, topic: Any, group: str, handler: Any, *, credits: int, on_dead: Any = None) -> None:
-        """See `Bus`."""
-        self.readers[topic.name] = handler
-
-    def may_emit(self, group: str) -> bool:
-        """See `LogReader`."""
-        return self.emits and self.alive
-
-    def last_offset(self, topic: Any, partition: int) -> int:
-        """See `LogReader`."""
-        return self.last.get((topic.name, partition), -1)
-
-    async def bounds(self, topic: Any, partitions: Any) -> dict[int, tuple[int, int]]:
-        """See `LogReader`."""
-        if self.broker.cut_short:
-            self.broker.cut_short -= 1
-            raise TemporaryError("the broker is away")
-        return {p: (self.broker.first[topic.name, p], len(self.broker.logs[topic.name, p])) for p in partitions}
-
-    async def read(self, topic: Any, ranges: Any) -> Any:
-        """See `LogReader`."""
-        for p, (start, end) in ranges.items():
-            assert start >= self.broker.first[topic.name, p]
-            if end > start:
-                yield p, list(enumerate(self.broker.all(topic, p, start)[: end - start], start))
-
-    async def end_offsets(self, topics: Any) -> Any:
-        """See `LogReader`."""
-        return {(t.name, p): len(self.broker.logs[t.name, p]) for t in topics for p in range(PARTITIONS)}
-
-    async def has_read_to(self, group: str, ends: Any) -> bool:
-        """See `LogReader`."""
-        return all(self.broker.committed[place] >= end for place, end in ends.items())
-
-    async def fully_read(self, group: str, topic: Any, partitions: Any) -> frozenset[int]:
-        """See `LogReader`."""
-        if self.broker.cut_short:
-            raise TemporaryError("the broker is away")
-        name = topic.name
-        return frozenset(p for p in partitions if self.broker.committed[name, p] >= len(self.broker.logs[name, p]))
-
-    async def delete_before(self, topic: Any, offsets: Any) -> None:
-        """See `LogReader`."""
-        for p, offset in offsets.items() if self.alive else ():
-            self.broker.first[topic.name, p] = max(self.broker.first[topic.name, p], offset)
-
-    # ---- deliveries
-
-    def deliver(self) -> int:
-        """Hand over what has come; returns how much."""
-        count = 0
-        for name, handler in self.readers.items():
-            topic = TOPIC[name]
-            for p in [0] if topic.key else sorted(self.held):
-                place = self.positions.get((name, p))
-                if place is None:
-                    start = 0 if topic.key else self.broker.committed[name, p]
-                    place = self.positions[name, p] = Position(start)
-                for offset in range(place.next, len(self.broker.logs[name, p])):
-                    message = message_of(topic.message, self.broker.logs[name, p][offset])
-                    handler(Delivery(message, p, self._acking(name, p, place, place.take(offset))))
-                    count += 1
-        return count
-
-    def _acking(self, name: str, partition: int, place: Position, finish: Callable[[], None]) -> Callable[[], None]:
-        def acked() -> None:
-            finish()
-            if self.alive and self.positions.get((name, partition)) is place:
-                self.broker.committed[name, partition] = place.committed_to
-
-        return acked
-
-    def forget(self, partitions: set[int]) -> None:
-        """They are another's."""
-        self.held -= partitions
-        for key in [key for key in self.positions if key[1] in partitions and not TOPIC[key[0]].key]:
-            del self.positions[key]
+READERS = {REQUESTS: "downloader", RECORDS: "storage"}
+"""The groups that the model reads as."""
 
 
 @dataclass
@@ -228,10 +76,10 @@ class World:
         self.site = site
         self.took_s = took_s
         self.clock = ManualClock()
-        self.broker = Broker()
-        self.outside = Member(self.broker, self.clock, "outside")
+        self.broker = FakeKafka()
+        self.outside = FakeKafkaBus(self.broker, self.clock, "outside")
         self.config = {"partitions": PARTITIONS, "blobs": str(root / "blobs"), "status_interval_s": 0.0, **config}
-        self.members: dict[str, tuple[Member, ClusterScheduler]] = {}
+        self.members: dict[str, tuple[FakeKafkaBus, ClusterScheduler]] = {}
         self.fetches: list[Fetch] = []
         self.rows: dict[str, Record] = {}
         self.twice = 0
@@ -252,7 +100,7 @@ class World:
 
     async def start(self, name: str, **config: Any) -> ClusterScheduler:
         """A scheduler without partitions."""
-        member = Member(self.broker, self.clock, name)
+        member = FakeKafkaBus(self.broker, self.clock, name, held=())
         member.slow, member.rng = self.rng is not None, self.rng
         settings = {**self.config, "directory": str(self.root / name), **config}
         owners = ClusterScheduler(SchedulerConfig(**settings), member, self.clock)
@@ -348,7 +196,7 @@ class World:
         start = self.done[topic.name, partition]
         messages = self.broker.all(topic, partition, start)
         self.done[topic.name, partition] += len(messages)
-        self.broker.committed[topic.name, partition] = self.done[topic.name, partition]
+        self.broker.committed[READERS[topic], topic.name, partition] = self.done[topic.name, partition]
         for message in messages:
             handler(partition, message)
         return bool(messages)
@@ -412,6 +260,8 @@ class World:
         while self.step() or self._snapshots():  # noqa: ASYNC110
             await asyncio.sleep(0)
         assert not self.errors, self.errors
+        dead = [letter for p in range(PARTITIONS) for letter in self.broker.all(DEAD, p)]
+        assert not dead, dead
 
     def _snapshots(self) -> bool:
         return any(owner._taking for _, owners in self.members.values() for owner in owners.owners.values())

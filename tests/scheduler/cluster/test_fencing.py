@@ -56,7 +56,7 @@ async def test_who_has_lost_the_partition_meanwhile_goes_on(world):
     world.step()
     member.deliver()
     world.clock.run_due()
-    assert any(topic is FRONTIER for topic, *_ in member.waiting)
+    assert any(topic is FRONTIER for topic, *_ in member.unsent)
     owners.on_lost(frozenset(range(PARTITIONS)))
     member.forget(set(range(PARTITIONS)))
     await world.give("b")

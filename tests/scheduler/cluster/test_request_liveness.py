@@ -35,7 +35,7 @@ async def test_no_url_fails_while_all_downloaders_are_away(world, also):
     await world.until(5)
     world.away = True
     await world.run(1.5 * 3600)
-    world.broker.cut_short = 10**9 if "broker" in also else 0
+    world.broker.failures = 10**9 if "broker" in also else 0
     if "killed" in also:
         world.kill("a")
         await world.start("b")

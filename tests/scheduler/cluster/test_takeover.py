@@ -142,7 +142,7 @@ async def test_what_belongs_to_others_is_sent_before_the_commit(world):
     for _ in range(5):
         member.take_only(FRONTIER)
         world.step()
-    assert member.waiting
+    assert member.unsent
     world.kill("a")
     await world.start("b")
     await world.give("b")

@@ -36,7 +36,9 @@ def crawl(
     bootstrap: Annotated[
         str,
         typer.Option(
-            metavar="HOST:PORT", help="Let the services over this Kafka broker do the crawl.", rich_help_panel=RESULT
+            metavar="HOST:PORT|FILE",
+            help="Let the services over this Kafka broker, or with this settings file, do the crawl.",
+            rich_help_panel=RESULT,
         ),
     ] = "",
     server: Annotated[

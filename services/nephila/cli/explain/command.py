@@ -9,27 +9,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nephila.cli.options import Json
 from nephila.cli.output import print_json
-from nephila.cli.target import DEFAULT_OUT, Bootstrap, Out, Server, Target, TokenFile
+from nephila.cli.target import Target, with_target
 
 if TYPE_CHECKING:
     from nephila.scheduler.explain.explain import Explanation
 
 
+@with_target()
 def explain(
     url: Annotated[str, typer.Argument(metavar="URL", help="A URL, in any spelling.")],
-    out: Out = DEFAULT_OUT,
+    target: Target,
     job: Annotated[str, typer.Option(metavar="NAME", help="In this job only.")] = "",
-    bootstrap: Bootstrap = "",
-    server: Server = "",
-    token_file: TokenFile = "",
-    json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Explain what became of a URL: seen, scope, robots.txt, queue, pace, budget, fetches."""
     from nephila.cli.explain.render import show
     from nephila.kernel.seeds import seed_url
 
-    answer = _explanation(Target(out, bootstrap, server, token_file), seed_url(url), job)
+    answer = _explanation(target, seed_url(url), job)
     if json:
         print_json(answer)
     else:

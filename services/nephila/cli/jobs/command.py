@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,8 +10,9 @@ import typer
 
 from nephila.cli.client import call
 from nephila.cli.jobs.table import print_table
+from nephila.cli.options import Json
 from nephila.cli.output import note, print_json
-from nephila.cli.target import DEFAULT_OUT, Bootstrap, Out, Server, Target, TokenFile
+from nephila.cli.target import Target, with_target
 from nephila.cli.terminal import sanitize
 from nephila.control import api
 from nephila.control.api import Control
@@ -25,17 +26,14 @@ COLUMNS = ("name", "state", "generation", "queued", "in_flight", "stored", "deni
 START_S = 5.0
 """`nephila up &` on the line before: it may not have made its directory yet."""
 
-Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A job's name.")]
 
 
 @app.command()
+@with_target()
 def apply(
     files: Annotated[list[str], typer.Option("--file", "-f", metavar="FILE", help="Job files; - is standard input.")],
-    out: Out = DEFAULT_OUT,
-    bootstrap: Bootstrap = "",
-    server: Server = "",
-    token_file: TokenFile = "",
+    target: Target,
     json: Json = False,
 ) -> None:
     """Make the jobs what the files say: new ones are created, others changed while they run."""
@@ -54,19 +52,14 @@ def apply(
                 typer.echo(f"{answer.name}: {answer.verdict} (generation {answer.generation})")
             _note_refused(refused, answer.refused_count - len(answer.refused))
 
-    call(Target(out, bootstrap, server, token_file), work, START_S)
+    call(target, work, START_S)
 
 
 @app.command("list")
-def list_jobs(
-    out: Out = DEFAULT_OUT,
-    bootstrap: Bootstrap = "",
-    server: Server = "",
-    token_file: TokenFile = "",
-    json: Json = False,
-) -> None:
+@with_target()
+def list_jobs(target: Target, json: Json = False) -> None:
     """Show how all jobs stand."""
-    jobs = call(Target(out, bootstrap, server, token_file), lambda control: control.list_jobs(api.Empty())).jobs
+    jobs = call(target, lambda control: control.list_jobs(api.Empty())).jobs
     if json:
         print_json(jobs)
     elif not jobs:
@@ -76,71 +69,43 @@ def list_jobs(
 
 
 @app.command()
-def get(
-    name: Name,
-    out: Out = DEFAULT_OUT,
-    bootstrap: Bootstrap = "",
-    server: Server = "",
-    token_file: TokenFile = "",
-) -> None:
+@with_target()
+def get(name: Name, target: Target) -> None:
     """Show one job and its document, in JSON."""
-    target = Target(out, bootstrap, server, token_file)
     print_json(call(target, lambda control: control.get_job(api.JobName(name=name))))
 
 
 @app.command()
-def pause(
-    name: Name,
-    out: Out = DEFAULT_OUT,
-    bootstrap: Bootstrap = "",
-    server: Server = "",
-    token_file: TokenFile = "",
-    json: Json = False,
-) -> None:
+@with_target()
+def pause(name: Name, target: Target, json: Json = False) -> None:
     """Dispatch nothing more of a job; what is in flight still ends."""
-    target = Target(out, bootstrap, server, token_file)
-    _print_change(call(target, lambda control: control.pause_job(api.JobName(name=name))), as_json=json)
+    _change(target, lambda control: control.pause_job(api.JobName(name=name)), as_json=json)
 
 
 @app.command()
-def resume(
-    name: Name,
-    out: Out = DEFAULT_OUT,
-    bootstrap: Bootstrap = "",
-    server: Server = "",
-    token_file: TokenFile = "",
-    json: Json = False,
-) -> None:
+@with_target()
+def resume(name: Name, target: Target, json: Json = False) -> None:
     """Continue a paused job."""
-    target = Target(out, bootstrap, server, token_file)
-    _print_change(call(target, lambda control: control.resume_job(api.JobName(name=name))), as_json=json)
+    _change(target, lambda control: control.resume_job(api.JobName(name=name)), as_json=json)
 
 
 @app.command()
-def delete(
-    name: Name,
-    out: Out = DEFAULT_OUT,
-    bootstrap: Bootstrap = "",
-    server: Server = "",
-    token_file: TokenFile = "",
-    json: Json = False,
-) -> None:
+@with_target()
+def delete(name: Name, target: Target, json: Json = False) -> None:
     """Forget a job and its URLs; the rows of the table pages stay."""
-    target = Target(out, bootstrap, server, token_file)
-    _print_change(call(target, lambda control: control.delete_job(api.JobName(name=name))), as_json=json)
+    _change(target, lambda control: control.delete_job(api.JobName(name=name)), as_json=json)
 
 
 @app.command()
+@with_target()
 def seeds(
     name: Name,
     urls: Annotated[list[str] | None, typer.Argument(metavar="[URL...]", help="Seeds to add.")] = None,
     file: Annotated[
         str, typer.Option("--file", "-f", metavar="FILE", help="More, one a line; - is standard input.")
     ] = "",
-    out: Out = DEFAULT_OUT,
-    bootstrap: Bootstrap = "",
-    server: Server = "",
-    token_file: TokenFile = "",
+    *,
+    target: Target,
     json: Json = False,
 ) -> None:
     """Add seeds to a job; a URL that is known already is not queued again."""
@@ -158,7 +123,7 @@ def seeds(
     async def work(control: Control) -> api.SeedsAdded:
         return await send_seeds(control, name, given(), refused)
 
-    answer = call(Target(out, bootstrap, server, token_file), work)
+    answer = call(target, work)
     if json:
         print_json(answer)
     else:
@@ -167,16 +132,9 @@ def seeds(
 
 
 @app.command()
-def quarantines(
-    name: Name,
-    out: Out = DEFAULT_OUT,
-    bootstrap: Bootstrap = "",
-    server: Server = "",
-    token_file: TokenFile = "",
-    json: Json = False,
-) -> None:
+@with_target()
+def quarantines(name: Name, target: Target, json: Json = False) -> None:
     """Show the parts of hosts that a job no longer fetches from, and why."""
-    target = Target(out, bootstrap, server, token_file)
     found = call(target, lambda control: control.list_quarantines(api.JobName(name=name))).quarantines
     if json:
         print_json(found)
@@ -189,24 +147,22 @@ def quarantines(
 
 
 @app.command()
+@with_target()
 def release(
     name: Name,
     host: Annotated[str, typer.Argument(metavar="HOST", help="A host key, as quarantines lists it.")],
     pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="A part of it, as quarantines lists it.")],
-    out: Out = DEFAULT_OUT,
-    bootstrap: Bootstrap = "",
-    server: Server = "",
-    token_file: TokenFile = "",
+    target: Target,
     json: Json = False,
 ) -> None:
     """Fetch from a quarantined part of a host again."""
     request = api.ReleaseQuarantine(name=name, host=host, pattern=pattern)
-    target = Target(out, bootstrap, server, token_file)
     answer = call(target, lambda control: control.release_quarantine(request))
     print_json(answer) if json else typer.echo(f"{name}: {sanitize(host)}{sanitize(pattern)} released")
 
 
-def _print_change(answer: api.JobChanged, *, as_json: bool) -> None:
+def _change(target: Target, work: Callable[[Control], Awaitable[api.JobChanged]], *, as_json: bool) -> None:
+    answer = call(target, work)
     if as_json:
         print_json(answer)
     else:

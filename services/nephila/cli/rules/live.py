@@ -9,22 +9,20 @@ from typing import Annotated
 import typer
 
 from nephila.cli.client import call
+from nephila.cli.options import Json
 from nephila.cli.output import note, print_json
-from nephila.cli.target import DEFAULT_OUT, Bootstrap, Out, Server, Target, TokenFile
+from nephila.cli.target import Target, with_target
 from nephila.cli.terminal import sanitize
 from nephila.control import api
 
-Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
-
+@with_target()
 def deploy(
     places: Annotated[
         list[Path] | None, typer.Argument(metavar="[DIR|FILE...]", help="Rules; by default rules/.")
     ] = None,
-    out: Out = DEFAULT_OUT,
-    bootstrap: Bootstrap = "",
-    server: Server = "",
-    token_file: TokenFile = "",
+    *,
+    target: Target,
     json: Json = False,
 ) -> None:
     """Apply rules to a running program or system: all of them or, where one is wrong, none."""
@@ -32,20 +30,15 @@ def deploy(
 
     documents = [document.content for document in read_all(places or [Path("rules")])]
     request = api.ApplyRules(rules=documents)
-    answer = call(Target(out, bootstrap, server, token_file), lambda control: control.apply_rules(request))
+    answer = call(target, lambda control: control.apply_rules(request))
     for one in answer.rules:
         print_json(one) if json else typer.echo(f"{one.name}: {one.verdict} (version {one.version})")
 
 
-def list_rules(
-    out: Out = DEFAULT_OUT,
-    bootstrap: Bootstrap = "",
-    server: Server = "",
-    token_file: TokenFile = "",
-    json: Json = False,
-) -> None:
+@with_target()
+def list_rules(target: Target, json: Json = False) -> None:
     """Show the rules that pages are read by."""
-    rules = call(Target(out, bootstrap, server, token_file), lambda control: control.list_rules(api.Empty())).rules
+    rules = call(target, lambda control: control.list_rules(api.Empty())).rules
     if not rules and not json:
         note("there is no rule; see nephila rules deploy")
     for one in rules:
@@ -54,29 +47,19 @@ def list_rules(
         print_json(one) if json else typer.echo(sanitize(f"{one.name} (version {one.version}): {url}", 500))
 
 
+@with_target()
 def delete_rule(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A rule's name.")],
-    out: Out = DEFAULT_OUT,
-    bootstrap: Bootstrap = "",
-    server: Server = "",
-    token_file: TokenFile = "",
-    json: Json = False,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A rule's name.")], target: Target, json: Json = False
 ) -> None:
     """Delete a rule; its items stay."""
-    target = Target(out, bootstrap, server, token_file)
     answer = call(target, lambda control: control.delete_rule(api.RuleName(name=name)))
     print_json(answer) if json else typer.echo(f"{answer.name}: {answer.verdict}")
 
 
-def status(
-    out: Out = DEFAULT_OUT,
-    bootstrap: Bootstrap = "",
-    server: Server = "",
-    token_file: TokenFile = "",
-    json: Json = False,
-) -> None:
+@with_target()
+def status(target: Target, json: Json = False) -> None:
     """Show whether rules still fit their sites: now, or when the crawl in DIR ended."""
-    found = _health(Target(out, bootstrap, server, token_file))
+    found = _health(target)
     if not found and not json:
         note("no rule has read a page yet")
     for one in found:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from nephila.cli.client import call
+from nephila.cli.options import Json
 from nephila.cli.output import note, print_json
-from nephila.cli.target import Server, Target, TokenFile
+from nephila.cli.target import Server, Target, TokenFile, with_target
 from nephila.cli.terminal import sanitize
 from nephila.control import api
 from nephila.control.api import Control
@@ -21,30 +22,37 @@ app = typer.Typer(add_completion=False, help="Messages that no service could pro
 
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="The program that runs in DIR.")]
 Bootstrap = Annotated[
-    str, typer.Option(metavar="HOST:PORT", help="A broker; otherwise NEPHILA_BOOTSTRAP, or 127.0.0.1:9092.")
-]
-Config = Annotated[
-    str, typer.Option("--config", metavar="FILE", help="The services' YAML file; bootstrap and kafka are read from it.")
+    str,
+    typer.Option(
+        metavar="HOST:PORT|FILE",
+        help="A broker, or the settings file of the services; otherwise NEPHILA_BOOTSTRAP, or 127.0.0.1:9092.",
+    ),
 ]
 Prefix = Annotated[
     str, typer.Option(metavar="TEXT", help="Prefix of topic and group names, for several systems on one broker.")
 ]
 JobUid = Annotated[str, typer.Option("--job", metavar="NAME", help="Only dead letters of this job.")]
-Json = Annotated[bool, typer.Option("--json", help="Answer in JSON, one object a line.")]
 DEFAULT_BROKER = "127.0.0.1:9092"
 
 
-@app.command("list")
-def list_letters(
+def letters_target(
     out: Out = None,
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",
-    config: Config = "",
     prefix: Prefix = "",
-    job: JobUid = "",
-    json: Json = False,
-) -> None:
+) -> Target:
+    """Without --out and --server a broker: only systems over Kafka keep dead letters."""
+    if out is not None and not bootstrap:
+        return Target(out, "", server, token_file)
+    if server:
+        return Target(bootstrap=bootstrap, server=server, token_file=token_file)
+    return Target(bootstrap=bootstrap or os.environ.get("NEPHILA_BOOTSTRAP", "") or DEFAULT_BROKER, prefix=prefix)
+
+
+@app.command("list")
+@with_target(letters_target)
+def list_letters(target: Target, job: JobUid = "", json: Json = False) -> None:
     """Show what is there: id, time, service, message, URL, partition, attempts, error."""
 
     async def work(control: Control) -> None:
@@ -58,21 +66,18 @@ def list_letters(
             if not (after := page.next):
                 return
 
-    call(_target(out, bootstrap, server, token_file, config, prefix), work)
+    call(target, work)
 
 
 @app.command()
+@with_target(letters_target)
 def replay(
     ids: Annotated[
         list[str] | None, typer.Argument(metavar="[ID]...", help="PARTITION:OFFSET as nephila dead list has them.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All dead letters (with --job: of that job).")] = False,
-    out: Out = None,
-    bootstrap: Bootstrap = "",
-    server: Server = "",
-    token_file: TokenFile = "",
-    config: Config = "",
-    prefix: Prefix = "",
+    *,
+    target: Target,
     job: JobUid = "",
     json: Json = False,
 ) -> None:
@@ -98,7 +103,7 @@ def replay(
             if not (after := page.next):
                 return
 
-    call(_target(out, bootstrap, server, token_file, config, prefix), work)
+    call(target, work)
     if not json:
         typer.echo(f"{counts[True]} of {counts[True] + counts[False]} published again")
 
@@ -111,20 +116,3 @@ def _line(one: api.DeadLetter) -> str:
     tries = f"{one.attempts} attempt{'' if one.attempts == 1 else 's'}"
     why = f"{tries}: {sanitize(one.error, 300)}"
     return "  ".join((one.id, at, sanitize(one.service), what, sanitize(one.url, 500), why))
-
-
-def _target(out: Path | None, bootstrap: str, server: str, token_file: str, config: str, prefix: str) -> Target:
-    """Without --out and --server a broker: only systems over Kafka keep dead letters."""
-    if out is not None and not bootstrap:
-        return Target(out, "", server, token_file)
-    if server:
-        return Target(bootstrap=bootstrap, server=server, token_file=token_file)
-    values: dict[str, Any] = {}
-    if config:
-        from nephila.programs.service.settings import transport_of
-
-        values = {**transport_of(config), "where": config}
-    if prefix:
-        values["prefix"] = prefix
-    known = values.pop("bootstrap", "") or os.environ.get("NEPHILA_BOOTSTRAP", "") or DEFAULT_BROKER
-    return Target(bootstrap=bootstrap or known, kafka=values)

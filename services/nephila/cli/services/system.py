@@ -9,39 +9,28 @@ import typer
 
 from nephila.cli.client import call
 from nephila.cli.jobs.table import print_table
+from nephila.cli.options import Json
 from nephila.cli.output import print_json, print_pairs
-from nephila.cli.target import DEFAULT_OUT, Bootstrap, Out, Server, Target, TokenFile
+from nephila.cli.target import Target, with_target
 from nephila.cli.terminal import sanitize
 from nephila.control import api
 from nephila.kernel.runtime.errors import UsageError
 
-Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
-
-def status(
-    out: Out = DEFAULT_OUT,
-    bootstrap: Bootstrap = "",
-    server: Server = "",
-    token_file: TokenFile = "",
-    json: Json = False,
-) -> None:
+@with_target()
+def status(target: Target, json: Json = False) -> None:
     """Show the state of the program or system."""
-    found = call(Target(out, bootstrap, server, token_file), lambda control: control.status(api.Empty()))
+    found = call(target, lambda control: control.status(api.Empty()))
     if json:
         print_json(found)
         return
     print_pairs((name.replace("_", " "), _text(value)) for name, value in msgspec.structs.asdict(found).items())
 
 
-def members(
-    out: Out = DEFAULT_OUT,
-    bootstrap: Bootstrap = "",
-    server: Server = "",
-    token_file: TokenFile = "",
-    json: Json = False,
-) -> None:
+@with_target()
+def members(target: Target, json: Json = False) -> None:
     """Show the programs that take part."""
-    found = call(Target(out, bootstrap, server, token_file), lambda control: control.list_members(api.Empty())).members
+    found = call(target, lambda control: control.list_members(api.Empty())).members
     if json:
         print_json(found)
         return
@@ -56,19 +45,17 @@ def members(
     print_table(rows, left=5)
 
 
+@with_target()
 def settings(
     changes: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME=VALUE...]", help="What to change; none: show.")
     ] = None,
-    out: Out = DEFAULT_OUT,
-    bootstrap: Bootstrap = "",
-    server: Server = "",
-    token_file: TokenFile = "",
+    *,
+    target: Target,
     json: Json = False,
 ) -> None:
     """Show or change live settings. No service of this version reads one."""
     request = _changes(changes or [])
-    target = Target(out, bootstrap, server, token_file)
     if request is None:
         found = call(target, lambda control: control.get_settings(api.Empty()))
     else:

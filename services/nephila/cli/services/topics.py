@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nephila.cli.options import Json
 from nephila.cli.output import note, print_json
+from nephila.cli.target import broker_settings
 
 if TYPE_CHECKING:
     from nephila.kernel.bus.kafka.config import KafkaConfig
@@ -15,12 +17,16 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, help="The topics of the route on a Kafka broker.")
 
 Bootstrap = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT", help="A broker; otherwise NEPHILA_BOOTSTRAP, or 127.0.0.1:9092.")
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT|FILE",
+        help="A broker, or the settings file of the services (TLS, SASL, prefix); otherwise NEPHILA_BOOTSTRAP, or "
+        "127.0.0.1:9092.",
+    ),
 ]
 Prefix = Annotated[
     str | None, typer.Option(metavar="TEXT", help="Prefix of topic and group names, for several systems on one broker.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
 
 @app.command()
@@ -117,7 +123,6 @@ def _line(name: str, parts: list[str], others: tuple[tuple[str, str], ...]) -> s
 
 def _config(bootstrap: str | None, partitions: int | None, prefix: str | None) -> KafkaConfig:
     from nephila.kernel.bus.kafka.admin.topics import hush
-    from nephila.kernel.bus.kafka.config import kafka_config
 
     hush()
-    return kafka_config({"bootstrap": bootstrap, "partitions": partitions, "prefix": prefix}, "command line")
+    return broker_settings(bootstrap, prefix, partitions)

@@ -16,12 +16,13 @@ import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
 import typer
 
 from nephila import __version__
+from nephila.cli.options import Json
 from nephila.cli.output import print_json
 from nephila.cli.terminal import sanitize
 
@@ -72,7 +73,7 @@ class Check(msgspec.Struct):
     remedy: str = ""
 
 
-def doctor(json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False) -> None:
+def doctor(json: Json = False) -> None:
     """Check that this machine can crawl, and what would make it faster. Exit code 1 when it cannot."""
     checks = [check for run in CHECKS for check in run()]
     usable = all(check.state != "fail" for check in checks)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Unpack
 
 import typer
 
-from nephila.cli.options import values, with_options
+from nephila.cli.options import Json, values, with_options
 from nephila.cli.output import note, print_json, print_pairs
 from nephila.cli.terminal import sanitize_lines
 from nephila.cli.tools.batch import lines, scalar_text
@@ -30,7 +30,7 @@ def extract(
         bool, typer.Option("--batch", help='Read JSON lines {"file", "url"} from standard input.')
     ] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Main text as Markdown.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
+    json: Json = False,
     **options: Unpack[CommandOptions],
 ) -> None:
     """Print title, author, date, language and main text of a document.

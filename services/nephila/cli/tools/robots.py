@@ -16,7 +16,7 @@ from typing import Annotated, Any, Unpack
 import msgspec
 import typer
 
-from nephila.cli.options import values, with_options
+from nephila.cli.options import Json, values, with_options
 from nephila.cli.output import print_json, print_pairs
 from nephila.cli.tools.batch import answer_batch, line_decoder, scalar_text
 from nephila.kernel.net.robots import Robots, Verdict
@@ -59,7 +59,7 @@ def check(
     batch: Annotated[
         bool, typer.Option("--batch", help='Read JSON lines {"robots" or "file", "agent", "urls"} from standard input.')
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
+    json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing; exit 0 allowed, 1 denied.")] = False,
     **options: Unpack[CommandOptions],
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from nephila.cli.options import Json
 from nephila.cli.output import print_json, print_pairs
 from nephila.cli.tools.batch import answer_batch, line_decoder, scalar_text
 from nephila.kernel.runtime.errors import UsageError, UserError
@@ -21,7 +22,6 @@ app = typer.Typer(add_completion=False, help="The identity of a URL: how it is w
 Url = Annotated[str | None, typer.Argument(metavar="URL", help="Absolute, or relative with --base.")]
 Base = Annotated[str | None, typer.Option(help="URL that a relative one is resolved against.")]
 Batch = Annotated[bool, typer.Option("--batch", help='Read JSON lines {"url", "base"} from standard input.')]
-Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 Partitions = Annotated[int, typer.Option(help="Partitions of the system, a power of two.")]
 
 

@@ -1,6 +1,7 @@
 """The control API of a server somewhere else: `Control` over HTTP, by a Unix socket or a URL.
 
-A refusal is raised as the error that the implementation over there raised. Each call is one connection, made in a
+A refusal is raised as the error that the implementation over there raised, and `NotReadyError` while no control API
+answers there. Each call is one connection, made in a
 thread: a command has nothing else to do, and a server in the same loop is not held up.
 """
 
@@ -56,11 +57,11 @@ class HttpControl:
             response = connection.getresponse()
             status, data = response.status, response.read(MAX_ANSWER)
         except TimeoutError:
-            raise UserError(f"{self._place} did not answer in {TIMEOUT_S:g} s") from None
+            raise NotReadyError(f"{self._place} did not answer in {TIMEOUT_S:g} s") from None
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, socket.gaierror | ConnectionRefusedError):
-                raise UserError(f"{self._place} cannot be reached: {error.strerror or error}") from None
-            raise UserError(f"{self._place} ended before it answered; repeat the command") from None
+                raise NotReadyError(f"{self._place} cannot be reached: {error.strerror or error}") from None
+            raise NotReadyError(f"{self._place} ended before it answered; repeat the command") from None
         finally:
             connection.close()
         return self._decoded(status, data)
@@ -72,7 +73,7 @@ class HttpControl:
             error = msgspec.json.decode(data, type=ErrorAnswer).error
         except (msgspec.DecodeError, UnicodeDecodeError):
             what = "has too many connections; repeat the command" if status == 503 else "is not a nephila"
-            raise UserError(f"{self._place} {what} (status {status})") from None
+            raise NotReadyError(f"{self._place} {what} (status {status})") from None
         message = f"{error.message} ({error.where})" if error.where else error.message
         kinds: dict[str, type[UserError]] = {
             "invalid": UsageError,
@@ -80,7 +81,7 @@ class HttpControl:
             "unavailable": NotReadyError,
         }
         if error.code == "unauthorized":
-            raise UserError(f"{self._place} refuses the token; name the file that holds it with --token-file")
+            raise NotReadyError(f"{self._place} refuses the token; name the file that holds it with --token-file")
         raise kinds.get(error.code, UserError)(message)
 
     async def apply_job(self, request: api.ApplyJob) -> api.JobApplied:

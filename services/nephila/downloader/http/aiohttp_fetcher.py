@@ -124,7 +124,7 @@ class AiohttpFetcher:
         except asyncio.CancelledError:
             if not fetch.timed_out:
                 raise
-            self._on_time_out(response, fetch.timed_out)
+            self._on_time_out(fetch.request, response, fetch.timed_out)
         finally:
             self._deadlines.discard(fetch)
         if response.reason:
@@ -134,8 +134,8 @@ class AiohttpFetcher:
             on_done(response)
 
     @staticmethod
-    def _on_time_out(response: HttpResponse, detail: str) -> None:
-        if response.status and not 200 <= response.status < 300:
+    def _on_time_out(request: HttpRequest, response: HttpResponse, detail: str) -> None:
+        if response.status and not request.wants_body(response.status):
             return  # the status is sufficient
         response.reason, response.detail = "timeout", detail
 
@@ -197,7 +197,8 @@ class AiohttpFetcher:
         request = fetch.request
         target = request.target
         host = f"[{address}]" if ":" in address else address
-        headers = {"Host": target.host_header, **self._headers, **request_headers_of(request)}
+        shared = {} if request.forwarded else self._headers
+        headers = {"Host": target.host_header, **shared, **request_headers_of(request)}
         url, proxy, hop = f"{target.scheme}://{host}:{request.route.port}{target.path}", None, request.route.proxy
         if hop is not None:
             HOP.set(hop)
@@ -205,7 +206,7 @@ class AiohttpFetcher:
                 url, proxy = target.shown, f"http://{host}:{request.route.port}"
                 headers |= proxy_headers_of(hop)
         async with self._open_session(hop is not None and hop.tunnel).request(
-            "GET" if request.body is None else "POST",
+            request.verb(),
             URL(url, encoded=True),
             headers=headers,
             data=request.body,
@@ -235,12 +236,12 @@ class AiohttpFetcher:
             response.response_head = _response_head(reply)
         if "content-type" in headers:
             response.content_type, response.charset = response_head.media_type(headers["content-type"])
-        is_page = 200 <= status < 300
+        is_page = request.wants_body(status)
         if is_page and not request.any_type and not self._wanted(response.content_type):
             response.reason, response.detail = "content_type", f"{response.content_type} is not wanted"
             return False
         try:
-            length, exact = response_head.framing(status, headers)
+            length, exact = (0, True) if request.method == "HEAD" else response_head.framing(status, headers)
             limit = request.max_bytes or config.max_wire_bytes
             if is_page and length > limit and not request.keep:
                 raise FetchError("too_large", f"Content-Length {length} is over {limit}")
@@ -274,7 +275,7 @@ class AiohttpFetcher:
         response.wire_body = body.wire_body()
         decoded = body.finish()
         response.truncated = "length" if body.full else ""
-        if 200 <= response.status < 300:
+        if fetch.request.wants_body(response.status):
             response.body = decoded
         elif self._config.raw_capture:
             response.wire_body = decoded

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from nephila.downloader.http.route import Route
 from nephila.downloader.http.target import Target
+from nephila.kernel.messages import Capture, FetchRequest
 
 MAX_DIALS = 3
 MAX_HEAD_BYTES = 64 << 10
@@ -29,6 +30,9 @@ DRAIN_BYTES = 64 << 10
 class HttpRequest:
     """One HTTP request: a GET, or a POST when it has a `body`. Headers come in addition to those of the settings.
 
+    `forwarded`: the request of another client, the browser. It has the `method` of that client. Only its own headers
+    are sent, and the body of every status is returned, not only of 2xx.
+
     `keep` > 0: at most that many decoded bytes are read; a longer body is cut off without an error.
     `max_bytes` > 0: replaces both size limits of the settings, on the wire and decoded.
     `on_sent` is called when the request head has been written: the server sees the request then, not at the dial.
@@ -37,10 +41,13 @@ class HttpRequest:
     __slots__ = (
         "any_type",
         "body",
+        "forwarded",
         "headers",
         "keep",
         "max_bytes",
+        "method",
         "on_sent",
+        "origin",
         "route",
         "secret_headers",
         "target",
@@ -55,13 +62,21 @@ class HttpRequest:
         keep: int = 0,
         max_bytes: int = 0,
         on_sent: Callable[[], None] | None = None,
+        origin: FetchRequest | None = None,
+        forwarded: bool = False,
+        method: str = "",
     ) -> None:
+        """`origin`: the request that it is sent for; None for one of a middleware, such as a login."""
+        self.origin = origin
         self.target = target
         self.route = route
         self.any_type = any_type
         self.keep = keep
         self.max_bytes = max_bytes
         self.on_sent = on_sent
+        self.forwarded = forwarded
+        self.method = method
+        """Empty: GET, or POST with a body."""
         self.headers: dict[str, str] | None = None
         self.secret_headers: dict[str, str] | None = None
         """Headers that archives leave out: credentials, cookies, headers of the settings for single hosts."""
@@ -78,6 +93,14 @@ class HttpRequest:
         if self.secret_headers is None:
             self.secret_headers = {}
         self.secret_headers[name] = value
+
+    def verb(self) -> str:
+        """The method as sent."""
+        return self.method or ("GET" if self.body is None else "POST")
+
+    def wants_body(self, status: int) -> bool:
+        """Whether the body of a response with this status is returned."""
+        return self.forwarded or 200 <= status < 300
 
     def own_headers(self) -> dict[str, str]:
         """The headers of this request alone."""
@@ -97,11 +120,13 @@ class HttpResponse:
     __slots__ = (
         "address",
         "body",
+        "captures",
         "charset",
         "content_type",
         "detail",
         "headers",
         "reason",
+        "rendered",
         "request_head",
         "response_head",
         "status",
@@ -124,6 +149,9 @@ class HttpResponse:
         self.detail = ""
         self.request_head = b""
         self.response_head = b""
+        self.rendered = False
+        """`body` is the document of a browser."""
+        self.captures: list[Capture] = []
 
 
 OnDone = Callable[[HttpResponse], None]

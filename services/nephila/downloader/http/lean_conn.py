@@ -252,21 +252,21 @@ class Connection(asyncio.BufferedProtocol):
         value = headers.get("content-type")
         if value is not None:
             response.content_type, response.charset = response_head.media_type(value)
-        wanted = 200 <= status < 300
+        wanted = exchange.request.wants_body(status)
         if wanted and not exchange.request.any_type and not fetcher.wanted(response.content_type):
             response.reason = "content_type"
             response.detail = f"{response.content_type} is not wanted"
             self._state = GONE
             fetcher.done(exchange, False)
             return
-        length, exact = response_head.framing(status, headers)
+        length, exact = (0, True) if exchange.request.method == "HEAD" else response_head.framing(status, headers)
         self._reuse = exact and response_head.keeps_alive(headers, http11)
         self._begin_body(length, headers.get("content-encoding", ""), wanted, rest)
 
     # ---- body
 
     def _is_wanted(self, exchange: Exchange) -> bool:
-        return 200 <= exchange.response.status < 300
+        return exchange.request.wants_body(exchange.response.status)
 
     def _begin_body(self, length: int, encoding: str, wanted: bool, rest: memoryview) -> None:
         exchange = self._exchange

@@ -78,8 +78,10 @@ class RequestHeads:
 
     def _head(self, request: HttpRequest, headers: dict[str, str] | None, whole_url: str = "") -> bytes:
         target = request.target
-        method = "GET" if request.body is None else "POST"
-        start = f"{method} {whole_url or target.path} HTTP/1.1\r\nHost: {target.host_header}"
+        start = f"{request.verb()} {whole_url or target.path} HTTP/1.1\r\nHost: {target.host_header}"
+        if request.forwarded:
+            only = "".join(f"\r\n{name}: {value}" for name, value in (headers or {}).items())
+            return f"{start}{only}\r\n\r\n".encode("latin-1")
         if not headers:
             return (start + self._plain).encode("ascii")
         own = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -118,6 +120,7 @@ def http_request_of(
         keep=ROBOTS_BYTES if is_robots else 0,
         max_bytes=max_list_bytes if is_list else 0,
         on_sent=on_sent,
+        origin=request,
     )
 
 

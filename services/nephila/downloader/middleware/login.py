@@ -200,7 +200,7 @@ class FormLogin(Middleware):
         self, session: _Session, request: m.FetchRequest, target: Target, body: bytes | None
     ) -> HttpResponse:
         try:
-            route = await self._router.route(request, target)
+            route = await self._router.route(target, request)
         except EgressError as error:
             raise LoginRefusedError(str(error)) from None
         except ResolveError as error:

@@ -43,7 +43,8 @@ def seconds(duration: str) -> float:
     return sum((float(number) * UNITS[unit] for number, unit in _PART.findall(duration)), 0.0)
 
 
-def _duration(text: str) -> str:
+def check_duration(text: str) -> str:
+    """The text, if it is a duration. Raises `ValueError` with the reason."""
     if not re.fullmatch(_DURATION, text, re.ASCII):
         unit = f"; write {text}s for seconds" if re.fullmatch(r"[\d.]{1,20}", text, re.ASCII) else ""
         raise ValueError(f"is no duration like 500ms, 1s, 2h or 14d{unit}")
@@ -53,7 +54,7 @@ def _duration(text: str) -> str:
 
 
 def _interval(text: str) -> str:
-    if seconds(_duration(text)) < 1:
+    if seconds(check_duration(text)) < 1:
         raise ValueError("is not within 1s and ten years")
     return text
 
@@ -80,10 +81,14 @@ def _expression(text: str) -> str:
     return text
 
 
-_SCHEMA = {"pattern": f"^(?:{_DURATION})$", "orZero": True}
-Duration = Annotated[str, Meta(extra={"what": "a duration like 1s", "check": _duration}, extra_json_schema=_SCHEMA)]
+DURATION_SCHEMA = {"pattern": f"^(?:{_DURATION})$", "orZero": True}
+Duration = Annotated[
+    str, Meta(extra={"what": "a duration like 1s", "check": check_duration}, extra_json_schema=DURATION_SCHEMA)
+]
 """A time with its unit: 500ms, 1s, 90m, 1h30m, 14d; or 0. The text is kept, `seconds` converts it."""
-Interval = Annotated[str, Meta(extra={"what": "a duration like 1h", "check": _interval}, extra_json_schema=_SCHEMA)]
+Interval = Annotated[
+    str, Meta(extra={"what": "a duration like 1h", "check": _interval}, extra_json_schema=DURATION_SCHEMA)
+]
 """A duration of a second at least."""
 Url = Annotated[
     str,

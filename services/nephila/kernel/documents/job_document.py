@@ -15,9 +15,11 @@ import msgspec
 
 from nephila.kernel.documents import document_files
 from nephila.kernel.documents import job_schema as schema
+from nephila.kernel.documents.browser_schema import Browser
 from nephila.kernel.documents.field_types import seconds
 from nephila.kernel.documents.struct_reader import read
 from nephila.kernel.documents.yaml import Node, from_builtins
+from nephila.kernel.fragment_routes import ROUTE
 from nephila.kernel.messages import (
     CrawlJob,
     HostBudget,
@@ -27,6 +29,7 @@ from nephila.kernel.messages import (
     Parse,
     Politeness,
     Recrawl,
+    Render,
     Scope,
     Traps,
 )
@@ -74,6 +77,7 @@ def _document(node: Node) -> JobDocument:
     seeds = [seed.source for seed in document.spec.seeds]
     job = _job(document.metadata.name, document.spec, [value for kind, value in seeds if kind == "url"])
     protect_session(job)
+    keep_routes(job)
     return JobDocument(
         msgspec.to_builtins(document),
         job,
@@ -90,6 +94,14 @@ def protect_session(job: CrawlJob) -> None:
     scope = job.scope = job.scope or Scope(max_depth=-1)
     if LOGOUT not in scope.exclude:
         scope.exclude = [*scope.exclude, LOGOUT]
+
+
+def keep_routes(job: CrawlJob) -> None:
+    """Routes are pages in a job that renders: only a browser can tell them apart."""
+    if job.render > Render.NEVER:
+        parse = job.parse = job.parse or Parse()
+        if ROUTE not in parse.follow:
+            parse.follow = [*parse.follow, ROUTE]
 
 
 def keywords(words: Iterable[str]) -> list[str]:
@@ -121,6 +133,8 @@ def _job(name: str, spec: schema.JobSpec, seeds: list[str]) -> CrawlJob:
         if parse != schema.Parse()
         else None,
         cookies=spec.cookies,
+        render=schema.RENDERS[spec.render],
+        browser=msgspec.json.encode(spec.browser).decode() if spec.browser != Browser() else "",
         login=_login(spec.login) if spec.login else None,
         proxy_class=spec.proxy_class,
     )

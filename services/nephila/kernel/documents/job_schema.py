@@ -12,6 +12,7 @@ from typing import Annotated, Literal, get_args
 from msgspec import Meta, field
 
 from nephila.kernel.documents import cron
+from nephila.kernel.documents.browser_schema import Browser
 from nephila.kernel.documents.field_types import (
     ApiVersion,
     Count,
@@ -26,7 +27,7 @@ from nephila.kernel.documents.field_types import (
     seconds,
 )
 from nephila.kernel.documents.struct_reader import Section
-from nephila.kernel.messages import MainText, ScopeMode, Strategy
+from nephila.kernel.messages import MainText, Render, ScopeMode, Strategy
 from nephila.native import UrlError, parse_url
 
 Mode = Literal["host", "domain", "prefix", "any"]
@@ -51,6 +52,8 @@ MAIN_TEXTS: dict[str, MainText] = {
     "all": MainText.ALL,
     "none": MainText.NONE,
 }
+RenderMode = Literal["never", "auto", "always"]
+RENDERS: dict[str, Render] = {"never": Render.UNSPECIFIED, "auto": Render.AUTO, "always": Render.ALWAYS}
 Sink = Literal["sqlite", "postgres", "jsonl", "markdown", "warc", "raw", "parquet"]
 _SINKS_LATER = ("s3", "kafka", "elasticsearch", "opensearch", "mongodb", "stdout")
 _SECRET = re.compile(r"pass|pwd|secret|token|pin$", re.IGNORECASE)
@@ -280,8 +283,11 @@ class JobSpec(Section, kw_only=True):
     """Words and phrases that best-first prefers."""
     politeness: Politeness = field(default_factory=Politeness)
     """The load that the job puts on hosts."""
-    render: Annotated[Literal["never"], Meta(extra={"later": ("auto", "always")})] = "never"
-    """Which pages a browser renders."""
+    render: RenderMode = "never"
+    """Which pages a browser renders: never, always, or auto (those whose content needs it, as samples show). With auto
+    and always, routes (#/ and #!) are part of a URL, as with follow: [route]."""
+    browser: Browser = field(default_factory=Browser)
+    """How pages are rendered."""
     schedule: Schedule = ""
     """When all pages are due again: five fields of cron, in UTC."""
     recrawl: Recrawl | None = None

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+import msgspec
+
 from nephila.kernel.documents.field_types import API_VERSION
-from nephila.kernel.documents.job_schema import MAIN_TEXTS, MODES, STRATEGY_NUMBERS
+from nephila.kernel.documents.job_schema import MAIN_TEXTS, MODES, RENDERS, STRATEGY_NUMBERS
 from nephila.kernel.messages import CrawlJob, Login, Parse, Politeness, Recrawl
 
 V = TypeVar("V")
@@ -26,6 +28,7 @@ def to_document(job: CrawlJob, sources: Iterable[tuple[str, str]] = ()) -> dict[
         "sitemaps": job.sitemaps,
         "links": job.keep_links,
         "cookies": job.cookies,
+        "render": _key(RENDERS, job.render),
         "rules": list(job.rules),
         "keywords": list(job.keywords),
     }
@@ -55,6 +58,8 @@ def to_document(job: CrawlJob, sources: Iterable[tuple[str, str]] = ()) -> dict[
         spec["parse"] = _parse(job.parse)
     if job.proxy_class:
         spec["proxyClass"] = job.proxy_class
+    if job.browser:
+        spec["browser"] = msgspec.json.decode(job.browser)
     if job.login is not None:
         spec["login"] = _login(job.login)
     return {"apiVersion": API_VERSION, "kind": "CrawlJob", "metadata": {"name": job.uid}, "spec": spec}

@@ -8,7 +8,7 @@ from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest,
 from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
 from nephila.kernel.messages.jobs import CrawlJob, HostBudget, HostPolicy, JobProgress, JobStatus, Login, LoginField, MainText, Parse, PartitionStatus, Politeness, QuotaGrant, Recrawl, Scope, ScopeMode, Strategy, Traps
 from nephila.kernel.messages.members import MemberRate, MemberState, MemberStatus
-from nephila.kernel.messages.parse import DeadLetter, LinkSource, Outcome, Outlinks, Page, Receipt, Receipts, Record
+from nephila.kernel.messages.parse import Capture, DeadLetter, LinkSource, Outcome, Outlinks, Page, Receipt, Receipts, Record
 from nephila.kernel.messages.rule_health import FieldStats, RuleFinding, RuleStats, RuleVerdict
 from nephila.kernel.messages.rules import ParseRule
 from nephila.kernel.messages.seed import Seed
@@ -19,6 +19,7 @@ __all__ = [
     "AddressInFlight",
     "AddressReleased",
     "Anchor",
+    "Capture",
     "Context",
     "CrawlJob",
     "DeadLetter",

@@ -184,6 +184,8 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     login: Login | None = None
     # Whether pages are rendered in a browser.
     render: Render = Render.UNSPECIFIED
+    # The section spec.browser of the document as JSON; empty: its defaults.
+    browser: str = ""
     # Proxies of the job: any, direct, a class, "/" and a country, or both; empty: as the downloader is set.
     proxy_class: str = ""
 

@@ -70,6 +70,20 @@ class Page(msgspec.Struct, array_like=True, gc=False):
     truncated: str = ""
     # Of the request.
     context: Context | None = None
+    # The body is the document of a browser, after its scripts.
+    rendered: bool = False
+    captures: list[Capture] = msgspec.field(default_factory=list)
+
+
+class Capture(msgspec.Struct, array_like=True, gc=False):
+    """What a browser captured of a page beside its document."""
+
+    # xhr, screenshot or pdf.
+    kind: str = ""
+    # Of an xhr: what was requested; else the URL of the page.
+    url: str = ""
+    content_type: str = ""
+    body: bytes = b""
 
 
 class Outlinks(msgspec.Struct, array_like=True, gc=False):
@@ -154,6 +168,10 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     items: list[bytes] = msgspec.field(default_factory=list)
     # The main text as Markdown, UTF-8, where the program is to make it; else empty.
     markdown: bytes = b""
+    # A browser rendered the page.
+    rendered: bool = False
+    # Names of the files in captures/ of the output directory, one per capture of the page.
+    captures: list[str] = msgspec.field(default_factory=list)
 
 
 class Receipt(msgspec.Struct, array_like=True, gc=False):

@@ -1,4 +1,8 @@
-"""Configuration: one frozen struct per service, filled from a mapping and the environment; unknown keys are errors."""
+"""Configuration: one frozen struct per service, filled from a mapping and the environment; unknown keys are errors.
+
+A setting of type `Secret` can be in a file: the setting `<name>_file`, or the variable of the setting with `_FILE`
+behind it, names that file. Other users of a machine can read a command line or an environment, but not such a file.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import difflib
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -15,11 +19,15 @@ import msgspec
 from nephila.kernel.runtime.errors import UsageError, suggest
 
 C = TypeVar("C", bound=msgspec.Struct)
-SECTIONS = ("program", "kafka", "scheduler", "downloader", "parser", "storage")
+SECTIONS = ("program", "kafka", "scheduler", "downloader", "parser", "storage", "api", "operator")
 """Services that a variable NEPHILA_<SERVICE>__<FIELD> may name; any other name is an error."""
 _VARIABLE = re.compile(r"NEPHILA_(.*?)__(.*)", re.IGNORECASE | re.DOTALL)
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 """A number from 1 on."""
+Secret = Annotated[str, msgspec.Meta(extra={"secret": True})]
+"""A password, a token, or a URL that contains one."""
+FILE = "_file"
+"""End of the name of a setting that names the file of a secret."""
 
 
 def load(cls: type[C], values: Mapping[str, Any], where: str, service: str = "") -> C:
@@ -29,10 +37,14 @@ def load(cls: type[C], values: Mapping[str, Any], where: str, service: str = "")
     number below 0 and one that is none: no setting means anything by it.
     """
     known = {field.name for field in msgspec.structs.fields(cls)}
+    secrets = secret_fields(cls)
+    names = known | {name + FILE for name in secrets}
     for key in values:
-        if key not in known:
-            raise UsageError(f"{where}: unknown setting {key!r}; {suggest(key, sorted(known))}")
-    merged: dict[str, Any] = {**values, **(_environment(known, service) if service else {})}
+        if key not in names:
+            raise UsageError(f"{where}: unknown setting {key!r}; {suggest(key, sorted(names))}")
+    merged = _with_files(values, secrets, where)
+    if service:
+        merged |= _with_files(_environment(names, service), secrets, "environment")
     try:
         config = msgspec.convert(merged, cls, strict=False, dec_hook=_path)
     except msgspec.ValidationError as error:
@@ -47,7 +59,58 @@ def load(cls: type[C], values: Mapping[str, Any], where: str, service: str = "")
 def check_environment(sections: Mapping[str, type[msgspec.Struct]]) -> None:
     """Raise `UsageError` for a variable of these services that is not a setting; they may share one environment."""
     for service, cls in sections.items():
-        _environment({field.name for field in msgspec.structs.fields(cls)}, service)
+        known = {field.name for field in msgspec.structs.fields(cls)}
+        _environment(known | {name + FILE for name in secret_fields(cls)}, service)
+
+
+def secret_fields(cls: type[msgspec.Struct]) -> frozenset[str]:
+    """Names of the settings of type `Secret`."""
+    fields = msgspec.inspect.type_info(cls)
+    assert isinstance(fields, msgspec.inspect.StructType)
+    kinds = {field.name: field.type for field in fields.fields}
+    return frozenset(
+        name
+        for name, kind in kinds.items()
+        if isinstance(kind, msgspec.inspect.Metadata) and (kind.extra or {}).get("secret")
+    )
+
+
+def secret_variable(name: str) -> str:
+    """The value of a secret in the environment: the variable, or the content of the file that NAME_FILE names; empty
+    if neither is set. Raises `UsageError`."""
+    return str(
+        _with_files(
+            {key: os.environ[key] for key in (name, name + FILE.upper()) if key in os.environ},
+            {name},
+            "environment",
+            FILE.upper(),
+        ).get(name, "")
+    )
+
+
+def _with_files(values: Mapping[str, Any], secrets: Iterable[str], where: str, suffix: str = FILE) -> dict[str, Any]:
+    """The values, with the content of files in place of their names."""
+    found = dict(values)
+    for name in secrets:
+        path = found.pop(name + suffix, "")
+        if path and found.get(name):
+            raise UsageError(f"{where}: {name} and {name}{suffix} are both set; set one of them")
+        if path:
+            found[name] = _secret_in(path, f"{where}: {name}{suffix}")
+    return found
+
+
+def _secret_in(path: Any, where: str) -> str:
+    """The secret in a file, without the line end behind it."""
+    try:
+        text = Path(str(path)).read_text(encoding="utf-8").rstrip("\r\n")
+    except OSError as error:
+        raise UsageError(f"{where} {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{where} {path} is not UTF-8 text") from None
+    if not text:
+        raise UsageError(f"{where} {path} is empty")
+    return text
 
 
 def _path(kind: type, value: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, field
 
+from nephila.kernel.documents.browser_schema import Steps
 from nephila.kernel.documents.field_types import ApiVersion, Count, Expression, Metadata, Text
 from nephila.kernel.documents.struct_reader import ONE_OR_MORE, Section
 from nephila.parser.page.iso_dates import fault_of_format
@@ -59,7 +60,6 @@ FieldName = Annotated[
     str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]{0,63}$", extra={"what": "a name of letters, digits and '_'"})
 ]
 _NO_PYTHON: Final = "Python scripts are not run: nothing confines them (docs/adr/0024-rule-language.md); write js"
-_NO_STEPS: Final = "actions of a browser are not built yet; leave the key out"
 
 
 def _exclusive(section: Section, *keys: str) -> list[str]:
@@ -319,10 +319,9 @@ class RuleSpec(Section):
     """Which links are followed; the first entry that accepts a link counts. Left out: all links."""
     pagination: Pagination | None = None
     """Links to further pages of a list."""
-    steps: Annotated[None, Meta(extra={"refused": _NO_STEPS}, extra_json_schema={"not": {}, "$comment": _NO_STEPS})] = (
-        None
-    )
-    """Actions of a browser before the page is read; not built yet."""
+    steps: Steps = field(default_factory=list)
+    """Actions of a browser before the page is read, in jobs that render pages. They apply to pages that match by their
+    URL."""
 
     def __post_init__(self) -> None:
         if self.fields is None and self.outlinks is None and self.pagination is None:

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from nephila.kernel.documents.job_document import JobDocument, from_json, keywords, protect_session
-from nephila.kernel.documents.job_schema import FOLLOW, MAIN_TEXTS, MODES, STRATEGY_NUMBERS
-from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Scope, Seed
+from nephila.kernel.documents.job_document import JobDocument, from_json, keep_routes, keywords, protect_session
+from nephila.kernel.documents.job_schema import FOLLOW, MAIN_TEXTS, MODES, RENDERS, STRATEGY_NUMBERS
+from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Render, Scope, Seed
 from nephila.kernel.net.robots import product_token
 from nephila.kernel.runtime.errors import UsageError, suggest
 from nephila.parser.page import trafilatura_text
@@ -97,6 +97,7 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
         store=store,
         writer=run.writer,
         recrawls=False,
+        renders=job.render > Render.NEVER and not system,
         seeds=job.seeds,
         archive=archive_name(job.uid, run),
     )
@@ -202,6 +203,8 @@ def override(job: CrawlJob, options: dict[str, Any]) -> None:
     _set(politeness, options, delay_s="delay", ignore_robots="ignore_robots")
     budget = job.host_budget or HostBudget()
     _set(budget, options, pages="host_pages", bytes="host_bytes", time_s="host_time")
+    if "render" in options:
+        job.render = _value_of(RENDERS, options["render"], "--render")
     if "strategy" in options:
         job.strategy = _value_of(STRATEGY_NUMBERS, options["strategy"], "--strategy")
     if "keywords" in options:
@@ -212,6 +215,7 @@ def override(job: CrawlJob, options: dict[str, Any]) -> None:
     _set_parse(job, options)
     job.scope, job.politeness = scope, politeness
     protect_session(job)
+    keep_routes(job)
     job.host_budget = budget if budget != HostBudget() else None
 
 

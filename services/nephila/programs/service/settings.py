@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -74,7 +75,7 @@ def read(name: str, path: str) -> Settings:
     values = _file(path) if path else {}
     where = path or "environment"
     # One file may serve all services.
-    sections = {section: values.pop(section, {}) for section in (*CONFIGS, "kafka")}
+    sections = {section: values.pop(section, {}) for section in (*CONFIGS, "kafka", "operator")}
     for section, found in sections.items():
         if not isinstance(found, dict):
             raise UsageError(f"{where}: {section} is no map of settings")
@@ -99,8 +100,9 @@ def read(name: str, path: str) -> Settings:
     config = load(kind, own, f"{where}: {name}", name)
     if isinstance(config, StorageConfig) and not config.store and not wants_sqlite(sections[name]):
         raise UsageError(
-            f"{where}: storage.store is empty; set it to postgresql://user@host/database (a password belongs into "
-            "NEPHILA_STORAGE__STORE), or ask for nephila.db of a single member with formats: [sqlite]"
+            f"{where}: storage.store is empty; set it to postgresql://user@host/database (a password belongs into a "
+            "file that storage.store_file or NEPHILA_STORAGE__STORE_FILE names), or ask for "
+            "nephila.db of a single member with formats: [sqlite]"
         )
     member = program.member or socket.gethostname()
     return Settings(program, kafka, config, agreed(name, member, common, config))
@@ -113,6 +115,16 @@ def transport_of(path: str) -> dict[str, Any]:
     if not isinstance(kafka, dict):
         raise UsageError(f"{path}: kafka is no map of settings")
     return {**{name: values[name] for name in ("bootstrap", "partitions") if name in values}, **kafka}
+
+
+def section_of(path: str, name: str, top: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """From a file for a program that is not over Kafka: the settings `top` of its top, and one section. Raises
+    `UsageError`."""
+    values = _file(path) if path else {}
+    section = values.get(name, {})
+    if not isinstance(section, dict):
+        raise UsageError(f"{path}: {name} is no map of settings")
+    return {key: values[key] for key in top if key in values}, section
 
 
 def _file(path: str) -> dict[str, Any]:

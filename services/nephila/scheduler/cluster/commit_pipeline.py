@@ -16,7 +16,7 @@ from typing import Protocol
 from nephila.kernel.bus.contract import Bus, Delivery, LogReader, Receipt
 from nephila.kernel.messages import FrontierCommit, FrontierRecord, Seed
 from nephila.kernel.runtime.failpoints import reach
-from nephila.kernel.topics import FRONTIER, RECORDS, REQUESTS, SEEDS
+from nephila.kernel.topics import FRONTIER, RECORDS, SEEDS, requests_topic
 from nephila.scheduler.cluster.fencing import EpochFence
 from nephila.scheduler.frontier.host_state import TurnOutput
 
@@ -146,7 +146,7 @@ class CommitPipeline:
             delivery.ack()
         self._counts.requests += len(batch.out.requests)
         for _, request in batch.out.requests:
-            publish(REQUESTS, self._partition, request)
+            publish(requests_topic(request), self._partition, request)
         self.completed += 1
         if batch.then is not None:
             batch.then(batch.offset)

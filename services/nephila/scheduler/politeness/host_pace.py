@@ -145,5 +145,16 @@ def may_retry(reason: str) -> bool:
 LEASE_EXPIRED, NOT_CONSUMED = "lease_expired", "not_consumed"
 """Reasons of a try without outcome; with the second no downloader consumed the request, and the URL does not fail."""
 RETRYABLE = frozenset(
-    {"http_429", "dns", "connect", "tls", "timeout", "disconnected", "proxy", LEASE_EXPIRED, NOT_CONSUMED}
+    {
+        "http_429",
+        "dns",
+        "connect",
+        "tls",
+        "timeout",
+        "disconnected",
+        "browser",
+        "proxy",
+        LEASE_EXPIRED,
+        NOT_CONSUMED,
+    }
 )

@@ -423,17 +423,23 @@ async def test_no_broker_is_one_line_with_the_remedy():
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (errors.KafkaConnectionError("Unable to bootstrap"), "no Kafka broker answers at b:1 (KafkaConnectionError)"),
-        (TimeoutError(), "no Kafka broker answers at b:1 (TimeoutError)"),
-        (errors.TopicAuthorizationFailedError("pages"), "b:1 refuses: [Error 29] TopicAuthorizationFailedError: pages"),
+        (
+            errors.KafkaConnectionError("Unable to bootstrap"),
+            "no Kafka broker answers at 127.0.0.1:1 (KafkaConnectionError)",
+        ),
+        (TimeoutError(), "no Kafka broker answers at 127.0.0.1:1 (TimeoutError)"),
+        (
+            errors.TopicAuthorizationFailedError("pages"),
+            "127.0.0.1:1 refuses: [Error 29] TopicAuthorizationFailedError: pages",
+        ),
         (errors.InvalidSessionTimeoutError(), "refuses: [Error 26] InvalidSessionTimeoutError: set kafka: {session_s"),
         (errors.GroupCoordinatorNotAvailableError(), "it has no coordinator for groups yet"),
-        (errors.KafkaError("two\nlines"), "the broker at b:1 refuses: KafkaError: two lines"),
+        (errors.KafkaError("two\nlines"), "the broker at 127.0.0.1:1 refuses: KafkaError: two lines"),
     ],
 )
-def test_what_a_broker_says_is_told_as_it_is(error, line):
+async def test_what_a_broker_says_is_told_as_it_is(error, line):
     """Silence is silence, a refusal is its own words; both are waited for, in one line."""
-    told = admin.trouble_with(KafkaConfig(bootstrap="b:1"), error)
+    told = await admin.trouble_with(KafkaConfig(bootstrap="127.0.0.1:1"), error)
     assert isinstance(told, NotReadyError)
     assert line in str(told)
     assert len(str(told).splitlines()) == 1

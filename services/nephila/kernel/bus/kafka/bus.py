@@ -231,7 +231,7 @@ class KafkaBus:
                 self._spawn(self._compare(me))
         except (KafkaError, OSError) as error:
             await self.close()
-            raise admin.trouble_with(self.config, error) from None
+            raise await admin.trouble_with(self.config, error) from None
         except BaseException:
             await self.close()
             raise

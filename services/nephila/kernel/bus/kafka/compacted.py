@@ -19,6 +19,7 @@ from aiokafka.errors import KafkaError
 
 from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.bus.kafka.client.consumer import relax_polling
+from nephila.kernel.bus.kafka.client.security import connection_options
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.wire import UnknownFormat, message_of, unseal
 from nephila.kernel.bus.subscription import Subscription
@@ -116,7 +117,7 @@ class CompactedTopics:
 
     async def _read(self, topics: list[CompactedTopic]) -> None:
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=self.config.bootstrap,
+            **connection_options(self.config),
             client_id=f"nephila-{self.config.name}",
             enable_auto_commit=False,
             auto_offset_reset="earliest",

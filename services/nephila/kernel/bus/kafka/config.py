@@ -9,13 +9,17 @@ from typing import Any
 
 import msgspec
 
-from nephila.kernel.runtime.config import load
+from nephila.kernel.runtime.config import Secret, load, secret_fields
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import DEFAULT_PARTITIONS
 
 MAX_PARTITIONS = 65_536
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:,\[\]]+):[0-9]{1,5}")
 _PREFIX = re.compile(r"[A-Za-z0-9._-]{0,100}")
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""Values of security_protocol, with Kafka's own names."""
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+"""Values of sasl_mechanism."""
 
 
 class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -23,6 +27,36 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     bootstrap: str = "127.0.0.1:9092"
     """HOST:PORT of one or more brokers, separated by commas."""
+    security_protocol: str = "PLAINTEXT"
+    """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, as the listener of the brokers."""
+    ssl_ca_file: str = ""
+    """PEM file of the certificate authorities that may sign the certificates of brokers. Empty: those of the system."""
+    ssl_certificate_file: str = ""
+    """PEM file of the certificate by which a broker recognizes this client, with its chain."""
+    ssl_key_file: str = ""
+    """PEM file of the key of that certificate. Empty: the key is in ssl_certificate_file."""
+    ssl_key_password: Secret = ""
+    """Password of an encrypted key."""
+    ssl_check_hostname: bool = True
+    """false: the certificate of a broker may have any name. Its issuer is checked all the same."""
+    sasl_mechanism: str = ""
+    """PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER."""
+    sasl_username: str = ""
+    """User for PLAIN and SCRAM."""
+    sasl_password: Secret = ""
+    """Password for PLAIN and SCRAM."""
+    sasl_oauth_token_file: str = ""
+    """File of the token for OAUTHBEARER; read again for each connection, so another program may renew it."""
+    sasl_oauth_token_url: str = ""
+    """Token endpoint of an OAuth server (grant client_credentials), instead of sasl_oauth_token_file."""
+    sasl_oauth_client_id: str = ""
+    """Client id at the token endpoint."""
+    sasl_oauth_client_secret: Secret = ""
+    """Client secret at the token endpoint."""
+    sasl_oauth_scope: str = ""
+    """Scope of the requested token. Empty: the server's default."""
+    sasl_oauth_ca_file: str = ""
+    """PEM file of the certificate authorities for the token endpoint. Empty: those of the system."""
     name: str = ""
     """Stable name of this member, unique among the members of a service: it determines the position on the ring.
     Empty: a new name at each start, which costs a rebalance."""
@@ -72,12 +106,16 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Continue at the beginning of a log when messages were deleted before they were read."""
 
 
-def kafka_config(values: Mapping[str, Any], where: str) -> KafkaConfig:
-    """The settings of the environment, overridden by those in `values` that are not None. Raises `UsageError`."""
+def kafka_config(
+    options: Mapping[str, Any], where: str, file: Mapping[str, Any] | None = None, path: str = "environment"
+) -> KafkaConfig:
+    """The settings of a file, overridden by the environment, overridden by the options that are not None. Raises
+    `UsageError`."""
     bootstrap = os.environ.get("NEPHILA_BOOTSTRAP")
-    base = load(KafkaConfig, {"bootstrap": bootstrap} if bootstrap else {}, "environment", "kafka")
-    given = {name: value for name, value in values.items() if value is not None}
-    return checked(load(KafkaConfig, {**msgspec.structs.asdict(base), **given}, where), where)
+    base = load(KafkaConfig, {**(file or {}), **({"bootstrap": bootstrap} if bootstrap else {})}, path, "kafka")
+    given = {name: value for name, value in options.items() if value is not None}
+    config = load(KafkaConfig, {**msgspec.structs.asdict(base), **given}, where)
+    return checked(config, where if given or not file else path)
 
 
 def checked(config: KafkaConfig, where: str) -> KafkaConfig:
@@ -92,4 +130,43 @@ def checked(config: KafkaConfig, where: str) -> KafkaConfig:
         raise UsageError(f"{where}: prefix {config.prefix!r} may have letters, digits, '.', '_' and '-' only")
     if config.heartbeat_s * 3 > config.session_s:
         raise UsageError(f"{where}: heartbeat_s must be at most a third of session_s ({config.session_s:g})")
+    _check_security(config, where)
     return config
+
+
+def _check_security(config: KafkaConfig, where: str) -> None:
+    """Raise `UsageError` for settings of TLS or SASL that contradict each other, or that are incomplete."""
+    protocol, mechanism = config.security_protocol, config.sasl_mechanism
+    if protocol not in PROTOCOLS:
+        raise UsageError(f"{where}: security_protocol {protocol!r} is none of {', '.join(PROTOCOLS)}")
+    for prefix, used in (("ssl", protocol.endswith("SSL")), ("sasl", protocol.startswith("SASL"))):
+        if not used and (given := _given(config, f"{prefix}_")):
+            wanted = " or ".join(name for name in PROTOCOLS if prefix.upper() in name.split("_"))
+            raise UsageError(f"{where}: {given} has no effect with security_protocol {protocol}; set it to {wanted}")
+    if config.ssl_key_file and not config.ssl_certificate_file:
+        raise UsageError(f"{where}: ssl_key_file needs ssl_certificate_file")
+    if not protocol.startswith("SASL"):
+        return
+    if mechanism not in MECHANISMS:
+        raise UsageError(f"{where}: sasl_mechanism {mechanism!r} is none of {', '.join(MECHANISMS)}")
+    if mechanism != "OAUTHBEARER":
+        _require(config, where, mechanism, "sasl_username", "sasl_password")
+    elif config.sasl_oauth_token_url:
+        _require(config, where, mechanism, "sasl_oauth_client_id", "sasl_oauth_client_secret")
+    elif not config.sasl_oauth_token_file:
+        raise UsageError(f"{where}: OAUTHBEARER needs sasl_oauth_token_file or sasl_oauth_token_url")
+    if config.sasl_oauth_token_file and config.sasl_oauth_token_url:
+        raise UsageError(f"{where}: sasl_oauth_token_file and sasl_oauth_token_url are both set; set one of them")
+
+
+def _given(config: KafkaConfig, prefix: str) -> str:
+    """The first setting with this prefix that has not its default; empty if there is none."""
+    fields = (field for field in msgspec.structs.fields(config) if field.name.startswith(prefix))
+    return next((field.name for field in fields if getattr(config, field.name) != field.default), "")
+
+
+def _require(config: KafkaConfig, where: str, mechanism: str, *names: str) -> None:
+    for name in names:
+        if not getattr(config, name):
+            also = f", or {name}_file to a file that holds it" if name in secret_fields(KafkaConfig) else ""
+            raise UsageError(f"{where}: {mechanism} needs {name}: set it{also}")

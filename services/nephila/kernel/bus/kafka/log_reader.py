@@ -19,6 +19,7 @@ from aiokafka.errors import KafkaError
 
 from nephila.kernel.bus.contract import LogRecords
 from nephila.kernel.bus.kafka.claim_check import ClaimStore
+from nephila.kernel.bus.kafka.client.security import connection_options
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.wire import UnknownFormat, message_of, unseal
 from nephila.kernel.messages import Frame
@@ -41,7 +42,7 @@ class KafkaLogReader:
 
     def _consumer(self) -> AIOKafkaConsumer:
         return AIOKafkaConsumer(
-            bootstrap_servers=self._config.bootstrap,
+            **connection_options(self._config),
             client_id=f"nephila-{self._config.name}",
             enable_auto_commit=False,
             auto_offset_reset="earliest",
@@ -130,7 +131,7 @@ class KafkaLogReader:
 
     @contextlib.asynccontextmanager
     async def _admin(self) -> AsyncIterator[AIOKafkaAdminClient]:
-        admin = AIOKafkaAdminClient(bootstrap_servers=self._config.bootstrap, request_timeout_ms=30_000)
+        admin = AIOKafkaAdminClient(**connection_options(self._config), request_timeout_ms=30_000)
         try:
             await admin.start()
             yield admin

@@ -21,6 +21,7 @@ from aiokafka.errors import KafkaError, ProducerClosed
 
 from nephila.kernel.bus.contract import Receipt, all_of
 from nephila.kernel.bus.kafka.claim_check import ClaimStore
+from nephila.kernel.bus.kafka.client.security import connection_options
 from nephila.kernel.bus.kafka.clock_skew import ClockSkew
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.wire import HEADERS, frame_of, seal
@@ -76,7 +77,7 @@ class BatchingProducer:
 
     async def _connect(self) -> AIOKafkaProducer:
         producer = AIOKafkaProducer(
-            bootstrap_servers=self.config.bootstrap,
+            **connection_options(self.config),
             client_id=f"nephila-{self.config.name}",
             enable_idempotence=True,
             acks="all",

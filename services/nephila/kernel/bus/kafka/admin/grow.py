@@ -18,6 +18,7 @@ from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError
 
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.admin.topics import POLL_S, UNSET, VISIBLE_S, Applied
+from nephila.kernel.bus.kafka.client.security import connection_options
 from nephila.kernel.bus.kafka.config import MAX_PARTITIONS, KafkaConfig
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import ADDRESSES, DEAD, FRONTIER, JOB_STATUS, PROGRESS, TOPICS, Topic
@@ -135,12 +136,12 @@ async def _ends(
     tps = [TopicPartition(config.prefix + topic.name, p) for topic in topics for p in range(there[topic.name])]
     if not tps:
         return {}
-    consumer = AIOKafkaConsumer(bootstrap_servers=config.bootstrap, enable_auto_commit=False)
+    consumer = AIOKafkaConsumer(**connection_options(config), enable_auto_commit=False)
     try:
         await consumer.start()
         first, last = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
     except (KafkaError, OSError) as error:
-        raise admin.trouble_with(config, error) from None
+        raise await admin.trouble_with(config, error) from None
     finally:
         await consumer.stop()
     return {tp: (first[tp], last[tp]) for tp in tps}

@@ -34,6 +34,8 @@ from aiokafka.errors import (
 )
 
 from nephila.kernel.bus.kafka.admin.topic_settings import Settings, alter, described
+from nephila.kernel.bus.kafka.client.diagnosis import diagnose
+from nephila.kernel.bus.kafka.client.security import connection_options
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.topics import TOPICS, Topic
@@ -92,9 +94,11 @@ def hush() -> None:
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 
-def trouble_with(config: KafkaConfig, error: BaseException) -> UserError:
+async def trouble_with(config: KafkaConfig, error: BaseException) -> UserError:
     """The error line for a broker that does not answer or refuses."""
     if isinstance(error, SILENT):
+        if fault := await diagnose(config):
+            return NotReadyError(f"no connection to Kafka: {fault}")
         return NotReadyError(
             f"no Kafka broker answers at {config.bootstrap} ({type(error).__name__}): start one, or name another "
             "with --bootstrap HOST:PORT or NEPHILA_BOOTSTRAP"
@@ -107,16 +111,16 @@ def trouble_with(config: KafkaConfig, error: BaseException) -> UserError:
 @contextlib.asynccontextmanager
 async def admin(config: KafkaConfig) -> AsyncIterator[AIOKafkaAdminClient]:
     """An admin connection. Raises `UserError`."""
-    client = AIOKafkaAdminClient(bootstrap_servers=config.bootstrap, request_timeout_ms=30_000)
+    client = AIOKafkaAdminClient(**connection_options(config), request_timeout_ms=30_000)
     try:
         await client.start()
     except (KafkaError, OSError, ValueError) as error:
         await client.close()
-        raise trouble_with(config, error) from None
+        raise await trouble_with(config, error) from None
     try:
         yield client
     except KafkaError as error:
-        raise trouble_with(config, error) from None
+        raise await trouble_with(config, error) from None
     finally:
         await client.close()
 

@@ -16,6 +16,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.errors import IllegalStateError
 
+from nephila.kernel.bus.kafka.client.security import connection_options
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.runtime.errors import UserError
 
@@ -38,7 +39,7 @@ def new_consumer(
 ) -> AIOKafkaConsumer:
     """A consumer that is subscribed and not started."""
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=config.bootstrap,
+        **connection_options(config),
         client_id=f"nephila-{config.name}",
         group_id=f"{config.prefix}{group}",
         group_instance_id=config.name,

@@ -1,0 +1,1 @@
+"""The browser lane: pages rendered by Chromium, behind the contract of a fetcher."""

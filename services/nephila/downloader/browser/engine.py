@@ -1,0 +1,76 @@
+"""The contract of a browser: what the pool needs of it. `chromium.py` implements it; tests have a fake.
+
+Invariants: `render` ends within the deadline of its task or raises, except in a process that hangs; after `close` no
+process of the browser is left; `on_gone` is called once when the process ends without `close`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from nephila.downloader.browser.contract import Credentials
+from nephila.downloader.browser.instructions import PageInstructions
+from nephila.kernel.messages import Capture
+
+
+class RenderTask(msgspec.Struct, frozen=True, kw_only=True):
+    """One page to render."""
+
+    url: str
+    """With its route."""
+    instructions: PageInstructions
+    credentials: Credentials
+    user_agent: str
+    timeout_s: float
+    """For load, waits, steps and captures together."""
+
+
+class RenderedPage(msgspec.Struct, kw_only=True):
+    """What a browser made of a page."""
+
+    html: bytes
+    """The document after its scripts, UTF-8."""
+    url: str = ""
+    """The URL at the end; scripts may have changed it."""
+    captures: list[Capture] = msgspec.field(default_factory=list)
+
+
+class RenderError(Exception):
+    """A page was not rendered: `reason` in one word, a text for people."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+class BrowserGoneError(Exception):
+    """The process ended while it rendered the page; the page itself may be innocent."""
+
+
+class BrowserProcess(Protocol):
+    """One running browser with the processes below it."""
+
+    pid: int
+
+    async def render(self, task: RenderTask) -> RenderedPage:
+        """One page in a context of its own. Raises `RenderError` or `BrowserGoneError`."""
+
+    def memory_bytes(self) -> int:
+        """Resident memory of all its processes."""
+
+    async def close(self) -> None:
+        """End all its processes, by force where they do not end, and delete its profile."""
+
+
+class Engine(Protocol):
+    """Starts browsers."""
+
+    async def launch(self, on_gone: Callable[[BrowserProcess], None]) -> BrowserProcess:
+        """A browser that is ready. Raises `RenderError` with the reason browser."""
+
+    async def close(self) -> None:
+        """End what all browsers share."""

@@ -1,0 +1,213 @@
+"""Pages rendered by a browser, behind the contract of a fetcher.
+
+The document passes the same stages as any request. All traffic of the page passes the gateway, which also has the
+response of the document; so a redirect, an error status or a document that is no HTML ends as over plain HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections import Counter
+from typing import Final
+
+from nephila.downloader.browser.budget import BrowserBudget
+from nephila.downloader.browser.contract import (
+    DocumentResponse,
+    FetchLimits,
+    Gateway,
+    GatewayResult,
+)
+from nephila.downloader.browser.engine import RenderedPage, RenderError, RenderTask
+from nephila.downloader.browser.instructions import Instructions
+from nephila.downloader.browser.pool import BrowserPool
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.contract import HttpRequest, HttpResponse, OnDone
+from nephila.downloader.http.request import media_filter
+from nephila.downloader.http.response_head import media_type
+from nephila.kernel.messages import FetchRequest
+from nephila.kernel.runtime.clock import Clock
+from nephila.native import parse_url
+
+log = logging.getLogger(__name__)
+
+HTML: Final = frozenset(("", "text/html", "application/xhtml+xml"))
+NAVIGATED: Final = 302
+"""Status of a page whose script navigated to another origin: a redirect."""
+
+
+class _Rendering:
+    """A page in flight."""
+
+    def __init__(self, task: asyncio.Task[None]) -> None:
+        self._task = task
+
+    def abort(self) -> None:
+        """See `Handle.abort`."""
+        self._task.cancel()
+
+
+class BrowserFetcher:
+    """Renders the page of a request."""
+
+    def __init__(
+        self,
+        config: DownloaderConfig,
+        clock: Clock,
+        gateway: Gateway,
+        pool: BrowserPool,
+        instructions: Instructions,
+        budget: BrowserBudget,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._gateway = gateway
+        self.pool = pool
+        self._instructions = instructions
+        self._budget = budget
+        self._is_wanted = media_filter(config.accept, config.refuse)
+        self._numbers = itertools.count()
+        self._running: set[asyncio.Task[None]] = set()
+        self.blocked: Counter[str] = Counter()
+        """Sub-requests that the gateway refused, by reason."""
+        self.sub_requests = 0
+
+    def fetch(self, request: HttpRequest, on_done: OnDone) -> _Rendering:
+        """See `Fetcher.fetch`."""
+        task = asyncio.get_running_loop().create_task(self._fetch(request, on_done))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return _Rendering(task)
+
+    async def close(self) -> None:
+        """See `Fetcher.close`."""
+        for task in list(self._running):
+            task.cancel()
+        await self.pool.close()
+        await self._gateway.close()
+
+    async def _fetch(self, request: HttpRequest, on_done: OnDone) -> None:
+        origin = request.origin
+        assert origin is not None
+        try:
+            response = await self._response(request, origin)
+        except Exception as error:  # a request has to end, even if the browser fails in an unexpected way
+            log.exception("a page could not be rendered")
+            response = HttpResponse()
+            response.reason, response.detail = "internal", type(error).__name__
+        on_done(response)
+
+    async def _response(self, request: HttpRequest, origin: FetchRequest) -> HttpResponse:
+        instructions = self._instructions.of(origin.job, origin.url)
+        budget = instructions.browser.budget
+        if spent := self._budget.spent(origin.job, origin.host, budget):
+            response = HttpResponse()
+            response.reason, response.detail = "browser_budget", spent
+            return response
+        config = self._config
+        target = request.target
+        fetch_id = f"{origin.url_key.hex()}-{origin.fetch_no}-{origin.attempt}-{next(self._numbers)}"
+        limits = FetchLimits(
+            document_url=target.href,
+            job=origin.job,
+            headers=request.own_headers(),
+            user_agent=config.agent(),
+            obey_robots=instructions.obey_robots,
+            keep_body=config.raw_capture,
+            refuse_media=bool(config.browser_block),
+            total_s=config.browser_timeout_s,
+            max_bytes=config.browser_page_bytes,
+            max_requests=config.browser_page_requests,
+        )
+        task = RenderTask(
+            url=_with_route(target.href, origin.url),
+            instructions=instructions,
+            credentials=self._gateway.register(fetch_id, limits),
+            user_agent=config.agent(),
+            timeout_s=config.browser_timeout_s,
+        )
+        started = self._clock.monotonic()
+        page, error = None, None
+        try:
+            if request.on_sent is not None:
+                request.on_sent()
+            page = await self.pool.render(task)
+        except RenderError as failed:
+            error = failed
+        finally:
+            result = self._gateway.result(fetch_id)
+            self._budget.spend(origin.job, origin.host, self._clock.monotonic() - started)
+            self.blocked.update(result.blocked)
+            self.sub_requests += max(result.requests - 1, 0)
+        return self._combine(request, result, page, error)
+
+    def _combine(
+        self, request: HttpRequest, result: GatewayResult, page: RenderedPage | None, error: RenderError | None
+    ) -> HttpResponse:
+        """The response of the document with the body of the browser; pure."""
+        response = HttpResponse()
+        response.wire_bytes = result.wire_bytes
+        document = result.document
+        if document is None:
+            if result.reason:
+                response.reason, response.detail = result.reason, result.detail
+            else:
+                response.reason, response.detail = (error.reason, error.detail) if error else ("browser", "no response")
+            return response
+        _copy(document, response)
+        media = response.content_type
+        if not 200 <= document.status < 300:
+            response.body = document.body
+        elif media not in HTML:
+            if not request.any_type and not self._is_wanted(media):
+                response.reason, response.detail = "content_type", media
+            response.body, response.wire_body = document.body, document.wire_body or None
+        elif page is None:
+            assert error is not None
+            response.reason, response.detail = error.reason, error.detail
+        else:
+            self._rendered(request, document, page, response)
+        if result.reason and not response.reason and not response.rendered:
+            response.reason, response.detail = result.reason, result.detail
+        return response
+
+    def _rendered(
+        self, request: HttpRequest, document: DocumentResponse, page: RenderedPage, response: HttpResponse
+    ) -> None:
+        if location := _left_origin(request.target.href, page.url):
+            response.status = NAVIGATED
+            response.headers = {**response.headers, "location": location}
+        elif len(page.html) > self._config.max_body_bytes:
+            response.reason, response.detail = "too_large", f"rendered: {len(page.html):,} bytes"
+        else:
+            response.rendered = True
+            response.charset = "utf-8"
+            response.captures = page.captures
+            if self._config.raw_capture:
+                response.wire_body = document.wire_body or document.body
+            response.body = page.html
+
+
+def _copy(document: DocumentResponse, response: HttpResponse) -> None:
+    response.status = document.status
+    response.headers = dict(document.headers)
+    response.address = document.address
+    response.request_head, response.response_head = document.request_head, document.response_head
+    if "content-type" in document.headers:
+        response.content_type, response.charset = media_type(document.headers["content-type"])
+
+
+def _with_route(href: str, url: str) -> str:
+    """The URL that is dialled, with the fragment of the URL as found: the scripts of the page read it."""
+    _, mark, fragment = url.partition("#")
+    return href + mark + fragment
+
+
+def _left_origin(asked: str, url: str) -> str:
+    """The URL of a page that a script navigated to another host; empty when it stayed."""
+    try:
+        found = parse_url(url)
+        return found.href if found.host_key != parse_url(asked).host_key else ""
+    except ValueError:
+        return ""

@@ -1,0 +1,1 @@
+"""The forwarding proxy between a browser and the network."""

@@ -1,0 +1,245 @@
+"""The traffic of one fetch: every request of its page is admitted, sent and counted here.
+
+Invariant: a request that is not admitted reaches no server, and neither does any request after `close`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+from nephila.downloader.browser.contract import DocumentResponse, FetchLimits, GatewayResult
+from nephila.downloader.browser.gateway.document_robots import DocumentRobots
+from nephila.downloader.browser.gateway.forwarded_headers import SECRET, Kind, kind_of, to_browser, to_server
+from nephila.downloader.browser.gateway.upstream import Call, Refused, Sender
+from nephila.downloader.http.contract import HttpRequest, HttpResponse
+from nephila.downloader.http.route import NO_ROUTE, Route
+from nephila.downloader.http.target import Target
+
+MAX_PARALLEL = 8
+"""Responses of one fetch in memory at a time, each at most `max_response_bytes`."""
+_METHODS = frozenset(("GET", "HEAD", "OPTIONS", "POST"))
+"""POST is needed by pages that read data with it, such as GraphQL; the other methods change resources."""
+_HTML = ("text/html", "application/xhtml+xml", "")
+_STATUS = {"requests": 429, "bytes": 429, "time": 429, "method": 405, "timeout": 504}
+_REFUSALS = frozenset(
+    (
+        "address",
+        "dns",
+        "robots",
+        "requests",
+        "bytes",
+        "time",
+        "method",
+        "upgrade",
+        "media",
+        "prefetch",
+        "service_worker",
+    )
+)
+_REFUSED = 403
+_FAILED = 502
+
+
+class Answer(NamedTuple):
+    """The response for the browser, decoded; its body is framed by the connection."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+
+class FetchTraffic:
+    """Requests of one page. `max_response_bytes` limits each response, on the wire and decoded."""
+
+    def __init__(
+        self,
+        limits: FetchLimits,
+        sender: Sender,
+        robots: DocumentRobots,
+        user_agent: str,
+        max_response_bytes: int,
+    ) -> None:
+        self._limits = limits
+        self._document_target = Target(limits.document_url)
+        self._sender = sender
+        self._robots = robots
+        self._user_agent = limits.user_agent or user_agent
+        self._max_response_bytes = max_response_bytes
+        self._parallel = asyncio.Semaphore(MAX_PARALLEL)
+        self._document_sent = False
+        self._document: DocumentResponse | None = None
+        self._reason = ""
+        self._detail = ""
+        self._requests = 0
+        self._wire_bytes = 0
+        self._blocked: Counter[str] = Counter()
+        self._closers: dict[Callable[[], None], None] = {}
+        self._ended = ""
+
+    # ---- lifetime
+
+    def add(self, close: Callable[[], None]) -> None:
+        """Call `close` when the fetch ends: a connection belongs to it."""
+        self._closers[close] = None
+
+    def discard(self, close: Callable[[], None]) -> None:
+        """A connection is closed."""
+        self._closers.pop(close, None)
+
+    def close(self, reason: str = "time") -> None:
+        """End the fetch and close its connections; further requests are refused with `reason`."""
+        self._ended = self._ended or reason
+        closers, self._closers = list(self._closers), {}
+        for close in closers:
+            close()
+
+    def result(self) -> GatewayResult:
+        """What happened so far."""
+        reason, detail = self._reason, self._detail
+        if self._document is None and not reason:
+            reason, detail = ("timeout", "total: the document did not arrive") if self._ended == "time" else ("", "")
+        return GatewayResult(
+            document=self._document,
+            reason=reason,
+            detail=detail,
+            requests=self._requests,
+            wire_bytes=self._wire_bytes,
+            blocked=dict(self._blocked),
+        )
+
+    # ---- requests
+
+    async def answer(self, call: Call) -> Answer:
+        """The response to one request; never raises for a fault of the page or of a server."""
+        kind = kind_of(call.headers)
+        is_document = not self._document_sent and self._is_document(call, kind)
+        self._document_sent |= is_document
+        try:
+            await self._admit(call, kind, is_document)
+            async with self._parallel:
+                response = await self._sender.send(self._request(call, is_document))
+        except Refused as refused:
+            return self._refuse(refused.reason, refused.detail, is_document)
+        self._wire_bytes += response.wire_bytes
+        if is_document:
+            return self._answer_document(response)
+        if response.reason:
+            reason = "media" if response.reason == "content_type" else response.reason
+            return self._refuse(reason, response.detail, False)
+        return Answer(response.status, to_browser(response.headers), response.body)
+
+    async def open_websocket(self, call: Call) -> Route:
+        """Admit a WebSocket; returns the route to dial. Raises `Refused`."""
+        try:
+            await self._admit(call, Kind.OTHER, False)
+            route = await self._sender.route(call.target)
+            if route.proxy is not None:
+                raise Refused("upgrade", "a WebSocket does not pass an upstream proxy")
+        except Refused as refused:
+            self._blocked[refused.reason] += 1
+            raise
+        return route
+
+    def websocket_headers(self, call: Call) -> dict[str, str]:
+        """The headers of a WebSocket handshake for the server."""
+        headers = self._headers(call)
+        del headers["accept-encoding"]
+        return {**headers, "connection": "Upgrade", "upgrade": "websocket"}
+
+    def count(self, size: int) -> bool:
+        """Count bytes of a WebSocket; False when the limit of the page is exceeded."""
+        self._wire_bytes += size
+        if self._wire_bytes <= self._limits.max_bytes:
+            return True
+        self._blocked["bytes"] += 1
+        return False
+
+    def _is_document(self, call: Call, kind: Kind) -> bool:
+        """Whether a request is the one for the page itself: a browser may change its scheme (HSTS)."""
+        return call.method == "GET" and (kind is Kind.DOCUMENT or call.target.href == self._document_target.href)
+
+    async def _admit(self, call: Call, kind: Kind, is_document: bool) -> None:
+        """Raise `Refused` for a request that must not be sent. Addresses are checked with the route."""
+        limits = self._limits
+        if self._ended:
+            raise Refused(self._ended, "the fetch has ended")
+        if self._requests >= limits.max_requests:
+            raise Refused("requests", f"more than {limits.max_requests} requests of one page")
+        self._requests += 1
+        if call.method not in _METHODS:
+            raise Refused("method", f"{call.method[:20]} is not sent")
+        if self._wire_bytes >= limits.max_bytes:
+            raise Refused("bytes", f"more than {limits.max_bytes} bytes of one page")
+        if kind is Kind.MEDIA and limits.refuse_media:
+            raise Refused("media", "images, fonts and media are not fetched")
+        if kind in (Kind.PREFETCH, Kind.SERVICE_WORKER):
+            raise Refused("prefetch" if kind is Kind.PREFETCH else "service_worker", f"a {kind.value} is not fetched")
+        decided = is_document and call.target.href == self._document_target.href
+        if kind is not Kind.DOCUMENT or decided or not limits.obey_robots:
+            return
+        await self._sender.route(call.target)  # an address that is refused says more than its robots.txt
+        if not await self._robots.allowed(call.target, self._fetch_robots):
+            raise Refused("robots", f"robots.txt disallows {call.target.shown[:200]}")
+
+    async def _fetch_robots(self, target: Target) -> HttpResponse:
+        self._requests += 1
+        response = await self._sender.robots(target, self._user_agent)
+        self._wire_bytes += response.wire_bytes
+        return response
+
+    def _headers(self, call: Call) -> dict[str, str]:
+        headers = to_server(call.headers)
+        headers["user-agent"] = self._user_agent
+        return headers
+
+    def _request(self, call: Call, is_document: bool) -> HttpRequest:
+        limits = self._limits
+        request = HttpRequest(
+            call.target,
+            NO_ROUTE,
+            any_type=not limits.refuse_media,
+            max_bytes=max(1, min(self._max_response_bytes, limits.max_bytes - self._wire_bytes)),
+            forwarded=True,
+            method=call.method,
+        )
+        for name, value in self._headers(call).items():
+            (request.add_secret_header if name in SECRET else request.add_header)(name, value)
+        document = self._document_target
+        if (call.target.scheme, call.target.host, call.target.port) == (document.scheme, document.host, document.port):
+            for name, value in limits.headers.items():
+                request.headers = {key: one for key, one in (request.headers or {}).items() if key != name.lower()}
+                request.add_secret_header(name.lower(), value)
+        if call.method == "POST":
+            request.body = call.body
+        return request
+
+    # ---- responses
+
+    def _answer_document(self, response: HttpResponse) -> Answer:
+        if response.reason:
+            return self._refuse(response.reason, response.detail, True)
+        is_html = response.content_type in _HTML
+        kept = self._limits.keep_body
+        self._document = DocumentResponse(
+            status=response.status,
+            headers=response.headers,
+            request_head=response.request_head,
+            response_head=response.response_head,
+            body=response.body if kept or not is_html else b"",
+            wire_body=(response.wire_body or b"") if kept else b"",
+            address=response.address,
+            wire_bytes=response.wire_bytes,
+        )
+        if 300 <= response.status < 400 or not is_html:
+            return Answer(204, [], b"")
+        return Answer(response.status, to_browser(response.headers), response.body)
+
+    def _refuse(self, reason: str, detail: str, is_document: bool) -> Answer:
+        self._blocked[reason] += 1
+        if is_document:
+            self._reason, self._detail = reason, detail
+        status = _STATUS.get(reason, _REFUSED if reason in _REFUSALS else _FAILED)
+        return Answer(status, [("cache-control", "no-store")], b"")

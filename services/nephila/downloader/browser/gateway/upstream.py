@@ -1,0 +1,106 @@
+"""The way from the gateway to servers: the route, its checks, and the fetcher, which the HTTP lane uses too."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple, Protocol
+
+from nephila.downloader.dns.contract import ResolveError
+from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
+from nephila.downloader.http.request import ROBOTS_BYTES
+from nephila.downloader.http.route import NO_ROUTE, Route
+from nephila.downloader.http.target import Target
+from nephila.downloader.router import Router
+from nephila.kernel.net.egress import EgressError
+
+ROBOTS_REDIRECTS = 5
+_REPEATABLE = ("GET", "HEAD", "OPTIONS")
+
+
+class Call(NamedTuple):
+    """A request of the browser."""
+
+    method: str
+    target: Target
+    headers: dict[str, str]
+    """Names in lower case."""
+    body: bytes
+
+
+class Refused(Exception):
+    """A request that reaches no server: `reason` in one word, and a text for people."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+class Sender(Protocol):
+    """What a fetch of the gateway needs from the network."""
+
+    async def route(self, target: Target) -> Route:
+        """Checked addresses of a target; raises `Refused` (address, dns)."""
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        """One response, never followed; raises `Refused` (address, dns)."""
+
+    async def robots(self, target: Target, user_agent: str) -> HttpResponse:
+        """A robots.txt, redirects followed; failures are in its `reason`."""
+
+
+class Upstream:
+    """See `Sender`. The router checks every address and port, also those of redirects of robots.txt."""
+
+    def __init__(self, router: Router, fetcher: Fetcher) -> None:
+        self._router = router
+        self._fetcher = fetcher
+
+    async def route(self, target: Target) -> Route:
+        """See `Sender.route`."""
+        try:
+            return self._router.cached(target) or await self._router.route(target)
+        except EgressError as error:
+            raise Refused("address", str(error)) from None
+        except ResolveError as error:
+            raise Refused("dns", str(error)) from None
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        """See `Sender.send`. A request on a kept connection that broke is repeated once if its method allows it."""
+        request.route = await self.route(request.target)
+        response = await self._fetch(request)
+        if response.reason == "stale" and request.verb() in _REPEATABLE:
+            response = await self._fetch(request)
+        return response
+
+    async def robots(self, target: Target, user_agent: str) -> HttpResponse:
+        """See `Sender.robots`."""
+        response = HttpResponse()
+        for _ in range(ROBOTS_REDIRECTS + 1):
+            request = HttpRequest(target, NO_ROUTE, any_type=True, keep=ROBOTS_BYTES, forwarded=True)
+            request.add_header("User-Agent", user_agent)
+            request.add_header("Accept-Encoding", "gzip")
+            try:
+                response = await self.send(request)
+            except Refused as refused:
+                response = HttpResponse()
+                response.reason, response.detail = refused.reason, refused.detail
+                return response
+            location = response.headers.get("location")
+            if response.reason or not 300 <= response.status < 400 or not location:
+                return response
+            try:
+                target = Target(location, target.href)
+            except ValueError as error:
+                response.reason, response.detail = "bad_redirect", str(error)
+                return response
+        return response
+
+    async def _fetch(self, request: HttpRequest) -> HttpResponse:
+        answer: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
+        handle = self._fetcher.fetch(request, answer.set_result)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            handle.abort()
+            raise

@@ -1,0 +1,112 @@
+"""The browser lane of a downloader: what it is built from, whether this machine can run it, how it starts.
+
+Requests of the lane that a browser cannot render (sitemaps, feeds, middleware requests) go to the plain fetcher.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from collections.abc import Callable
+from typing import Final
+
+from nephila.downloader.browser.budget import BrowserBudget
+from nephila.downloader.browser.chromium import find_executable
+from nephila.downloader.browser.contract import Gateway
+from nephila.downloader.browser.engine import BrowserProcess, Engine
+from nephila.downloader.browser.fetcher import BrowserFetcher
+from nephila.downloader.browser.instructions import Instructions
+from nephila.downloader.browser.pool import BrowserPool
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.contract import Fetcher, Handle, HttpRequest, OnDone
+from nephila.downloader.http.request import names_list
+from nephila.kernel import messages as m
+from nephila.kernel.runtime.clock import Clock
+
+KINDS: Final = ("image", "font", "media")
+"""What `browser_block` may name."""
+NO_PLAYWRIGHT: Final = "Playwright is not installed: pip install 'nephila[browser]'"
+NO_CHROMIUM: Final = "Chromium is not found: install it (Debian: apt-get install chromium), or set browser_executable"
+
+
+def missing(config: DownloaderConfig) -> str:
+    """Why this machine cannot render pages, in one line with the remedy; empty when it can."""
+    if importlib.util.find_spec("playwright") is None:
+        return NO_PLAYWRIGHT
+    if not find_executable(config.browser_executable):
+        return f"{config.browser_executable}: no executable" if config.browser_executable else NO_CHROMIUM
+    return ""
+
+
+class LazyEngine:
+    """An engine that is made at its first launch, since it needs the address of the gateway."""
+
+    def __init__(self, config: DownloaderConfig, gateway: Gateway) -> None:
+        self._config = config
+        self._gateway = gateway
+        self._engine: Engine | None = None
+        self._making = asyncio.Lock()
+
+    async def launch(self, on_gone: Callable[[BrowserProcess], None]) -> BrowserProcess:
+        """See `Engine.launch`. Raises `RenderError`."""
+        async with self._making:
+            if self._engine is None:
+                from nephila.downloader.browser.playwright_engine import PlaywrightEngine
+
+                config = self._config
+                self._engine = PlaywrightEngine(
+                    find_executable(config.browser_executable),
+                    await self._gateway.start(),
+                    config.browser_block,
+                    sandbox=config.browser_sandbox,
+                )
+        return await self._engine.launch(on_gone)
+
+    async def close(self) -> None:
+        """See `Engine.close`."""
+        if self._engine is not None:
+            await self._engine.close()
+
+
+class BrowserLane:
+    """A fetcher that renders pages and fetches everything else plainly."""
+
+    def __init__(self, plain: Fetcher, browser: BrowserFetcher, instructions: Instructions) -> None:
+        self._plain = plain
+        self.browser = browser
+        self._instructions = instructions
+
+    def on_job(self, job: m.CrawlJob) -> None:
+        """A job is new, has changed or is deleted."""
+        self._instructions.on_job(job)
+
+    def on_rule(self, rule: m.ParseRule) -> None:
+        """A rule is new, has changed or is deleted."""
+        self._instructions.on_rule(rule)
+
+    def fetch(self, request: HttpRequest, on_done: OnDone) -> Handle:
+        """See `Fetcher.fetch`."""
+        origin = request.origin
+        if origin is None or origin.kind is m.FetchKind.ROBOTS or names_list(request.target.path):
+            return self._plain.fetch(request, on_done)
+        return self.browser.fetch(request, on_done)
+
+    async def close(self) -> None:
+        """See `Fetcher.close`."""
+        await self.browser.close()
+        await self._plain.close()
+
+
+def make_lane(config: DownloaderConfig, clock: Clock, gateway: Gateway, plain: Fetcher) -> BrowserLane:
+    """The lane with all its dependencies."""
+    instructions = Instructions()
+    pool = BrowserPool(
+        LazyEngine(config, gateway),
+        clock,
+        processes=config.browser_processes,
+        pages=config.browser_pages,
+        max_uses=config.browser_uses,
+        max_memory_bytes=config.browser_memory_bytes,
+    )
+    browser = BrowserFetcher(config, clock, gateway, pool, instructions, BrowserBudget())
+    return BrowserLane(plain, browser, instructions)

@@ -1,0 +1,151 @@
+"""One page in a browser: navigation, waits, steps, captures. The context is closed afterwards, with all it stored.
+
+Dialogs are dismissed, downloads refused, popups closed and service workers blocked; permissions are not granted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator
+from typing import Final
+
+from playwright.async_api import Browser, BrowserContext, Page, Response
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import TimeoutError as PlaywrightTimeout
+
+from nephila.downloader.browser.contract import GatewayAddress
+from nephila.downloader.browser.engine import RenderedPage, RenderError, RenderTask
+from nephila.downloader.browser.steps import run_steps
+from nephila.kernel.documents.browser_schema import Wait
+from nephila.kernel.documents.field_types import seconds
+from nephila.kernel.messages import Capture
+
+MAX_XHR: Final = 100
+MAX_XHR_BYTES: Final = 16 << 20
+"""Limits of the JSON captured of one page."""
+MAX_SCREENSHOT_PX: Final = 16_000
+"""Height of a screenshot; Chromium cannot paint more than 16,384 rows."""
+CLOSE_S: Final = 5.0
+_MEDIA = re.compile(r"\.(mp4|m4v|webm|ogv|mov|avi|m3u8|mpd|ts|mp3|m4a|aac|ogg|oga|opus|wav|flac)([?#]|$)", re.I)
+_IMAGE = re.compile(r"\.(png|jpe?g|gif|webp|avif|ico|bmp|svg)([?#]|$)", re.I)
+_FONT = re.compile(r"\.(woff2?|ttf|otf|eot)([?#]|$)", re.I)
+_PATTERNS = {"media": _MEDIA, "image": _IMAGE, "font": _FONT}
+
+
+async def render_page(
+    browser: Browser, gateway: GatewayAddress, blocked: frozenset[str], task: RenderTask
+) -> RenderedPage:
+    """Render one page. Raises `RenderError`, or Playwright's error when the browser is gone."""
+    async with _context(browser, gateway, blocked, task) as context:
+        try:
+            async with asyncio.timeout(task.timeout_s):
+                return await _render(await _open(context), task)
+        except TimeoutError:
+            raise RenderError("timeout", f"render: not complete after {task.timeout_s:g} s") from None
+
+
+@contextlib.asynccontextmanager
+async def _context(
+    browser: Browser, gateway: GatewayAddress, blocked: frozenset[str], task: RenderTask
+) -> AsyncIterator[BrowserContext]:
+    user, password = task.credentials
+    context = await browser.new_context(
+        proxy={"server": f"http://{gateway.host}:{gateway.port}", "username": user, "password": password},
+        user_agent=task.user_agent,
+        service_workers="block",
+        accept_downloads=False,
+        viewport={"width": 1280, "height": 900},
+    )
+    try:
+        for kind in blocked:
+            if kind in _PATTERNS:
+                await context.route(_PATTERNS[kind], lambda route: route.abort("blockedbyclient"))
+        yield context
+    finally:
+        # A page that never stops its scripts may block this; the pool then kills the process.
+        with contextlib.suppress(PlaywrightError, TimeoutError):
+            await asyncio.wait_for(context.close(), CLOSE_S)
+
+
+async def _open(context: BrowserContext) -> Page:
+    page = await context.new_page()
+
+    def on_page(popup: Page) -> None:
+        closing = asyncio.ensure_future(popup.close())
+        closing.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    context.on("page", on_page)
+    return page
+
+
+async def _render(page: Page, task: RenderTask) -> RenderedPage:
+    instructions = task.instructions
+    wanted = instructions.browser.capture
+    responses: list[Response] = []
+    if "xhr" in wanted:
+        page.on("response", lambda response: _note(responses, response))
+    try:
+        await page.goto(task.url, wait_until="commit", timeout=task.timeout_s * 1000)
+    except PlaywrightTimeout:
+        raise RenderError("timeout", "render: no response of the document") from None
+    except PlaywrightError as error:
+        if page.is_closed():
+            raise
+        raise RenderError("navigation", _first_line(error)) from None
+    await _wait(page, instructions.browser.wait)
+    await run_steps(page, instructions.steps)
+    html = await page.content()
+    found = RenderedPage(html=html.encode("utf-8", "replace"), url=page.url)
+    if responses:
+        found.captures += await _bodies(responses)
+    if "screenshot" in wanted:
+        found.captures.append(await _screenshot(page))
+    if "pdf" in wanted:
+        found.captures.append(Capture("pdf", page.url, "application/pdf", await page.pdf()))
+    return found
+
+
+async def _wait(page: Page, wait: Wait) -> None:
+    limit_ms = seconds(wait.timeout) * 1000
+    state = {"idle": "networkidle", "load": "load", "dom": "domcontentloaded"}[wait.until]
+    with contextlib.suppress(PlaywrightTimeout):  # a page that is never idle is read as it is
+        await page.wait_for_load_state(state, timeout=limit_ms)  # type: ignore[arg-type]
+    if wait.selector:
+        try:
+            await page.wait_for_selector(f"css={wait.selector}", state="attached", timeout=limit_ms)
+        except PlaywrightTimeout:
+            raise RenderError("step", f"wait: no element {wait.selector} in {wait.timeout}") from None
+    if time_s := seconds(wait.time):
+        await asyncio.sleep(time_s)
+
+
+def _note(responses: list[Response], response: Response) -> None:
+    is_json = "json" in response.headers.get("content-type", "")
+    if is_json and len(responses) < MAX_XHR and response.request.resource_type in ("xhr", "fetch"):
+        responses.append(response)
+
+
+async def _bodies(responses: list[Response]) -> list[Capture]:
+    """The bodies of responses; one that the browser no longer has is left out."""
+    captures, left = [], MAX_XHR_BYTES
+    for response in responses:
+        with contextlib.suppress(PlaywrightError):
+            body = await response.body()
+            left -= len(body)
+            if left < 0:
+                break
+            media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+            captures.append(Capture("xhr", response.url, media_type, body))
+    return captures
+
+
+async def _screenshot(page: Page) -> Capture:
+    height = await page.evaluate("document.documentElement.scrollHeight")
+    whole = isinstance(height, int | float) and height <= MAX_SCREENSHOT_PX
+    return Capture("screenshot", page.url, "image/png", await page.screenshot(full_page=whole))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0][:300]

@@ -1,0 +1,112 @@
+"""Browsers driven by Playwright: one driver process, which connects to each Chromium over DevTools.
+
+Chromium is started here rather than by Playwright, so its process group is known and can be killed. A driver that died
+is started again with the next browser.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable
+
+from playwright.async_api import Browser, Playwright, async_playwright
+from playwright.async_api import Error as PlaywrightError
+
+from nephila.downloader.browser.chromium import Chromium
+from nephila.downloader.browser.contract import GatewayAddress
+from nephila.downloader.browser.engine import BrowserGoneError, BrowserProcess, RenderedPage, RenderError, RenderTask
+from nephila.downloader.browser.page import render_page
+
+CONNECT_S = 15.0
+
+
+class PlaywrightProcess:
+    """One Chromium with Playwright's connection to it."""
+
+    def __init__(
+        self,
+        chromium: Chromium,
+        browser: Browser,
+        gateway: GatewayAddress,
+        blocked: frozenset[str],
+        on_gone: Callable[[BrowserProcess], None],
+    ) -> None:
+        self.pid = chromium.pid
+        self._chromium = chromium
+        self._browser = browser
+        self._gateway = gateway
+        self._blocked = blocked
+        self._closing = False
+        self._on_gone = on_gone
+        browser.on("disconnected", self._on_disconnected)
+
+    def _on_disconnected(self, _: Browser) -> None:
+        if not self._closing:
+            self._closing = True
+            self._on_gone(self)
+
+    async def render(self, task: RenderTask) -> RenderedPage:
+        """See `BrowserProcess.render`."""
+        try:
+            return await render_page(self._browser, self._gateway, self._blocked, task)
+        except PlaywrightError as error:
+            if not self._browser.is_connected():
+                raise BrowserGoneError from None
+            raise RenderError("browser", str(error).split("\n", 1)[0][:300]) from None
+
+    def memory_bytes(self) -> int:
+        """See `BrowserProcess.memory_bytes`."""
+        return self._chromium.memory_bytes()
+
+    async def close(self) -> None:
+        """See `BrowserProcess.close`."""
+        self._closing = True
+        await self._chromium.kill()
+
+
+class PlaywrightEngine:
+    """Starts Chromium and connects Playwright to it."""
+
+    def __init__(self, executable: str, gateway: GatewayAddress, blocked: Iterable[str], *, sandbox: bool) -> None:
+        self._executable = executable
+        self._gateway = gateway
+        self._blocked = frozenset(blocked)
+        self._sandbox = sandbox
+        self._driver: Playwright | None = None
+        self._starting = asyncio.Lock()
+
+    async def launch(self, on_gone: Callable[[BrowserProcess], None]) -> BrowserProcess:
+        """See `Engine.launch`."""
+        chromium = await Chromium.start(self._executable, self._gateway, self._blocked, sandbox=self._sandbox)
+        try:
+            browser = await self._connect(chromium)
+        except BaseException as error:
+            await chromium.kill()
+            if isinstance(error, PlaywrightError | TimeoutError):
+                raise RenderError("browser", f"no connection to Chromium: {str(error)[:200]}") from None
+            raise
+        return PlaywrightProcess(chromium, browser, self._gateway, self._blocked, on_gone)
+
+    async def _connect(self, chromium: Chromium) -> Browser:
+        async with self._starting:
+            for again in (False, True):
+                if self._driver is None or again:
+                    await self._stop_driver()
+                    self._driver = await async_playwright().start()
+                try:
+                    return await asyncio.wait_for(self._driver.chromium.connect_over_cdp(chromium.endpoint), CONNECT_S)
+                except Exception:  # a driver that was killed fails in many ways
+                    if again:
+                        raise
+        raise AssertionError
+
+    async def _stop_driver(self) -> None:
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(driver.stop(), CONNECT_S)
+
+    async def close(self) -> None:
+        """See `Engine.close`."""
+        await self._stop_driver()

@@ -1,0 +1,97 @@
+"""The steps of a page: declarative actions, each with a limit. The table `ACTIONS` has one function per action."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from playwright.async_api import Page
+from playwright.async_api import TimeoutError as PlaywrightTimeout
+
+from nephila.downloader.browser.engine import RenderError
+from nephila.kernel.documents.browser_schema import Step
+from nephila.kernel.documents.field_types import seconds
+
+GROW_S = 2.0
+"""Longest wait for new elements after a scroll."""
+_ELEMENTS = "document.getElementsByTagName('*').length"
+_MORE_ELEMENTS = "before => document.getElementsByTagName('*').length > before"
+_HEIGHT = "document.documentElement.scrollHeight"
+_HIGHER = "before => document.documentElement.scrollHeight > before"
+
+
+async def run_steps(page: Page, steps: Sequence[Step]) -> None:
+    """Run the steps in order. Raises `RenderError` with the reason step where a step cannot be done."""
+    for number, step in enumerate(steps, 1):
+        try:
+            await ACTIONS[step.action](page, step)
+        except PlaywrightTimeout:
+            if not step.optional:
+                target = getattr(step, step.action)
+                raise RenderError("step", f"step {number}: {step.action} {target!r}: not in {step.timeout}") from None
+
+
+def _ms(step: Step) -> float:
+    return seconds(step.timeout) * 1000
+
+
+async def _click(page: Page, step: Step) -> None:
+    await page.locator(f"css={step.click}").first.click(timeout=_ms(step))
+
+
+async def _type(page: Page, step: Step) -> None:
+    await page.locator(f"css={step.type}").first.fill(step.text, timeout=_ms(step))
+
+
+async def _select(page: Page, step: Step) -> None:
+    await page.locator(f"css={step.select}").first.select_option(step.value, timeout=_ms(step))
+
+
+async def _scroll(page: Page, step: Step) -> None:
+    for _ in range(step.scroll):
+        before = await page.evaluate(_HEIGHT)
+        await page.evaluate(f"window.scrollTo(0, {_HEIGHT})")
+        if not await _grows(page, _HIGHER, before, min(GROW_S, seconds(step.timeout))):
+            return
+
+
+async def _wait(page: Page, step: Step) -> None:
+    await page.wait_for_selector(f"css={step.wait}", state="attached", timeout=_ms(step))
+
+
+async def _pause(page: Page, step: Step) -> None:
+    await asyncio.sleep(seconds(step.pause))
+
+
+async def _more(page: Page, step: Step) -> None:
+    """The first click has to find its element; later the element may be gone, or bring nothing new."""
+    button = page.locator(f"css={step.more}").first
+    for number in range(step.max):
+        before = await page.evaluate(_ELEMENTS)
+        try:
+            await button.click(timeout=_ms(step) if number == 0 else min(_ms(step), GROW_S * 1000))
+        except PlaywrightTimeout:
+            if number == 0:
+                raise
+            return
+        if not await _grows(page, _MORE_ELEMENTS, before, seconds(step.timeout)):
+            return
+
+
+async def _grows(page: Page, condition: str, before: int, timeout_s: float) -> bool:
+    try:
+        await page.wait_for_function(condition, arg=before, timeout=timeout_s * 1000)
+    except PlaywrightTimeout:
+        return False
+    return True
+
+
+ACTIONS: dict[str, Callable[[Page, Step], Awaitable[None]]] = {
+    "click": _click,
+    "type": _type,
+    "select": _select,
+    "scroll": _scroll,
+    "wait": _wait,
+    "pause": _pause,
+    "more": _more,
+}

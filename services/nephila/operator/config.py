@@ -1,0 +1,30 @@
+"""Settings of the operator (`nephila operator`)."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class OperatorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Each field with its unit and its reason."""
+
+    server: str = ""
+    """URL of the control API."""
+    token_file: str = ""
+    """File that holds the bearer token of the control API."""
+    namespace: str = ""
+    """Namespace whose resources are served. Empty: that of the pod, or `default` outside a cluster."""
+    lease: str = "nephila-operator"
+    """Name of the Lease by which one of several operators is elected."""
+    lease_s: float = 15.0
+    """Time after which a silent leader is replaced. The leader renews the Lease after each seventh of it, and ends when
+    it could not for two thirds of it."""
+    status_interval_s: float = 5.0
+    """Interval between two reads of the jobs' counts."""
+    rules_interval_s: float = 30.0
+    """Interval between two comparisons of all rules with those that pages are read by."""
+    rules_folders: tuple[str, ...] = ()
+    """Folders with files of rules, which become ParseRule resources: `rule.yaml` in any folder below, and every
+    `*.yaml` directly in the folder."""
+    prune_rules: bool = False
+    """A rule whose file is gone is deleted. Otherwise it stays."""

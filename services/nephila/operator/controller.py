@@ -1,0 +1,227 @@
+"""Reconciles resources: when an event reports a change, at an interval, and after faults with a growing wait.
+
+Invariants: a resource is never reconciled twice at the same time; the newest version of it counts; a fault
+of one resource does not delay the others. Nothing durable is kept here: after a restart every resource is listed and
+reconciled again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import NotReadyError, UserError
+from nephila.operator.cluster import Absent, Conflict, Kind, timestamp
+from nephila.operator.config import OperatorConfig
+from nephila.operator.observer import Observer
+from nephila.operator.plan import Again, Plan
+from nephila.operator.reconcile_job import ObservedJob, reconcile_job
+from nephila.operator.reconcile_rule import ObservedRule, reconcile_rule
+
+log = logging.getLogger(__name__)
+
+CONCURRENT: Final = 4
+"""Resources that are reconciled at the same time."""
+RETRY_S: Final = (1.0, 15.0)
+"""First and longest wait after a fault."""
+MAX_STEPS: Final = 4
+"""Steps of one reconciliation: finalizers, request, status, and one for a change in between."""
+Key = tuple[Kind, str]
+
+
+class Resources(Protocol):
+    """The part of `Cluster` that writes resources."""
+
+    async def set_finalizers(self, kind: Kind, body: Mapping[str, Any], finalizers: list[str]) -> dict[str, Any]:
+        """See `Cluster`."""
+
+    async def set_status(self, kind: Kind, body: Mapping[str, Any], status: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Cluster`."""
+
+    async def post_event(
+        self, kind: Kind, body: Mapping[str, Any], type_: str, reason: str, message: str, now: float
+    ) -> None:
+        """See `Cluster`."""
+
+
+class Controller:
+    """All resources of the namespace."""
+
+    def __init__(self, resources: Resources, observer: Observer, clock: Clock, config: OperatorConfig) -> None:
+        self._resources = resources
+        self._observer = observer
+        self._clock = clock
+        self._intervals: dict[Kind, float] = {
+            "CrawlJob": config.status_interval_s,
+            "ParseRule": config.rules_interval_s,
+        }
+        self._bodies: dict[Key, dict[str, Any]] = {}
+        self._due: dict[Key, float] = {}
+        self._attempts: Counter[Key] = Counter()
+        self._busy: dict[Key, asyncio.Task[None]] = {}
+        self._wake = asyncio.Event()
+        self.reconciled = Counter[str]()
+        """Reconciliations by result: ok, refused, fault."""
+
+    def counts(self) -> dict[str, float]:
+        """Resources by kind."""
+        found: dict[str, float] = {"CrawlJob": 0, "ParseRule": 0}
+        for kind, _ in self._bodies:
+            found[kind] += 1
+        return found
+
+    def on_event(self, kind: Kind, type_: str | None, body: Mapping[str, Any]) -> None:
+        """An event of the watch, or a resource of its first list."""
+        key: Key = (kind, body["metadata"]["name"])
+        if type_ == "DELETED":
+            self._forget(key)
+            return
+        before = self._bodies.get(key)
+        if self._store(key, body) and (before is None or _matters(before, body)):
+            self._attempts.pop(key, None)
+            self._set_due(key, self._clock.monotonic())
+
+    async def run(self) -> None:
+        """Reconcile what is due, until cancelled."""
+        try:
+            while True:
+                self._wake.clear()
+                now = self._clock.monotonic()
+                for key in [key for key, due in self._due.items() if due <= now and key not in self._busy]:
+                    if len(self._busy) >= CONCURRENT:
+                        break
+                    del self._due[key]
+                    self._busy[key] = asyncio.ensure_future(self._one(key))
+                await self._next()
+        finally:
+            for task in self._busy.values():
+                task.cancel()
+
+    async def _next(self) -> None:
+        """Return when something may be due."""
+        waiting = [due for key, due in self._due.items() if key not in self._busy]
+        timer = None
+        if waiting and len(self._busy) < CONCURRENT:
+            timer = self._clock.call_at(min(waiting), self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    async def _one(self, key: Key) -> None:
+        try:
+            again = await self._reconcile(key)
+        except Absent:
+            self._forget(key)
+            again = "never"
+        except Conflict:
+            again = "retry"  # the resource has changed; an event about it is in flight
+        except NotReadyError as error:
+            log.warning("%s %s: %s; trying again", *key, error)
+            again = "retry"
+            self.reconciled["fault"] += 1
+        except UserError as error:
+            log.warning("%s %s: %s", *key, error)
+            again = "retry"
+            self.reconciled["fault"] += 1
+        except Exception as error:
+            log.error("%s %s: %s: %s", *key, type(error).__name__, error, exc_info=error)
+            again = "retry"
+            self.reconciled["fault"] += 1
+        self._busy.pop(key, None)
+        self._schedule(key, again)
+        self._wake.set()
+
+    def _schedule(self, key: Key, again: Again) -> None:
+        if key not in self._bodies or key in self._due:
+            return  # gone, or changed during the reconciliation
+        now = self._clock.monotonic()
+        if again == "retry":
+            self._attempts[key] += 1
+            self._due[key] = now + min(RETRY_S[0] * 2 ** (self._attempts[key] - 1), RETRY_S[1])
+        else:
+            self._attempts.pop(key, None)
+            if again == "interval":
+                self._due[key] = now + self._intervals[key[0]]
+
+    async def _reconcile(self, key: Key) -> Again:
+        kind, name = key
+        body = self._bodies[key]
+        seen: ObservedJob | ObservedRule = await self._observe(kind, name)
+        for _ in range(MAX_STEPS):
+            plan = self._plan(body, seen)
+            if plan.finalizers is not None:
+                body = await self._resources.set_finalizers(kind, body, plan.finalizers)
+                self._store(key, body)
+                if plan.again == "never":
+                    return "never"
+            elif plan.request is not None:
+                applied, refusal, problem = await self._observer.send(plan.request)
+                seen = await self._observe(kind, name)
+                changes: dict[str, Any] = {"refusal": refusal} | ({"problem": problem} if problem else {})
+                if isinstance(seen, ObservedJob):
+                    changes["applied"] = applied
+                seen = replace(seen, **changes)
+            else:
+                await self._write(kind, body, plan)
+                return plan.again
+        return "retry"
+
+    def _plan(self, body: dict[str, Any], seen: ObservedJob | ObservedRule) -> Plan:
+        now = timestamp(self._clock.now())
+        if isinstance(seen, ObservedJob):
+            return reconcile_job(body, seen, now)
+        return reconcile_rule(body, seen, now)
+
+    async def _observe(self, kind: Kind, name: str) -> ObservedJob | ObservedRule:
+        return await (self._observer.job(name) if kind == "CrawlJob" else self._observer.rule(name))
+
+    async def _write(self, kind: Kind, body: dict[str, Any], plan: Plan) -> None:
+        if plan.status is not None:
+            written = await self._resources.set_status(kind, body, plan.status)
+            self._store((kind, body["metadata"]["name"]), written)
+        refused = plan.status is not None and plan.event is not None and plan.event.type == "Warning"
+        self.reconciled["refused" if refused else "ok"] += 1
+        if plan.event is not None:
+            event = plan.event
+            log.info("%s %s: %s: %s", kind, body["metadata"]["name"], event.reason, event.message)
+            await self._resources.post_event(kind, body, event.type, event.reason, event.message, self._clock.now())
+
+    def _store(self, key: Key, body: Mapping[str, Any]) -> bool:
+        """Keep the newest version of a resource; False for an older one, which the watch may report after a write."""
+        known = self._bodies.get(key)
+        if known is not None and _version(body) < _version(known) and _uid(body) == _uid(known):
+            return False
+        self._bodies[key] = dict(body)
+        return True
+
+    def _set_due(self, key: Key, when: float) -> None:
+        self._due[key] = when
+        self._wake.set()
+
+    def _forget(self, key: Key) -> None:
+        self._bodies.pop(key, None)
+        self._due.pop(key, None)
+        self._attempts.pop(key, None)
+
+
+def _version(body: Mapping[str, Any]) -> int:
+    text = str(body["metadata"].get("resourceVersion", ""))
+    return int(text) if text.isdecimal() else 0
+
+
+def _uid(body: Mapping[str, Any]) -> str:
+    return str(body["metadata"].get("uid", ""))
+
+
+def _matters(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether more than the status has changed."""
+    old, new = before["metadata"], after["metadata"]
+    keys = ("uid", "generation", "deletionTimestamp", "finalizers", "annotations")
+    return any(old.get(key) != new.get(key) for key in keys)

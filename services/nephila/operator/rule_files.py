@@ -1,0 +1,180 @@
+"""Folders with files of rules, which become ParseRule resources: a ConfigMap, or a repository that git-sync keeps.
+
+Files are checked every CHECK_S seconds. A file that is refused changes no rule: the error is written to the annotation
+`nephila.dev/file-error` of the rules that were read from it before, and to an Event of the operator's pod. Invariant: a
+rule whose file is gone stays, unless `prune` is set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import UserError
+from nephila.operator.election import wait
+from nephila.operator.plan import one_line
+from nephila.operator.reconcile_rule import FILE, FILE_ERROR
+from nephila.parser.rules.load import RuleDocument
+from nephila.rulekit.files import read
+
+log = logging.getLogger(__name__)
+
+CHECK_S: Final = 2.0
+NAMES: Final = ("rule.yaml", "rule.yml")
+
+
+class RuleResources(Protocol):
+    """The part of `Cluster` that has ParseRules."""
+
+    async def rules(self) -> list[dict[str, Any]]:
+        """See `Cluster`."""
+
+    async def put_rule(self, document: Mapping[str, Any], annotations: Mapping[str, str | None]) -> str:
+        """See `Cluster`."""
+
+    async def annotate_rule(self, name: str, annotations: Mapping[str, str | None]) -> None:
+        """See `Cluster`."""
+
+    async def delete_rule(self, name: str) -> None:
+        """See `Cluster`."""
+
+    async def post_own_event(self, pod: str, reason: str, message: str, now: float) -> None:
+        """See `Cluster`."""
+
+
+def find(folder: Path) -> Iterator[Path]:
+    """The files of rules in a folder: every YAML file directly in it, and `rule.yaml` anywhere below. Hidden folders,
+    as those of git and of mounted ConfigMaps, are skipped."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            top = Path(place) == folder and name.endswith((".yaml", ".yml")) and not name.startswith(".")
+            if top or name in NAMES:
+                yield Path(place, name)
+
+
+def read_folder(folder: Path) -> tuple[dict[str, list[RuleDocument]], dict[str, str]]:
+    """File → its rules, and file → why it is refused; files are named relative to the folder."""
+    found: dict[str, list[RuleDocument]] = {}
+    refused: dict[str, str] = {}
+    owners: dict[str, str] = {}
+    for path in find(folder):
+        name = str(path.relative_to(folder))
+        try:
+            documents = read(path, name)
+        except (UserError, OSError) as error:
+            refused[name] = one_line(str(error))
+            continue
+        twice = next((one for one in documents if one.name in owners), None)
+        if twice is not None:
+            refused[name] = f"{twice.location}: the rule {twice.name!r} comes twice, first in {owners[twice.name]}"
+            continue
+        owners.update(dict.fromkeys((one.name for one in documents), name))
+        found[name] = documents
+    return found, refused
+
+
+class RuleFiles:
+    """The rules of some folders."""
+
+    def __init__(
+        self, folders: Iterable[Path], resources: RuleResources, clock: Clock, *, prune: bool, pod: str
+    ) -> None:
+        """`pod`: the name of the operator's pod, for Events."""
+        self._folders = tuple(folders)
+        self._resources = resources
+        self._clock = clock
+        self._prune = prune
+        self._pod = pod
+        self._signature: tuple[object, ...] = ()
+        self._known: dict[str, tuple[str, str]] = {}
+        """Rule → its file and its document, as they were written last."""
+        self.refused: dict[str, str] = {}
+        """File → why it is refused."""
+
+    async def run(self) -> None:
+        """Check the files until cancelled."""
+        while True:
+            await self.check()
+            await wait(self._clock, CHECK_S)
+
+    async def check(self) -> None:
+        """Apply what has changed. A fault of the API server is tried again at the next check."""
+        signature = await asyncio.to_thread(self._look)
+        if signature == self._signature:
+            return
+        try:
+            await self._apply()
+            self._signature = signature
+        except UserError as error:
+            log.warning("rules of files: %s; trying again", error)
+
+    def _look(self) -> tuple[object, ...]:
+        """Changes with every change of a file."""
+        found: list[object] = []
+        for folder in self._folders:
+            for path in find(folder):
+                try:
+                    stat = path.stat()
+                except OSError:
+                    continue  # it is being replaced
+                found.append((str(path.resolve()), stat.st_mtime_ns, stat.st_size, stat.st_ino))
+        return (*found, len(self._folders))
+
+    async def _apply(self) -> None:
+        resources = {one["metadata"]["name"]: one for one in await self._resources.rules()}
+        files: dict[str, str] = {
+            name: annotations[FILE]
+            for name, one in resources.items()
+            if FILE in (annotations := one["metadata"].get("annotations") or {})
+        }
+        refused: dict[str, str] = {}
+        present: set[str] = set()
+        for folder in self._folders:
+            found, wrong = await asyncio.to_thread(read_folder, folder)
+            refused |= wrong
+            for file, documents in found.items():
+                for document in documents:
+                    present.add(document.name)
+                    try:
+                        await self._put(file, document, resources.get(document.name))
+                    except UserError as error:
+                        if "refuses" not in str(error):
+                            raise
+                        refused[file] = one_line(f"{document.location}: {error}")
+        await self._report(refused, files)
+        for name, file in files.items():
+            if name not in present and file not in refused:
+                await self._gone(name, file)
+
+    async def _put(self, file: str, document: RuleDocument, resource: Mapping[str, Any] | None) -> None:
+        annotations = (resource or {}).get("metadata", {}).get("annotations") or {}
+        written = (file, document.text)
+        if resource is not None and self._known.get(document.name) == written and FILE_ERROR not in annotations:
+            return
+        verdict = await self._resources.put_rule(document.content, {FILE: file, FILE_ERROR: None})
+        self._known[document.name] = written
+        if verdict != "unchanged":
+            log.info("rule %s: %s from %s", document.name, verdict, file)
+
+    async def _report(self, refused: dict[str, str], files: Mapping[str, str]) -> None:
+        for file, message in refused.items():
+            if self.refused.get(file) != message:
+                log.warning("a file of rules is refused, its last good rules stay: %s", message)
+                await self._resources.post_own_event(self._pod, "RuleFileRefused", message, self._clock.now())
+            for name in [name for name, owner in files.items() if owner == file]:
+                await self._resources.annotate_rule(name, {FILE_ERROR: message})
+        self.refused = refused
+
+    async def _gone(self, name: str, file: str) -> None:
+        if self._prune:
+            log.info("rule %s: deleted, its file %s is gone", name, file)
+            await self._resources.delete_rule(name)
+        else:
+            log.info("rule %s stays: its file %s is gone, and prune_rules is not set", name, file)
+        self._known.pop(name, None)

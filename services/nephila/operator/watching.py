@@ -1,0 +1,42 @@
+"""The watch of both kinds of resources, by kopf: it lists, watches, and begins again after a lost connection, an
+expired version (410 Gone) or a restart of the API server.
+
+Only kopf's low-level events are used. Its handlers of creation and change would keep a copy of each spec in an
+annotation, which is limited to 256 KiB.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import kopf
+
+from nephila.operator.cluster import GROUP, PLURALS, VERSION, Kind
+
+OnEvent = Callable[[Kind, str | None, Mapping[str, Any]], None]
+
+
+async def watch(namespace: str, on_event: OnEvent, stop: asyncio.Event) -> None:
+    """Report all resources of a namespace and every change, until `stop` or a signal. Raises when kopf gives up."""
+    for name in ("kopf", "kopf.objects"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    registry = kopf.OperatorRegistry()
+    kopf.on.login(registry=registry)(kopf.login_via_client)
+    for kind, plural in PLURALS.items():
+        _report(registry, kind, plural, on_event)
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    settings.scanning.disabled = True  # no rights on CRDs and namespaces are needed
+    settings.watching.server_timeout = 300
+    settings.watching.connect_timeout = 10
+    await kopf.operator(registry=registry, settings=settings, namespaces=[namespace], standalone=True, stop_flag=stop)
+
+
+def _report(registry: kopf.OperatorRegistry, kind: Kind, plural: str, on_event: OnEvent) -> None:
+    async def report(*, type: str | None, body: kopf.Body, **_: Any) -> None:
+        on_event(kind, type, dict(body))
+
+    kopf.on.event(GROUP, VERSION, plural, id=kind, registry=registry)(report)

@@ -1,0 +1,302 @@
+"""The gateway against scripted servers, used by an ordinary HTTP client as its proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import random
+
+import pytest
+from fetcher_server import Server, chunked, response
+from gateway_client import DOCUMENT, FRAME, Client, client_of
+
+HTML = "Content-Type: text/html"
+PAGE = response(b"<p>page", HTML)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("fetcher", ["lean", "aiohttp"])
+async def test_a_document(scheme: str, fetcher: str) -> None:
+    """A document passes with its headers, decoded; the client checks the certificate of the gateway for the name."""
+    coded = gzip.compress(b"<p>page" * 100)
+    answer = response(
+        chunked(coded), HTML, "Content-Encoding: gzip", "Transfer-Encoding: chunked", "Set-Cookie: a=1",
+        "Set-Cookie: b=2", 'Alt-Svc: h3=":443"', length=False,
+    )  # fmt: skip
+    async with Server(answer, tls=scheme == "https") as server, client_of(server, fetcher=fetcher) as client:
+        client.register(f"{scheme}://site.test/a?b=c", user_agent="Test/1", headers={"Cookie": "secret=1"})
+        reply = await client.get(f"{scheme}://site.test/a?b=c", DOCUMENT)
+        assert (reply.status, reply.body) == (200, b"<p>page" * 100)
+        assert reply.headers["content-length"] == "700"
+        assert not {"content-encoding", "transfer-encoding", "alt-svc"} & set(reply.headers)
+        result = client.result()
+        assert result.document is not None
+        assert (result.document.status, result.document.address, result.requests) == (200, "127.0.0.1", 1)
+        assert result.document.headers["set-cookie"] == "a=1\nb=2"
+        head = server.requests[0].lower()
+        assert "user-agent: test/1\r\n" in head
+        assert "cookie: secret=1\r\n" in head
+        assert "proxy-authorization" not in head
+        assert head.startswith("get /a?b=c http/1.1\r\nhost: site.test\r\n")
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_nothing_without_credentials(scheme: str) -> None:
+    """Without credentials, with wrong ones, and after the end of the fetch no server is reached."""
+    async with Server(PAGE, tls=scheme == "https") as server, client_of(server) as client:
+        assert (await client.get(f"{scheme}://site.test/")).status == 407
+        client.register()
+        client.credentials = client.credentials._replace(password=client.credentials.username)
+        assert (await client.get(f"{scheme}://site.test/")).status == 407
+        client.result()
+        assert (await client.get(f"{scheme}://site.test/")).status == 407
+        assert server.connections == 0
+
+
+PRIVATE = [
+    "http://127.0.0.1:{port}/", "http://localhost:{port}/", "https://127.0.0.1:{port}/", "http://[::1]:{port}/",
+    "http://[::ffff:127.0.0.1]:{port}/", "http://0x7f000001:{port}/", "http://2130706433:{port}/", "http://0/",
+    "http://169.254.169.254/latest/meta-data/", "http://10.0.0.1/", "http://mapped.test/", "http://93.184.216.34:22/",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("url", PRIVATE)
+async def test_private_addresses_are_refused(url: str) -> None:
+    """A private address in any notation, a name that leads to one, and a blocked port: no connection."""
+    async with Server(PAGE) as server:
+        names = (f"mapped.test=127.0.0.1:{server.port}", "localhost=127.0.0.1")
+        async with client_of(None, host_map=names) as client:
+            client.register()
+            reply = await client.get(url.format(port=server.port), FRAME)
+            assert reply.status == 403
+            result = client.result()
+            assert result.blocked == {"address": 1}
+            assert server.connections == 0
+
+
+async def test_a_redirect_of_the_document_is_not_followed() -> None:
+    """The scheduler decides about its target: the browser receives 204."""
+    moved = response(b"moved", "Location: /there", status="302 Found")
+    async with Server(moved) as server, client_of(server) as client:
+        client.register()
+        assert (await client.get("http://site.test/", DOCUMENT)).status == 204
+        reply = await client.get("http://site.test/data")
+        assert (reply.status, reply.headers["location"]) == (302, "/there")
+        document = client.result().document
+        assert document is not None
+        assert (document.status, document.headers["location"]) == (302, "/there")
+
+
+async def test_other_documents_than_html_stay_outside() -> None:
+    """The result has the body of a PDF, the browser nothing."""
+    async with Server(response(b"%PDF", "Content-Type: application/pdf")) as server, client_of(server) as client:
+        client.register()
+        reply = await client.get("http://site.test/", DOCUMENT)
+        assert (reply.status, reply.body) == (204, b"")
+        document = client.result().document
+        assert document is not None
+        assert document.body == b"%PDF"
+
+
+async def test_robots_apply_to_documents_only() -> None:
+    """A disallowed frame is refused, a script on the same path is not; robots.txt is fetched once."""
+    robots = response(b"User-agent: *\nDisallow: /private", "Content-Type: text/plain")
+    async with Server(robots, PAGE) as server, client_of(server) as client:
+        client.register("http://site.test/private/start")
+        assert (await client.get("http://other.test/private/frame", FRAME)).status == 403
+        assert (await client.get("http://other.test/private/data")).status == 200
+        assert (await client.get("http://other.test/open", FRAME)).status == 200
+        assert [head.split()[1] for head in server.requests] == ["/robots.txt", "/private/data", "/open"]
+        assert client.result().blocked == {"robots": 1}
+
+
+async def test_the_scheduler_has_decided_about_the_document() -> None:
+    """The document of the request needs no robots.txt; a second navigation to it does."""
+    async with Server(PAGE) as server, client_of(server) as client:
+        client.register()
+        assert (await client.get("http://site.test/#a", DOCUMENT)).status == 200
+        assert len(server.requests) == 1
+        assert (await client.get("http://site.test/", DOCUMENT)).status == 200
+        assert [head.split()[1] for head in server.requests] == ["/", "/robots.txt", "/"]
+
+
+async def test_robots_that_cannot_be_fetched_disallow() -> None:
+    """A server error for robots.txt disallows documents; without obedience none is fetched."""
+    async with Server(response(b"", status="503 Busy")) as server, client_of(server) as client:
+        client.register()
+        assert (await client.get("http://other.test/", FRAME)).status == 403
+        client.result()
+        client.register(obey_robots=False)
+        assert (await client.get("http://other.test/", FRAME)).status == 503
+        assert [head.split()[1] for head in server.requests] == ["/robots.txt", "/"]
+
+
+async def test_requests_of_a_page_are_counted() -> None:
+    """Requests beyond the limit reach no server."""
+    async with Server(PAGE) as server, client_of(server) as client:
+        client.register(max_requests=3)
+        statuses = [(await client.get(f"http://site.test/{number}")).status for number in range(5)]
+        assert statuses == [200, 200, 200, 429, 429]
+        assert len(server.requests) == 3
+        result = client.result()
+        assert (result.requests, result.blocked) == (3, {"requests": 2})
+
+
+async def test_bytes_of_a_page_are_counted() -> None:
+    """A response that exceeds the rest of the page's bytes fails, and after the limit nothing is sent."""
+    async with Server(response(b"x" * 6_000)) as server, client_of(server) as client:
+        client.register(max_bytes=10_000)
+        statuses = [(await client.get("http://site.test/")).status for _ in range(2)]
+        assert statuses == [200, 502]
+        assert client.result().blocked == {"too_large": 1}
+    async with Server(response(b"x" * 10_000)) as server, client_of(server) as client:
+        client.register(max_bytes=10_000)
+        statuses = [(await client.get("http://site.test/")).status for _ in range(2)]
+        assert statuses == [200, 429]
+        assert len(server.requests) == 1
+
+
+async def test_time_of_a_page_is_limited() -> None:
+    """At the end of its time the connections of a page are closed, whatever they wait for."""
+
+    async def never(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async with Server(never) as server, client_of(server) as client:
+        client.register(total_s=0.1)
+        assert (await client.get("http://site.test/", DOCUMENT)).status in (0, 429)  # the client may repeat it
+        await server.lost.wait()
+        result = client.result()
+        assert (result.document, result.reason) == (None, "timeout")
+
+
+async def test_media_are_refused_when_asked() -> None:
+    """By the request, or where it does not show its use, by the media type of the response."""
+    image = response(b"GIF89a", "Content-Type: image/gif")
+    async with Server(image) as server, client_of(server) as client:
+        client.register(refuse_media=True)
+        assert (await client.get("http://site.test/", {"Sec-Fetch-Dest": "image"})).status == 403
+        assert (await client.get("http://site.test/", {"Accept": "image/avif,*/*"})).status == 403
+        assert server.requests == []
+        assert (await client.get("http://site.test/")).status == 403
+        assert client.result().blocked == {"media": 3}
+        client.register()
+        assert (await client.get("http://site.test/i", {"Sec-Fetch-Dest": "image"})).body == b"GIF89a"
+
+
+@pytest.mark.parametrize(
+    ("headers", "reason"),
+    [({"Service-Worker": "script"}, "service_worker"), ({"Sec-Purpose": "prefetch"}, "prefetch")],
+)
+async def test_requests_beside_the_page(headers: dict[str, str], reason: str) -> None:
+    """Scripts of service workers and prefetches are not fetched."""
+    async with Server(PAGE) as server, client_of(server) as client:
+        client.register()
+        assert (await client.get("http://site.test/", headers)).status == 403
+        assert server.requests == []
+        assert client.result().blocked == {reason: 1}
+
+
+async def test_methods() -> None:
+    """A page may send data by POST; HEAD has no body; methods that change resources are not sent."""
+    async with Server(response(b"x" * 10), response(b"")) as server, client_of(server) as client:
+        client.register()
+        assert (await client.get("http://site.test/", method="POST", data=b"a=1")).status == 200
+        assert "post / http/1.1" in server.requests[0].lower()
+        assert (await client.get("http://site.test/", method="DELETE")).status == 405
+        assert len(server.requests) == 1
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n"
+    async with Server(head) as server, client_of(server) as client:
+        client.register()
+        for _ in range(2):
+            assert (await client.get("http://site.test/", method="HEAD")).status == 200
+        assert server.connections == 1
+
+
+async def test_bodies_of_errors_reach_the_page() -> None:
+    """Applications answer 404 with a page that renders."""
+    async with Server(response(b"<p>not here", HTML, status="404 Not Found")) as server, client_of(server) as client:
+        client.register()
+        reply = await client.get("http://site.test/", DOCUMENT)
+        assert (reply.status, reply.body) == (404, b"<p>not here")
+
+
+async def test_a_dead_server_is_an_answer() -> None:
+    """Failures of servers are responses with a reason in the result."""
+    async with Server(b"garbage\r\n\r\n") as server, client_of(server) as client:
+        client.register()
+        assert (await client.get("http://site.test/", DOCUMENT)).status == 502
+        result = client.result()
+        assert (result.reason, result.blocked) == ("protocol", {"protocol": 1})
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_websocket(scheme: str) -> None:
+    """A WebSocket is relayed both ways through the gateway and ends with the fetch."""
+
+    async def upgrade(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+        while data := await reader.read(100):
+            writer.write(data.upper())
+
+    async with Server(upgrade, tls=scheme == "https") as server, client_of(server) as client:
+        client.register()
+        reader, writer = await tunnel(client, "site.test:443" if scheme == "https" else "site.test:80")
+        if scheme == "https":
+            await writer.start_tls(client.tls, server_hostname="site.test")
+        writer.write(
+            b"GET /socket HTTP/1.1\r\nHost: site.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+        )
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
+        writer.write(b"frames")
+        assert await reader.readexactly(6) == b"FRAMES"
+        assert "upgrade: websocket\r\n" in server.requests[0].lower()
+        result = client.result()
+        assert (result.requests, result.wire_bytes > 100) == (1, True)
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await reader.readexactly(1)
+        await server.lost.wait()
+        writer.transport.abort()
+
+
+async def test_a_websocket_to_a_private_address() -> None:
+    """The guard applies to WebSockets."""
+    async with Server(PAGE) as server, client_of() as client:
+        client.register()
+        reader, writer = await tunnel(client, f"127.0.0.1:{server.port}")
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 403 ")
+        assert server.connections == 0
+        assert client.result().blocked == {"address": 1}
+        writer.transport.abort()
+
+
+async def test_hostile_bytes_close_one_connection() -> None:
+    """Noise before, in and after CONNECT and TLS closes its connection; the next request is answered."""
+    rng = random.Random(7)
+    async with Server(PAGE) as server, client_of(server) as client:
+        client.register()
+        connect = f"CONNECT site.test:443 HTTP/1.1\r\nHost: x\r\nProxy-Authorization: {client.basic}\r\n\r\n".encode()
+        starts = (b"", connect, connect + b"\x16\x03\x01", b"GET http://site.test/ HTTP/1.1\r\n", b"\x16\x03\x01\x02")
+        for number in range(60):
+            reader, writer = await asyncio.open_connection(client.address.host, client.address.port)
+            writer.write(starts[number % len(starts)] + rng.randbytes(rng.randrange(1, 3000)) + b"\r\n\r\n\n\n")
+            writer.write_eof()
+            await asyncio.wait_for(reader.read(), 5)
+            writer.transport.abort()
+        for long in (b"GET http://site.test/ HTTP/1.1\r\n" + b"a: b\r\n" * 100_000, b"G" * 1_000_000):
+            reader, writer = await asyncio.open_connection(client.address.host, client.address.port)
+            writer.write(long)
+            with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+                await asyncio.wait_for(reader.readexactly(1 << 20), 5)
+            writer.transport.abort()
+        assert (await client.get("http://site.test/")).status == 200
+
+
+async def tunnel(client: Client, authority: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection through which CONNECT was accepted."""
+    reader, writer = await asyncio.open_connection(client.address.host, client.address.port)
+    writer.write(f"CONNECT {authority} HTTP/1.1\r\nHost: x\r\nProxy-Authorization: {client.basic}\r\n\r\n".encode())
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+    return reader, writer

@@ -1,0 +1,221 @@
+"""Kafka in memory, on a manual clock: `FakeKafka` holds the logs, a `FakeKafkaBus` is the bus of one member.
+
+Messages travel as bytes, as over the real broker. The bus passes the suites of both contracts, `Bus` and `LogReader`
+(tests/contracts). Nothing happens by itself: `take` lets the broker take published messages, `deliver` hands over what
+the member has to read; an `eager` bus does both at each publication. A member is assigned all partitions, or those of
+`held`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any
+
+from nephila.kernel.bus.contract import DeadHandler, EndOffsets, Handler, LogRecords, Receipt
+from nephila.kernel.bus.dead_letters import dead_letter_for
+from nephila.kernel.bus.kafka.consumer.offsets import Position
+from nephila.kernel.bus.kafka.wire import frame_of, message_of
+from nephila.kernel.bus.subscription import Subscription
+from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.errors import TemporaryError
+from nephila.kernel.topics import DEAD, Topic
+
+PARTITIONS = 4
+
+
+class FakeKafka:
+    """The logs by topic and partition, and the offsets that groups have committed."""
+
+    def __init__(self, partitions: int = PARTITIONS) -> None:
+        self.partitions = partitions
+        self.logs: dict[tuple[str, int], list[Any]] = defaultdict(list)
+        self.first: dict[tuple[str, int], int] = defaultdict(int)
+        """Offset of the oldest record."""
+        self.committed: dict[tuple[str, str, int], int] = defaultdict(int)
+        """By group, topic and partition."""
+        self.failures = 0
+        """So many of the next questions of a `LogReader` fail."""
+
+    def append(self, topic: Topic, partition: int, message: Any) -> int:
+        """Take a message; returns its offset."""
+        log = self.logs[topic.name, partition_in(topic, partition)]
+        log.append(frame_of(topic.message, message))
+        return len(log) - 1
+
+    def all(self, topic: Topic, partition: int, start: int = 0) -> list[Any]:
+        """Messages of a log from an offset on."""
+        return [message_of(topic.message, frame) for frame in self.logs[topic.name, partition][start:]]
+
+    def fail_once(self) -> None:
+        """Raise `TemporaryError` while failures are set."""
+        if self.failures:
+            self.failures -= 1
+            raise TemporaryError("the broker does not answer")
+
+
+class FakeKafkaBus:
+    """The bus of one member. `slow`: published messages wait for `take`; `rng` chooses between logs."""
+
+    max_attempts = 3
+    on_quiet = None
+
+    def __init__(self, broker: FakeKafka, clock: ManualClock, member: str, held: Iterable[int] | None = None) -> None:
+        self.broker = broker
+        self.clock = clock
+        self.member = member
+        self.held = set(range(broker.partitions) if held is None else held)
+        self.slow = False
+        self.eager = False
+        self.troubles: list[str] = []
+        self.rng: random.Random | None = None
+        self.alive = True
+        """A member that is not alive publishes and commits nothing more."""
+        self.emits = True
+        """Whether its membership is certain."""
+        self.unacked = 0
+        self.unsent: list[tuple[Topic, int, Any, Receipt]] = []
+        self._subscriptions: dict[tuple[str, str], Subscription] = {}
+        self._positions: dict[tuple[str, str, int], Position] = {}
+        self._last: dict[tuple[str, int], int] = {}
+
+    # ---- Bus
+
+    def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
+        """See `Bus`."""
+        receipt = Receipt()
+        self.unsent.append((topic, partition, message, receipt))
+        if not self.slow:
+            self.take()
+        if self.eager:
+            self.deliver()
+        return receipt
+
+    def subscribe(
+        self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
+    ) -> None:
+        """See `Bus`."""
+        if (topic.name, group) in self._subscriptions:
+            raise ValueError(f"group {group!r} already reads topic {topic.name!r}")
+        self._subscriptions[topic.name, group] = Subscription(self, topic, group, handler, credits, on_dead)
+
+    def dead_letter(
+        self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
+    ) -> Receipt:
+        """See `Bus`."""
+        return self.publish(DEAD, partition, dead_letter_for(topic, service, partition, message, error, attempts))
+
+    # ---- LogReader
+
+    def may_emit(self, group: str) -> bool:
+        """See `LogReader`."""
+        return self.emits and self.alive
+
+    def last_offset(self, topic: Topic, partition: int) -> int:
+        """See `LogReader`."""
+        return self._last.get((topic.name, partition), -1)
+
+    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """See `LogReader`."""
+        self.broker.fail_once()
+        return {p: (self.broker.first[topic.name, p], len(self.broker.logs[topic.name, p])) for p in partitions}
+
+    async def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
+        """See `LogReader`."""
+        for p, (start, end) in ranges.items():
+            if start < self.broker.first[topic.name, p]:
+                raise TemporaryError(f"{topic.name}/{p}: the beginning of the log was deleted while it was read")
+            if end > start:
+                yield p, list(enumerate(self.broker.all(topic, p, start)[: end - start], start))
+
+    async def end_offsets(self, topics: Iterable[Topic]) -> EndOffsets:
+        """See `LogReader`."""
+        return {(t.name, p): len(self.broker.logs[t.name, p]) for t in topics for p in range(self.broker.partitions)}
+
+    async def has_read_to(self, group: str, ends: EndOffsets) -> bool:
+        """See `LogReader`."""
+        return all(self.broker.committed[group, name, p] >= end for (name, p), end in ends.items())
+
+    async def fully_read(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
+        """See `LogReader`. A failure counts for each call, since callers repeat it."""
+        self.broker.fail_once()
+        logs, committed = self.broker.logs, self.broker.committed
+        return frozenset(p for p in partitions if committed[group, topic.name, p] >= len(logs[topic.name, p]))
+
+    async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
+        """See `LogReader`."""
+        for p, offset in offsets.items() if self.alive else ():
+            self.broker.first[topic.name, p] = max(self.broker.first[topic.name, p], offset)
+
+    # ---- what the test lets happen
+
+    def take(self, count: int = 1 << 30) -> int:
+        """The broker takes messages that wait, of each log the oldest first; returns how many."""
+        done = 0
+        while self.unsent and done < count and self.alive:
+            topic, partition, message, receipt = self.unsent.pop(self._next())
+            self._last[topic.name, partition] = self.broker.append(topic, partition, message)
+            receipt.resolve_one()
+            done += 1
+        return done
+
+    def take_only(self, topic: Topic) -> None:
+        """The broker takes the messages of this topic, and no others."""
+        others = [one for one in self.unsent if one[0] is not topic]
+        self.unsent = [one for one in self.unsent if one[0] is topic]
+        self.take()
+        self.unsent = others + self.unsent
+
+    def deliver(self) -> int:
+        """Hand over the records of the held partitions; returns how many."""
+        count = 0
+        for (name, group), subscription in list(self._subscriptions.items()):
+            topic = subscription.topic
+            for p in [0] if topic.key else sorted(self.held):
+                position = self._position(group, name, p, 0 if topic.key else self.broker.committed[group, name, p])
+                log = self.broker.logs[name, p]
+                while position.next < len(log) and self._positions.get((group, name, p)) is position:
+                    message = message_of(topic.message, log[position.next])
+                    receipt = Receipt()
+                    commit = self._committing(group, name, p, position)
+                    commit() if topic.leased else receipt.add_done_callback(commit)
+                    self.unacked += 1
+                    count += 1
+                    subscription.offer(p, message, receipt)
+        return count
+
+    def forget(self, partitions: set[int]) -> None:
+        """The partitions belong to another member now."""
+        self.held -= partitions
+        for subscription in self._subscriptions.values():
+            if not subscription.topic.key:
+                subscription.drop(frozenset(partitions))
+        topics = {name: one.topic for (name, _), one in self._subscriptions.items()}
+        for key in [key for key in self._positions if key[2] in partitions and not topics[key[1]].key]:
+            del self._positions[key]
+
+    def _next(self) -> int:
+        """Index in `unsent` of the message that is taken next."""
+        if self.rng is None:
+            return 0
+        oldest = {(topic.name, partition): i for i, (topic, partition, *_) in reversed(list(enumerate(self.unsent)))}
+        return self.rng.choice(list(oldest.values()))
+
+    def _position(self, group: str, name: str, partition: int, start: int) -> Position:
+        return self._positions.setdefault((group, name, partition), Position(start))
+
+    def _committing(self, group: str, name: str, partition: int, position: Position) -> Any:
+        finish = position.take(position.next)
+
+        def acked() -> None:
+            finish()
+            if self.alive and self._positions.get((group, name, partition)) is position:
+                self.broker.committed[group, name, partition] = position.committed_to
+
+        return acked
+
+
+def partition_in(topic: Topic, partition: int) -> int:
+    """Compacted topics have one partition."""
+    return 0 if topic.key else partition
