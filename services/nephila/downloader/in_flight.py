@@ -8,7 +8,7 @@ from enum import IntEnum
 from nephila.downloader.http.contract import Handle
 from nephila.downloader.http.route import NO_ROUTE, Route
 from nephila.downloader.http.target import Target
-from nephila.downloader.proxies.selection import ProxyTries, ProxyUse
+from nephila.downloader.proxies.use import ProxyTries, ProxyUse
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery, Receipt
 from nephila.kernel.runtime.clock import Timer
@@ -67,6 +67,7 @@ class InFlight:
     __slots__ = (
         "address_slot",
         "delivery",
+        "dialled_at",
         "exchange_receipts",
         "handle",
         "origin_address",
@@ -101,5 +102,7 @@ class InFlight:
         """Address of the request's own host, once a redirect of its robots.txt has left it."""
         self.started = 0.0
         """When the first server was dialled, in seconds since 1970 UTC; 0: no server has been contacted."""
+        self.dialled_at = 0.0
+        """Monotonic instant of the last dial."""
         self.exchange_receipts: tuple[Receipt, ...] = ()
         """Receipts of archived responses that are not pages."""

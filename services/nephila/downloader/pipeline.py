@@ -37,16 +37,19 @@ from nephila.downloader.in_flight import (
     Stage,
 )
 from nephila.downloader.limits.address_slots import AddressSlots
+from nephila.downloader.limits.host_rate import HostRates
 from nephila.downloader.limits.slots import Slots
 from nephila.downloader.middleware.chain import MiddlewareChain
 from nephila.downloader.outcome import undialled
-from nephila.downloader.proxies.selection import WAIT_S, NoProxyError, ProxySelection, ProxyTries, Step
+from nephila.downloader.proxies.selection import WAIT_S, NoProxyError, ProxySelection, Step
+from nephila.downloader.proxies.use import ProxyTries
 from nephila.downloader.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.outcomes import given_back
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.histogram import NETWORK_S, Histogram
 
 log = logging.getLogger(__name__)
 
@@ -109,6 +112,11 @@ class Pipeline:
         """Whether a job is paced by server address, for the jobs known."""
         self._proxies = router.proxies
         self._waiting_for_proxy: dict[InFlight, None] = {}
+        self.fetch_s = Histogram(NETWORK_S)
+        """From dial to the end of the response, connecting included."""
+        self.first_byte_s = Histogram(NETWORK_S)
+        """From dial to the end of the response head."""
+        self.host_rates = HostRates()
         stages = [(stage, MethodType(step, self)) for stage, step in STAGES]
         without_proxies = [entry for entry in stages if entry[0] is not PROXY or self._proxies is not None]
         self._stages_from = [
@@ -336,10 +344,15 @@ class Pipeline:
         on_sent = (lambda: self._on_sent(fetch)) if fetch.address_slot else None
         route = fetch.route if fetch.proxy_use is None else fetch.proxy_use.route
         http_request = http_request_of(fetch.request, target, route, self._config.max_list_bytes, on_sent)
-        self._chain.on_request(fetch.request, http_request)
+        try:
+            self._chain.on_request(fetch.request, http_request)
+        except FetchError as error:
+            return self._end(fetch, m.FetchResult.FAILED, error.reason, error.detail)
         if not fetch.started:
             fetch.started = self._clock.now()
         fetch.stage = RESPONSE
+        fetch.dialled_at = self._clock.monotonic()
+        self.host_rates.note(fetch.request.host, fetch.dialled_at)
         fetch.handle = self._fetcher.fetch(http_request, lambda response: self._on_done(fetch, response))
         return WAIT
 
@@ -440,6 +453,9 @@ class Pipeline:
 
     def _on_done(self, fetch: InFlight, response: HttpResponse) -> None:
         fetch.handle = None
+        self.fetch_s.observe(self._clock.monotonic() - fetch.dialled_at)
+        if response.head_at:
+            self.first_byte_s.observe(response.head_at - fetch.dialled_at)
         if fetch.proxy_use is not None and self._proxies is not None:
             self._on_proxied(fetch, self._proxies, response)
             return
@@ -450,6 +466,8 @@ class Pipeline:
     def _call_middleware(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
         try:
             self._chain.on_response(request, target, response)
+        except FetchError as error:
+            response.reason, response.detail = error.reason, error.detail
         except Exception as error:  # a fault of a middleware costs this fetch, not the host
             log.exception("a middleware failed on a response")
             response.reason, response.detail = "internal", type(error).__name__
@@ -550,5 +568,5 @@ ADDRESS_SLOT  | a slot and the gap of the address       | busy, expired
 MEMBERSHIP    | a certain membership in the group       | expired
 MIDDLEWARE    | work before the request, such as a login| login and the reasons of a failed fetch
 PROXY         | a slot of a proxy                       | proxy
-DIAL          | the response                            | the outcome of the fetch
+DIAL          | the response                            | middleware, and the outcome of the fetch
 """

@@ -50,6 +50,7 @@ from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.outcomes import given_back
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError, UsageError
+from nephila.kernel.runtime.histogram import Histogram
 from nephila.kernel.topics import EXCHANGES, JOBS, OUTCOMES, PAGES, REQUESTS, REQUESTS_BROWSER, RULES
 
 log = logging.getLogger(__name__)
@@ -86,12 +87,14 @@ class Downloader:
         self._router = router
         self.resolver = router.resolver
         """The resolver, for its counters."""
+        self.chain = build_chain(config, clock, router, fetcher)
+        """The middleware, for its counters."""
         self._pipeline = Pipeline(
             config,
             clock,
             router,
             fetcher,
-            build_chain(config, clock, router, fetcher),
+            self.chain,
             self.coordination,
             is_revoked=self.partitions.is_revoked,
             on_response=self._on_response,
@@ -100,6 +103,21 @@ class Downloader:
         self.ended: Counter[m.FetchResult] = Counter()
         self.wire_bytes = 0
         """Bytes received from servers."""
+
+    @property
+    def fetch_s(self) -> Histogram:
+        """See `Pipeline`."""
+        return self._pipeline.fetch_s
+
+    @property
+    def first_byte_s(self) -> Histogram:
+        """See `Pipeline`."""
+        return self._pipeline.first_byte_s
+
+    @property
+    def highest_host_rate(self) -> float:
+        """Requests per second of the busiest host, in the last ten seconds that are complete."""
+        return self._pipeline.host_rates.highest(self._clock.monotonic())
 
     @property
     def in_flight(self) -> int:
@@ -220,6 +238,8 @@ class Downloader:
         if self._fetches.pop(fetch, self) is self:
             return
         delivery = fetch.delivery
+        if self.chain.reads_outcomes and outcome is not None and fetch.started and fetch.target is not None:
+            self.chain.on_outcome(fetch.request, fetch.target, outcome)
         try:
             self._pipeline.release(fetch)
         finally:

@@ -63,6 +63,7 @@ def make_router(config: DownloaderConfig, clock: Clock, resolver: GuardedResolve
         no_proxy=config.no_proxy,
         names=config.proxy_names,
         give_up_s=config.proxy_give_up_s,
+        always_sessions=bool(config.cookies),
         on_fault=keeper.on_fault,
     )
     return ProxyRouter(resolver, selection, keeper)

@@ -18,6 +18,8 @@ from nephila.downloader.http.target import Target
 from nephila.downloader.proxies.pool import ProxyPool
 from nephila.downloader.proxies.proxy import Fault, Proxy
 from nephila.downloader.proxies.selector import DIRECT, Selector, parse_selector
+from nephila.downloader.proxies.sessions import ProxySessions
+from nephila.downloader.proxies.use import ProxyTries, ProxyUse
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
@@ -49,28 +51,6 @@ class Step(Enum):
     ACCEPT = "accept"
     RETRY = "retry"
     GIVE_BACK = "give_back"
-
-
-class ProxyUse:
-    """One slot of a proxy, held by one request."""
-
-    __slots__ = ("proxy", "route", "since")
-
-    def __init__(self, proxy: Proxy, route: Route, since: float) -> None:
-        self.proxy = proxy
-        self.route = route
-        self.since = since
-
-
-class ProxyTries:
-    """The proxies that one request has tried."""
-
-    __slots__ = ("failed", "suspects")
-
-    def __init__(self) -> None:
-        self.failed: list[str] = []
-        self.suspects: list[Proxy] = []
-        """Proxies behind which the certificate was wrong: they lied if another proxy shows the right one."""
 
 
 class NoProxy:
@@ -109,6 +89,7 @@ class ProxySelection:
         no_proxy: Iterable[str] = (),
         names: str = LOCAL,
         give_up_s: float = 600.0,
+        always_sessions: bool = False,
         on_fault: Callable[[Proxy, Fault], None] | None = None,
     ) -> None:
         if names not in NAMES:
@@ -120,8 +101,9 @@ class ProxySelection:
         self.names = names
         self._give_up_s = give_up_s
         self._class_of_job: dict[str, str] = {}
-        self._sticky_jobs: set[str] = set()
-        self._sticky: dict[tuple[str, str], str] = {}
+        self._sessions = ProxySessions(always_sessions)
+        self._sticky: dict[str, str] = {}
+        """Session → name of its proxy."""
         self._given_back: dict[tuple[str, bytes], int] = {}
         self._none_since: dict[Selector, float] = {}
         self._selectors: dict[str, Selector] = {}
@@ -135,13 +117,11 @@ class ProxySelection:
 
     def on_job(self, job: m.CrawlJob) -> None:
         """A job is new, has changed or is deleted."""
-        self._sticky_jobs.discard(job.uid)
+        self._sessions.on_job(job)
         if job.deleted:
             self._class_of_job.pop(job.uid, None)
             return
         self._class_of_job[job.uid] = job.proxy_class
-        if job.login is not None:
-            self._sticky_jobs.add(job.uid)
 
     def selector(self, request: m.FetchRequest, target: Target) -> Selector | None:
         """The proxies that a request may use; None: it uses none."""
@@ -164,8 +144,8 @@ class ProxySelection:
         now = self._clock.monotonic()
         is_https = target.scheme == "https"
         avoid: Collection[str] = tries.failed if tries is not None else ()
-        session = self._session(request)
-        if session is not None and (name := self._sticky.get(session)) is not None:
+        session = self._sessions.key(request, target)
+        if session and (name := self._sticky.get(session)) is not None:
             stuck = self.pool.find(name)
             if stuck is not None and self._serves(stuck, selector, target.host, is_https, avoid, now):
                 return self._use(stuck, target, route, now) if self.pool.has_slot(stuck) else None
@@ -175,7 +155,7 @@ class ProxySelection:
                 return None
             raise self._none(selector, now)
         self._none_since.pop(selector, None)
-        if session is not None:
+        if session:
             if len(self._sticky) >= MAX_STICKY and session not in self._sticky:
                 del self._sticky[next(iter(self._sticky))]
             self._sticky[session] = proxy.name
@@ -253,11 +233,6 @@ class ProxySelection:
             self._on_fault(proxy, fault)
 
     # ---- helpers
-
-    def _session(self, request: m.FetchRequest) -> tuple[str, str] | None:
-        """The session whose requests all use one proxy; None: each request may use another."""
-        name = request.context.session if request.context is not None else ""
-        return (request.job, name) if name or request.job in self._sticky_jobs else None
 
     def _serves(
         self, proxy: Proxy, selector: Selector, host: str, is_https: bool, avoid: Collection[str], now: float

@@ -26,6 +26,8 @@ WORDS: Final[dict[tuple[str, str], str]] = {
     ("failed", "proxy"): "no proxy of its class works",
     ("failed", "proxy_auth"): "the proxy does not accept the credentials",
     ("failed", "login"): "the login that its job describes was not accepted (spec.login)",
+    ("failed", "blocked"): "the site sent a challenge, a captcha, a ban text or a login page instead of it",
+    ("failed", "middleware"): "a middleware of this installation failed; see the log of the downloader",
     ("failed", "bad_redirect"): "it redirects to something that is not a URL",
     ("failed", "too_many_redirects"): "it is one redirect too many in a chain of them",
     ("failed", "bad_url"): "no request can be made of it",
