@@ -9,7 +9,6 @@ dials, reuse, the next address, and the end of a fetch.
 from __future__ import annotations
 
 import asyncio
-import ssl
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import MAX_DIALS, FetchError, HttpRequest, HttpResponse, OnDone
@@ -17,7 +16,7 @@ from nephila.downloader.http.deadlines import CONNECT, HEADERS, DeadlineTimer, T
 from nephila.downloader.http.lean_conn import Buffers, Connection
 from nephila.downloader.http.pool import Pool
 from nephila.downloader.http.request import RequestHeads, media_filter
-from nephila.downloader.http.tls import dial_error, tls_context
+from nephila.downloader.http.tls import ResumingContext, dial_error, tls_context
 from nephila.kernel.runtime.clock import Clock
 
 
@@ -69,7 +68,7 @@ class LeanFetcher:
         self._heads = RequestHeads(config)
         self._pool: Pool[Connection] = Pool(config.pool_size, config.keepalive_s)
         self._deadlines: DeadlineTimer[Exchange] = DeadlineTimer(config, clock, self._on_tick)
-        self._tls: ssl.SSLContext | None = None
+        self._tls: ResumingContext | None = None
         self._closed = False
 
     # ---- interface
@@ -145,7 +144,7 @@ class LeanFetcher:
         else:
             self.fail(exchange, error.reason, error.detail)
 
-    def _context(self) -> ssl.SSLContext:
+    def _context(self) -> ResumingContext:
         if self._tls is None:
             self._tls = tls_context(self.config.tls_verify)
         return self._tls
@@ -169,6 +168,8 @@ class LeanFetcher:
         """The response is complete; the connection returns to the pool, or is closed when it cannot be reused."""
         connection, exchange.connection = exchange.connection, None
         if connection is not None:
+            if self._tls is not None and connection.requests == 1 and exchange.request.route.tls_name:
+                self._tls.keep_session(exchange.request.route.tls_name, connection.tls_session())
             if reuse and not self._closed:
                 evicted = self._pool.put(connection.key, connection, self.clock.monotonic())
                 if evicted is not None:
