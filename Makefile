@@ -66,6 +66,10 @@ bench-tls: $(DEV)  ## CPU of a TLS connection, full and resumed handshakes, and 
 images: $(DEV)  ## build the images of all services from dist/ (ARGS='--dev --load COMMAND', see python -m tools.images --help)
 	@$(BIN)/python -m tools.images $(ARGS)
 
+.PHONY: sbom
+sbom: $(DEV)  ## write dist/sbom/*.cdx.json: what each image contains (ARGS=--images: with the Debian packages of the built images)
+	@$(BIN)/python -m tools.sbom $(ARGS)
+
 lock: $(DEV)  ## write docker/lock/*.txt: libraries of the images with versions and hashes
 	@$(BIN)/python -m tools.lock $(ARGS)
 
@@ -91,6 +95,9 @@ bench-endings: $(DEV)  ## crawls over the services that end by themselves with t
 bench-services: $(DEV)  ## CPU per page of each service over Kafka and PostgreSQL, broker and database beside it (WEB=DIR)
 	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_services --web $(WEB) $(ARGS)
+
+bench-shapes: $(DEV)  ## CPU per page on webs of other shapes; ARGS="growing --against DIR" runs another checkout in turn
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_shapes $(ARGS)
 
 bench-frontier: $(DEV)  ## the frontier at 10^5 to 10^7 queued URLs, its restart and its extremes (about ten minutes, 5 GB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_frontier $(ARGS)
@@ -131,6 +138,7 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/python tools/configuration.py --check
 	@$(BIN)/python -m tools.chart_values --check
 	@$(BIN)/python -m tools.dashboards --check
+	@$(BIN)/hadolint --config .hadolint.yaml docker/Dockerfile docker/Dockerfile.browser docker/dev/*.Dockerfile
 	@$(BIN)/python -m tools.metrics_reference --check
 	@PYTHONPATH=services $(BIN)/python -m tools.crds --check
 
