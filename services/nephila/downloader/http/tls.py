@@ -11,7 +11,6 @@ from typing import Any
 
 from nephila.downloader.http.contract import FetchError
 
-
 MAX_SESSIONS = 2000
 """Sessions stored for resumption, about 4 KB each; the one used least recently is dropped."""
 
