@@ -62,6 +62,10 @@ bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs beside SQLite and Ro
 images: $(DEV)  ## build the images of all services from dist/ (ARGS='--dev --load COMMAND', see python -m tools.images --help)
 	@$(BIN)/python -m tools.images $(ARGS)
 
+.PHONY: sbom
+sbom: $(DEV)  ## write dist/sbom/*.cdx.json: what each image contains (ARGS=--images: with the Debian packages of the built images)
+	@$(BIN)/python -m tools.sbom $(ARGS)
+
 lock: $(DEV)  ## write docker/lock/*.txt: libraries of the images with versions and hashes
 	@$(BIN)/python -m tools.lock $(ARGS)
 
@@ -130,6 +134,7 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/python tools/configuration.py --check
 	@$(BIN)/python -m tools.chart_values --check
 	@$(BIN)/python -m tools.dashboards --check
+	@$(BIN)/hadolint --config .hadolint.yaml docker/Dockerfile docker/Dockerfile.browser docker/dev/*.Dockerfile
 	@$(BIN)/python -m tools.metrics_reference --check
 	@PYTHONPATH=services $(BIN)/python -m tools.crds --check
 

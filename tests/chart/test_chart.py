@@ -72,6 +72,12 @@ def named(found: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
     return next(one for one in found if one["kind"] == kind and one["metadata"]["name"] == name)
 
 
+def system_of(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """The settings file of the services."""
+    (config,) = [one for one in found if one["kind"] == "ConfigMap" and one["metadata"]["name"].endswith("-config")]
+    return dict(yaml.safe_load(config["data"]["system.yaml"]))
+
+
 @pytest.mark.parametrize("values", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default")
 def test_every_example_renders_objects_that_are_valid_for_three_versions(values: Path | None) -> None:
     found = objects(*(["-f", str(values)] if values else []))
@@ -120,8 +126,8 @@ def test_every_service_has_probes_and_a_grace_period_above_its_drain(service: st
     assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
     assert container["startupProbe"]["httpGet"]["path"] == "/healthz"
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
-    config = yaml.safe_load(named(objects(), "ConfigMap", "web-nephila-config")["data"]["system.yaml"])
-    assert spec["terminationGracePeriodSeconds"] > config["grace_s"]
+    assert spec["terminationGracePeriodSeconds"] == 45
+    assert system_of(objects())["grace_s"] < 45
 
 
 @pytest.mark.parametrize(
@@ -168,8 +174,9 @@ def test_the_control_api_has_a_token_from_a_secret() -> None:
 
 def test_a_prefix_holds_for_topics_and_scalers() -> None:
     found = objects("--set", "kafka.config.prefix=prod-,parser.keda.enabled=true")
+    assert system_of(found)["kafka"]["prefix"] == "prod-"
     (job,) = [one for one in found if one["kind"] == "Job"]
-    assert "prod-" in job["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert "/etc/nephila/system.yaml" in job["spec"]["template"]["spec"]["containers"][0]["args"]
     trigger = named(found, "ScaledObject", "web-nephila-parser")["spec"]["triggers"][0]["metadata"]
     assert (trigger["topic"], trigger["consumerGroup"]) == ("prod-pages", "prod-parser")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from nephila.downloader.middleware.block_detector import BlockDetector
+from nephila.downloader.middleware.user_files import UserMiddleware
 from nephila.downloader.service import Downloader
 from nephila.kernel.runtime.metrics import Metric
 
@@ -17,6 +19,20 @@ METRICS: tuple[Metric[Downloader], ...] = (
         "wire_bytes_total",
         "Bytes received from servers. A rise: more or larger answers.",
         lambda d: d.wire_bytes,
+        counter=True,
+    ),
+    Metric(
+        "blocked_total",
+        "Responses that were block pages, by product or kind. A rise: sites refuse this crawler.",
+        lambda d: dict(d.chain.find(BlockDetector).found),
+        "kind",
+        counter=True,
+    ),
+    Metric(
+        "middleware_failures_total",
+        "Exceptions in middleware of the user, by file. Above 0: see the log for file and line.",
+        lambda d: dict(d.chain.find(UserMiddleware).failures),
+        "file",
         counter=True,
     ),
     Metric(

@@ -326,7 +326,10 @@ class Pipeline:
         assert target is not None
         on_sent = (lambda: self._on_sent(fetch)) if fetch.address_slot else None
         http_request = http_request_of(fetch.request, target, fetch.route, self._config.max_list_bytes, on_sent)
-        self._chain.on_request(fetch.request, http_request)
+        try:
+            self._chain.on_request(fetch.request, http_request)
+        except FetchError as error:
+            return self._end(fetch, m.FetchResult.FAILED, error.reason, error.detail)
         if not fetch.started:
             fetch.started = self._clock.now()
         fetch.stage = RESPONSE
@@ -351,6 +354,8 @@ class Pipeline:
         assert target is not None
         try:
             self._chain.on_response(request, target, response)
+        except FetchError as error:
+            response.reason, response.detail = error.reason, error.detail
         except Exception as error:  # a fault of a middleware costs this fetch, not the host
             log.exception("a middleware failed on a response")
             response.reason, response.detail = "internal", type(error).__name__
@@ -450,5 +455,5 @@ GLOBAL_SLOT   | one of `concurrency` slots              |
 ADDRESS_SLOT  | a slot and the gap of the address       | busy, expired
 MEMBERSHIP    | a certain membership in the group       | expired
 MIDDLEWARE    | work before the request, such as a login| login and the reasons of a failed fetch
-DIAL          | the response                            | the outcome of the fetch
+DIAL          | the response                            | middleware, and the outcome of the fetch
 """

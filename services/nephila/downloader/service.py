@@ -85,12 +85,14 @@ class Downloader:
         self.partitions = Partitions(clock, config.move_s, self._fetches, self._give_back, self._drop)
         self.resolver = router.resolver
         """The resolver, for its counters."""
+        self.chain = build_chain(config, clock, router, fetcher)
+        """The middleware, for its counters."""
         self._pipeline = Pipeline(
             config,
             clock,
             router,
             fetcher,
-            build_chain(config, clock, router, fetcher),
+            self.chain,
             self.coordination,
             is_revoked=self.partitions.is_revoked,
             on_response=self._on_response,
@@ -233,6 +235,8 @@ class Downloader:
         if self._fetches.pop(fetch, self) is self:
             return
         delivery = fetch.delivery
+        if self.chain.reads_outcomes and outcome is not None and fetch.started and fetch.target is not None:
+            self.chain.on_outcome(fetch.request, fetch.target, outcome)
         try:
             self._pipeline.release(fetch)
         finally:

@@ -258,8 +258,10 @@ class AiohttpFetcher:
         response.truncated = "length" if body.full else ""
         if fetch.request.wants_body(response.status):
             response.body = decoded
-        elif self._config.raw_capture:
-            response.wire_body = decoded
+        else:
+            response.error_body = decoded
+            if self._config.raw_capture:
+                response.wire_body = decoded
         return not body.full
 
     def _open_session(self) -> aiohttp.ClientSession:

@@ -412,8 +412,10 @@ class Connection(asyncio.BufferedProtocol):
         response = exchange.response
         if self._is_wanted(exchange):
             response.body = body
-        elif self._fetcher.config.raw_capture:
-            response.wire_body = body
+        else:
+            response.error_body = body
+            if self._fetcher.config.raw_capture:
+                response.wire_body = body
         if len(body) >= LARGE_BYTES:
             # The receiver hashes it in the same turn of the loop, which takes tens of milliseconds, as joining it did.
             self._state = GONE

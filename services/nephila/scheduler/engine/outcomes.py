@@ -16,7 +16,7 @@ from nephila.kernel.messages import (
     Receipts,
     Record,
 )
-from nephila.kernel.outcomes import GONE
+from nephila.kernel.outcomes import GONE, LOGIN_PAGE
 from nephila.native import UrlError
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import add_sitemaps, admit, anchor_scope
@@ -173,6 +173,8 @@ class OutcomeHandler:
             self._requeue(waiting, job, waiting.attempt - 1, now)
 
     def _tries(self, outcome: FetchOutcome) -> int:
+        if outcome.detail == LOGIN_PAGE:
+            return 1
         return self.frontier.config.tries * (CRASH_TRIES_FACTOR if outcome.detail == GONE else 1)
 
     def _retry_wait(self, waiting: Outstanding, outcome: FetchOutcome) -> float:

@@ -23,7 +23,7 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_state import Host, Outstanding, OutstandingState, QueueSlot
 from nephila.scheduler.frontier.host_table import HostTable
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import unpack
+from nephila.scheduler.frontier.queue_entry import unpack, unpacked_rows
 from nephila.scheduler.frontier.ready_hosts import ReadyHosts
 from nephila.scheduler.frontier.seen import Seen
 from nephila.scheduler.politeness.address_queue import AddressQueue
@@ -500,7 +500,7 @@ class Frontier:
 
 def _without(commit: FrontierCommit, uid: str) -> None:
     """Remove a deleted job from a commit that is not written yet: the same commit may bring a new job of that name."""
-    commit.queued = [queued for queued in commit.queued if queued.job != uid]
+    commit.queued = [queued for queued in unpacked_rows(commit.queued) if queued.job != uid]
     commit.leased = [leased for leased in commit.leased if leased.job != uid]
     commit.ended = [ended for ended in commit.ended if ended.job != uid]
     commit.urls = [state for state in commit.urls if state.job != uid]
