@@ -12,7 +12,14 @@ from typing import Any
 from tools.prometheus import Server
 
 DASHBOARDS = Path(__file__).parents[2] / "charts" / "nephila" / "dashboards"
-UNANSWERED: dict[str, str] = {}
+UNANSWERED: dict[str, str] = {
+    "Block pages": "no site of the run answers with a block page",
+    "Failures of users' middleware": "no middleware is configured",
+    **dict.fromkeys(
+        ("Leading operators", "Resources", "Reconciliations", "Refused files of rules"),
+        "no operator runs outside Kubernetes",
+    ),
+}
 """Title of a panel that a run without faults leaves empty → the reason."""
 
 
