@@ -12,7 +12,7 @@ DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
 BENCHES := $(shell sed -n "s/^\(bench[a-z-]*\):.*/\1/p" Makefile)
-.PHONY: canary chart images lock test-cluster flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
+.PHONY: canary chart images lock test-cluster show-metrics flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -75,6 +75,9 @@ lock: $(DEV)  ## write docker/lock/*.txt: libraries of the images with versions 
 
 test-cluster: $(DEV)  ## the chart on the cluster of the kubeconfig: install, crawl, scale, kill, upgrade, judge (about 15 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.cluster.show $(ARGS)
+
+show-metrics: $(DEV)  ## every dashboard query answered by a real Prometheus over a live crawl; pictures into docs/ (10 minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m tests.metrics.show $(ARGS)
 
 judge: $(DEV)  ## the hostile web in its full size, crawled and judged from the server's log (some minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_judge $(ARGS)
