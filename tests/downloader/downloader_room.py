@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from nephila.downloader.admission.admission import MakeAdmission
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.coordination import Coordination
 from nephila.downloader.dns.contract import Addresses, ResolveError
@@ -89,8 +90,15 @@ class Names:
 class Room:
     """The downloader, its bus, and what it published."""
 
-    def __init__(self, coordination: Coordination | None = None, **settings: Any) -> None:
-        self.clock = ManualClock()
+    def __init__(
+        self,
+        coordination: Coordination | None = None,
+        *,
+        clock: ManualClock | None = None,
+        make_admission: MakeAdmission | None = None,
+        **settings: Any,
+    ) -> None:
+        self.clock = clock or ManualClock()
         self.bus = LocalBus(self.clock)
         self.names = Names()
         self.fetcher = FakeFetcher()
@@ -103,7 +111,10 @@ class Room:
         # All names of this room live on one address; the gap between its starts is the business of its own tests.
         config = DownloaderConfig(**{"address_gap_s": 0.0, **settings})
         resolver = GuardedResolver(EgressGuard(config.allow_private), self.names, HashTree(1000), self.clock)
-        self.downloader = Downloader(config, self.bus, self.clock, DirectRouter(resolver), self.fetcher, coordination)
+        router = DirectRouter(resolver)
+        self.downloader = Downloader(
+            config, self.bus, self.clock, router, self.fetcher, coordination, None, make_admission
+        )
         self.bus.subscribe(PAGES, "parser", self._on_page, credits=100)
         self.bus.subscribe(OUTCOMES, "scheduler", self._on_outcome, credits=1000)
 
