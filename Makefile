@@ -12,7 +12,7 @@ DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
 BENCHES := $(shell sed -n "s/^\(bench[a-z-]*\):.*/\1/p" Makefile)
-.PHONY: canary chart images lock test-cluster flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
+.PHONY: canary chart images lock test-cluster show-metrics flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -62,11 +62,18 @@ bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs beside SQLite and Ro
 images: $(DEV)  ## build the images of all services from dist/ (ARGS='--dev --load COMMAND', see python -m tools.images --help)
 	@$(BIN)/python -m tools.images $(ARGS)
 
+.PHONY: sbom
+sbom: $(DEV)  ## write dist/sbom/*.cdx.json: what each image contains (ARGS=--images: with the Debian packages of the built images)
+	@$(BIN)/python -m tools.sbom $(ARGS)
+
 lock: $(DEV)  ## write docker/lock/*.txt: libraries of the images with versions and hashes
 	@$(BIN)/python -m tools.lock $(ARGS)
 
 test-cluster: $(DEV)  ## the chart on the cluster of the kubeconfig: install, crawl, scale, kill, upgrade, judge (about 15 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.cluster.show $(ARGS)
+
+show-metrics: $(DEV)  ## every dashboard query answered by a real Prometheus over a live crawl; pictures into docs/ (10 minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m tests.metrics.show $(ARGS)
 
 judge: $(DEV)  ## the hostile web in its full size, crawled and judged from the server's log (some minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_judge $(ARGS)
@@ -87,6 +94,9 @@ bench-endings: $(DEV)  ## crawls over the services that end by themselves with t
 bench-services: $(DEV)  ## CPU per page of each service over Kafka and PostgreSQL, broker and database beside it (WEB=DIR)
 	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_services --web $(WEB) $(ARGS)
+
+bench-shapes: $(DEV)  ## CPU per page on webs of other shapes; ARGS="growing --against DIR" runs another checkout in turn
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_shapes $(ARGS)
 
 bench-frontier: $(DEV)  ## the frontier at 10^5 to 10^7 queued URLs, its restart and its extremes (about ten minutes, 5 GB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_frontier $(ARGS)
@@ -127,6 +137,7 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/python tools/configuration.py --check
 	@$(BIN)/python -m tools.chart_values --check
 	@$(BIN)/python -m tools.dashboards --check
+	@$(BIN)/hadolint --config .hadolint.yaml docker/Dockerfile docker/Dockerfile.browser docker/dev/*.Dockerfile
 	@$(BIN)/python -m tools.metrics_reference --check
 	@PYTHONPATH=services $(BIN)/python -m tools.crds --check
 

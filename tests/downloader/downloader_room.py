@@ -13,7 +13,10 @@ from nephila.downloader.dns.contract import Addresses, ResolveError
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.dns.hash_tree import HashTree
 from nephila.downloader.http.contract import HttpRequest, HttpResponse, OnDone
-from nephila.downloader.router import DirectRouter
+from nephila.downloader.proxies.endpoint import parse_endpoint
+from nephila.downloader.proxies.pool import ProxyPool
+from nephila.downloader.proxies.selection import ProxySelection
+from nephila.downloader.router import DirectRouter, ProxyRouter
 from nephila.downloader.service import Downloader
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery
@@ -87,17 +90,40 @@ class Names:
         """See `Resolver.close`."""
 
 
+class NoKeeper:
+    """The pool does not change in the background."""
+
+    async def start(self) -> None:
+        """See `ProxyKeeper`."""
+
+    async def close(self) -> None:
+        """See `ProxyKeeper`."""
+
+
+def add_proxies(pool: ProxyPool, lines: Sequence[str], now: float) -> None:
+    """Proxies that have passed a check, best first."""
+    endpoints = [parse_endpoint(line) for line in lines]
+    pool.replace("test", endpoints)
+    for number, endpoint in enumerate(endpoints):
+        proxy = pool.find(endpoint.name)
+        assert proxy is not None
+        proxy.addresses = ("203.0.113.1",)
+        pool.check_passed(proxy, 0.1 * (number + 1), now)
+
+
 class Room:
     """The downloader, its bus, and what it published."""
 
     def __init__(
         self,
         coordination: Coordination | None = None,
+        proxies: Sequence[str] = (),
         *,
         clock: ManualClock | None = None,
         make_admission: MakeAdmission | None = None,
         **settings: Any,
     ) -> None:
+        """`proxies`: lines of proxies that work, best first."""
         self.clock = clock or ManualClock()
         self.bus = LocalBus(self.clock)
         self.names = Names()
@@ -111,7 +137,15 @@ class Room:
         # All names of this room live on one address; the gap between its starts is the business of its own tests.
         config = DownloaderConfig(**{"address_gap_s": 0.0, **settings})
         resolver = GuardedResolver(EgressGuard(config.allow_private), self.names, HashTree(1000), self.clock)
-        router = DirectRouter(resolver)
+        self.pool = ProxyPool(config.proxy_slots)
+        selection = ProxySelection(
+            self.pool, self.clock, default=config.proxy_class, no_proxy=config.no_proxy, names=config.proxy_names
+        )
+        router: DirectRouter = DirectRouter(resolver)
+        if proxies:
+            add_proxies(self.pool, proxies, self.clock.monotonic())
+            router = ProxyRouter(resolver, selection, NoKeeper())  # type: ignore[arg-type]
+        self.selection = selection
         self.downloader = Downloader(
             config, self.bus, self.clock, router, self.fetcher, coordination, None, make_admission
         )

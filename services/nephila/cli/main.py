@@ -44,6 +44,10 @@ COMMANDS = {
     "scheduler": ("nephila.cli.services.service:scheduler", "Run the scheduler over Kafka."),
     "downloader": ("nephila.cli.services.service:downloader", "Run a downloader over Kafka."),
     "parser": ("nephila.cli.services.service:parser", "Run a parser over Kafka."),
+    "fetchparse": (
+        "nephila.cli.services.service:fetchparse",
+        "Run a downloader and a parser in one program over Kafka.",
+    ),
     "storage": ("nephila.cli.services.service:storage", "Run storage over Kafka."),
     "api": ("nephila.cli.services.service:api", "Serve the control API of a system over Kafka."),
     "operator": ("nephila.operator.command:operator", "Serve CrawlJob and ParseRule resources of Kubernetes."),
@@ -54,9 +58,14 @@ COMMANDS = {
     "export": ("nephila.cli.tools.export:export", "Write the result of a crawl as JSONL, CSV, Parquet or Markdown."),
     "report": ("nephila.cli.report.command:report", "Write a report about a crawl as one HTML file."),
     "diff": ("nephila.cli.tools.diff:diff", "Show the changes of a page between its last two versions."),
+    "audit": ("nephila.cli.harvest.audit:app", "Precision of pages or items, from a sample that people label."),
     "extract": ("nephila.cli.tools.extract:extract", "Title, main text, metadata and links of one document, no crawl."),
     "url": ("nephila.cli.tools.url:app", "Canonical form, host key, URL key and partition of a URL."),
     "robots": ("nephila.cli.tools.robots:app", "Check URLs against a robots.txt."),
+    "capacity": (
+        "nephila.cli.capacity.command:capacity",
+        "Compute replicas, cores, memory, disks and bandwidth for a crawl.",
+    ),
     "doctor": ("nephila.cli.tools.doctor:doctor", "Check that this machine can crawl, and what would make it faster."),
 }
 """Command → (where its function or group is, one line of help), in the order of --help."""
