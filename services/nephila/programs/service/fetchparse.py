@@ -26,10 +26,6 @@ class _PageBus(LocalBus):
         super().__init__(clock)
         self._outer = outer
 
-    def set_credits(self, topic: Topic, group: str, credits: int) -> None:
-        """See `Bus.set_credits`."""
-        self._bus.set_credits(topic, group, credits)
-
     def dead_letter(
         self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
     ) -> Receipt:
@@ -76,6 +72,10 @@ class FetchParseBus:
         """See `Bus.subscribe`."""
         bus: Bus = self._inside if topic is PAGES else self._bus
         bus.subscribe(topic, group, handler, credits=credits, on_dead=on_dead)
+
+    def set_credits(self, topic: Topic, group: str, credits: int) -> None:
+        """See `Bus.set_credits`."""
+        self._bus.set_credits(topic, group, credits)
 
     def dead_letter(
         self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
