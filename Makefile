@@ -29,6 +29,7 @@ $(DEV): $(STAMP)
 	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[dev]'
 	@$(BIN)/python tools/kafka_broker.py install --optional
 	@$(BIN)/python tools/helm.py install --optional
+	@$(BIN)/python tools/prometheus.py install --optional
 	@touch $@
 
 install: $(STAMP)  ## build .venv with everything (.venv/bin/nephila)
@@ -60,6 +61,10 @@ bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs beside SQLite and Ro
 
 images: $(DEV)  ## build the images of all services from dist/ (ARGS='--dev --load COMMAND', see python -m tools.images --help)
 	@$(BIN)/python -m tools.images $(ARGS)
+
+.PHONY: sbom
+sbom: $(DEV)  ## write dist/sbom/*.cdx.json: what each image contains (ARGS=--images: with the Debian packages of the built images)
+	@$(BIN)/python -m tools.sbom $(ARGS)
 
 lock: $(DEV)  ## write docker/lock/*.txt: libraries of the images with versions and hashes
 	@$(BIN)/python -m tools.lock $(ARGS)
@@ -126,6 +131,8 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/python tools/configuration.py --check
 	@$(BIN)/python -m tools.chart_values --check
 	@$(BIN)/python -m tools.dashboards --check
+	@$(BIN)/hadolint --config .hadolint.yaml docker/Dockerfile docker/Dockerfile.browser docker/dev/*.Dockerfile
+	@$(BIN)/python -m tools.metrics_reference --check
 	@PYTHONPATH=services $(BIN)/python -m tools.crds --check
 
 bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated month, against a fixed interval
@@ -163,10 +170,11 @@ samples: $(DEV)  ## write the frozen sample of every format again: only when a f
 	@$(BIN)/buf build --exclude-source-info -o proto/baseline.binpb
 
 .PHONY: schema
-schema: $(DEV)  ## write docs/*.schema.json, docs/openapi.json and docs/configuration.md from the structs
+schema: $(DEV)  ## write docs/*.schema.json, docs/openapi.json, docs/configuration.md and docs/metrics.md
 	@$(BIN)/python tools/schemas.py
 	@$(BIN)/python tools/openapi.py
 	@$(BIN)/python tools/configuration.py
+	@$(BIN)/python -m tools.metrics_reference
 
 chart: $(DEV)  ## write what charts/nephila generates: schema and table of its values, dashboards, CRDs
 	@$(BIN)/python -m tools.chart_values

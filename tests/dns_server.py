@@ -12,8 +12,8 @@ SERVFAIL, NXDOMAIN, REFUSED = 2, 3, 5
 
 
 class DnsServer(asyncio.DatagramProtocol):
-    """Names: a tuple of addresses (answer), a number (that error code), None (silence); one that is missing does not
-    exist."""
+    """Names: a tuple of addresses (answer), a number (that error code), None (silence), a function of the query that
+    returns the bytes of the answer; one that is missing does not exist."""
 
     def __init__(self, names: dict[str, object] | None = None) -> None:
         self.names = names or {}
@@ -47,6 +47,9 @@ class DnsServer(asyncio.DatagramProtocol):
         found = self.names.get(name, NXDOMAIN)
         self.asked[name if kind == A else name + " AAAA"] += 1
         if found is None:
+            return
+        if callable(found):
+            self._transport.sendto(found(data), sender)
             return
         code, records = (found, []) if isinstance(found, int) else (0, self._records(found, kind))
         head = data[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, len(records), 0, 0)

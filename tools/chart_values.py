@@ -20,6 +20,8 @@ import msgspec
 import yaml
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.runtime.config import secret_fields
+from nephila.operator.config import OperatorConfig
 from nephila.parser.config import ParserConfig
 from nephila.scheduler.config import SchedulerConfig
 from nephila.storage.config import StorageConfig
@@ -31,8 +33,9 @@ CONFIGS: dict[str, type[msgspec.Struct]] = {
     "downloader": DownloaderConfig,
     "parser": ParserConfig,
     "storage": StorageConfig,
+    "operator": OperatorConfig,
 }
-SERVICES = ("scheduler", "downloader", "parser", "storage", "api")
+SERVICES = ("scheduler", "downloader", "parser", "storage", "api", "operator")
 FREE = ("requests", "limits")
 BEGIN, END = "<!-- values -->", "<!-- end of values -->"
 POD_KEYS: dict[str, Any] = {
@@ -71,7 +74,7 @@ def comments(text: str) -> dict[str, tuple[str, list[str]]]:
         if note := re.match(r"\s*# -- (.*)", line):
             description = note[1]
         elif note := re.match(r"\s*# @enum (.*)", line):
-            enum = [value.strip() for value in note[1].split(",")]
+            enum = [value.strip().strip('"') for value in note[1].split(",")]
         elif key := re.match(r"( *)([A-Za-z]\w*):", line):
             path[len(key[1]) // 2 :] = [key[2]]
             found[".".join(path)] = (description, enum)
@@ -112,12 +115,14 @@ def schema_of(path: str, value: Any, notes: dict[str, tuple[str, list[str]]]) ->
 
 
 def config_schema(struct: type[msgspec.Struct]) -> dict[str, Any]:
-    """The fields of a service's settings; required ones are given by the chart."""
+    """The fields of a service's settings; the chart gives those that are required. Secrets are left out: they would be
+    readable in a ConfigMap."""
     (schema,), components = msgspec.json.schema_components(
         [struct], schema_hook=_path_schema, ref_template="#/$defs/{name}"
     )
     body = components.get(struct.__name__, schema)
-    return {"type": "object", "additionalProperties": False, "properties": body["properties"]}
+    properties = {key: one for key, one in body["properties"].items() if key not in secret_fields(struct)}
+    return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
 def _path_schema(kind: type[Any]) -> dict[str, Any]:
@@ -132,7 +137,7 @@ def rows(path: str, value: Any, notes: dict[str, tuple[str, list[str]]]) -> list
         return [line for key, one in value.items() for line in rows(f"{path}.{key}".lstrip("."), one, notes)]
     description, enum = notes.get(path, ("", []))
     if enum:
-        description = f"{description} One of {', '.join(f'`{one}`' for one in enum)}."
+        description = f"{description} One of {', '.join(f'`{one or chr(34) * 2}`' for one in enum)}."
     default = json.dumps(value).replace("|", "\\|")
     if len(default) > 60:
         default = "see values.yaml"

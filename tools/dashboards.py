@@ -8,6 +8,7 @@ Queries use only metrics of the services' metrics.py (a test compares them). `$n
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +20,14 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.common import LegendDisplayMode, LegendPlacement
 from grafana_foundation_sdk.models.dashboard import DataSourceRef
 
+from tools.metrics_reference import all_metrics
+
+HELP = {name: metric.help for name, metric in all_metrics().items()}
 FOLDER = Path(__file__).parents[1] / "charts" / "nephila" / "dashboards"
 SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 HERE = '{namespace="$namespace"}'
-REFUSED = '{namespace="$namespace",reason=~"http_429|http_403|robots"}'
+REFUSED = '{namespace="$namespace",reason=~"http_429|http_503|http_403"}'
+ROBOTS = '{namespace="$namespace",reason="robots"}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,17 @@ class Panel:
     unit: str = "short"
     legend: str = ""
     text: str = ""
+    """Empty: the help of its metric."""
     number: bool = False
+
+    @property
+    def description(self) -> str:
+        """The text that Grafana shows."""
+        if self.text:
+            return self.text
+        name = re.search(r"nephila_\w+", self.query)
+        assert name is not None, f"panel {self.title!r} needs a text"
+        return HELP[name[0].removesuffix("_bucket")]
 
 
 def rate(metric: str, by: str = "") -> str:
@@ -47,91 +62,130 @@ def total(metric: str, by: str = "") -> str:
     return f"sum{f' by ({by})' if by else ''} ({metric}{HERE})"
 
 
+def latency(metric: str, quantile: float, by: str = "") -> str:
+    """A quantile of a histogram."""
+    labels = ", ".join(["le", *([by] if by else [])])
+    return f"histogram_quantile({quantile}, sum by ({labels}) (rate({metric}_bucket{HERE}[$__rate_interval])))"
+
+
 DNS_HITS = rate("nephila_downloader_dns_hits_total")
 DNS_LOOKUPS = rate("nephila_downloader_dns_lookups_total")
 DNS_SECONDS = rate("nephila_downloader_dns_lookup_seconds_total")
 PAGES = rate("nephila_parser_pages_parsed_total")
+FETCHES = rate("nephila_downloader_fetches_total")
+JOB = HERE.replace("}", ',crawl=~"$crawl"}')
+
+
+def of_job(metric: str, by: str = "") -> str:
+    """The sum of a gauge of the chosen jobs."""
+    return f"sum{f' by ({by})' if by else ''} ({metric}{JOB})"
+
+
 DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
     "throughput": (
         "Nephila / Throughput",
         {
             "Now": (
-                Panel("Pages per second", PAGES, "reqps", number=True),
+                Panel("Pages per second", PAGES, "reqps", text="Pages parsed, all members together.", number=True),
                 Panel(
                     "Pages per minute and downloader",
                     f"60 * {PAGES} / count(nephila_downloader_requests_in_flight{HERE})",
+                    text="Falls with each downloader that is added once politeness is the limit.",
                     number=True,
                 ),
                 Panel("URLs queued", total("nephila_scheduler_urls_queued"), number=True),
                 Panel("Fetches in flight", total("nephila_scheduler_fetches_in_flight"), number=True),
             ),
-            "Rate, errors, duration": (
+            "Downloader: rate, errors, duration": (
                 Panel("Fetches by result", rate("nephila_downloader_fetches_total", "result"), "reqps", "{{result}}"),
-                Panel("Pages parsed by pod", rate("nephila_parser_pages_parsed_total", "pod"), "reqps", "{{pod}}"),
                 Panel("Failures by reason", rate("nephila_scheduler_failures_total", "reason"), "reqps", "{{reason}}"),
+                Panel("Fetch, median", latency("nephila_downloader_fetch_seconds", 0.5), "s"),
+                Panel("Fetch, 95 %", latency("nephila_downloader_fetch_seconds", 0.95), "s"),
+                Panel("First byte, 95 %", latency("nephila_downloader_first_byte_seconds", 0.95), "s"),
                 Panel("Bytes received", rate("nephila_downloader_wire_bytes_total"), "Bps"),
+                Panel(
+                    "Requests in flight by pod",
+                    total("nephila_downloader_requests_in_flight", "pod"),
+                    "short",
+                    "{{pod}}",
+                ),
+            ),
+            "Parser: rate, errors, duration": (
+                Panel("Pages parsed by pod", rate("nephila_parser_pages_parsed_total", "pod"), "reqps", "{{pod}}"),
+                Panel("Pages that failed in the parser", rate("nephila_parser_pages_failed_total"), "reqps"),
+                Panel("Time per page, 95 %", latency("nephila_parser_parse_seconds", 0.95), "s"),
+                Panel("Pages in child processes", total("nephila_parser_pages_in_children", "pod"), "short", "{{pod}}"),
+            ),
+            "Storage: rate, errors, duration": (
+                Panel("Rows by outcome", total("nephila_storage_rows", "outcome"), "short", "{{outcome}}"),
+                Panel("Records buffered", total("nephila_storage_records_buffered", "pod"), "short", "{{pod}}"),
+                Panel("Flush, 95 %", latency("nephila_storage_flush_seconds", 0.95), "s"),
+                Panel("Transaction, 95 %", latency("nephila_storage_database_seconds", 0.95), "s"),
+                Panel("URLs without receipt", total("nephila_scheduler_urls_outstanding")),
+                Panel("Limit of URLs without receipt", total("nephila_scheduler_outstanding_limit")),
+            ),
+            "Result": (
                 Panel(
                     "URLs ended by outcome", total("nephila_scheduler_urls_ended", "outcome"), "short", "{{outcome}}"
                 ),
-                Panel("CPU by pod", rate("process_cpu_seconds_total", "pod"), "percentunit", "{{pod}}"),
-                Panel("Memory by pod", total("process_resident_memory_bytes", "pod"), "bytes", "{{pod}}"),
                 Panel(
-                    "Pages that failed in the parser",
-                    rate("nephila_parser_pages_failed_total"),
-                    "reqps",
-                    text="Any rise is a fault.",
+                    "URLs ended without a page",
+                    rate("nephila_scheduler_urls_without_page_total", "reason"),
+                    "ops",
+                    "{{reason}}",
                 ),
-            ),
-            "DNS": (
-                Panel("Names in the cache", total("nephila_downloader_dns_names", "pod"), "short", "{{pod}}"),
-                Panel("Answers from the cache", f"{DNS_HITS} / ({DNS_HITS} + {DNS_LOOKUPS})", "percentunit"),
-                Panel("Mean time of a look-up", f"{DNS_SECONDS} / {DNS_LOOKUPS}", "s"),
-                Panel("Look-ups that failed", rate("nephila_downloader_dns_failures_total"), "ops"),
-                Panel("Refreshes in the background", rate("nephila_downloader_dns_refreshes_total"), "ops"),
-                Panel("Stale answers served", rate("nephila_downloader_dns_stale_served_total"), "ops"),
-            ),
-            "Storage": (
-                Panel(
-                    "URLs without receipt",
-                    total("nephila_scheduler_urls_outstanding"),
-                    text="At the limit, the parser or storage is the bottleneck.",
-                ),
-                Panel("Limit of URLs without receipt", total("nephila_scheduler_outstanding_limit")),
-                Panel(
-                    "Records buffered",
-                    total("nephila_storage_records_buffered"),
-                    text="A rise: the database is the limit.",
-                ),
-                Panel("Rows by outcome", total("nephila_storage_rows", "outcome"), "short", "{{outcome}}"),
             ),
         },
     ),
     "frontier": (
-        "Nephila / Frontier and politeness",
+        "Nephila / Frontier",
         {
-            "Hosts and URLs": (
-                Panel("URLs queued by scheduler", total("nephila_scheduler_urls_queued", "pod"), "short", "{{pod}}"),
-                Panel("Hosts", total("nephila_scheduler_hosts", "pod"), "short", "{{pod}}"),
+            "Hosts": (
                 Panel("Hosts ready to fetch", total("nephila_scheduler_hosts_ready", "pod"), "short", "{{pod}}"),
-                Panel("URLs of ready hosts", total("nephila_scheduler_urls_ready", "pod"), "short", "{{pod}}"),
-                Panel("Longest wait of a ready host", f"max(nephila_scheduler_oldest_ready_seconds{HERE})", "s"),
+                Panel(
+                    "Hosts waiting for their delay", total("nephila_scheduler_hosts_waiting", "pod"), "short", "{{pod}}"
+                ),
+                Panel("Hosts blocked", total("nephila_scheduler_hosts_blocked", "pod"), "short", "{{pod}}"),
+                Panel("Hosts known", total("nephila_scheduler_hosts", "pod"), "short", "{{pod}}"),
                 Panel("Active hosts in memory", total("nephila_scheduler_hosts_hot", "pod"), "short", "{{pod}}"),
+                Panel("Longest wait of a ready host", f"max(nephila_scheduler_oldest_ready_seconds{HERE})", "s"),
+            ),
+            "URLs": (
+                Panel("URLs queued by scheduler", total("nephila_scheduler_urls_queued", "pod"), "short", "{{pod}}"),
+                Panel("URLs of ready hosts", total("nephila_scheduler_urls_ready", "pod"), "short", "{{pod}}"),
+                Panel("Requests handed out", rate("nephila_scheduler_requests_total", "pod"), "reqps", "{{pod}}"),
                 Panel("Jobs", f"max(nephila_scheduler_jobs{HERE})"),
             ),
-            "Partitions": (
+            "Ring": (
+                Panel("Partitions by scheduler", total("nephila_scheduler_partitions", "pod"), "short", "{{pod}}"),
                 Panel(
-                    "Partitions by scheduler",
-                    total("nephila_scheduler_partitions", "pod"),
+                    "Partitions by member and group",
+                    total("nephila_bus_partitions", "group, pod"),
                     "short",
-                    "{{pod}}",
-                    "Movement of the ring.",
+                    "{{group}} {{pod}}",
                 ),
+                Panel("Rebalances", rate("nephila_bus_rebalances_total", "group"), "ops", "{{group}}"),
+                Panel("Partitions gained", rate("nephila_bus_partitions_gained_total", "group"), "ops", "{{group}}"),
+                Panel("Partitions lost", rate("nephila_bus_partitions_lost_total", "group"), "ops", "{{group}}"),
+                Panel(
+                    "Longest hand-over of the last hour",
+                    "histogram_quantile(1, sum by (le, group) "
+                    f"(increase(nephila_bus_handover_seconds_bucket{HERE}[1h])))",
+                    "s",
+                    "{{group}}",
+                    "Upper bound of the slowest take-over; its hosts are not fetched meanwhile.",
+                ),
+            ),
+            "Log and snapshots": (
                 Panel("Commits per second", rate("nephila_scheduler_commits_total", "pod"), "ops", "{{pod}}"),
                 Panel(
                     "Log since the last snapshot",
                     total("nephila_scheduler_frontier_log_bytes", "pod"),
                     "bytes",
                     "{{pod}}",
+                ),
+                Panel(
+                    "Age of the oldest snapshot", total("nephila_scheduler_snapshot_age_seconds", "pod"), "s", "{{pod}}"
                 ),
                 Panel(
                     "Publications held back", rate("nephila_scheduler_emissions_held_total", "pod"), "ops", "{{pod}}"
@@ -143,19 +197,42 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
                     "{{pod}}",
                 ),
             ),
-            "Politeness": (
+        },
+    ),
+    "politeness": (
+        "Nephila / Politeness",
+        {
+            "What the sites see": (
                 Panel(
-                    "Requests sent to downloaders", rate("nephila_scheduler_requests_total", "pod"), "reqps", "{{pod}}"
+                    "Highest request rate of a host",
+                    f"max by (pod) (nephila_downloader_host_requests_per_second{HERE})",
+                    "reqps",
+                    "{{pod}}",
                 ),
-                Panel("Shared addresses held", total("nephila_scheduler_addresses_held", "pod"), "short", "{{pod}}"),
                 Panel(
-                    "Address announcements", rate("nephila_scheduler_address_entries_total", "pod"), "ops", "{{pod}}"
+                    "Fetches before their time",
+                    f"sum(increase(nephila_scheduler_early_fetches_total{HERE}[1h]))",
+                    text="In the last hour. Anything but 0 is a fault of this program.",
                 ),
                 Panel(
-                    "Refusals (429, 403, robots)",
+                    "Refusals (429, 503, 403)",
                     rate("nephila_scheduler_failures_total", "reason").replace(HERE, REFUSED),
                     "reqps",
                     "{{reason}}",
+                    "Answers by which sites ask for less. Lower the pace of the job.",
+                ),
+                Panel(
+                    "URLs denied by robots.txt",
+                    rate("nephila_scheduler_urls_without_page_total").replace(HERE, ROBOTS),
+                    "ops",
+                    text="URLs that robots.txt forbids; they are never requested.",
+                ),
+            ),
+            "Limits": (
+                Panel("Hosts waiting for their delay", total("nephila_scheduler_hosts_waiting"), "short"),
+                Panel("Shared addresses held", total("nephila_scheduler_addresses_held", "pod"), "short", "{{pod}}"),
+                Panel(
+                    "Address announcements", rate("nephila_scheduler_address_entries_total", "pod"), "ops", "{{pod}}"
                 ),
             ),
         },
@@ -185,6 +262,127 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
             ),
         },
     ),
+    "dns": (
+        "Nephila / DNS",
+        {
+            "Cache": (
+                Panel("Names in the cache", total("nephila_downloader_dns_names", "pod"), "short", "{{pod}}"),
+                Panel(
+                    "Answers from the cache",
+                    f"{DNS_HITS} / ({DNS_HITS} + {DNS_LOOKUPS})",
+                    "percentunit",
+                    text="Share of names that were found in the cache. A fall: new hosts, or a cache too small.",
+                ),
+                Panel("Refreshes in the background", rate("nephila_downloader_dns_refreshes_total"), "ops"),
+                Panel("Stale answers served", rate("nephila_downloader_dns_stale_served_total"), "ops"),
+            ),
+            "Look-ups": (
+                Panel("Look-ups", DNS_LOOKUPS, "ops"),
+                Panel(
+                    "Mean time of a look-up",
+                    f"{DNS_SECONDS} / ({DNS_LOOKUPS} > 0)",
+                    "s",
+                    text="Seconds per look-up that was sent. A rise: the name servers are slow.",
+                ),
+                Panel("Look-ups that failed", rate("nephila_downloader_dns_failures_total"), "ops"),
+            ),
+        },
+    ),
+    "system": (
+        "Nephila / System",
+        {
+            "Members": (
+                Panel("Members ready", f"sum(nephila_program_ready{HERE})", number=True),
+                Panel("Members", f"count(nephila_program_ready{HERE})", text="Members that answer.", number=True),
+                Panel(
+                    "Dead letters of the last hour",
+                    f"sum(increase(nephila_bus_dead_letters_total{HERE}[1h])) or vector(0)",
+                    number=True,
+                ),
+                Panel(
+                    "Releases",
+                    f"count(count by (version) (nephila_build_info{HERE}))",
+                    text="1 but in an upgrade.",
+                    number=True,
+                ),
+                Panel(
+                    "Unready members by reason",
+                    total("nephila_program_unready", "reason, pod"),
+                    "short",
+                    "{{pod}} {{reason}}",
+                ),
+                Panel(
+                    "CPU by pod", rate("process_cpu_seconds_total", "pod"), "percentunit", "{{pod}}", "Cores in use."
+                ),
+                Panel(
+                    "Memory by pod",
+                    total("process_resident_memory_bytes", "pod"),
+                    "bytes",
+                    "{{pod}}",
+                    "Resident memory.",
+                ),
+                Panel(
+                    "Delay of the event loop, 99 %",
+                    latency("nephila_program_loop_delay_seconds", 0.99, "pod"),
+                    "s",
+                    "{{pod}}",
+                ),
+            ),
+            "Bus": (
+                Panel("Lag by topic", total("nephila_bus_lag_records", "group, topic"), "short", "{{group}} {{topic}}"),
+                Panel(
+                    "Oldest unacked record",
+                    f"max by (group, topic) (nephila_bus_oldest_unacked_seconds{HERE})",
+                    "s",
+                    "{{group}} {{topic}}",
+                ),
+                Panel("Messages unacked", total("nephila_bus_unacked", "pod"), "short", "{{pod}}"),
+                Panel(
+                    "Dead letters",
+                    rate("nephila_bus_dead_letters_total", "topic, reason"),
+                    "ops",
+                    "{{topic}} {{reason}}",
+                ),
+                Panel("Consumers replaced", rate("nephila_bus_consumers_replaced_total", "group"), "ops", "{{group}}"),
+            ),
+            "Disks": (
+                Panel("Free disk of schedulers", total("nephila_scheduler_disk_free_bytes", "pod"), "bytes", "{{pod}}"),
+                Panel("Free disk of storage", total("nephila_storage_disk_free_bytes", "pod"), "bytes", "{{pod}}"),
+            ),
+        },
+    ),
+    "job": (
+        "Nephila / Job",
+        {
+            "Job": (
+                Panel("URLs queued", of_job("nephila_scheduler_job_urls_queued"), number=True),
+                Panel("URLs between queue and receipt", of_job("nephila_scheduler_job_urls_outstanding"), number=True),
+                Panel(
+                    "URLs ended", of_job("nephila_scheduler_job_urls_ended"), text="All outcomes together.", number=True
+                ),
+                Panel(
+                    "Stored",
+                    of_job("nephila_scheduler_job_urls_ended").replace("}", ',outcome="stored"}'),
+                    text="Pages in the table.",
+                    number=True,
+                ),
+                Panel("Queue", of_job("nephila_scheduler_job_urls_queued", "crawl"), "short", "{{crawl}}"),
+                Panel(
+                    "Ended per minute",
+                    f"60 * sum by (outcome) (deriv(nephila_scheduler_job_urls_ended{JOB}[2m]))",
+                    "short",
+                    "{{outcome}}",
+                    "Slope of the counts by outcome. Flat: the job stands still, or is done.",
+                ),
+                Panel(
+                    "Outcomes",
+                    of_job("nephila_scheduler_job_urls_ended", "crawl, outcome"),
+                    "short",
+                    "{{crawl}} {{outcome}}",
+                ),
+            ),
+        },
+    ),
 }
 """File name → title, rows of panels."""
 
@@ -199,6 +397,9 @@ def build(name: str) -> str:
         .datasource(SOURCE)
         .query("label_values(nephila_scheduler_partitions, namespace)")
     )
+    if name == "job":
+        query = 'label_values(nephila_scheduler_job_urls_queued{namespace="$namespace"}, crawl)'
+        board = board.with_variable(QueryVariable("crawl").label("Job").datasource(SOURCE).query(query).multi(True))
     for heading, panels in rows.items():
         board = board.with_row(Row(heading))
         for panel in panels:
@@ -216,7 +417,14 @@ def _query(panel: Panel) -> prometheus.Dataquery:
 
 def _stat(panel: Panel) -> stat.Panel:
     return (
-        stat.Panel().title(panel.title).datasource(SOURCE).unit(panel.unit).span(6).height(4).with_target(_query(panel))
+        stat.Panel()
+        .title(panel.title)
+        .description(panel.description)
+        .datasource(SOURCE)
+        .unit(panel.unit)
+        .span(6)
+        .height(4)
+        .with_target(_query(panel))
     )
 
 
@@ -225,7 +433,7 @@ def _graph(panel: Panel) -> timeseries.Panel:
     return (
         timeseries.Panel()
         .title(panel.title)
-        .description(panel.text)
+        .description(panel.description)
         .datasource(SOURCE)
         .unit(panel.unit)
         .min(0)

@@ -1,4 +1,4 @@
-"""Builds the images: the four services and the command line from dist/*.whl, and on request the dev images.
+"""Builds the images from dist/*.whl: services, the downloader with a browser, the command line; on request dev images.
 
     python -m tools.images [--tag 0.1.0] [--base IMAGE] [--dev] [--load COMMAND]
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from tools.kafka_broker import cache
 
 ROOT = Path(__file__).parents[1]
-IMAGES = ("scheduler", "downloader", "parser", "storage", "cli")
+IMAGES = ("scheduler", "downloader", "parser", "storage", "operator", "cli")
 DEV = {"nephila-dev-kafka": "kafka", "nephila-dev-postgres": "postgres"}
 
 
@@ -70,12 +70,17 @@ def main() -> None:
     wheels = list((ROOT / "dist").glob("nephila-*.whl"))
     if len(wheels) != 1:
         sys.exit(f"dist/ holds {len(wheels)} wheels of nephila, one is needed: run `make wheels`")
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    revision = {"REVISION": commit.stdout.strip()}
     built = []
     for service in IMAGES:
-        arguments = {"SERVICE": service, "BASE": options.base, "VERSION": options.tag}
+        arguments = {"SERVICE": service, "BASE": options.base, "VERSION": options.tag, **revision}
         built.append(
             build(f"{options.repository}-{service}", options.tag, ROOT / "docker" / "Dockerfile", ROOT, arguments)
         )
+    arguments = {"DOWNLOADER": f"{options.repository}-downloader:{options.tag}", "VERSION": options.tag, **revision}
+    file = ROOT / "docker" / "Dockerfile.browser"
+    built.append(build(f"{options.repository}-browser", options.tag, file, ROOT, arguments))
     if options.dev:
         built += [dev_image(name, kind, options.tag, options.base) for name, kind in DEV.items()]
     base_mb = size_mb(options.base)

@@ -27,7 +27,7 @@ KAFKA_VERSION = "4.1.1"
 SCALA_VERSION = "2.13"
 LOG4J_VERSION = "2.25.1"
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
-START_S = 60.0
+START_S = 180.0
 STOP_S = 20.0
 
 POM = f"""<project>

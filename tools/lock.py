@@ -14,7 +14,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "docker" / "lock"
-EXTRAS = {"service": ("kafka", "s3", "postgres"), "cli": ("kafka", "s3", "postgres", "parquet")}
+EXTRAS = {
+    "service": ("kafka", "s3", "postgres"),
+    "cli": ("kafka", "s3", "postgres", "parquet"),
+    "operator": ("operator",),
+    "browser": ("kafka", "s3", "postgres", "browser"),
+}
 """Lock file → extras of the distribution. pyarrow (130 MB) is only in the image of the command line."""
 
 
@@ -28,6 +33,8 @@ def main() -> None:
         command += ["--python-version", "3.11", "--python-platform", "linux", "--no-emit-index-url", "--no-header"]
         command += ["--no-annotate", "--only-binary", ":all:", "--output-file", str(LOCK / f"{name}.txt")]
         command += [word for extra in extras for word in ("--extra", extra)]
+        if name == "browser":  # it is installed over the libraries of the service
+            command += ["--constraint", str(LOCK / "service.txt")]
         subprocess.run(command + (["--upgrade"] if options.upgrade else []), cwd=ROOT, check=True)
 
 

@@ -72,6 +72,12 @@ def named(found: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
     return next(one for one in found if one["kind"] == kind and one["metadata"]["name"] == name)
 
 
+def system_of(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """The settings file of the services."""
+    (config,) = [one for one in found if one["kind"] == "ConfigMap" and one["metadata"]["name"].endswith("-config")]
+    return dict(yaml.safe_load(config["data"]["system.yaml"]))
+
+
 @pytest.mark.parametrize("values", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default")
 def test_every_example_renders_objects_that_are_valid_for_three_versions(values: Path | None) -> None:
     found = objects(*(["-f", str(values)] if values else []))
@@ -93,7 +99,7 @@ def test_lint_has_no_finding() -> None:
 @pytest.mark.parametrize("values", EXAMPLES, ids=lambda path: path.stem)
 def test_every_pod_meets_the_restricted_standard(values: Path) -> None:
     for name, spec in pods(objects("-f", str(values))):
-        assert spec["automountServiceAccountToken"] is False, name
+        assert spec["automountServiceAccountToken"] is (name == "Deployment web-nephila-operator"), name
         security = spec["securityContext"]
         assert security["runAsNonRoot"] is True, name
         assert security["seccompProfile"] == {"type": "RuntimeDefault"}, name
@@ -120,8 +126,8 @@ def test_every_service_has_probes_and_a_grace_period_above_its_drain(service: st
     assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
     assert container["startupProbe"]["httpGet"]["path"] == "/healthz"
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
-    config = yaml.safe_load(named(objects(), "ConfigMap", "web-nephila-config")["data"]["system.yaml"])
-    assert spec["terminationGracePeriodSeconds"] > config["grace_s"]
+    assert spec["terminationGracePeriodSeconds"] == 45
+    assert system_of(objects())["grace_s"] < 45
 
 
 @pytest.mark.parametrize(
@@ -162,14 +168,15 @@ def test_the_control_api_has_a_token_from_a_secret() -> None:
     assert named(objects(), "Secret", "web-nephila-api")["data"]["token"]
     own = objects("--set", "api.existingSecret=mine")
     assert not [one for one in own if one["kind"] == "Secret" and one["metadata"]["name"] == "web-nephila-api"]
-    off = objects("--set", "api.enabled=false")
+    off = objects("--set", "api.enabled=false,operator.enabled=false")
     assert not [one for one in off if one["metadata"]["name"] == "web-nephila-api" and one["kind"] == "Deployment"]
 
 
 def test_a_prefix_holds_for_topics_and_scalers() -> None:
     found = objects("--set", "kafka.config.prefix=prod-,parser.keda.enabled=true")
+    assert system_of(found)["kafka"]["prefix"] == "prod-"
     (job,) = [one for one in found if one["kind"] == "Job"]
-    assert "prod-" in job["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert "/etc/nephila/system.yaml" in job["spec"]["template"]["spec"]["containers"][0]["args"]
     trigger = named(found, "ScaledObject", "web-nephila-parser")["spec"]["triggers"][0]["metadata"]
     assert (trigger["topic"], trigger["consumerGroup"]) == ("prod-pages", "prod-parser")
 
@@ -208,8 +215,87 @@ def test_storage_never_has_two_members_on_one_volume() -> None:
     assert "one volume has one writer" in done.stderr
 
 
-def test_no_object_grants_rights() -> None:
-    assert not [one for one in objects() if one["kind"] in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")]
+def test_only_the_operator_gets_rights_and_only_these() -> None:
+    rights = ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
+    for arguments, verbs_of_rules in (
+        ((), set()),
+        (("--set", "rules.configMap=rules"), {"create", "update", "delete"}),
+    ):
+        found = [one for one in objects(*arguments) if one["kind"] in rights]
+        assert [(one["kind"], one["metadata"]["name"]) for one in found] == [
+            ("Role", "web-nephila-operator"),
+            ("RoleBinding", "web-nephila-operator"),
+        ]
+        role, binding = found
+        assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "web-nephila-operator", "namespace": "crawl"}]
+        granted = {
+            (group, resource, verb)
+            for rule in role["rules"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+            for verb in rule["verbs"]
+        }
+        resources = ("crawljobs", "parserules")
+        assert granted == {
+            *(("nephila.dev", one, verb) for one in resources for verb in ("get", "list", "watch", "patch")),
+            *(("nephila.dev", f"{one}/status", "patch") for one in resources),
+            *(("nephila.dev", "parserules", verb) for verb in verbs_of_rules),
+            *(("coordination.k8s.io", "leases", verb) for verb in ("create", "get", "update")),
+            ("", "events", "create"),
+        }
+    assert not [one for one in objects("--set", "operator.enabled=false") if one["kind"] in rights]
+
+
+def test_the_operator_needs_the_control_api() -> None:
+    done = template("--set", "api.enabled=false")
+    assert done.returncode != 0
+    assert "operator.enabled needs api.enabled" in done.stderr
+
+
+def test_rules_of_a_config_map_and_of_a_repository_are_folders_of_the_operator() -> None:
+    settings = "rules.configMap=shop,rules.git.repository=https://git.example/rules.git,rules.git.path=live"
+    spec = named(objects("--set", settings), "Deployment", "web-nephila-operator")["spec"]["template"]["spec"]
+    operator, sync = spec["containers"]
+    env = {one["name"]: one.get("value") for one in operator["env"]}
+    assert env["NEPHILA_OPERATOR__RULES_FOLDERS"] == '["/rules/configmap","/rules/git/current/live"]'
+    assert env["NEPHILA_OPERATOR__PRUNE_RULES"] == "false"
+    assert {one["name"]: one.get("value") for one in sync["env"]}["GITSYNC_REF"] == "main"
+    secret = ("--set", "rules.git.repository=git@git.example:rules.git,rules.git.existingSecret=key")
+    _, sync = named(objects(*secret), "Deployment", "web-nephila-operator")["spec"]["template"]["spec"]["containers"]
+    assert "GITSYNC_SSH_KEY_FILE" in [one["name"] for one in sync["env"]]
+
+
+def test_crds_are_kept_and_can_be_left_out() -> None:
+    found = [one for one in objects() if one["kind"] == "CustomResourceDefinition"]
+    assert {one["metadata"]["name"] for one in found} == {"crawljobs.nephila.dev", "parserules.nephila.dev"}
+    assert all(one["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep" for one in found)
+    off = objects("--set", "crds.enabled=false")
+    assert not [one for one in off if one["kind"] == "CustomResourceDefinition"]
+
+
+def test_every_field_of_a_crd_has_a_type_or_is_kept_as_it_is() -> None:
+    def check(schema: dict[str, Any], path: str) -> None:
+        free = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-int-or-string")
+        assert "type" in schema or free, path
+        assert not {"$ref", "oneOf", "additionalProperties"} & set(schema) or schema.get("additionalProperties"), path
+        for name, below in schema.get("properties", {}).items():
+            assert below.get("description") or path == "" or path.startswith(".metadata"), f"{path}.{name}"
+            check(below, f"{path}.{name}")
+        for key in ("items", "additionalProperties"):
+            if key in schema:
+                check(schema[key], f"{path}[]")
+
+    for one in objects():
+        if one["kind"] == "CustomResourceDefinition":
+            (version,) = one["spec"]["versions"]
+            assert version["subresources"] == {"status": {}}
+            check(version["schema"]["openAPIV3Schema"], "")
+
+
+def test_documents_with_secrets_name_them_only() -> None:
+    text = (CHART / "files" / "crds" / "crawljobs.yaml").read_text()
+    assert "secretRef" in text
+    assert "looks like a secret" in text
 
 
 def test_secrets_of_others_are_only_referenced() -> None:

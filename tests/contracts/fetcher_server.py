@@ -36,7 +36,7 @@ class Server:
     Bytes are followed by a close when `close` is set or the head says so.
     """
 
-    def __init__(self, *answers: bytes | Talk, close: bool = False, tls: bool = False) -> None:
+    def __init__(self, *answers: bytes | Talk, close: bool = False, tls: bool | ssl.SSLContext = False) -> None:
         self.answers = list(answers)
         self.requests: list[str] = []
         self.connections = 0
@@ -50,8 +50,8 @@ class Server:
         self._writers: list[asyncio.StreamWriter] = []
 
     async def __aenter__(self) -> Server:
-        context = None
-        if self._tls:
+        context = self._tls if isinstance(self._tls, ssl.SSLContext) else None
+        if self._tls is True:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(CERTIFICATE)
         self._server = await asyncio.start_server(self._on_connection, "127.0.0.1", 0, ssl=context)

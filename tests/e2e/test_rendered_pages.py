@@ -17,7 +17,7 @@ import pytest
 from nephila.downloader.browser.process_tree import members_of
 
 from tests.e2e.single_page_sites import ITEMS, PAGES, answer, text_of
-from tests.e2e.web import NEPHILA, Reply, page, rows, run, serve
+from tests.e2e.web import NEPHILA, Reply, rows, run, serve
 
 pytestmark = pytest.mark.usefixtures("chromium")
 

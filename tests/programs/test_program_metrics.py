@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nephila.control.api import ApplyJob
@@ -15,6 +16,8 @@ from nephila.control.http.client import at_directory
 from nephila.control.http.unix_socket import NAME
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.metrics import METRICS as DOWNLOADER
+from nephila.kernel.bus.metrics import DEAD_LETTERS
+from nephila.kernel.runtime.metrics import Metric
 from nephila.parser.config import ParserConfig
 from nephila.parser.metrics import METRICS as PARSER
 from nephila.programs.assembly import ServiceConfigs
@@ -34,7 +37,13 @@ JOB = {
     "metadata": {"name": "a"},
     "spec": {"seeds": ["http://a.test/"]},
 }
-SERVED = {"scheduler": FRONTIER_METRICS, "downloader": DOWNLOADER, "parser": PARSER, "storage": STORAGE}
+SERVED: dict[str, tuple[Metric[Any], ...]] = {
+    "scheduler": FRONTIER_METRICS,
+    "downloader": DOWNLOADER,
+    "parser": PARSER,
+    "storage": STORAGE,
+    "bus": (DEAD_LETTERS,),
+}
 
 
 async def fetch(connection: socket.socket, path: str) -> tuple[int, str]:
@@ -82,9 +91,10 @@ async def test_all_services_of_a_program_are_measured(tmp_path, workers):
         await running
     assert status == 200
     families = re.findall(r"^# HELP (nephila_\w+) ", text, re.MULTILINE)
-    assert sorted(families) == sorted(
-        f"nephila_{service}_{metric.name}" for service, table in SERVED.items() for metric in table
-    )
+    expected = [f"nephila_{service}_{metric.name}" for service, table in SERVED.items() for metric in table]
+    assert sorted(families) == sorted([*expected, "nephila_build_info"])
+    histogram = "nephila_downloader_fetch_seconds_bucket" + ('{le="+Inf",worker="1"}' if workers else '{le="+Inf"}')
+    assert f"\n{histogram} 2.0\n" in text  # the page and robots.txt
     label = '{worker="1"}' if workers else ""
     assert f"\nnephila_parser_pages_parsed_total{label} 1.0\n" in text
     assert f"\nnephila_downloader_requests_in_flight{label} 0.0\n" in text

@@ -35,6 +35,7 @@ class Bus(LocalBus):
         super().__init__(SystemClock())
         self.events: list[str] = []
         self.troubles: list[str] = []
+        self.groups: dict[str, object] = {}
         self.heard = True
         self.unsettled = ""
         self.able: list[bool] = []
@@ -66,6 +67,11 @@ class Bus(LocalBus):
         self.on_crash = (group, on_crash)
 
     member = "w0"
+
+    @property
+    def faults(self) -> list[tuple[str, str]]:
+        """See `Transport`."""
+        return [("consumer", line) for line in self.troubles]
 
     def held(self, group: str) -> frozenset[int]:
         """See `Transport`."""
@@ -295,6 +301,13 @@ async def test_figures_are_those_of_the_service():
     assert "nephila_parser_pages_parsed_total 7.0" in text
     assert "# HELP nephila_parser_pages_failed_total Pages that could not be parsed" in text
     assert "process_cpu_seconds_total" in text
+    assert 'nephila_build_info{native="rust",python="' in text
+    assert "nephila_program_ready 1.0" in text
+    assert "nephila_program_unready{" not in text
+    bus.troubles = ["no broker answers"]
+    status, text = await get(program.server.port, "/metrics")
+    assert "nephila_program_ready 0.0" in text
+    assert 'nephila_program_unready{reason="consumer"} 1.0' in text
     program.stop()
     await task
 

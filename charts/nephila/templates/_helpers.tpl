@@ -54,10 +54,87 @@ annotations:
 {{- if eq .Values.kafka.mode "external" -}}
 {{- required "kafka.external.bootstrap is required with kafka.mode: external" .Values.kafka.external.bootstrap -}}
 {{- else if eq .Values.kafka.mode "strimzi" -}}
-{{ include "nephila.fullname" . }}-kafka-bootstrap:9092
+{{ include "nephila.fullname" . }}-kafka-bootstrap:9093
 {{- else -}}
 {{ include "nephila.fullname" . }}-kafka:9092
 {{- end -}}
+{{- end -}}
+
+{{- /* Settings of TLS and SASL in the section kafka, as a map. The files are those of nephila.kafkaVolumes. */ -}}
+{{- define "nephila.kafkaSecurity" -}}
+{{- $found := dict -}}
+{{- if eq .Values.kafka.mode "strimzi" -}}
+{{- $_ := set $found "ssl_ca_file" "/etc/nephila-kafka-ca/ca.crt" -}}
+{{- if eq .Values.kafka.strimzi.authentication "tls" -}}
+{{- $_ := set $found "security_protocol" "SSL" -}}
+{{- $_ := set $found "ssl_certificate_file" "/etc/nephila-kafka-login/user.crt" -}}
+{{- $_ := set $found "ssl_key_file" "/etc/nephila-kafka-login/user.key" -}}
+{{- else -}}
+{{- $_ := set $found "security_protocol" "SASL_SSL" -}}
+{{- $_ := set $found "sasl_mechanism" "SCRAM-SHA-512" -}}
+{{- $_ := set $found "sasl_username" (include "nephila.fullname" .) -}}
+{{- $_ := set $found "sasl_password_file" "/etc/nephila-kafka-login/password" -}}
+{{- end -}}
+{{- else if eq .Values.kafka.mode "external" -}}
+{{- $tls := .Values.kafka.external.tls -}}
+{{- $sasl := .Values.kafka.external.sasl -}}
+{{- if or $tls.enabled $sasl.mechanism -}}
+{{- $_ := set $found "security_protocol" (ternary (ternary "SASL_SSL" "SASL_PLAINTEXT" $tls.enabled) "SSL" (ne $sasl.mechanism "")) -}}
+{{- end -}}
+{{- if $tls.enabled -}}
+{{- if $tls.existingSecret -}}{{- $_ := set $found "ssl_ca_file" "/etc/nephila-kafka-ca/ca.crt" -}}{{- end -}}
+{{- if $tls.clientCertificate -}}
+{{- $_ := required "kafka.external.tls.existingSecret is required with clientCertificate" $tls.existingSecret -}}
+{{- $_ := set $found "ssl_certificate_file" "/etc/nephila-kafka-ca/tls.crt" -}}
+{{- $_ := set $found "ssl_key_file" "/etc/nephila-kafka-ca/tls.key" -}}
+{{- end -}}
+{{- if not $tls.checkHostname -}}{{- $_ := set $found "ssl_check_hostname" false -}}{{- end -}}
+{{- else if or $tls.existingSecret $tls.clientCertificate -}}
+{{- fail "kafka.external.tls has no effect without kafka.external.tls.enabled: true" -}}
+{{- end -}}
+{{- with $sasl.mechanism -}}
+{{- $_ := required "kafka.external.sasl.existingSecret is required with kafka.external.sasl.mechanism" $sasl.existingSecret -}}
+{{- $_ := set $found "sasl_mechanism" . -}}
+{{- if ne . "OAUTHBEARER" -}}
+{{- $_ := set $found "sasl_username" (required "kafka.external.sasl.username is required with PLAIN and SCRAM" $sasl.username) -}}
+{{- $_ := set $found "sasl_password_file" "/etc/nephila-kafka-login/password" -}}
+{{- else if $sasl.tokenUrl -}}
+{{- $_ := set $found "sasl_oauth_token_url" $sasl.tokenUrl -}}
+{{- $_ := set $found "sasl_oauth_client_id" (required "kafka.external.sasl.username is required with tokenUrl: the client id" $sasl.username) -}}
+{{- $_ := set $found "sasl_oauth_client_secret_file" "/etc/nephila-kafka-login/client-secret" -}}
+{{- with $sasl.scope -}}{{- $_ := set $found "sasl_oauth_scope" . -}}{{- end -}}
+{{- else -}}
+{{- $_ := set $found "sasl_oauth_token_file" "/etc/nephila-kafka-login/token" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $found -}}
+{{- end -}}
+
+{{- /* Secrets of the connection to Kafka: folder name to secret name. */ -}}
+{{- define "nephila.kafkaSecrets" -}}
+{{- $found := dict -}}
+{{- if eq .Values.kafka.mode "strimzi" -}}
+{{- $_ := set $found "kafka-ca" (printf "%s-cluster-ca-cert" (include "nephila.fullname" .)) -}}
+{{- $_ := set $found "kafka-login" (include "nephila.fullname" .) -}}
+{{- else if eq .Values.kafka.mode "external" -}}
+{{- with .Values.kafka.external.tls.existingSecret -}}{{- $_ := set $found "kafka-ca" . -}}{{- end -}}
+{{- if .Values.kafka.external.sasl.mechanism -}}{{- $_ := set $found "kafka-login" .Values.kafka.external.sasl.existingSecret -}}{{- end -}}
+{{- end -}}
+{{- toYaml $found -}}
+{{- end -}}
+
+{{- define "nephila.kafkaMounts" -}}
+{{- range $name, $secret := include "nephila.kafkaSecrets" . | fromYaml }}
+- {name: {{ $name }}, mountPath: /etc/nephila-{{ $name }}, readOnly: true}
+{{- end }}
+{{- end -}}
+
+{{- define "nephila.kafkaVolumes" -}}
+{{- range $name, $secret := include "nephila.kafkaSecrets" . | fromYaml }}
+- name: {{ $name }}
+  secret: {secretName: {{ $secret }}, defaultMode: 0440}
+{{- end }}
 {{- end -}}
 
 {{- define "nephila.databaseSecret" -}}
@@ -167,9 +244,19 @@ spec:
         {{- end }}
         {{- if eq .component "storage" }}
         {{- if eq $values.database.mode "external" }}
-        - name: NEPHILA_STORAGE__STORE
-          valueFrom:
-            secretKeyRef: {name: {{ include "nephila.databaseSecret" $root }}, key: {{ $values.database.external.existingSecretKey }}}
+        - {name: NEPHILA_STORAGE__STORE_FILE, value: /etc/nephila-database/{{ $values.database.external.existingSecretKey }}}
+        {{- with $values.database.external.tls.mode }}
+        - {name: PGSSLMODE, value: {{ . }}}
+        {{- end }}
+        {{- if $values.database.external.tls.existingSecret }}
+        - {name: PGSSLROOTCERT, value: /etc/nephila-database-tls/ca.crt}
+        {{- if $values.database.external.tls.clientCertificate }}
+        - {name: PGSSLCERT, value: /etc/nephila-database-tls/tls.crt}
+        - {name: PGSSLKEY, value: /etc/nephila-database-tls/tls.key}
+        {{- end }}
+        {{- else if or $values.database.external.tls.clientCertificate (hasPrefix "verify" $values.database.external.tls.mode) }}
+        {{- fail "database.external.tls.existingSecret is required with clientCertificate, verify-ca and verify-full" }}
+        {{- end }}
         {{- else }}
         - name: PGPASSWORD
           valueFrom:
@@ -213,6 +300,13 @@ spec:
         {{- if eq .component "api" }}
         - {name: token, mountPath: /etc/nephila-token, readOnly: true}
         {{- end }}
+        {{- include "nephila.kafkaMounts" $root | nindent 8 }}
+        {{- if and (eq .component "storage") (eq $values.database.mode "external") }}
+        - {name: database, mountPath: /etc/nephila-database, readOnly: true}
+        {{- if $values.database.external.tls.existingSecret }}
+        - {name: database-tls, mountPath: /etc/nephila-database-tls, readOnly: true}
+        {{- end }}
+        {{- end }}
         {{- if and (eq .component "downloader") $values.downloader.secrets.existingSecret }}
         - {name: job-secrets, mountPath: /secrets, readOnly: true}
         {{- end }}
@@ -235,6 +329,15 @@ spec:
     {{- if eq .component "api" }}
     - name: token
       secret: {secretName: {{ include "nephila.tokenSecret" $root }}, defaultMode: 0440}
+    {{- end }}
+    {{- include "nephila.kafkaVolumes" $root | nindent 4 }}
+    {{- if and (eq .component "storage") (eq $values.database.mode "external") }}
+    - name: database
+      secret: {secretName: {{ include "nephila.databaseSecret" $root }}, defaultMode: 0440}
+    {{- with $values.database.external.tls.existingSecret }}
+    - name: database-tls
+      secret: {secretName: {{ . }}, defaultMode: 0440}
+    {{- end }}
     {{- end }}
     {{- if and (eq .component "downloader") $values.downloader.secrets.existingSecret }}
     - name: job-secrets

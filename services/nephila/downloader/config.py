@@ -51,7 +51,19 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     and keeps those that sites set."""
 
     secrets: str = ""
-    """Directory of the files that `spec.login` of jobs may name. Empty: no files are allowed."""
+    """Directory of the files that `spec.login` of jobs and `auth` may name. Empty: no files are allowed."""
+
+    auth: tuple[str, ...] = ()
+    """HTTP authentication: "PREFIX basic USER SECRET" or "PREFIX bearer SECRET". PREFIX is a URL, or a host for all of
+    its https URLs; SECRET is env:NEPHILA_SECRET_NAME or file:NAME, a file in `secrets`."""
+
+    middleware_dir: str = ""
+    """Folder of Python files with `on_request`, `on_response` or `on_outcome`, which run with the rights of this
+    process. Empty: none."""
+
+    detect_blocks: bool = True
+    """Recognise challenges, captchas, ban texts and login pages: such a fetch ends as failed(blocked), and its host is
+    paused."""
 
     connect_timeout_s: float = 10.0
     """Maximum time of one attempt to connect, TLS handshake included: three lost SYNs (1, 2, 4 s) and an answer."""

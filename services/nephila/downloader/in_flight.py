@@ -52,6 +52,7 @@ class InFlight:
     __slots__ = (
         "address_slot",
         "delivery",
+        "dialled_at",
         "exchange_receipts",
         "handle",
         "origin_address",
@@ -81,5 +82,7 @@ class InFlight:
         """Address of the request's own host, once a redirect of its robots.txt has left it."""
         self.started = 0.0
         """When the first server was dialled, in seconds since 1970 UTC; 0: no server has been contacted."""
+        self.dialled_at = 0.0
+        """Monotonic instant of the last dial."""
         self.exchange_receipts: tuple[Receipt, ...] = ()
         """Receipts of archived responses that are not pages."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from nephila.downloader.middleware.block_detector import BlockDetector
+from nephila.downloader.middleware.user_files import UserMiddleware
 from nephila.downloader.service import Downloader
 from nephila.kernel.runtime.metrics import Metric
 
@@ -17,6 +19,20 @@ METRICS: tuple[Metric[Downloader], ...] = (
         "wire_bytes_total",
         "Bytes received from servers. A rise: more or larger answers.",
         lambda d: d.wire_bytes,
+        counter=True,
+    ),
+    Metric(
+        "blocked_total",
+        "Responses that were block pages, by product or kind. A rise: sites refuse this crawler.",
+        lambda d: dict(d.chain.find(BlockDetector).found),
+        "kind",
+        counter=True,
+    ),
+    Metric(
+        "middleware_failures_total",
+        "Exceptions in middleware of the user, by file. Above 0: see the log for file and line.",
+        lambda d: dict(d.chain.find(UserMiddleware).failures),
+        "file",
         counter=True,
     ),
     Metric(
@@ -62,4 +78,21 @@ METRICS: tuple[Metric[Downloader], ...] = (
         counter=True,
     ),
     Metric("requests_in_flight", "Requests accepted and not ended; a rise: servers are slow.", lambda d: d.in_flight),
+    Metric(
+        "fetch_seconds",
+        "From dial to the end of the response, connecting included. A rise: servers or the network are slow.",
+        lambda d: d.fetch_s.value(),
+        histogram=True,
+    ),
+    Metric(
+        "first_byte_seconds",
+        "From dial to the end of the response head. A rise while fetch_seconds rises alike: servers think longer.",
+        lambda d: d.first_byte_s.value(),
+        histogram=True,
+    ),
+    Metric(
+        "host_requests_per_second",
+        "Requests per second to the busiest host, over ten seconds. Above what its delay allows: politeness is broken.",
+        lambda d: d.highest_host_rate,
+    ),
 )

@@ -36,6 +36,7 @@ from nephila.downloader.in_flight import (
     Stage,
 )
 from nephila.downloader.limits.address_slots import AddressSlots
+from nephila.downloader.limits.host_rate import HostRates
 from nephila.downloader.limits.slots import Slots
 from nephila.downloader.middleware.chain import MiddlewareChain
 from nephila.downloader.outcome import undialled
@@ -45,6 +46,7 @@ from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.outcomes import given_back
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.histogram import NETWORK_S, Histogram
 
 log = logging.getLogger(__name__)
 
@@ -103,6 +105,11 @@ class Pipeline:
         self._address_slots: AddressSlots[InFlight] | None = None if limits.unlimited else AddressSlots(limits)
         self._paced_jobs: dict[str, bool] = {}
         """Whether a job is paced by server address, for the jobs known."""
+        self.fetch_s = Histogram(NETWORK_S)
+        """From dial to the end of the response, connecting included."""
+        self.first_byte_s = Histogram(NETWORK_S)
+        """From dial to the end of the response head."""
+        self.host_rates = HostRates()
         stages = [(stage, MethodType(step, self)) for stage, step in STAGES]
         self._stages_from = [tuple(stages[number:]) for number in range(len(stages))]
 
@@ -319,10 +326,15 @@ class Pipeline:
         assert target is not None
         on_sent = (lambda: self._on_sent(fetch)) if fetch.address_slot else None
         http_request = http_request_of(fetch.request, target, fetch.route, self._config.max_list_bytes, on_sent)
-        self._chain.on_request(fetch.request, http_request)
+        try:
+            self._chain.on_request(fetch.request, http_request)
+        except FetchError as error:
+            return self._end(fetch, m.FetchResult.FAILED, error.reason, error.detail)
         if not fetch.started:
             fetch.started = self._clock.now()
         fetch.stage = RESPONSE
+        fetch.dialled_at = self._clock.monotonic()
+        self.host_rates.note(fetch.request.host, fetch.dialled_at)
         fetch.handle = self._fetcher.fetch(http_request, lambda response: self._on_done(fetch, response))
         return WAIT
 
@@ -335,10 +347,15 @@ class Pipeline:
 
     def _on_done(self, fetch: InFlight, response: HttpResponse) -> None:
         fetch.handle = None
+        self.fetch_s.observe(self._clock.monotonic() - fetch.dialled_at)
+        if response.head_at:
+            self.first_byte_s.observe(response.head_at - fetch.dialled_at)
         request, target = fetch.request, fetch.target
         assert target is not None
         try:
             self._chain.on_response(request, target, response)
+        except FetchError as error:
+            response.reason, response.detail = error.reason, error.detail
         except Exception as error:  # a fault of a middleware costs this fetch, not the host
             log.exception("a middleware failed on a response")
             response.reason, response.detail = "internal", type(error).__name__
@@ -438,5 +455,5 @@ GLOBAL_SLOT   | one of `concurrency` slots              |
 ADDRESS_SLOT  | a slot and the gap of the address       | busy, expired
 MEMBERSHIP    | a certain membership in the group       | expired
 MIDDLEWARE    | work before the request, such as a login| login and the reasons of a failed fetch
-DIAL          | the response                            | the outcome of the fetch
+DIAL          | the response                            | middleware, and the outcome of the fetch
 """

@@ -48,7 +48,12 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.outcomes import given_back
 from nephila.kernel.runtime.clock import Clock
+<<<<<<< HEAD
 from nephila.kernel.runtime.errors import PermanentError
+=======
+from nephila.kernel.runtime.errors import PermanentError, UsageError
+from nephila.kernel.runtime.histogram import Histogram
+>>>>>>> main
 from nephila.kernel.topics import EXCHANGES, JOBS, OUTCOMES, PAGES, REQUESTS, REQUESTS_BROWSER, RULES
 
 log = logging.getLogger(__name__)
@@ -84,12 +89,14 @@ class Downloader:
         self.partitions = Partitions(clock, config.move_s, self._fetches, self._give_back, self._drop)
         self.resolver = router.resolver
         """The resolver, for its counters."""
+        self.chain = build_chain(config, clock, router, fetcher)
+        """The middleware, for its counters."""
         self._pipeline = Pipeline(
             config,
             clock,
             router,
             fetcher,
-            build_chain(config, clock, router, fetcher),
+            self.chain,
             self.coordination,
             is_revoked=self.partitions.is_revoked,
             on_response=self._on_response,
@@ -98,6 +105,21 @@ class Downloader:
         self.ended: Counter[m.FetchResult] = Counter()
         self.wire_bytes = 0
         """Bytes received from servers."""
+
+    @property
+    def fetch_s(self) -> Histogram:
+        """See `Pipeline`."""
+        return self._pipeline.fetch_s
+
+    @property
+    def first_byte_s(self) -> Histogram:
+        """See `Pipeline`."""
+        return self._pipeline.first_byte_s
+
+    @property
+    def highest_host_rate(self) -> float:
+        """Requests per second of the busiest host, in the last ten seconds that are complete."""
+        return self._pipeline.host_rates.highest(self._clock.monotonic())
 
     @property
     def in_flight(self) -> int:
@@ -222,6 +244,8 @@ class Downloader:
         if self._fetches.pop(fetch, self) is self:
             return
         delivery = fetch.delivery
+        if self.chain.reads_outcomes and outcome is not None and fetch.started and fetch.target is not None:
+            self.chain.on_outcome(fetch.request, fetch.target, outcome)
         try:
             self._pipeline.release(fetch)
         finally:

@@ -6,6 +6,8 @@ from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, Fetch
 
 GONE = "the downloader that had it is gone"
 """Detail of an outcome that is reported for a downloader that ended; the URL is rarely the cause."""
+LOGIN_PAGE = "a login page instead of content"
+"""Detail of a blocked fetch that concerns one URL and not the pace of its host."""
 
 
 def given_back(request: FetchRequest) -> FetchOutcome:

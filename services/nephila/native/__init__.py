@@ -23,6 +23,7 @@ IMPLEMENTATION: str
 if TYPE_CHECKING:
     from nephila.native._core import (
         HostStore,
+        LinkScope,
         PagePass,
         RobotsRules,
         Trie,
@@ -56,6 +57,7 @@ else:
 
         IMPLEMENTATION = "python"
     HostStore = _chosen.HostStore
+    LinkScope = _chosen.LinkScope
     PagePass = _chosen.PagePass
     RobotsRules = _chosen.RobotsRules
     Trie = _chosen.Trie
@@ -100,6 +102,7 @@ __all__ = [
     "IMPLEMENTATION",
     "KEY_VERSION",
     "HostStore",
+    "LinkScope",
     "PagePass",
     "RobotsRules",
     "Trie",

@@ -1,7 +1,8 @@
 """Types of the native core; the fallback has those that the package exports."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
+from typing import Any
 
 from typing_extensions import Buffer
 
@@ -103,6 +104,19 @@ class Trie:
     def check(self) -> None: ...
     def stats(self) -> tuple[int, int, int, int]: ...
 
+class LinkScope:
+    """The scope of a job as `HostStore.admit` needs it; the fallback has none."""
+
+    def __init__(
+        self,
+        mode: int,
+        anchors: set[str],
+        domain_of: Callable[[str], str],
+        include: Sequence[str],
+        exclude: Sequence[str],
+    ) -> None: ...
+    def admits(self, url: str, host_key: str) -> bool: ...
+
 class HostStore:
     """Hosts with their queues and ready times."""
 
@@ -124,6 +138,9 @@ class HostStore:
         packed: Sequence[bytes],
         newest_first: bool = False,
     ) -> None: ...
+    def admit(
+        self, links: Any, entries: Any, checks: Any, rows: Any
+    ) -> tuple[list[int], int, list[tuple[int, int]], list[tuple[int, int, bytes]]] | None: ...
     def peek(self, host: int, job: int) -> bytes | None: ...
     def head(self, host: int) -> list[tuple[int, int]]: ...
     def pop(self, host: int, job: int) -> bytes | None: ...

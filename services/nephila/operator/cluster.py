@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import datetime
 import json
+import logging
+import os
 import secrets
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -53,10 +55,14 @@ class Cluster:
         self.namespace = namespace
         self._timeout_s = timeout_s
         try:
-            config.load_config()
+            if "KUBERNETES_SERVICE_HOST" in os.environ:
+                config.load_incluster_config()
+            else:
+                config.load_kube_config(config_file=os.environ.get("KUBECONFIG"))
         except config.ConfigException as error:
             raise UserError(f"there is neither a service account nor a kubeconfig: {error}") from None
         self._client = client.ApiClient()
+        logging.getLogger("kubernetes").setLevel(logging.WARNING)  # below it every answer is logged
         self._thread = ThreadPoolExecutor(1, "kubernetes")
 
     def close(self) -> None:

@@ -83,7 +83,6 @@ class Leadership:
         self._name = name
         self._clock = clock
         self._election = Election(identity, duration_s)
-        self._lease: dict[str, Any] | None = None
 
     @property
     def leads(self) -> bool:
@@ -104,23 +103,24 @@ class Leadership:
 
     async def release(self) -> None:
         """Let another candidate lead at once."""
-        if self._lease is None or not self.leads:
+        if not self.leads:
             return
         try:
-            spec = {**self._lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
-            await self._leases.put_lease(self._name, spec, self._lease)
+            lease = await self._leases.lease(self._name)  # a renewal that was cancelled may have been written
+            if lease is not None and lease["spec"].get("holderIdentity") == self._election.identity:
+                spec = {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
+                await self._leases.put_lease(self._name, spec, lease)
         except UserError as error:
             log.warning("the Lease is not released: %s", error)
 
     async def _attempt(self) -> bool:
         try:
-            self._lease = await self._leases.lease(self._name)
+            lease = await self._leases.lease(self._name)
             begun = self._clock.monotonic()
-            spec = self._election.next(self._lease, begun, self._clock.now())
+            spec = self._election.next(lease, begun, self._clock.now())
             if spec is None:
                 return False
-            self._lease = await self._leases.put_lease(self._name, spec, self._lease)
-            self._election.wrote(self._lease, begun)
+            self._election.wrote(await self._leases.put_lease(self._name, spec, lease), begun)
             return True
         except Conflict:
             return False

@@ -74,6 +74,7 @@ class Operator:
             if not self._stop.is_set():
                 await self._lead()
         finally:
+            self.unready = "ended"
             await self._leadership.release()
         log.info("ended")
 

@@ -21,10 +21,11 @@ OnEvent = Callable[[Kind, str | None, Mapping[str, Any]], None]
 
 async def watch(namespace: str, on_event: OnEvent, stop: asyncio.Event) -> None:
     """Report all resources of a namespace and every change, until `stop` or a signal. Raises when kopf gives up."""
-    for name in ("kopf", "kopf.objects"):
+    for name in ("kopf", "kopf.objects"):  # one line for each event otherwise
         logging.getLogger(name).setLevel(logging.WARNING)
     registry = kopf.OperatorRegistry()
-    kopf.on.login(registry=registry)(kopf.login_via_client)
+    kopf.on.login(registry=registry)(kopf.login_with_service_account)
+    kopf.on.login(registry=registry)(kopf.login_with_kubeconfig)
     for kind, plural in PLURALS.items():
         _report(registry, kind, plural, on_event)
     settings = kopf.OperatorSettings()

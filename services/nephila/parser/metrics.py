@@ -20,6 +20,12 @@ PAGE_METRICS: tuple[Metric[Parser], ...] = (
         "pages_failed_total", "Pages that could not be parsed; any rise is a fault.", lambda p: p.failed, counter=True
     ),
     Metric(
+        "parse_seconds",
+        "Time of the event loop for a page, its publication included. A rise: longer pages, or slower rules.",
+        lambda p: p.parse_s.value(),
+        histogram=True,
+    ),
+    Metric(
         "pages_in_children",
         "Pages that wait for a child process or are read by one (PDFs, long pages, unbounded rules); if it stays high,"
         " add parsers.",
@@ -84,7 +90,7 @@ def _of_parser(metric: Metric[RuleJudge]) -> Metric[Parser]:
             return metric.read(parser.judge)
         return {} if metric.label else 0
 
-    return Metric(metric.name, metric.help, read, metric.label, metric.counter)
+    return Metric(metric.name, metric.help, read, metric.label, metric.counter, metric.histogram)
 
 
 METRICS: tuple[Metric[Parser], ...] = (*PAGE_METRICS, *map(_of_parser, JUDGE_METRICS))

@@ -24,6 +24,7 @@ from nephila.kernel.fragment_routes import keeps_routes
 from nephila.kernel.runtime import failpoints
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError
+from nephila.kernel.runtime.histogram import FAST_S, Histogram
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS, RULES
 from nephila.native import page_pass, partition_of, sniff_encoding, to_utf8
 from nephila.parser.config import ParserConfig
@@ -76,7 +77,10 @@ class Parser:
         self.config = config
         self.pages = 0
         self.failed = 0
+        self.parse_s = Histogram(FAST_S)
+        """Time of the event loop for a page: parsing in place or handing over to a child process, and publishing."""
         self._bus = bus
+        self._clock = clock
         self._classifier = BackgroundClassifier()
         self._builder = RecordBuilder(config, clock, page_pass, sniff, self._classifier)
         self._jobs: dict[str, m.CrawlJob] = {}
@@ -146,6 +150,13 @@ class Parser:
             log.error("parser: job %s: %s; it stores the main text by density", job.uid, trafilatura_text.MISSING)
 
     def _on_page(self, delivery: Delivery) -> None:
+        began = self._clock.monotonic()
+        try:
+            self._parse(delivery)
+        finally:
+            self.parse_s.observe(self._clock.monotonic() - began)
+
+    def _parse(self, delivery: Delivery) -> None:
         page: m.Page = delivery.message
         failpoints.reach_with("parse", page.url)
         job = self._jobs.get(page.job, _DEFAULT_JOB)
@@ -188,7 +199,7 @@ class Parser:
         page: m.Page = delivery.message
         try:
             await self._classifier.load()
-            self._on_page(delivery)
+            self._parse(delivery)
         except Exception as error:
             delivery.ack_after(self._dead_letter(page, delivery.partition, error))
 

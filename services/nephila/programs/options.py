@@ -268,6 +268,17 @@ class CommandOptions(Options, total=False):
             in_service=True,
         ),
     ]
+    middleware: Annotated[
+        str,
+        Option(
+            "Python files that see each request, response and outcome.",
+            "DIR",
+            POLITENESS,
+            default="",
+            commands=CRAWL_UP,
+            in_service=True,
+        ),
+    ]
     rules: Annotated[
         str,
         Option(

@@ -18,6 +18,7 @@ async def program_metrics(assembly: Assembly) -> tuple[bytes, str]:
     """The text for Prometheus, and its content type."""
     # Imported at the first request: prometheus_client would delay the start of every crawl.
     from nephila.downloader.metrics import METRICS as DOWNLOADER
+    from nephila.kernel.bus.metrics import DEAD_LETTERS
     from nephila.kernel.runtime.metrics import (
         MetricsCollector,
         WorkerMetricsCollector,
@@ -32,6 +33,7 @@ async def program_metrics(assembly: Assembly) -> tuple[bytes, str]:
         MetricsCollector("scheduler", assembly.scheduler, FRONTIER_METRICS),
         MetricsCollector("parser", assembly.judge, JUDGE_METRICS),
         MetricsCollector("storage", assembly.storage, STORAGE),
+        MetricsCollector("bus", assembly.bus, (DEAD_LETTERS,)),
     ]
     if assembly.downloader is not None:
         collectors.append(MetricsCollector("downloader", assembly.downloader, DOWNLOADER))

@@ -15,6 +15,8 @@ from msgspec import structs
 from nephila.downloader.browser.lane import missing
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.request import request_headers
+from nephila.downloader.middleware.auth import Auth
+from nephila.downloader.middleware.user_files import UserMiddleware
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import HostMap
 from nephila.kernel.net.robots import product_token
@@ -124,6 +126,8 @@ def make_configs(
         raise UsageError("--workers: this system cannot start worker processes; leave the option out")
     # Check values now, before any file is created.
     request_headers(downloader)
+    Auth(downloader)
+    UserMiddleware(downloader.middleware_dir)
     for service, settings in (("scheduler", scheduler), ("downloader", downloader)):
         AddressLimits(settings.per_address, settings.address_gap_s, settings.networks, f"{service}.networks")
     rows = {"directory": directory, "formats": formats, "writer": writer, "archive": archive}
@@ -166,6 +170,7 @@ def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool, 
         from nephila.downloader.middleware.cookies import load_jar
 
         load_jar(cookies, time.time())
+    middleware: str = options.get("middleware", "")
     HostMap(options["host_map"])
     return {
         "concurrency": options["concurrency"],
@@ -175,6 +180,7 @@ def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool, 
         "contact": options["contact"],
         "headers": headers,
         **({"cookies": os.path.abspath(cookies)} if cookies else {}),
+        **({"middleware_dir": os.path.abspath(middleware)} if middleware else {}),
         # What a job of this machine's user may name: spec.login.fields.file.
         "secrets": os.getcwd(),
         "allow_private": options["allow_private"],

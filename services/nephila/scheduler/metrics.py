@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.disk import free_bytes
 from nephila.kernel.runtime.metrics import Metric
-from nephila.scheduler.frontier.frontier import Frontier
+from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters
 from nephila.scheduler.frontier.job_state import Job
 
 if TYPE_CHECKING:
@@ -47,6 +50,18 @@ class AnyScheduler(Protocol):
     def log_bytes(self) -> int:
         """Bytes of the log since the last snapshots."""
 
+    @property
+    def counters(self) -> FrontierCounters:
+        """Counters over all frontiers."""
+
+    @property
+    def snapshot_age_s(self) -> float:
+        """Seconds since the last complete snapshot; of several partitions the oldest; 0 while nothing is missing."""
+
+    @property
+    def config(self) -> SchedulerConfig:
+        """Its settings."""
+
 
 def _jobs(scheduler: AnyScheduler) -> Iterable[Job]:
     return (job for frontier in scheduler.frontiers for job in frontier.jobs.values())
@@ -57,6 +72,32 @@ def _ended(scheduler: AnyScheduler) -> Mapping[str, float]:
     for job in _jobs(scheduler):
         for outcome, count in job.ended.items():
             found[outcome.name.lower()] += count
+    return found
+
+
+JOBS_SHOWN = 50
+"""Jobs with a label of their own in the metrics by job: those with most work. All others count as `OTHER_JOBS`."""
+OTHER_JOBS = "(others)"
+
+
+def _by_name(scheduler: AnyScheduler) -> dict[str, list[Job]]:
+    """Name → the job in each partition; at most `JOBS_SHOWN` names."""
+    found: dict[str, list[Job]] = {}
+    for job in _jobs(scheduler):
+        found.setdefault(job.spec.name or job.uid, []).append(job)
+    if len(found) > JOBS_SHOWN:
+        most = sorted(found, key=lambda name: sum(job.queued + job.dispatched for job in found[name]), reverse=True)
+        rest = [job for name in most[JOBS_SHOWN:] for job in found[name]]
+        found = {**{name: found[name] for name in most[:JOBS_SHOWN]}, OTHER_JOBS: rest}
+    return found
+
+
+def _ended_by_job(scheduler: AnyScheduler) -> Mapping[tuple[str, str], float]:
+    found: Counter[tuple[str, str]] = Counter()
+    for name, jobs in _by_name(scheduler).items():
+        for job in jobs:
+            for outcome, count in job.ended.items():
+                found[name, outcome.name.lower()] += count
     return found
 
 
@@ -125,12 +166,63 @@ FRONTIER_METRICS: tuple[Metric[AnyScheduler], ...] = (
         "How long the host that has been ready longest has waited. A rise: too little capacity, or a stall.",
         lambda s: max((one.oldest_ready_s(s.clock.monotonic()) for one in s.frontiers), default=0.0),
     ),
+    Metric(
+        "hosts_waiting",
+        "Hosts with queued URLs whose delay or pause is not over. A rise: politeness is the limit.",
+        lambda s: sum(frontier.hosts_waiting(s.clock.monotonic()) for frontier in s.frontiers),
+    ),
+    Metric(
+        "hosts_blocked",
+        "Hosts that wait for a server address, a budget or a paused job. A rise: time alone does not free them.",
+        lambda s: sum(frontier.hosts_blocked for frontier in s.frontiers),
+    ),
     Metric("jobs", "Jobs known. A rise: jobs are applied.", lambda s: s.known_jobs),
+    Metric(
+        "job_urls_queued",
+        "URLs in queues by job: the 50 jobs with most work, and (others). A rise: the job finds more than it fetches.",
+        lambda s: {name: sum(job.queued for job in jobs) for name, jobs in _by_name(s).items()},
+        "crawl",
+    ),
+    Metric(
+        "job_urls_outstanding",
+        "URLs taken from queues and without receipt by job. At the limit of one job: its pages are slow to store.",
+        lambda s: {name: sum(job.leased for job in jobs) for name, jobs in _by_name(s).items()},
+        "crawl",
+    ),
+    Metric(
+        "job_urls_ended",
+        "URLs that have ended, by job and outcome. Falls when pages are fetched again.",
+        _ended_by_job,
+        ("crawl", "outcome"),
+    ),
+    Metric(
+        "urls_without_page_total",
+        "URLs that ended without a page, by reason, robots included. A rise: look at such a URL by nephila explain.",
+        lambda s: s.counters.without_page,
+        "reason",
+        counter=True,
+    ),
+    Metric(
+        "early_fetches_total",
+        "Fetches that began over a second before their host might be fetched from. Any rise breaks politeness.",
+        lambda s: s.counters.early_fetches,
+        counter=True,
+    ),
     Metric("commits_total", "Commits written. Flat: nothing happens.", lambda s: s.commits, counter=True),
     Metric(
         "frontier_log_bytes",
         "Log since the last snapshots, approximately. A rise: a takeover or a restart reads more.",
         lambda s: s.log_bytes,
+    ),
+    Metric(
+        "snapshot_age_seconds",
+        "Age of the oldest snapshot that lacks commits. A rise above snapshot_age_s: snapshots fail.",
+        lambda s: s.snapshot_age_s,
+    ),
+    Metric(
+        "disk_free_bytes",
+        "Free space on the disk of the directory. A fall to 0: the scheduler ends, and nothing is lost.",
+        lambda s: free_bytes(Path(s.config.directory)),
     ),
 )
 

@@ -37,7 +37,7 @@ from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.late_address_check import check_late_address
 from nephila.scheduler.engine.refetch import Refetch
 from nephila.scheduler.engine.release_quarantine import release_quarantine
-from nephila.scheduler.frontier.frontier import Frontier
+from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.recrawl.freshness import measure
 
@@ -94,6 +94,7 @@ class Scheduler:
         self._held = False
         self._dead = False
         self._recovered = False
+        self._snapshot_at = clock.monotonic()
 
     # ---- life
 
@@ -296,6 +297,7 @@ class Scheduler:
         """Write a snapshot and start a new segment of the log."""
         try:
             self.log.snapshot(snapshots(self.dispatcher))
+            self._snapshot_at = self.clock.monotonic()
             cleanup(self.frontier)
             self.frontier.hosts.checkpointed()
         except OSError as error:
@@ -374,6 +376,16 @@ class Scheduler:
     def known_jobs(self) -> int:
         """Jobs that are not deleted."""
         return len(self.frontier.jobs)
+
+    @property
+    def counters(self) -> FrontierCounters:
+        """See `AnyScheduler`."""
+        return self.frontier.counters
+
+    @property
+    def snapshot_age_s(self) -> float:
+        """Seconds since the last snapshot, or since the start; 0 while the log is empty."""
+        return self.clock.monotonic() - self._snapshot_at if self.log.size else 0.0
 
     @property
     def log_bytes(self) -> int:

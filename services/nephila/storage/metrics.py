@@ -17,4 +17,21 @@ METRICS: tuple[Metric[Storage], ...] = (
         "Records received and not durable. A rise: the database is the bottleneck.",
         lambda s: s.buffered,
     ),
+    Metric(
+        "flush_seconds",
+        "Flushes: look-up, files with fsync, database. A rise: disk or database is slow, or batches are larger.",
+        lambda s: s.flush_s.value(),
+        histogram=True,
+    ),
+    Metric(
+        "database_seconds",
+        "Transactions of the database, from the first row sent to the commit. A rise: the database is slow.",
+        lambda s: s.database_s.value(),
+        histogram=True,
+    ),
+    Metric(
+        "disk_free_bytes",
+        "Free space on the disk of the directory. A fall to 0: storage stops, and nothing is lost.",
+        lambda s: s.free_bytes,
+    ),
 )

@@ -19,6 +19,7 @@ from typing import TypeVar
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.disk import free_bytes
 from nephila.kernel.runtime.errors import PermanentError, UserError
 from nephila.kernel.topics import EXCHANGES, PAGES, RECEIPTS, RECORDS
 from nephila.native import partition_of
@@ -45,7 +46,7 @@ def build(
 
     Build it before the readers of pages subscribe, so that a raw page arrives here before its record.
     """
-    return Storage(config, bus, clock, Writer(config), on_fatal)
+    return Storage(config, bus, clock, Writer(config, clock), on_fatal)
 
 
 class Storage:
@@ -68,6 +69,8 @@ class Storage:
         self._bus = bus
         self._clock = clock
         self._writer = writer
+        self.flush_s, self.database_s = writer.flush_s, writer.database_s
+        """Durations; see `Writer`."""
         self._thread: ThreadPoolExecutor | None = None
         self._buffer: list[Delivery] = []
         self._bytes = 0
@@ -89,6 +92,11 @@ class Storage:
             if writer.exchanges:
                 bus.subscribe(EXCHANGES, RAW_GROUP, self._raw.on_exchange, credits=config.raw_credits)
         bus.subscribe(RECORDS, GROUP, self._on_record, credits=config.credits, on_dead=self._on_dead)
+
+    @property
+    def free_bytes(self) -> int:
+        """Free space on the disk of its directory."""
+        return free_bytes(self._config.directory)
 
     @property
     def buffered(self) -> int:

@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from nephila.kernel import messages as m
+from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.failpoints import reach
+from nephila.kernel.runtime.histogram import NETWORK_S, Histogram
 from nephila.storage.append_file import keep_tail
 from nephila.storage.changes import CHANGED, DEAD_LETTER, StoredVersion, change_of, copy_hash_of, is_durable
 from nephila.storage.config import StorageConfig
@@ -47,9 +49,14 @@ class FlushResult:
 class Writer:
     """All files of one directory, and the database. One thread calls all methods."""
 
-    def __init__(self, config: StorageConfig) -> None:
+    def __init__(self, config: StorageConfig, clock: Clock | None = None) -> None:
         """Raises `UsageError` for an unknown format."""
         self._config = config
+        self._clock = clock or SystemClock()
+        self.flush_s = Histogram(NETWORK_S)
+        """Flushes: look-up, files with fsync, database."""
+        self.database_s = Histogram(NETWORK_S)
+        """Transactions: rows sent and committed."""
         self._ledger = ledger_of(config)
         self._sinks: list[Sink] = choose(config, self._ledger)
         self._broken: BaseException | None = None
@@ -118,6 +125,7 @@ class Writer:
         """
         if self._broken is not None:
             raise self._broken
+        began = self._clock.monotonic()
         try:
             self._check_files_in_place()
             if self._lost and self._reopen():
@@ -139,6 +147,7 @@ class Writer:
             if self._broken is error:
                 raise
             raise self._broken from error
+        self.flush_s.observe(self._clock.monotonic() - began)
         return result
 
     def _check_files_in_place(self) -> None:
@@ -245,10 +254,12 @@ class Writer:
                 sink.stage(batch)
                 lengths.update(sink.lengths)
             reach("sink_flush_before")
+            began = self._clock.monotonic()
             self._ledger.stage(batch)
             self._in_doubt = lengths
             self._ledger.commit(lengths)
             self._in_doubt = {}
+            self.database_s.observe(self._clock.monotonic() - began)
             reach("sink_flush_after")
         except StoreLost:
             # The database decides whether this is durable, once it is back; until then the files keep their bytes.

@@ -146,7 +146,7 @@ def endless(start: bytes, unit: bytes, pieces: int) -> Iterator[bytes]:
         yield unit * ((1 << 18) // len(unit))
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize(
     ("start", "unit"),
     [

@@ -35,7 +35,7 @@ def explain_directory(directory: Directory, href: str, name: str) -> Explanation
     rows = directory.rows(run)
     home = Home(str(directory.path), many=run is not None and run.command == "up", running=running)
 
-    def told(uid: str, **tables: object) -> Explanation:
+    def explanation_of(uid: str, **tables: object) -> Explanation:
         return explain_url(
             dispatcher,
             jobs[uid],
@@ -48,8 +48,10 @@ def explain_directory(directory: Directory, href: str, name: str) -> Explanation
         )
 
     candidates = job_view.candidates(jobs, uids, href)
-    best = job_view.best([told(uid, row=job_view.row(rows, uid, href)) for uid in candidates])
-    return job_view.left_out(rows, told(best.job, row=best.row, fetches=job_view.fetches(rows, best.job, href)))
+    best = job_view.best([explanation_of(uid, row=job_view.row(rows, uid, href)) for uid in candidates])
+    return job_view.left_out(
+        rows, explanation_of(best.job, row=best.row, fetches=job_view.fetches(rows, best.job, href))
+    )
 
 
 def _recover(directory: Directory, run: Run | None, now: float, utc_now: float) -> tuple[Dispatcher, Restored]:

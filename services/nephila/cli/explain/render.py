@@ -23,11 +23,11 @@ LONGEST = 2000
 Pair = tuple[str, str]
 
 
-def show(told: Explanation) -> None:
+def show(explanation: Explanation) -> None:
     """Print it."""
-    typer.echo(sanitize(told.sentence, LONGEST))
+    typer.echo(sanitize(explanation.sentence, LONGEST))
     typer.echo("")
-    pairs = [(key, sanitize(text, LONGEST)) for key, text in _pairs(told) if text]
+    pairs = [(key, sanitize(text, LONGEST)) for key, text in _pairs(explanation) if text]
     width = max(len(key) for key, _ in pairs) + 2
     for key, text in pairs:
         first, blank = f"{key + ':':<{width}}", " " * width
@@ -36,28 +36,28 @@ def show(told: Explanation) -> None:
         typer.echo("\n".join((blank if number else first) + line for number, line in enumerate(lines)))
 
 
-def _pairs(told: Explanation) -> Iterator[Pair]:
-    yield "verdict", told.kind
-    yield "url", told.url
-    yield "canonical", told.canonical if told.canonical != told.url else ""
-    yield "host key", told.host_key
-    yield "url key", told.url_key
-    yield "partition", f"{told.partition}, owned by {told.owner}"
-    yield "job", told.job
-    yield "seen", "yes" if told.seen else "no"
-    yield "scope", ("inside: " if told.scope.admitted else "outside: ") + told.scope.rule
-    yield from _robots(told)
-    yield from _place(told)
-    yield from _host(told)
-    yield from _budget(told)
-    yield from _trap(told)
-    yield from _recrawl(told)
-    yield from _rows(told)
+def _pairs(explanation: Explanation) -> Iterator[Pair]:
+    yield "verdict", explanation.kind
+    yield "url", explanation.url
+    yield "canonical", explanation.canonical if explanation.canonical != explanation.url else ""
+    yield "host key", explanation.host_key
+    yield "url key", explanation.url_key
+    yield "partition", f"{explanation.partition}, owned by {explanation.owner}"
+    yield "job", explanation.job
+    yield "seen", "yes" if explanation.seen else "no"
+    yield "scope", ("inside: " if explanation.scope.admitted else "outside: ") + explanation.scope.rule
+    yield from _robots(explanation)
+    yield from _place(explanation)
+    yield from _host(explanation)
+    yield from _budget(explanation)
+    yield from _trap(explanation)
+    yield from _recrawl(explanation)
+    yield from _rows(explanation)
 
 
-def _robots(told: Explanation) -> Iterator[Pair]:
-    robots = told.robots
-    if told.robots_ignored:
+def _robots(explanation: Explanation) -> Iterator[Pair]:
+    robots = explanation.robots
+    if explanation.robots_ignored:
         yield "robots", "ignored by this crawl"
     elif robots is None:
         yield "robots", "not fetched"
@@ -69,8 +69,8 @@ def _robots(told: Explanation) -> Iterator[Pair]:
         yield "robots age", f"fetched {utc(robots.fetched_at)}{', expired' if robots.expired else ''}"
 
 
-def _place(told: Explanation) -> Iterator[Pair]:
-    queued, lease = told.queued, told.lease
+def _place(explanation: Explanation) -> Iterator[Pair]:
+    queued, lease = explanation.queued, explanation.lease
     if queued is not None:
         place = f"{queued.position:,}" if queued.position else "far behind"
         yield "queued", f"{place} of {queued.of:,} of its host{', at the head' if queued.head else ''}"
@@ -79,15 +79,15 @@ def _place(told: Explanation) -> Iterator[Pair]:
             yield "depth", f"{queued.depth}"
             yield "priority", f"{queued.priority}" if queued.priority else ""
             yield "tries", f"{queued.attempts} of fetch {queued.fetch_no}"
-    elif told.row is not None:
-        yield "depth", str(told.row.get("depth", ""))
+    elif explanation.row is not None:
+        yield "depth", str(explanation.row.get("depth", ""))
     if lease is not None:
         until = f", {utc(lease.since)} to {utc(lease.until)}" if lease.until else ""
         yield "handed out", f"try {lease.attempt}, {lease.state}{until}"
 
 
-def _host(told: Explanation) -> Iterator[Pair]:
-    host = told.host
+def _host(explanation: Explanation) -> Iterator[Pair]:
+    host = explanation.host
     if host is None:
         return
     yield "host", f"delay {host.delay_s:g} s, back-off {host.backoff_s:g} s, {host.queued:,} queued"
@@ -97,18 +97,18 @@ def _host(told: Explanation) -> Iterator[Pair]:
     yield "address", f"{host.address}{line}" if host.address else ""
 
 
-def _budget(told: Explanation) -> Iterator[Pair]:
-    for one in told.budget.limits:
+def _budget(explanation: Explanation) -> Iterator[Pair]:
+    for one in explanation.budget.limits:
         yield "budget", f"{one.used:,.10g} of {one.limit:,.10g} {one.what}"
 
 
-def _trap(told: Explanation) -> Iterator[Pair]:
-    trap = told.trap
+def _trap(explanation: Explanation) -> Iterator[Pair]:
+    trap = explanation.trap
     if trap is None:
         return
     spared = (
         f" ({trap.let_through} more such URLs of its host are let through)"
-        if trap.let_through and told.row is None
+        if trap.let_through and explanation.row is None
         else ""
     )
     yield "odd shape", trap.shape + spared if trap.shape else ""
@@ -119,8 +119,8 @@ def _trap(told: Explanation) -> Iterator[Pair]:
         yield "release with", trap.release
 
 
-def _recrawl(told: Explanation) -> Iterator[Pair]:
-    one = told.recrawl
+def _recrawl(explanation: Explanation) -> Iterator[Pair]:
+    one = explanation.recrawl
     if one is None:
         return
     due = "never: gone" if one.gone else "due" if one.out else utc(one.next_at) if one.next_at else "never"
@@ -130,13 +130,13 @@ def _recrawl(told: Explanation) -> Iterator[Pair]:
     yield "missing", f"{one.missing} times in a row" if one.missing else ""
 
 
-def _rows(told: Explanation) -> Iterator[Pair]:
-    row = told.row
+def _rows(explanation: Explanation) -> Iterator[Pair]:
+    row = explanation.row
     if row is not None:
         yield "row", _ended(row)
         yield "title", row.get("title") or ""
         yield "rule", f"{row['rule']}, version {row['rule_version']}" if row.get("rule") else ""
-    for one in told.fetches:
+    for one in explanation.fetches:
         notes = [
             _ended(one),
             f"status {one['status']}" if one.get("status") else "",

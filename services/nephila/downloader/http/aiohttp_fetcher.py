@@ -207,6 +207,7 @@ class AiohttpFetcher:
         """Fill the response; False when the connection must not be used again."""
         response, request, config = fetch.response, fetch.request, self._config
         status = response.status = reply.status
+        response.head_at = self._clock.monotonic()
         headers: dict[str, str] = {}
         for raw_name, raw_value in reply.raw_headers:
             name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
@@ -257,8 +258,10 @@ class AiohttpFetcher:
         response.truncated = "length" if body.full else ""
         if fetch.request.wants_body(response.status):
             response.body = decoded
-        elif self._config.raw_capture:
-            response.wire_body = decoded
+        else:
+            response.error_body = decoded
+            if self._config.raw_capture:
+                response.wire_body = decoded
         return not body.full
 
     def _open_session(self) -> aiohttp.ClientSession:

@@ -113,6 +113,7 @@ class HttpResponse:
     Reasons: connect, tls, timeout, too_large, protocol, disconnected, encoding; content_type = stopped after the
     headers because the media type is not wanted; stale = a kept connection broke before the first byte of the response.
     `body` is decoded from transfer and content coding. `wire_body` is None when it equals `body` or is not needed.
+    `error_body` is the body of a status other than 2xx as received, with its content coding, up to `DRAIN_BYTES`.
     `wire_bytes` counts the body as received, without framing. With raw capture, bodies of other statuses than 2xx are
     stored as well, up to `DRAIN_BYTES`; `truncated` is the WARC term for the reason why a body is incomplete.
     """
@@ -124,6 +125,8 @@ class HttpResponse:
         "charset",
         "content_type",
         "detail",
+        "error_body",
+        "head_at",
         "headers",
         "reason",
         "rendered",
@@ -141,12 +144,15 @@ class HttpResponse:
         self.content_type = ""
         self.charset = ""
         self.body = b""
+        self.error_body = b""
         self.wire_body: bytes | None = None
         self.wire_bytes = 0
         self.truncated = ""
         self.address = ""
         self.reason = ""
         self.detail = ""
+        self.head_at = 0.0
+        """Monotonic instant at which the response head was complete; 0 without one."""
         self.request_head = b""
         self.response_head = b""
         self.rendered = False

@@ -246,6 +246,7 @@ class Connection(asyncio.BufferedProtocol):
         response = exchange.response
         response.status = status
         response.headers = headers
+        response.head_at = fetcher.clock.monotonic()
         exchange.phase = BODY
         if fetcher.config.raw_capture:
             response.response_head = raw
@@ -411,8 +412,10 @@ class Connection(asyncio.BufferedProtocol):
         response = exchange.response
         if self._is_wanted(exchange):
             response.body = body
-        elif self._fetcher.config.raw_capture:
-            response.wire_body = body
+        else:
+            response.error_body = body
+            if self._fetcher.config.raw_capture:
+                response.wire_body = body
         if len(body) >= LARGE_BYTES:
             # The receiver hashes it in the same turn of the loop, which takes tens of milliseconds, as joining it did.
             self._state = GONE

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
 from nephila.downloader.http.target import Target
+from nephila.downloader.middleware.auth import Auth
+from nephila.downloader.middleware.block_detector import BlockDetector
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookies import Cookies
 from nephila.downloader.middleware.host_headers import HostHeaders
 from nephila.downloader.middleware.login import FormLogin
+from nephila.downloader.middleware.proxy_session import ProxySessions
+from nephila.downloader.middleware.user_files import UserMiddleware
 from nephila.downloader.middleware.validators import Validators
 from nephila.downloader.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.clock import Clock
+
+T = TypeVar("T", bound=Middleware)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +39,12 @@ class Dependencies:
 
 CHAIN: tuple[Callable[[Dependencies], Middleware], ...] = (
     lambda given: HostHeaders(given.config),
+    lambda given: Auth(given.config),
     lambda given: Cookies(given.config, given.clock),
     lambda given: FormLogin(given.clock, given.router, given.fetcher, given.config.secrets, given.previous),
     lambda given: Validators(),
+    lambda given: BlockDetector(given.config),
+    lambda given: UserMiddleware(given.config.middleware_dir),
 )
 """Requests pass in this order, responses in reverse."""
 
@@ -46,15 +55,19 @@ class _Hooks(NamedTuple):
     before_request: tuple[Callable[[m.FetchRequest, Target], Coroutine[Any, Any, None] | None], ...]
     on_request: tuple[Callable[[m.FetchRequest, HttpRequest], None], ...]
     on_response: tuple[Callable[[m.FetchRequest, Target, HttpResponse], None], ...]
+    on_outcome: tuple[Callable[[m.FetchRequest, Target, m.FetchOutcome], None], ...]
 
 
 class MiddlewareChain:
     """Calls the hooks of each middleware that acts on a job. A request costs one dict look-up per hook, and a call per
     middleware that overrides it."""
 
-    def __init__(self, middlewares: Iterable[Middleware]) -> None:
+    def __init__(self, middlewares: Iterable[Middleware], sessions: ProxySessions | None = None) -> None:
         self._middlewares = tuple(middlewares)
+        self._sessions = sessions or ProxySessions(False)
         self._without_job = self._hooks(None)
+        self.reads_outcomes = bool(self._without_job.on_outcome)
+        """Whether a middleware that acts on all requests reads their outcomes; constant."""
         self._by_job: dict[str, _Hooks] = {}
 
     def _hooks(self, job: m.CrawlJob | None) -> _Hooks:
@@ -63,10 +76,12 @@ class MiddlewareChain:
             tuple(one.before_request for one in active if type(one).before_request is not Middleware.before_request),
             tuple(one.on_request for one in active if type(one).on_request is not Middleware.on_request),
             tuple(one.on_response for one in reversed(active) if type(one).on_response is not Middleware.on_response),
+            tuple(one.on_outcome for one in reversed(active) if type(one).on_outcome is not Middleware.on_outcome),
         )
 
     def on_job(self, job: m.CrawlJob) -> None:
         """See `Middleware.on_job`."""
+        self._sessions.on_job(job)
         for middleware in self._middlewares:
             middleware.on_job(job)
         if job.deleted:
@@ -92,6 +107,22 @@ class MiddlewareChain:
         for hook in self._by_job.get(request.job, self._without_job).on_response:
             hook(request, target, response)
 
+    def on_outcome(self, request: m.FetchRequest, target: Target, outcome: m.FetchOutcome) -> None:
+        """See `Middleware.on_outcome`."""
+        for hook in self._by_job.get(request.job, self._without_job).on_outcome:
+            hook(request, target, outcome)
+
+    def session_key(self, request: m.FetchRequest, target: Target) -> str:
+        """The session that a request belongs to, for the choice of its proxy; empty: none."""
+        return self._sessions.key(request, target)
+
+    def find(self, kind: type[T]) -> T:
+        """The middleware of a class, for its counters. Raises `KeyError`."""
+        for middleware in self._middlewares:
+            if isinstance(middleware, kind):
+                return middleware
+        raise KeyError(kind.__name__)
+
     async def close(self) -> None:
         """See `Middleware.close`."""
         for middleware in self._middlewares:
@@ -103,4 +134,4 @@ def build_chain(config: DownloaderConfig, clock: Clock, router: Router, fetcher:
     middlewares: tuple[Middleware, ...] = ()
     for make in CHAIN:
         middlewares += (make(Dependencies(config, clock, router, fetcher, middlewares)),)
-    return MiddlewareChain(middlewares)
+    return MiddlewareChain(middlewares, ProxySessions(bool(config.cookies)))

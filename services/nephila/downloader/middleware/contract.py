@@ -35,5 +35,8 @@ class Middleware:
         """Read or change a response. A `reason` of "stale" gives the request back: it is sent again after the delay of
         its host."""
 
+    def on_outcome(self, request: m.FetchRequest, target: Target, outcome: m.FetchOutcome) -> None:
+        """Read the outcome of a fetch that was dialled, before it is published."""
+
     async def close(self) -> None:
         """Cancel work in flight."""

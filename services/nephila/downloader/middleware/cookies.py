@@ -36,7 +36,7 @@ class Cookies(Middleware):
 
     def on_job(self, job: m.CrawlJob) -> None:
         """See `Middleware.on_job`."""
-        if _has_jar(job):
+        if has_jar(job):
             self._keeping.add(job.uid)
         else:
             self._keeping.discard(job.uid)
@@ -45,7 +45,7 @@ class Cookies(Middleware):
 
     def acts_on(self, job: m.CrawlJob | None) -> bool:
         """See `Middleware.acts_on`."""
-        return self._given is not None or (job is not None and _has_jar(job))
+        return self._given is not None or (job is not None and has_jar(job))
 
     def jar(self, job: str) -> CookieJar | None:
         """The jar of a job; None when it has none."""
@@ -75,7 +75,8 @@ class Cookies(Middleware):
             jar.set_all(headers, host_of(target), path_of(target), target.scheme == "https", self._clock.now())
 
 
-def _has_jar(job: m.CrawlJob) -> bool:
+def has_jar(job: m.CrawlJob) -> bool:
+    """Whether a job keeps cookies."""
     return not job.deleted and (job.cookies or job.login is not None)
 
 

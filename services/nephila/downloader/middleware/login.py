@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Coroutine, Sequence
-from pathlib import Path
 from typing import Any
 
 import re2
@@ -27,6 +25,7 @@ from nephila.downloader.http.target import Target
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookies import host_of
 from nephila.downloader.middleware.login_form import forms_of, login_form
+from nephila.downloader.middleware.secrets import SecretError, from_environment, from_file
 from nephila.downloader.outcome import REDIRECTS, location_of
 from nephila.downloader.router import Router
 from nephila.kernel import messages as m
@@ -42,7 +41,6 @@ FALSE_ALARMS = 5
 MAX_HOPS = 5
 PAGE_BYTES = 512 << 10
 """Bytes read of a login page."""
-SECRET_PREFIX = "NEPHILA_SECRET_"  # noqa: S105
 
 
 class LoginRefusedError(Exception):
@@ -228,25 +226,12 @@ class FormLogin(Middleware):
         return response
 
     def _value(self, field: m.LoginField) -> str:
-        """The value of a field: from the document, the environment or a file below the secrets directory."""
-        if field.env:
-            if not field.env.startswith(SECRET_PREFIX):
-                raise LoginRefusedError(f"the variable {field.env} does not begin with {SECRET_PREFIX}")
-            if field.env not in os.environ:
-                raise LoginRefusedError(f"the variable {field.env} is not set in the process that fetches pages")
-            return os.environ[field.env]
-        if not field.file:
-            return field.value
-        if not self._secrets:
-            raise LoginRefusedError(f"the file {field.file}: no secrets directory is configured (downloader.secrets)")
-        base = Path(self._secrets).resolve()
-        path = (base / field.file).resolve()
-        if not path.is_relative_to(base):
-            raise LoginRefusedError(f"the file {field.file} is outside the secrets directory")
         try:
-            return path.read_text("utf-8").rstrip("\r\n")
-        except (OSError, ValueError) as error:
-            raise LoginRefusedError(f"the file {field.file}: {getattr(error, 'strerror', None) or error}") from None
+            if field.env:
+                return from_environment(field.env)
+            return from_file(field.file, self._secrets) if field.file else field.value
+        except SecretError as error:
+            raise LoginRefusedError(str(error)) from None
 
     def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
         """See `Middleware`."""

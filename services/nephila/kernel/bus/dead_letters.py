@@ -12,6 +12,26 @@ from nephila.kernel.messages import DeadLetter
 from nephila.kernel.topics import Topic
 
 ERROR_CHARS = 500
+UNREADABLE, INTERNAL = "unreadable", "internal"
+CLASSES = {
+    "TemporaryError": "attempts",
+    "PermanentError": "permanent",
+    "ChildError": "child",
+    "PoisonMessage": "crash",
+    UNREADABLE: UNREADABLE,
+}
+"""Name of an error → reason in the metrics; any other error is `INTERNAL`, a fault of the service."""
+
+
+def reason_of(error: BaseException | str) -> str:
+    """The reason of a dead letter in the metrics, from a bounded set."""
+    name = error.partition(":")[0] if isinstance(error, str) else type(error).__name__
+    return CLASSES.get(name, INTERNAL)
+
+
+def no_letters(topic: Topic) -> dict[tuple[str, str], int]:
+    """(topic, reason) → 0 for all reasons: Prometheus sees the first letter only where it has seen a 0 before."""
+    return dict.fromkeys(((topic.name, reason) for reason in (*CLASSES.values(), INTERNAL)), 0)
 
 
 def dead_letter_for(

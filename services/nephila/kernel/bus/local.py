@@ -6,11 +6,12 @@ cache. Nothing is durable here: after a crash the frontier log says what must be
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from nephila.kernel.bus.contract import DeadHandler, Handler, Receipt
-from nephila.kernel.bus.dead_letters import dead_letter_for
+from nephila.kernel.bus.dead_letters import dead_letter_for, no_letters, reason_of
 from nephila.kernel.bus.subscription import Subscription
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import DEAD, Topic
@@ -25,6 +26,8 @@ class LocalBus:
         self.max_attempts = max_attempts
         self.unacked = 0
         self.on_quiet = on_quiet
+        self.dead_letters: Counter[tuple[str, str]] = Counter()
+        """(topic, reason) → dead letters published by this program."""
         self._groups: dict[Topic, list[Subscription]] = {}
 
     def subscribe(
@@ -36,6 +39,7 @@ class LocalBus:
             raise ValueError(f"group {group!r} already reads topic {topic.name!r}")
         if credits < 1:
             raise ValueError(f"credits must be at least 1, got {credits}")
+        self.dead_letters.update(no_letters(topic))
         groups.append(Subscription(self, topic, group, handler, credits, on_dead))
 
     def has_reader(self, topic: Topic) -> bool:
@@ -58,4 +62,5 @@ class LocalBus:
         self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
     ) -> Receipt:
         """See `Bus.dead_letter`; the letter has no bytes."""
+        self.dead_letters[topic.name, reason_of(error)] += 1
         return self.publish(DEAD, partition, dead_letter_for(topic, service, partition, message, error, attempts))

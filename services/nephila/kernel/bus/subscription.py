@@ -7,7 +7,7 @@ letter, in no other way. The bus decides where messages come from, and what an a
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -25,6 +25,8 @@ class Deliverer(Protocol):
     clock: Clock
     max_attempts: int
     unacked: int
+    dead_letters: Counter[tuple[str, str]]
+    """(topic, reason) → dead letters published by this program."""
     on_quiet: Callable[[], None] | None
 
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:

@@ -48,7 +48,7 @@ class AddressPace:
         """`restarted_at`: instant of a restart. Starts before it are unknown, so the first start on each address comes
         one gap later."""
         self._limits = limits
-        self._nobody_before = restarted_at
+        self._not_before = restarted_at
         self._known: dict[str, AddressState] = {}
         self._idle: deque[str] = deque()
 
@@ -151,7 +151,7 @@ class AddressPace:
 
     def _new(self, address: str) -> AddressState:
         limit = self._limits.find(address)
-        return AddressState(limit, self._nobody_before + limit.gap_s)
+        return AddressState(limit, self._not_before + limit.gap_s)
 
     def _finish(self, address: str, known: AddressState, now: float) -> None:
         known.in_flight -= 1

@@ -1,11 +1,13 @@
 """Metrics of a service: values are read when Prometheus scrapes, so the hot path increments plain integers only.
 
 Each service has a metrics.py with one table of `Metric`. `MetricsCollector` and `WorkerMetricsCollector` are the
-collectors that prometheus_client calls. The help text states what a rise means.
+collectors that prometheus_client calls. The help text states what a rise means. A metric is a counter, a gauge, or a
+histogram (`histogram.py`); docs/adr/0060 has the rules of names and labels.
 """
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -18,13 +20,17 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 
+from nephila import __version__
+from nephila.kernel.runtime.histogram import SUM
+from nephila.native import IMPLEMENTATION
+
 S = TypeVar("S", contravariant=True)
-Value = float | Mapping[str, float]
-"""A number, or one for each value of a label."""
+Value = float | Mapping[str, float] | Mapping[tuple[str, str], float] | Mapping[str, Mapping[str, float]]
+"""A number or a `Histogram.value()`; or one for each value of a label, or for each pair of values of two labels."""
 WORKER = "worker"
 """Label of a metric that each worker process of a program has."""
 
@@ -36,10 +42,19 @@ class Metric(Generic[S]):
     name: str
     help: str
     read: Callable[[S], Value]
-    label: str = ""
-    """Set where `read` returns a number for each value of this label."""
+    label: str | tuple[str, str] = ""
+    """Set where `read` returns a number for each value of this label, or for each pair of values of two labels."""
     counter: bool = False
     """A counter, which never falls; else a gauge."""
+    histogram: bool = False
+    """`read` returns a `Histogram.value()`, with a label one for each of its values."""
+
+    @property
+    def labels(self) -> list[str]:
+        """Its labels."""
+        if isinstance(self.label, str):
+            return [self.label] if self.label else []
+        return list(self.label)
 
     def family(self, prefix: str, service: S) -> MetricFamily:
         """The metric as it is now, named `nephila_<prefix>_<name>`."""
@@ -49,24 +64,37 @@ class Metric(Generic[S]):
         """The same metric from several worker processes; `values`: worker → value."""
         return self._family(prefix, [WORKER], [([worker], value) for worker, value in values.items()])
 
-    def _family(self, prefix: str, labels: list[str], values: Iterable[tuple[list[str], Value]]) -> MetricFamily:
-        kind = CounterMetricFamily if self.counter else GaugeMetricFamily
-        all_labels = [self.label, *labels] if self.label else labels
-        family: Any = kind(f"nephila_{prefix}_{self.name}", self.help, labels=all_labels)
+    def _family(self, prefix: str, more: list[str], values: Iterable[tuple[list[str], Value]]) -> MetricFamily:
+        kind: Any = self._kind
+        family: Any = kind(f"nephila_{prefix}_{self.name}", self.help, labels=[*self.labels, *more])
         for texts, value in values:
-            if isinstance(value, Mapping):
-                for name, number in value.items():
-                    family.add_metric([name, *texts], number)
-            else:
-                family.add_metric(texts, value)
+            # Without a label the one value has no name.
+            named: Mapping[Any, Any] = value if self.label and isinstance(value, Mapping) else {(): value}
+            for name, one in named.items():
+                names = [*([name] if isinstance(name, str) else name), *texts]
+                if self.histogram:
+                    buckets = [(bound, count) for bound, count in one.items() if bound != SUM]
+                    family.add_metric(names, buckets, one[SUM])
+                else:
+                    family.add_metric(names, one)
         return family  # type: ignore[no-any-return]
 
+    @property
+    def _kind(self) -> type[MetricFamily]:
+        if self.histogram:
+            return HistogramMetricFamily
+        return CounterMetricFamily if self.counter else GaugeMetricFamily
 
-def read_values(service: S, table: Iterable[Metric[S]]) -> dict[str, float | dict[str, float]]:
+
+Sent = float | dict[str, float]
+"""A value that can be sent to another process: of metrics with at most one label."""
+
+
+def read_values(service: S, table: Iterable[Metric[S]]) -> dict[str, Sent]:
     """Name of each metric → its value now, for another process."""
-    found: dict[str, float | dict[str, float]] = {}
+    found: dict[str, Sent] = {}
     for metric in table:
-        value = metric.read(service)
+        value: Any = metric.read(service)
         if isinstance(value, Mapping):
             found[metric.name] = {name: float(number) for name, number in value.items()}
         else:
@@ -108,9 +136,24 @@ class WorkerMetricsCollector(Collector):
             yield metric.worker_family(self._name, values)
 
 
+class BuildInfoCollector(Collector):
+    """`nephila_build_info`: what runs here, as labels of a 1."""
+
+    def collect(self) -> Iterator[MetricFamily]:
+        """See `Collector`."""
+        family = GaugeMetricFamily(
+            "nephila_build_info",
+            "1; the labels name the release, the implementation of the native core, and the Python that runs.",
+            labels=["version", "native", "python"],
+        )
+        family.add_metric([__version__, IMPLEMENTATION, platform.python_version()], 1)
+        yield family
+
+
 def registry_of(collectors: Iterable[Collector]) -> CollectorRegistry:
-    """These collectors, and the metrics of the process."""
+    """These collectors, the metrics of the process, and its build."""
     registry = CollectorRegistry()
+    registry.register(BuildInfoCollector())
     for collector in collectors:
         registry.register(collector)
     ProcessCollector(registry=registry)

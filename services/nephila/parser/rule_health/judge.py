@@ -109,11 +109,11 @@ class RuleJudge:
         delivery.ack()
 
     def _take_over(self, name: str) -> RuleHealth:
-        told = self._foreign.pop(name, None)
-        if told is None:
+        received = self._foreign.pop(name, None)
+        if received is None:
             return RuleHealth()
-        self._was_degraded[name] = told.degraded
-        return self._decode_state(name, told.state)
+        self._was_degraded[name] = received.degraded
+        return self._decode_state(name, received.state)
 
     def _decode_state(self, name: str, state: bytes) -> RuleHealth:
         try:

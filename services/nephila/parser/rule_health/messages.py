@@ -27,9 +27,9 @@ def describe(finding: m.RuleFinding) -> str:
 
 def describe_all(verdict: m.RuleVerdict) -> str:
     """The first findings as text."""
-    told = [describe(one) for one in verdict.findings[:MAX_SHOWN]]
+    lines = [describe(one) for one in verdict.findings[:MAX_SHOWN]]
     more = len(verdict.findings) - MAX_SHOWN
-    return "; ".join(told) + (f"; and {more} more" if more > 0 else "")
+    return "; ".join(lines) + (f"; and {more} more" if more > 0 else "")
 
 
 def log_line(verdict: m.RuleVerdict) -> str:

@@ -77,7 +77,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Which links go on, and what they are told on their way."""
+    """Which links are followed, and the depth and priority they are given."""
 
     selection: Selection
     include: tuple[str, ...]

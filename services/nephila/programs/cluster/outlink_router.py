@@ -1,10 +1,10 @@
-"""What stands between a parser and the broker: links go to the partitions of their targets, and before their page.
+"""The bus of a parser over Kafka: links are published on the partitions of their targets, before their page.
 
-A page's links are looked up in the recently-seen cache and cut by partition (most lead to one or few); what is for one
-partition waits for up to HOLD_S or LINKS for more, and travels in one record as messages of their own: whose links they
-are stays with them. Invariant: a record is published when the broker has all links of its page. A page whose URL has
-ended has therefore told all it leads to, and who takes a link for known was told it by a page that either has done so
-or is still on its way. The cache forgets a job whenever a scheduler says that its scope has grown.
+The links of a page are looked up in the recently-seen cache and split by partition (most pages need one or few). Links
+for one partition wait up to HOLD_S, or until there are LINKS of them, and are published in one record; each message in
+it keeps its page. Invariant: a record is published when the broker has all links of its page. So when a URL has ended,
+all its links are published. A link that the cache treats as known belongs to a page of which the same holds, or which
+has not ended yet. The cache forgets a job when a scheduler reports that the job's scope has grown.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def counters_of(service: Any, metrics: Iterable[Metric[Any]]) -> Callable[[], di
     table = [metric for metric in metrics if metric.counter]
 
     def read() -> dict[str, float]:
-        values = {metric.name.removesuffix("_total"): metric.read(service) for metric in table}
+        values: dict[str, Any] = {metric.name.removesuffix("_total"): metric.read(service) for metric in table}
         return {name: sum(v.values()) if isinstance(v, Mapping) else v for name, v in values.items()}
 
     return read

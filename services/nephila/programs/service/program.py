@@ -8,7 +8,6 @@ exit code 1; a restart loses nothing.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -22,6 +21,7 @@ from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash
 from nephila.kernel.messages import MemberState
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError, without_resume
+from nephila.kernel.runtime.histogram import FAST_S, Histogram
 from nephila.kernel.runtime.lifecycle import Service
 from nephila.kernel.runtime.metrics import Metric, MetricsCollector, exposition, registry_of
 from nephila.kernel.topics import Topic
@@ -38,7 +38,7 @@ UNABLE_AFTER_S = 15.0
 """After this time without its database, a service gives its partitions to members that have theirs."""
 
 
-DRAINING = "draining"
+STARTING, DRAINING = "starting", "draining"
 
 
 class Transport(Bus, Protocol):
@@ -68,6 +68,10 @@ class Transport(Bus, Protocol):
 
     def held(self, group: str) -> frozenset[int]:
         """Partitions that this member owns in a group."""
+
+    @property
+    def faults(self) -> list[tuple[str, str]]:
+        """The troubles with their kinds."""
 
     def has_all(self, group: str) -> bool:
         """Whether this member has all partitions of a group."""
@@ -100,6 +104,8 @@ class ServiceKind:
     name: str
     build: Build
     metrics: Iterable[Metric[Any]]
+    bus_metrics: Iterable[Metric[Any]] = ()
+    program_metrics: Iterable[Metric[Any]] = ()
 
 
 class ServiceProgram:
@@ -121,9 +127,17 @@ class ServiceProgram:
         self.service: Service = kind.build(config, bus, self.clock, self._fatal)
         self.error: BaseException | None = None
         self._grace_s = grace_s
-        self._state = "starting"
+        self._state = STARTING
         self._over = asyncio.Event()
-        registry = registry_of([MetricsCollector(kind.name, self.service, kind.metrics)])
+        self.loop_delay_s = Histogram(FAST_S)
+        """How late the event loop calls a timer."""
+        registry = registry_of(
+            [
+                MetricsCollector(kind.name, self.service, kind.metrics),
+                MetricsCollector("bus", bus, kind.bus_metrics),
+                MetricsCollector("program", self, kind.program_metrics),
+            ]
+        )
 
         async def metrics() -> tuple[bytes, str]:
             return exposition(registry)
@@ -141,6 +155,13 @@ class ServiceProgram:
 
     def _unready(self) -> str:
         return self._state or "; ".join([*self.bus.troubles, *([self._trouble] if self._trouble else [])])
+
+    @property
+    def unready_kinds(self) -> list[str]:
+        """Kinds of the reasons why this member is not ready; empty when it is ready."""
+        if self._state:
+            return [self._state if self._state in (STARTING, DRAINING) else "waiting"]
+        return [*dict.fromkeys(kind for kind, _ in self.bus.faults), *(["service"] if self._trouble else [])]
 
     def _member_state(self) -> tuple[MemberState, str]:
         problem = self._unready()
@@ -232,8 +253,11 @@ class ServiceProgram:
             await self._pause(POLL_S if since else POLL_S * 5)
 
     async def _pause(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
+        due = self.clock.monotonic() + seconds
+        try:
             await asyncio.wait_for(self._over.wait(), seconds)
+        except TimeoutError:
+            self.loop_delay_s.observe(max(self.clock.monotonic() - due, 0.0))
 
     def stop(self) -> None:
         """End after a drain; a second call ends at once."""

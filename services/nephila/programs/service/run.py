@@ -12,11 +12,13 @@ from nephila.kernel.bus.kafka.admin.topics import hush
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.claim_check import open_claim_store
 from nephila.kernel.bus.kafka.config import KafkaConfig, checked
+from nephila.kernel.bus.kafka.metrics import METRICS as BUS
 from nephila.kernel.runtime import logs
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.config import load
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.process_setup import run_loop
+from nephila.programs.service.metrics import METRICS as PROGRAM
 from nephila.programs.service.program import Build, Fatal, ServiceKind, ServiceProgram
 from nephila.programs.service.settings import Settings
 
@@ -86,7 +88,7 @@ PACKAGES = {"api": "control"}
 def service_kind(name: str) -> ServiceKind:
     """The parts of a service's program."""
     metrics = importlib.import_module(f"nephila.{PACKAGES.get(name, name)}.metrics").METRICS
-    return ServiceKind(name, BUILDERS[name], metrics)
+    return ServiceKind(name, BUILDERS[name], metrics, BUS, PROGRAM)
 
 
 def run_service(name: str, settings: Settings, path: str) -> BaseException | None:

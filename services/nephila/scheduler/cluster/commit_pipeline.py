@@ -18,6 +18,7 @@ from nephila.kernel.messages import FrontierCommit, FrontierRecord, Seed
 from nephila.kernel.runtime.failpoints import reach
 from nephila.kernel.topics import FRONTIER, RECORDS, SEEDS, requests_topic
 from nephila.scheduler.cluster.fencing import EpochFence
+from nephila.scheduler.frontier.frontier import FrontierCounters
 from nephila.scheduler.frontier.host_state import TurnOutput
 
 REFUSED_SEEDS = 1000
@@ -37,6 +38,7 @@ class SchedulerCounters:
     commits: int = 0
     blocked: int = 0
     """Publications held back because the partition may have been lost."""
+    frontier: FrontierCounters = field(default_factory=FrontierCounters)
 
 
 @dataclass(slots=True)

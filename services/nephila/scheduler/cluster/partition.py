@@ -123,6 +123,7 @@ class PartitionOwner:
             addresses=self._share,
             consumed_until=-math.inf,
             on_anchor=self._anchored,
+            counters=counts.frontier,
         )
         self._anchors: dict[str, list[str]] = {}
         """Job → anchors that other partitions need before the commit that makes them known here."""
@@ -145,6 +146,9 @@ class PartitionOwner:
         self._taking = False
         self._snapshot_at = clock.monotonic()
         """When the last snapshot was started."""
+        self._stored_at = self._snapshot_at
+        """When the last snapshot was complete, in the blob store as well where there is one."""
+        self._snapshot_failed = False
 
     # ---- life
 
@@ -394,6 +398,12 @@ class PartitionOwner:
         grown = self.log_bytes > limit or self.frontier.hosts.written_bytes > 4 * limit
         return grown and not self._taking and self.state is OwnerState.SERVING
 
+    @property
+    def snapshot_age_s(self) -> float:
+        """Seconds since the last snapshot was stored, or since the takeover; 0 while it holds everything."""
+        stale = self.log_bytes or self._snapshot_failed
+        return self.clock.monotonic() - self._stored_at if stale else 0.0
+
     def check_snapshot_age(self) -> None:
         """Have the next turn take a snapshot if the last one is too old."""
         if self.log_bytes and self.clock.monotonic() > self._snapshot_at + self.config.snapshot_age_s:
@@ -422,7 +432,9 @@ class PartitionOwner:
             manifest = await asyncio.to_thread(self.store.commit, self.epoch, sequence, offset, self.clock.now())
             if self.store.blobs is not None:
                 await self._upload(manifest)
+            self._stored_at, self._snapshot_failed = self.clock.monotonic(), False
         except TemporaryError as error:
+            self._snapshot_failed = True
             log.warning("partition %d: the snapshot is not in the blob store, the log is kept: %s", self.number, error)
         except Exception as error:
             if not self.lost:

@@ -36,7 +36,7 @@ from nephila.scheduler.cluster.takeover import Takeover, claim
 from nephila.scheduler.cluster.unknown_jobs import UnknownJobBuffer
 from nephila.scheduler.cluster.wakeups import WakeupHeap
 from nephila.scheduler.config import CREDITS, LOOK_S, SchedulerConfig
-from nephila.scheduler.frontier.frontier import Frontier
+from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters
 from nephila.scheduler.frontier.job_state import Job
 
 log = logging.getLogger(__name__)
@@ -419,6 +419,16 @@ class ClusterScheduler:
     def known_jobs(self) -> int:
         """See `AnyScheduler`."""
         return sum(not job.deleted for job in self.jobs.values())
+
+    @property
+    def counters(self) -> FrontierCounters:
+        """See `AnyScheduler`."""
+        return self.counts.frontier
+
+    @property
+    def snapshot_age_s(self) -> float:
+        """See `AnyScheduler`."""
+        return max((owner.snapshot_age_s for owner in self.owners.values()), default=0.0)
 
     @property
     def log_bytes(self) -> int:

@@ -11,7 +11,7 @@ from nephila.kernel.messages import Anchor, Context, LinkSource, Outlinks, Queue
 from nephila.kernel.net.robots import Robots
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.native import UrlParts
-from nephila.scheduler.engine import recrawl_queue
+from nephila.scheduler.engine import page_admission, recrawl_queue
 from nephila.scheduler.engine.sitemap_seeds import sitemap_seeds
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_table import novelty_of
@@ -41,7 +41,7 @@ MAX_SITEMAPS = 50_000
 SITEMAPS_REPORTED = 100
 """Sitemaps beyond the limit that get a row with the reason."""
 REJECTED_LIMIT = 500_000
-"""Out-of-scope fingerprints remembered, about 50 MB. The links of a site's template are judged once, not on every page.
+"""Out-of-scope fingerprints remembered, about 9 MB. The links of a site's template are judged once, not on every page.
 Each of n jobs may hold 1/n of them; a job with more keeps them until it refuses the next URL."""
 
 
@@ -95,7 +95,7 @@ def note_anchor(frontier: Frontier, job: Job, anchor: str) -> None:
     """Log a new anchor of a scope. Links that were refused before may be wanted now."""
     job.scope.anchors.add(anchor)
     frontier.pending(frontier.partitions[0]).anchors.append(Anchor(job.uid, anchor))
-    job.rejected.clear()
+    job.forget_rejected()
     frontier.on_wider(job.uid)
 
 
@@ -162,6 +162,10 @@ def add_links(frontier: Frontier, links: Outlinks) -> int:
         return 0
     if links.lastmods:
         recrawl_queue.apply_lastmods(frontier, job, links)
+    limit = REJECTED_LIMIT // len(frontier.jobs)
+    admitted = page_admission.admit(frontier, job, links, limit)
+    if admitted is not None:
+        return admitted
     new = job.seen.missing(links.fingerprints)
     if not new:
         return 0
@@ -194,14 +198,14 @@ class _PageLinks:
         fingerprints, urls, priorities = links.fingerprints, links.urls, links.priorities
         if job.strategy.relevance:
             priorities = self._relevance(new)
-        depth, rejected, scope = links.depth, job.rejected, job.scope
+        depth, scope = links.depth, job.scope
         limit = REJECTED_LIMIT // len(frontier.jobs)
         too_long = self.hops > frontier.config.max_hops
         keys = []
         admitted: list[str] = []
         for i in new:
             url_key = fingerprints[16 * i : 16 * i + 16]
-            if url_key in rejected:
+            if url_key in job.rejected:
                 continue
             raw = urls[ends[i - 1] if i else 0 : ends[i]]
             url = raw.decode()

@@ -16,7 +16,7 @@ from nephila.kernel.messages import (
     Receipts,
     Record,
 )
-from nephila.kernel.outcomes import GONE
+from nephila.kernel.outcomes import GONE, LOGIN_PAGE
 from nephila.native import UrlError
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import add_sitemaps, admit, anchor_scope
@@ -30,6 +30,8 @@ from nephila.scheduler.politeness.host_pace import LEASE_EXPIRED, NOT_CONSUMED, 
 from nephila.scheduler.politeness.robots import from_outcome
 
 RetryLater = Callable[[int, Job, bytes, float], None]
+CLOCKS_S = 1.0
+"""Largest difference of the clocks of two members that are ready."""
 SEED_HOPS = 5
 """Redirects of a seed that add their target's host to the scope."""
 NO_OUTCOME = (LEASE_EXPIRED, NOT_CONSUMED)
@@ -80,6 +82,7 @@ class OutcomeHandler:
         before = host.pace.not_before
         job = frontier.jobs.get(waiting.job)
         frontier.leases.pop(key, None)
+        self._check_pace(host, outcome)
         frontier.fetch_ended(host)
         host.changed = True
         if waiting.address:
@@ -94,6 +97,14 @@ class OutcomeHandler:
             self._finish_untracked(waiting)
         self._log_host(partition, host, before, now, always=job is not None and job.counts_host_use)
         frontier.reschedule(host)
+
+    def _check_pace(self, host: Host, outcome: FetchOutcome) -> None:
+        """Count a fetch that began before its host might be fetched from. It would be a fault of this program: requests
+        are sent after that instant. Clocks of members may differ by `CLOCKS_S`."""
+        frontier = self.frontier
+        may_start = host.pace.not_before + frontier.utc_offset
+        if 0 < outcome.started_at < may_start - CLOCKS_S and frontier.fetches_alone(host):
+            frontier.counters.early_fetches += 1
 
     def _lease_start_utc(self, key: Key) -> float:
         return self.frontier.lease_start(self.frontier.leases[key]) + self.frontier.utc_offset
@@ -162,6 +173,8 @@ class OutcomeHandler:
             self._requeue(waiting, job, waiting.attempt - 1, now)
 
     def _tries(self, outcome: FetchOutcome) -> int:
+        if outcome.detail == LOGIN_PAGE:
+            return 1
         return self.frontier.config.tries * (CRASH_TRIES_FACTOR if outcome.detail == GONE else 1)
 
     def _retry_wait(self, waiting: Outstanding, outcome: FetchOutcome) -> float:
@@ -320,6 +333,7 @@ class OutcomeHandler:
         """Publish the terminal row of a URL without a page. Its receipt ends the URL."""
         entry = waiting.entry
         waiting.state = OutstandingState.ENDING
+        self.frontier.counters.without_page[reason] += 1
         job.end_lease()
         record = Record(
             job=job.uid,

@@ -24,6 +24,8 @@ WORDS: Final[dict[tuple[str, str], str]] = {
     ("failed", "encoding"): "the compressed answer could not be decoded",
     ("failed", "too_large"): "the answer is larger than a page may be",
     ("failed", "login"): "the login that its job describes was not accepted (spec.login)",
+    ("failed", "blocked"): "the site sent a challenge, a captcha, a ban text or a login page instead of it",
+    ("failed", "middleware"): "a middleware of this installation failed; see the log of the downloader",
     ("failed", "bad_redirect"): "it redirects to something that is not a URL",
     ("failed", "too_many_redirects"): "it is one redirect too many in a chain of them",
     ("failed", "bad_url"): "no request can be made of it",

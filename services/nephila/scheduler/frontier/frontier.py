@@ -13,6 +13,7 @@ import math
 import random
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nephila.kernel.messages import CrawlJob, FrontierCommit, LeasedUrl, Outcome, Quarantine, Render, Seed
@@ -22,7 +23,7 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_state import Host, Outstanding, OutstandingState, QueueSlot
 from nephila.scheduler.frontier.host_table import HostTable
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import unpack
+from nephila.scheduler.frontier.queue_entry import unpack, unpacked_rows
 from nephila.scheduler.frontier.ready_hosts import ReadyHosts
 from nephila.scheduler.frontier.seen import Seen
 from nephila.scheduler.politeness.address_queue import AddressQueue
@@ -60,6 +61,16 @@ def address_limits(config: SchedulerConfig) -> AddressLimits:
     return AddressLimits(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
 
 
+@dataclass(slots=True)
+class FrontierCounters:
+    """Counters of a program over all its frontiers; they never fall."""
+
+    without_page: Counter[str] = field(default_factory=Counter)
+    """Reason → URLs that ended without a page."""
+    early_fetches: int = 0
+    """Fetches that began before their host might be fetched from."""
+
+
 class Frontier:
     """All partitions of one scheduler, or one of them. Instants are monotonic seconds; `utc_offset` converts them to
     UTC."""
@@ -75,11 +86,12 @@ class Frontier:
         consumed_until: float = math.inf,
         on_wider: Callable[[str], None] = lambda uid: None,
         on_anchor: Callable[[str, str], None] = lambda uid, anchor: None,
+        counters: FrontierCounters | None = None,
     ) -> None:
         """With `partition_slice` this is the frontier of one partition, and `config.partitions` is 1. URLs of other
         partitions go to `for_other_partitions`, and the log describes outstanding URLs so that a successor can wait
         for them. `on_wider(uid)`: the scope of a job has a new anchor, so links that were refused may be wanted.
-        `on_anchor(uid, anchor)`: this frontier has added that anchor."""
+        `on_anchor(uid, anchor)`: this frontier has added that anchor. `counters`: those of the program."""
         if config.partitions < 1 or config.partitions & (config.partitions - 1):
             raise ValueError(f"partitions must be a power of two, got {config.partitions}")
         self.config = config
@@ -126,6 +138,7 @@ class Frontier:
         """Hosts in the queue of a server address."""
         self.on_wider = on_wider
         self.on_anchor = on_anchor
+        self.counters = counters or FrontierCounters()
         self._dirty: list[Partition] = []
 
     def begin_turn(self, now: float, utc_now: float) -> None:
@@ -400,6 +413,16 @@ class Frontier:
         """Hosts that could be fetched from now. O(`COUNTED`); a lower bound where more than that are due."""
         return len(self.ready) + sum(at <= now for _, at in self.store.scheduled(COUNTED))
 
+    def hosts_waiting(self, now: float) -> int:
+        """Hosts with queued URLs whose delay or pause is not over. O(`COUNTED`); an upper bound where more are due."""
+        return self.store.waiting() - sum(at <= now for _, at in self.store.scheduled(COUNTED))
+
+    @property
+    def hosts_blocked(self) -> int:
+        """Hosts that no delay frees: they wait for a server address, or for a job that can take nothing now."""
+        held = {number for job in self.jobs.values() for number in (*job.waiting_hosts, *job.over_budget_hosts)}
+        return len(held) + len(self.waiting_for_address)
+
     def urls_ready(self, now: float) -> int:
         """URLs queued on hosts that could be fetched from now. O(`COUNTED`); a lower bound where there are more."""
         due = [host for host, at in self.store.scheduled(COUNTED) if at <= now]
@@ -422,6 +445,10 @@ class Frontier:
         """Concurrent fetches of a host: the smallest limit of the jobs that use it."""
         limits = [job.policies.concurrency(host.key) for job in self.jobs_on(host)]
         return min(limits) if limits else 1
+
+    def fetches_alone(self, host: Host) -> bool:
+        """Whether one fetch at a time is allowed on a host."""
+        return self._limit(host) == 1
 
     def jobs_on(self, host: Host) -> list[Job]:
         """Jobs that have URLs queued on a host."""
@@ -479,7 +506,7 @@ class Frontier:
 
 def _without(commit: FrontierCommit, uid: str) -> None:
     """Remove a deleted job from a commit that is not written yet: the same commit may bring a new job of that name."""
-    commit.queued = [queued for queued in commit.queued if queued.job != uid]
+    commit.queued = [queued for queued in unpacked_rows(commit.queued) if queued.job != uid]
     commit.leased = [leased for leased in commit.leased if leased.job != uid]
     commit.ended = [ended for ended in commit.ended if ended.job != uid]
     commit.urls = [state for state in commit.urls if state.job != uid]

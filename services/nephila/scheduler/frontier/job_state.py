@@ -16,7 +16,7 @@ from nephila.kernel.messages import (
     ScopeMode,
     Traps,
 )
-from nephila.native import HostStore, UrlError, parse_url
+from nephila.native import HostStore, Trie, UrlError, parse_url
 from nephila.scheduler.frontier.queue_entry import SEED, Entry
 from nephila.scheduler.frontier.scope import CompiledScope
 from nephila.scheduler.frontier.seen import Seen
@@ -51,7 +51,8 @@ class Job:
         self.number = number
         self.seen = seen
         self._store = store
-        self.rejected: set[bytes] = set()
+        self.rejected = Trie()
+        """Fingerprints of links that were refused: they are not judged again."""
         self.out_of_scope = 0
         """URLs refused by the scope since the program started. A URL may count twice, when `rejected` was cleared
         between."""
@@ -112,7 +113,7 @@ class Job:
     def change(self, spec: CrawlJob) -> None:
         """Apply a new desired state. It holds for queued URLs too."""
         self._recheck = self._recheck or spec.scope != self.spec.scope
-        self.rejected.clear()
+        self.forget_rejected()
         scope = self.scope
         self._apply(spec, ())
         self.scope.take_over(scope)
@@ -238,8 +239,12 @@ class Job:
     def reject(self, url_key: bytes, limit: int) -> None:
         """Remember an out-of-scope URL. At the limit all are forgotten: to judge a URL again is only slower."""
         if len(self.rejected) >= limit:
-            self.rejected.clear()
+            self.forget_rejected()
         self.rejected.add(url_key)
+
+    def forget_rejected(self) -> None:
+        """Judge refused links again from now on."""
+        self.rejected = Trie()
 
     def left_scope(self, entry: Entry, host_key: str) -> str:
         """Why a queued URL no longer belongs to the job, or the empty string."""

@@ -7,7 +7,7 @@ fit in memory beside anything else. A URL without a context costs no byte for it
 from __future__ import annotations
 
 import struct
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
@@ -32,6 +32,8 @@ _make = tuple.__new__
 """Half the cost of the constructor of a named tuple."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Context).decode
+_decode_rows = msgspec.msgpack.Decoder(list[QueuedUrl]).decode
+_NO_BYTES: Final = msgspec.Raw(b"")
 _NOTHING: Final = Context()
 
 
@@ -147,6 +149,18 @@ def queued_of(
         unpack_context(entry.context),
         entry.render,
     )
+
+
+def packed_rows(rows: bytes, count: int) -> list[QueuedUrl]:
+    """Encoded rows for a list of `QueuedUrl` that is only encoded: as many items as rows, the first holds all bytes."""
+    items: list[Any] = [_NO_BYTES] * count
+    items[0] = msgspec.Raw(rows)
+    return cast(list[QueuedUrl], items)
+
+
+def unpacked_rows(queued: list[QueuedUrl]) -> list[QueuedUrl]:
+    """The structs of a list that may have `packed_rows`."""
+    return _decode_rows(_encode(queued))
 
 
 def host_of(url: str) -> str:

@@ -16,6 +16,7 @@ from nephila.kernel.messages import Scope, ScopeMode
 from nephila.kernel.net.public_suffix import registrable_domain
 from nephila.kernel.runtime.errors import UsageError
 from nephila.native import partition_of
+from nephila.scheduler.frontier.link_scope import link_scope
 
 
 class Verdict(NamedTuple):
@@ -77,6 +78,8 @@ class CompiledScope:
         self._include = compile_patterns(scope.include, "include")
         self._exclude = compile_patterns(scope.exclude, "exclude")
         self.anchors: set[str] = set(anchors)
+        self.native = link_scope(int(scope.mode), self.anchors, scope.include, scope.exclude)
+        """The same decisions in the native core, without the depth; None where only Python has them."""
         self._hosts: set[str] = set()
         self._hosts_of = 0
 

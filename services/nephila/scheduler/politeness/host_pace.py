@@ -1,6 +1,7 @@
 """Pace of one host: when it may be fetched from next. Pure; shared by all jobs.
 
-The delay counts from the end of a fetch to the start of the next. A refusal (429, 503, Retry-After, time-out) pauses
+The delay counts from the end of a fetch to the start of the next. A refusal (429, 503, Retry-After, time-out, block
+page) pauses
 the whole host. The pause doubles with each further refusal, has random jitter, and its back-off ends when the host has
 not refused for half an hour after the pause. Instants are monotonic seconds here, and UTC when stored. On load they are
 clamped to [now, now + the pause that set them]: a clock set back between two runs cannot freeze a host, and a clock set
@@ -14,13 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nephila.kernel.messages import FetchOutcome, HostState, HostUse
+from nephila.kernel.outcomes import LOGIN_PAGE
 from nephila.scheduler.config import SchedulerConfig
 
 MARGIN_S = 0.005
 """Added to every pause: a server logs the end of an answer a moment after the client has read it."""
 TOOK_MAX_S = 3600.0
 """Longest believable fetch; a longer one means that the clock was set meanwhile."""
-REFUSALS = frozenset({"http_429", "http_503", "timeout"})
+REFUSALS = frozenset({"http_429", "http_503", "timeout", "blocked"})
 _NEVER = float("-inf")
 
 
@@ -134,7 +136,7 @@ def took_s(outcome: FetchOutcome) -> float:
 
 def is_refusal(outcome: FetchOutcome) -> bool:
     """Whether an outcome pauses the whole host."""
-    return outcome.retry_after_s > 0 or outcome.reason in REFUSALS
+    return outcome.retry_after_s > 0 or (outcome.reason in REFUSALS and outcome.detail != LOGIN_PAGE)
 
 
 def may_retry(reason: str) -> bool:
@@ -145,5 +147,16 @@ def may_retry(reason: str) -> bool:
 LEASE_EXPIRED, NOT_CONSUMED = "lease_expired", "not_consumed"
 """Reasons of a try without outcome; with the second no downloader consumed the request, and the URL does not fail."""
 RETRYABLE = frozenset(
-    {"http_429", "dns", "connect", "tls", "timeout", "disconnected", "browser", LEASE_EXPIRED, NOT_CONSUMED}
+    {
+        "http_429",
+        "blocked",
+        "browser",
+        "dns",
+        "connect",
+        "tls",
+        "timeout",
+        "disconnected",
+        LEASE_EXPIRED,
+        NOT_CONSUMED,
+    }
 )

@@ -98,7 +98,12 @@ class Upstream:
 
     async def _fetch(self, request: HttpRequest) -> HttpResponse:
         answer: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
-        handle = self._fetcher.fetch(request, answer.set_result)
+
+        def on_done(response: HttpResponse) -> None:
+            if not answer.done():  # cancelled in this turn of the loop
+                answer.set_result(response)
+
+        handle = self._fetcher.fetch(request, on_done)
         try:
             return await answer
         except asyncio.CancelledError:

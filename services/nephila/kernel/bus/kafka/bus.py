@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
@@ -19,7 +20,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from nephila.kernel.bus.contract import DeadHandler, Handler, LogRecords, Receipt
-from nephila.kernel.bus.dead_letters import dead_letter_for
+from nephila.kernel.bus.dead_letters import dead_letter_for, no_letters, reason_of
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.claim_check import ClaimStore, sweep
 from nephila.kernel.bus.kafka.client.connections import mend
@@ -62,6 +63,8 @@ class KafkaBus:
         self.claim_store = claim_store
         self.max_attempts = config.max_attempts
         self.unacked = 0
+        self.dead_letters: Counter[tuple[str, str]] = Counter()
+        """(topic, reason) → dead letters published by this program."""
         self.on_quiet: Callable[[], None] | None = None
         self.on_fatal = on_fatal
         self.fatal: UserError | None = None
@@ -94,6 +97,7 @@ class KafkaBus:
         if topic.key:
             self.compacted.add(topic, Subscription(self, topic, group, handler, credits, on_dead))
             return
+        self.dead_letters.update(no_letters(topic))
         inbox = self._group(group).inbox
         name = f"{self.config.prefix}{topic.name}"
         if name in inbox.topics:
@@ -110,6 +114,7 @@ class KafkaBus:
         self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
     ) -> Receipt:
         """See `Bus.dead_letter`; the letter holds the message as a record of its topic."""
+        self.dead_letters[topic.name, reason_of(error)] += 1
         letter = dead_letter_for(topic, service, partition, message, error, attempts)
         try:
             letter.message = seal([frame_of(topic.message, message)])
@@ -192,19 +197,23 @@ class KafkaBus:
     @property
     def troubles(self) -> list[str]:
         """Why this member is not ready, one line each; empty when it is."""
-        found = [str(self.fatal)] if self.fatal is not None else []
+        return [line for _, line in self.faults]
+
+    @property
+    def faults(self) -> list[tuple[str, str]]:
+        """The troubles with their kinds: `fault`, `producer`, `clock`, `topics`, `consumer`, `heartbeat`."""
+        found = [("fault", str(self.fatal))] if self.fatal is not None else []
         if self.producer.trouble:
-            found.append(self.producer.trouble)
+            found.append(("producer", self.producer.trouble))
         if self.producer.skew.trouble:
-            found.append(self.producer.skew.trouble)
+            found.append(("clock", self.producer.skew.trouble))
         for group in self.groups.values():
-            found += [f"no topic {name} on the broker: see nephila topics apply" for name in group.missing]
+            found += [("topics", f"no topic {name} on the broker: see nephila topics apply") for name in group.missing]
             if group.trouble:
-                found.append(f"group {group.name}: {group.trouble}")
+                found.append(("consumer", f"group {group.name}: {group.trouble}"))
             elif group.held and not group.may_emit:
-                found.append(
-                    f"group {group.name}: the broker has not answered heartbeats in time; check broker and network"
-                )
+                line = f"group {group.name}: the broker has not answered heartbeats in time; check broker and network"
+                found.append(("heartbeat", line))
         return found
 
     # ---- life

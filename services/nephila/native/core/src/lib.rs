@@ -65,6 +65,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pass::PagePass>()?;
     module.add_class::<trie::Trie>()?;
     module.add_class::<hosts::HostStore>()?;
+    module.add_class::<hosts::LinkScope>()?;
     module.add_class::<robots::RobotsRules>()?;
     module.add_function(wrap_pyfunction!(robots::robots_sitemaps, module)?)?;
     module.add_function(wrap_pyfunction!(robots::robots_rule, module)?)?;

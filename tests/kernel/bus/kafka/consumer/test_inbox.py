@@ -48,7 +48,12 @@ class Rig:
             frames = [frame_of(make, make(url=f"{tp.partition}-{offset}{half}")) for half in "ab"]
             records.append(
                 SimpleNamespace(
-                    topic=tp.topic, partition=tp.partition, offset=offset, value=seal(frames), headers=HEADERS
+                    timestamp=1_000,
+                    topic=tp.topic,
+                    partition=tp.partition,
+                    offset=offset,
+                    value=seal(frames),
+                    headers=HEADERS,
                 )
             )
         return self.inbox.take(tp, records)

@@ -19,6 +19,19 @@ def test_the_oldest_open_record_holds_the_position():
     assert (position.committed_to, position.opened) == (13, 0)
 
 
+def test_the_age_is_that_of_the_oldest_open_record():
+    """A later record that is done first changes nothing; without an open record there is no age."""
+    position = Position(10)
+    assert position.oldest_written_at is None
+    first, second = position.take(10, 1_000), position.take(11, 2_000)
+    second()
+    assert position.oldest_written_at == 1_000
+    first()
+    assert position.oldest_written_at is None
+    position.take(12, 3_000)
+    assert position.oldest_written_at == 3_000
+
+
 def test_random_orders_never_pass_what_is_open():
     """10,000 steps against a set of what is open."""
     rng, position, model, offset = random.Random(1), Position(0), {}, 0

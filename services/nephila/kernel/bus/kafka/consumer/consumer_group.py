@@ -49,6 +49,7 @@ from nephila.kernel.bus.kafka.group.membership import Membership
 from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash, RebalanceListener, report_crash, revoke
 from nephila.kernel.bus.kafka.group.watchdog import Watchdog
 from nephila.kernel.runtime.errors import TemporaryError, UserError
+from nephila.kernel.runtime.histogram import NETWORK_S, Histogram
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +83,12 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self.membership = Membership(config.name, time.time(), settings)
         self.restarts = 0
         """Consumers that were stuck and replaced."""
+        self.rebalances = 0
+        """Assignments received."""
+        self.partitions_gained = self.partitions_lost = 0
+        """Partitions that came to this member, and that left it; a kept one counts in neither."""
+        self.handover_s = Histogram(NETWORK_S)
+        """From the assignment of partitions until they are open."""
         self.trouble = ""
         self.missing: list[str] = []
         """Topics that no longer exist on the broker."""
@@ -174,6 +181,26 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             self.membership.able = able
             if self._consumer is not None:
                 self._consumer._coordinator.request_rejoin()
+
+    def lag(self) -> dict[str, int]:
+        """Topic → records of this member's partitions that are not processed. No request to the broker: the end of a
+        log is as of the last fetch."""
+        found = {reader.topic.name: 0 for reader in self.inbox.topics.values()}
+        for tp, state in self.inbox.partition_states.items():
+            if state.position is not None and self._consumer is not None:
+                end = self._consumer.highwater(tp) if tp in self._consumer.assignment() else None
+                found[self.inbox.topics[tp.topic].topic.name] += max((end or 0) - state.position.committed_to, 0)
+        return found
+
+    def oldest_unacked_s(self, now: float) -> dict[str, float]:
+        """Topic → age of the oldest record that is taken and not processed; 0 without one. `now`: UTC seconds."""
+        found = {reader.topic.name: 0.0 for reader in self.inbox.topics.values()}
+        for tp, state in self.inbox.partition_states.items():
+            written = state.position.oldest_written_at if state.position is not None else None
+            if written:
+                name = self.inbox.topics[tp.topic].topic.name
+                found[name] = max(found[name], now - written / 1000)
+        return found
 
     async def has_read_to(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether the group has committed offsets at or behind these. Raises `TemporaryError`."""
@@ -302,6 +329,9 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             return
         self._joining, self._joined = False, True
         new, gone = self.membership.on_assignment((tp.partition for tp in assigned), consumer._coordinator.generation)
+        self.rebalances += 1
+        self.partitions_gained += len(new)
+        self.partitions_lost += len(gone)
         self._drop_lost(gone)
         self._lease.on_join(time.monotonic())
         opening = {}
@@ -320,6 +350,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def _open(self, opening: dict[TopicPartition, PartitionState]) -> None:
         """Find the start offset, let the service load what it needs, then read."""
+        began = time.monotonic()
         while True:
             consumer = self._consumer
             mine = {tp: state for tp, state in opening.items() if state.phase is not Phase.REVOKED}
@@ -356,6 +387,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 state.metadata = HELD
             if self._consumer is not None and state.phase is not Phase.REVOKED:
                 seek_back(self._consumer, {tp: start})
+        self.handover_s.observe(time.monotonic() - began)
         if self.inbox.isolation.active and (self._poison_task is None or self._poison_task.done()):
             log.warning(
                 "%s: members crashed repeatedly at one offset; the messages there are probed one by one", self.name
@@ -390,6 +422,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         await self._finish(fresh)
         self.inbox.drop(fresh)
         self.membership.release(fresh)
+        self.partitions_lost += len(fresh)
         if self._consumer is not None:
             self._consumer._coordinator.request_rejoin()
 

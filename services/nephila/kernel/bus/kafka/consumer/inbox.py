@@ -17,7 +17,7 @@ from typing import Any
 from aiokafka import ConsumerRecord, TopicPartition
 
 from nephila.kernel.bus.contract import Receipt
-from nephila.kernel.bus.dead_letters import dead_letter_for
+from nephila.kernel.bus.dead_letters import UNREADABLE, dead_letter_for
 from nephila.kernel.bus.kafka.claim_check import ClaimStore
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, CommitMetadata, encode_metadata
@@ -190,7 +190,7 @@ class Inbox:
         record: ConsumerRecord,
         messages: list[Any],
     ) -> None:
-        finish = position.take(record.offset)
+        finish = position.take(record.offset, record.timestamp)
         size = len(record.value or b"")
         reader.held_bytes += size
         state.held_bytes += size
@@ -219,7 +219,8 @@ class Inbox:
             letter.message = data
         else:
             letter.error += f" ({len(data)} bytes, not kept)"
-        finish = position.take(record.offset)
+        finish = position.take(record.offset, record.timestamp)
+        reader.bus.dead_letters[reader.topic.name, UNREADABLE] += 1
         reader.bus.publish(DEAD, record.partition, letter).add_done_callback(finish)
 
     def check_gap(self, tp: TopicPartition, position: int, first: int, last: int) -> UserError | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 class Position:
     """One partition while this member owns it."""
 
-    __slots__ = ("_done", "_open", "next", "opened", "sent")
+    __slots__ = ("_done", "_open", "_written_at", "next", "opened", "sent")
 
     def __init__(self, start: int) -> None:
         self.next = start
@@ -23,12 +23,15 @@ class Position:
         self.opened = 0
         """Records taken and not processed."""
         self._open: deque[int] = deque()
+        self._written_at: deque[int] = deque()
+        """When each record of `_open` was written, in milliseconds since 1970 UTC."""
         self._done: set[int] = set()
 
-    def take(self, offset: int) -> Callable[[], None]:
+    def take(self, offset: int, written_at: int = 0) -> Callable[[], None]:
         """A record was taken; returns the function to call once when it has been processed. Amortised O(1)."""
         self.next = offset + 1
         self._open.append(offset)
+        self._written_at.append(written_at)
         self.opened += 1
         return lambda: self._finish(offset)
 
@@ -37,8 +40,14 @@ class Position:
         self._done.add(offset)
         while self._open and self._open[0] in self._done:
             self._done.remove(self._open.popleft())
+            self._written_at.popleft()
 
     @property
     def committed_to(self) -> int:
         """The offset at which a successor may start."""
         return self._open[0] if self._open else self.next
+
+    @property
+    def oldest_written_at(self) -> int | None:
+        """When the oldest record that is taken and not processed was written (ms); None without one."""
+        return self._written_at[0] if self._written_at else None

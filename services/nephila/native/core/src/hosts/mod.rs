@@ -3,6 +3,7 @@
 //! It is a view of the commit log: a checkpoint belongs to the log's snapshot, and what was committed behind it is
 //! replayed by the caller. Formats and the reading order of these files: ../../../README.md.
 
+mod admit;
 mod bench;
 mod check;
 mod checkpoint;
@@ -20,4 +21,5 @@ mod store;
 mod table;
 mod tiers;
 
+pub use admit::LinkScope;
 pub use py::HostStore;

@@ -7,6 +7,7 @@ use pyo3::exceptions::{PyAssertionError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use super::admit::{admit, Admitted, Checks, Entries, LogRows, PageLinks};
 use super::disk::Disk;
 use super::fault::Fault;
 use super::merge::merge;
@@ -17,7 +18,7 @@ use crate::md5;
 
 /// Hosts with their queues and the workbench; see README.md. One thread at a time.
 #[pyclass(module = "nephila.native._core")]
-pub struct HostStore(Store);
+pub struct HostStore(pub(super) Store);
 
 impl From<Fault> for PyErr {
     fn from(fault: Fault) -> PyErr {
@@ -148,6 +149,19 @@ impl HostStore {
             store.push(*host as u32, job as u32, *order as u32, packed.as_bytes(), newest_first);
         }
         Ok(())
+    }
+
+    /// Admit the new links of a page to seen set, queues and log rows; None, without any effect, where the caller has to
+    /// do it. O(links).
+    fn admit<'py>(
+        &mut self,
+        py: Python<'py>,
+        links: PageLinks<'py>,
+        entries: Entries<'py>,
+        checks: Checks<'py>,
+        rows: Option<LogRows<'py>>,
+    ) -> PyResult<Option<Admitted<'py>>> {
+        admit(py, self, &links, &entries, &checks, rows.as_ref())
     }
 
     /// The next URL, left where it is; read from disk when it is there.

@@ -19,4 +19,5 @@ mod slabs;
 mod store;
 mod tiers;
 
+pub use leaf::Key;
 pub use py::Trie;

@@ -93,6 +93,23 @@ impl Trie {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Work of another part of the core on the store; holds the GIL unless another thread has the lock.
+    pub fn with_store<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Store) -> Outcome<T> + Send,
+    ) -> PyResult<T> {
+        self.with(py, 0, work)
+    }
+
+    /// Forget all keys of a trie without a directory.
+    pub fn reset(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, 0, |store| {
+            *store = Store::new(None, 0, store.seed);
+            Ok(())
+        })
+    }
+
     /// Work on the store, without the GIL where there is much to do or another thread is at it.
     fn with<T: Send>(
         &self,

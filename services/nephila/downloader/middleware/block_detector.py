@@ -1,0 +1,67 @@
+"""Ends a fetch as failed(blocked) when the site sent a block page instead of content.
+
+No page is published then, so nothing of it is stored, followed or counted for a rule. The scheduler pauses the host as
+after a 429; the detail names the product. A robots.txt is not judged: its status alone decides (RFC 9309).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.body import Body
+from nephila.downloader.http.contract import FetchError, HttpResponse
+from nephila.downloader.http.decode import codings_of
+from nephila.downloader.http.target import Target
+from nephila.downloader.middleware.block_pages import SCAN_BYTES, block_page_of
+from nephila.downloader.middleware.contract import Middleware
+from nephila.downloader.outcome import ROBOTS
+from nephila.kernel import messages as m
+from nephila.kernel.outcomes import LOGIN_PAGE
+
+
+class BlockDetector(Middleware):
+    """Judges each response. `found` counts block pages by their detail."""
+
+    def __init__(self, config: DownloaderConfig) -> None:
+        self._config = config
+        self._with_login: set[str] = set()
+        self.found: Counter[str] = Counter()
+
+    def on_job(self, job: m.CrawlJob) -> None:
+        """See `Middleware.on_job`."""
+        if job.login is not None and not job.deleted:
+            self._with_login.add(job.uid)
+        else:
+            self._with_login.discard(job.uid)
+
+    def acts_on(self, job: m.CrawlJob | None) -> bool:
+        """See `Middleware.acts_on`."""
+        return self._config.detect_blocks
+
+    def on_response(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
+        """See `Middleware.on_response`."""
+        if response.reason or request.kind == ROBOTS:
+            return
+        body = response.body
+        if response.error_body:
+            body = _decoded(self._config, response)
+        found = block_page_of(response.status, response.headers, response.content_type, body, target.path)
+        if not found or (found == LOGIN_PAGE and (request.seed or request.job in self._with_login)):
+            return
+        self.found[found.partition(":")[0]] += 1
+        response.reason, response.detail = "blocked", found
+
+
+def _decoded(config: DownloaderConfig, response: HttpResponse) -> bytes:
+    """The beginning of an error body without its content coding; as received where that fails."""
+    encoding = response.headers.get("content-encoding", "")
+    if not encoding:
+        return response.error_body
+    try:
+        body = Body(config, codings_of(encoding), SCAN_BYTES)
+        body.feed(response.error_body)
+        body.full = True  # it may have been cut off
+        return body.finish()
+    except FetchError:
+        return response.error_body

@@ -1,0 +1,1 @@
+"""Harvesting: work of an organisation on the result of its crawls."""

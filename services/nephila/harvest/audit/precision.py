@@ -1,0 +1,81 @@
+"""Precision of a stratified sample, with Wilson intervals. Pure.
+
+Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927); the
+estimate over strata is the usual one of stratified sampling (W. G. Cochran, Sampling Techniques, chapter 5).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import sqrt
+
+Z95 = 1.959963984540054
+"""Quantile of the normal distribution for an interval of 95 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate between its bounds, each from 0 to 1."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(slots=True)
+class StratumCount:
+    """The labels of one stratum."""
+
+    name: str
+    size: int
+    """Pages or items in the stratum."""
+    sampled: int = 0
+    right: int = 0
+    wrong: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    """Reasons of wrong ones."""
+
+    @property
+    def labelled(self) -> int:
+        """Number of labels."""
+        return self.right + self.wrong
+
+
+def wilson(share: float, n: float, z: float = Z95) -> Interval:
+    """Wilson interval of a share that was observed in `n` trials; 0 to 1 without trials. `n` may be an effective size,
+    which need not be whole."""
+    if n <= 0:
+        return Interval(0.0, 0.0, 1.0)
+    centre = share + z * z / (2 * n)
+    half = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    return Interval(share, max((centre - half) / scale, 0.0), min((centre + half) / scale, 1.0))
+
+
+def of_stratum(count: StratumCount, z: float = Z95) -> Interval | None:
+    """Precision of one stratum; None without a label."""
+    return wilson(count.right / count.labelled, count.labelled, z) if count.labelled else None
+
+
+def of_all(strata: Sequence[StratumCount], z: float = Z95) -> Interval | None:
+    """Precision over all strata that have labels, each weighted by its size; None without a label.
+
+    The interval is Wilson's for the effective sample size: the size of a simple random sample whose variance is that of
+    the stratified estimate. The share that enters a stratum's variance is smoothed by one label of each kind, so that a
+    stratum in which all labels agree does not count as known.
+    """
+    labelled = [one for one in strata if one.labelled]
+    total = sum(one.size for one in labelled)
+    if not total:
+        return None
+    share = variance = 0.0
+    for one in labelled:
+        weight, n = one.size / total, one.labelled
+        share += weight * one.right / n
+        smoothed = (one.right + 1) / (n + 2)
+        variance += weight * weight * smoothed * (1 - smoothed) / n
+    n_all = sum(one.labelled for one in labelled)
+    smoothed = (share * n_all + 1) / (n_all + 2)
+    return wilson(share, smoothed * (1 - smoothed) / variance, z)

@@ -1,0 +1,14 @@
+"""Free space on the disk of a directory."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+
+def free_bytes(directory: Path) -> int:
+    """Bytes that this user may still write there, or where the directory would be created."""
+    place = directory.absolute()
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    return shutil.disk_usage(place).free

@@ -1,0 +1,234 @@
+"""Every adversary ends with its outcome, in both fetchers and through the gateway; the next page is fetched."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from adversary_server import CASES, DNS, FETCHED, LIMITS, PAGE, REDIRECT, Case, Rebinding, silent
+from fetcher_server import Server, response
+from gateway_client import DOCUMENT, client_of
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.service import build
+from nephila.kernel.bus.contract import Delivery
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.messages import FetchOutcome, FetchRequest, FetchResult
+from nephila.kernel.runtime.clock import SystemClock
+from nephila.kernel.topics import OUTCOMES, REQUESTS
+
+from tests.dns_server import DnsServer
+
+GOOD = response(PAGE, "Content-Type: text/html")
+RESULTS = {FetchResult.FETCHED: FETCHED, FetchResult.REDIRECT: REDIRECT}
+
+
+async def outcomes(*urls: str, **settings: Any) -> list[FetchOutcome]:
+    """Fetch these URLs one after the other by a downloader with the limits of the adversary."""
+    clock = SystemClock()
+    bus = LocalBus(clock)
+    config = DownloaderConfig(**{"allow_private": True, "per_address": 0, "address_gap_s": 0, **LIMITS, **settings})
+    downloader = build(config, bus, clock)
+    got: asyncio.Queue[FetchOutcome] = asyncio.Queue()
+
+    def on_outcome(delivery: Delivery) -> None:
+        got.put_nowait(delivery.message)
+        delivery.ack()
+
+    bus.subscribe(OUTCOMES, "test", on_outcome, credits=10)
+    await downloader.start()
+    found = []
+    for url in urls:
+        bus.publish(REQUESTS, 0, FetchRequest(url=url, host="bad.test"))
+        found.append(await asyncio.wait_for(got.get(), 20))
+    await downloader.close()
+    assert bus.unacked == 0
+    return found
+
+
+def named(outcome: FetchOutcome) -> str:
+    """The outcome in the words of the table."""
+    return RESULTS.get(outcome.result) or outcome.reason
+
+
+@pytest.mark.parametrize("fetcher", ["lean", "aiohttp"])
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+async def test_http(case: Case, fetcher: str) -> None:
+    """The outcome of the table, with a text for people; the page after it is fetched."""
+    async with Server(case.answer, GOOD) as server:
+        host_map = (f"*.test=127.0.0.1:{server.port}",)
+        urls = ("http://bad.test/bad", "http://bad.test/good", "http://bad.test/again")
+        bad, good, again = await outcomes(*urls, fetcher=fetcher, host_map=host_map)
+        expected = case.aiohttp if fetcher == "aiohttp" and case.aiohttp else case.outcome
+        assert named(bad) == expected, bad.detail
+        if bad.result == FetchResult.FAILED and not bad.reason.startswith("http_"):
+            assert bad.detail
+            assert "\n" not in bad.detail
+        # A kept connection with bytes of the adversary in it is recognised at the latest by the request after it.
+        assert FETCHED in (named(good), named(again))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+async def test_through_the_gateway(case: Case) -> None:
+    """The browser receives a response or an error, the result has the reason, and the next page comes."""
+    async with Server(case.answer, GOOD) as server, client_of(server, **LIMITS) as client:
+        client.register("http://bad.test/bad", total_s=20.0)
+        reply = await client.get("http://bad.test/bad", DOCUMENT)
+        result = client.result()
+        expected = case.browser or case.outcome
+        if expected in (FETCHED, REDIRECT, "bad_redirect"):
+            assert result.document is not None, result.detail
+            assert reply.status in (200, 204, 304, 999)
+        else:
+            assert (result.document, result.reason) == (None, expected), result.detail
+            assert reply.status in (502, 504)
+        client.register("http://bad.test/good")
+        assert (await client.get("http://bad.test/good", DOCUMENT)).status == 200
+
+
+# ---- TLS
+
+
+@pytest.fixture
+def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> trustme.CA:
+    """A CA that the downloader trusts."""
+    ca = trustme.CA()
+    ca.cert_pem.write_to_path(tmp_path / "ca.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    return ca
+
+
+def _context(certificate: trustme.LeafCert) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    certificate.configure_cert(context)
+    return context
+
+
+def _good(ca: trustme.CA) -> ssl.SSLContext:
+    return _context(ca.issue_cert("bad.test"))
+
+
+def _expired(ca: trustme.CA) -> ssl.SSLContext:
+    return _context(ca.issue_cert("bad.test", not_after=datetime.now(UTC) - timedelta(days=1)))
+
+
+def _wrong_name(ca: trustme.CA) -> ssl.SSLContext:
+    return _context(ca.issue_cert("other.test"))
+
+
+def _unknown_authority(_: trustme.CA) -> ssl.SSLContext:
+    return _context(trustme.CA().issue_cert("bad.test"))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def _old_version(ca: trustme.CA) -> ssl.SSLContext:
+    context = _good(ca)
+    context.maximum_version = ssl.TLSVersion.TLSv1_1
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    return context
+
+
+TLS = [
+    (_good, FETCHED),
+    (_expired, "tls"),
+    (_wrong_name, "tls"),
+    (_unknown_authority, "tls"),
+    (_old_version, "tls"),
+]
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
+@pytest.mark.parametrize("lane", ["lean", "aiohttp", "gateway"])
+@pytest.mark.parametrize(("make", "expected"), TLS, ids=[make.__name__.strip("_") for make, _ in TLS])
+async def test_tls(make: Any, expected: str, lane: str, authority: trustme.CA) -> None:
+    """Certificates are checked against the CAs of the system, names and versions too; the browser gets no page."""
+    async with Server(GOOD, tls=make(authority)) as server:
+        host_map = (f"*.test=127.0.0.1:{server.port}",)
+        if lane != "gateway":
+            (outcome,) = await outcomes("https://bad.test/", fetcher=lane, host_map=host_map)
+            assert named(outcome) == expected, outcome.detail
+        else:
+            async with client_of(server, tls_verify=True, **LIMITS) as client:
+                client.register("https://bad.test/")
+                reply = await client.get("https://bad.test/", DOCUMENT)
+                assert (reply.status, client.result().reason) == ((200, "") if expected == FETCHED else (502, "tls"))
+
+
+@pytest.mark.parametrize("lane", ["lean", "aiohttp", "gateway"])
+@pytest.mark.parametrize(("answer", "expected"), [(silent, "timeout"), (b"HTTP/1.1 400 no\r\n\r\n", "tls")])
+async def test_no_handshake(answer: Any, expected: str, lane: str) -> None:
+    """A server that never answers the handshake, and one that speaks HTTP."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if answer is not silent:
+            writer.write(answer)
+            await writer.drain()
+        else:
+            await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    limits = {**LIMITS, "connect_timeout_s": 0.3}
+    settings = {"host_map": (f"*.test=127.0.0.1:{port}",), **limits}
+    if lane != "gateway":
+        (outcome,) = await outcomes("https://bad.test/", fetcher=lane, **settings)
+        assert named(outcome) == expected, outcome.detail
+    else:
+        async with client_of(None, allow_private=True, **settings) as client:
+            client.register("https://bad.test/")
+            assert (await client.get("https://bad.test/", DOCUMENT)).status in (502, 504)
+            assert client.result().reason == expected
+    server.close()
+
+
+# ---- DNS
+
+
+@pytest.mark.parametrize("lane", ["lean", "gateway"])
+@pytest.mark.parametrize(("answer", "expected"), DNS.values(), ids=DNS)
+async def test_dns(answer: Any, expected: str, lane: str) -> None:
+    """A name server that lies, fails or is silent costs a reason; private addresses are refused."""
+    async with DnsServer({"bad.test": answer}) as dns:
+        settings: dict[str, Any] = {
+            "dns_servers": (dns.address,), "dns_resolver": "aiodns", "dns_timeout_s": 0.5, "allow_private": False,
+        }  # fmt: skip
+        if lane == "lean":
+            (outcome,) = await outcomes("http://bad.test/", **settings)
+            assert named(outcome) == expected, outcome.detail
+        else:
+            async with client_of(None, **LIMITS, **settings) as client:
+                client.register("http://bad.test/")
+                assert (await client.get("http://bad.test/", DOCUMENT)).status == 403
+                assert client.result().reason == expected
+
+
+async def test_fifty_addresses_cost_three_attempts() -> None:
+    """Of 50 addresses where nobody listens, three are dialled."""
+    addresses = tuple(f"127.0.9.{number}" for number in range(1, 51))
+    async with DnsServer({"bad.test": addresses}) as dns:
+        settings = {"dns_servers": (dns.address,), "dns_resolver": "aiodns"}
+        (outcome,) = await outcomes("http://bad.test:9/", **settings)
+        assert (named(outcome), outcome.address in addresses) == ("connect", True)
+
+
+async def test_a_name_that_is_rebound() -> None:
+    """A name that changes to a private address is checked at each look-up, and the checked address is dialled."""
+    async with DnsServer({"bad.test": Rebinding("93.184.216.34", "127.0.0.1")}) as dns, Server(GOOD) as server:
+        settings: dict[str, Any] = {
+            "dns_servers": (dns.address,), "dns_resolver": "aiodns", "allow_private": False, **LIMITS,
+            "connect_timeout_s": 0.2,
+        }  # fmt: skip
+        url = f"http://bad.test:{server.port}/"
+        async with client_of(None, **settings) as client:
+            client.register(url, total_s=20.0)
+            for _ in range(3):
+                await client.get(url, DOCUMENT)
+            assert server.connections == 0
+        first, second = await outcomes(url, url, **settings)
+        assert (named(first), named(second)) == ("address", "address")
+        assert server.connections == 0

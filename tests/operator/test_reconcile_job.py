@@ -1,0 +1,208 @@
+"""A CrawlJob: which request follows from spec, status and the state of its job, and which status."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from nephila.control import api
+from nephila.operator.plan import FINALIZER, Plan, Refusal
+from nephila.operator.reconcile_job import ObservedJob, reconcile_job
+from nephila.operator.status import CrawlJobStatus
+
+from tests.operator.fake_control import job
+
+NOW = "2026-01-01T00:00:00Z"
+SPEC = {"seeds": ["https://a.example/"]}
+
+
+def resource(spec: dict[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
+    given = {"name": "news", "generation": 3, "finalizers": [FINALIZER], **metadata}
+    return {"metadata": given, "spec": SPEC if spec is None else spec}
+
+
+def applied(**changes: Any) -> api.JobApplied:
+    values = {"verdict": "created", "generation": 1, "refused": [], "refused_count": 0, **changes}
+    return api.JobApplied(name="news", **values)
+
+
+def conditions(plan: Plan) -> dict[str, tuple[str, str]]:
+    assert plan.status is not None
+    return {one["type"]: (one["status"], one["reason"]) for one in plan.status["conditions"]}
+
+
+def message(plan: Plan, kind: str) -> str:
+    assert plan.status is not None
+    return str(next(one["message"] for one in plan.status["conditions"] if one["type"] == kind))
+
+
+def live(**metadata: Any) -> dict[str, Any]:
+    """A resource whose generation 3 is in effect."""
+    body = resource(**metadata)
+    plan = reconcile_job(body, ObservedJob(job=job("news"), applied=applied()), NOW)
+    return {**body, "status": plan.status}
+
+
+def test_the_finalizer_comes_before_the_job() -> None:
+    plan = reconcile_job(resource(finalizers=["other"]), ObservedJob(), NOW)
+    assert (plan.finalizers, plan.request) == (["other", FINALIZER], None)
+
+
+def test_a_new_resource_is_applied_as_its_document() -> None:
+    request = reconcile_job(resource(), ObservedJob(), NOW).request
+    assert isinstance(request, api.ApplyJob)
+    assert request.job == {
+        "apiVersion": "nephila.dev/v1",
+        "kind": "CrawlJob",
+        "metadata": {"name": "news"},
+        "spec": SPEC,
+    }
+
+
+def test_what_was_applied_is_in_status_with_counts_and_an_event() -> None:
+    state = job("news", "running", queued=7, in_flight=1, stored=12, failed=2)
+    plan = reconcile_job(resource(), ObservedJob(job=state, applied=applied()), NOW)
+    assert conditions(plan) == {
+        "Accepted": ("True", "Applied"),
+        "Ready": ("True", "Crawling"),
+        "Progressing": ("True", "Crawling"),
+    }
+    assert plan.status is not None
+    assert plan.status["counts"] == {
+        "queued": 7,
+        "inFlight": 1,
+        "stored": 12,
+        "denied": 0,
+        "failed": 2,
+        "dropped": 0,
+    }
+    assert plan.status["observedGeneration"] == 3
+    assert plan.event is not None
+    assert (plan.event.type, plan.event.reason) == ("Normal", "Applied")
+    status = msgspec.convert(plan.status, CrawlJobStatus)
+    assert [one.observed_generation for one in status.conditions] == [3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("state", "ready", "progressing"),
+    [
+        ("new", ("False", "Starting"), ("True", "Starting")),
+        ("running", ("True", "Crawling"), ("True", "Crawling")),
+        ("paused", ("True", "Paused"), ("False", "Paused")),
+        ("limit", ("True", "LimitReached"), ("False", "LimitReached")),
+        ("idle", ("True", "Idle"), ("False", "Idle")),
+    ],
+)
+def test_every_state_of_a_job_has_its_conditions(state: str, ready: Any, progressing: Any) -> None:
+    plan = reconcile_job(resource(), ObservedJob(job=job("news", state), applied=applied()), NOW)
+    assert (conditions(plan)["Ready"], conditions(plan)["Progressing"]) == (ready, progressing)
+
+
+def test_nothing_is_written_while_nothing_changes() -> None:
+    plan = reconcile_job(live(), ObservedJob(job=job("news")), "2026-01-02T00:00:00Z")
+    assert plan == Plan(again="interval")
+
+
+def test_counts_are_written_without_an_event_and_keep_the_time_of_the_condition() -> None:
+    plan = reconcile_job(live(), ObservedJob(job=job("news", stored=5)), "2026-01-02T00:00:00Z")
+    assert plan.status is not None
+    assert plan.event is None
+    assert {one["lastTransitionTime"] for one in plan.status["conditions"]} == {NOW}
+
+
+@pytest.mark.parametrize("seen", [ObservedJob(job=job("news")), ObservedJob()], ids=["a new generation", "a job lost"])
+def test_a_change_is_applied_again(seen: ObservedJob) -> None:
+    body = live()
+    if seen.job is not None:
+        body["metadata"]["generation"] = 4
+    assert isinstance(reconcile_job(body, seen, NOW).request, api.ApplyJob)
+
+
+def test_a_job_that_was_paused_elsewhere_stays_paused() -> None:
+    plan = reconcile_job(live(), ObservedJob(job=job("news", "paused", generation=9)), NOW)
+    assert plan.request is None
+    assert conditions(plan)["Ready"] == ("True", "Paused")
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({**SPEC, "schedule": "0 99 * * *"}, "spec.schedule: '0 99 * * *'"),
+        ({**SPEC, "scope": {"exclude": ["(open"]}}, "spec.scope.exclude[0]: '(open' is not a valid RE2 expression"),
+        ({"seeds": ["gopher://a.example/"]}, "spec.seeds[0]: 'gopher://a.example/' is no URL"),
+        ({"seeds": [{"file": "seeds.txt"}]}, "spec.seeds: file 'seeds.txt' cannot be read by the operator"),
+        ({**SPEC, "politeness": {"delay": 5}}, "write 5s for seconds"),
+        ({**SPEC, "weigth": 2}, "unknown key 'weigth'"),
+        ({}, "lacks the key 'seeds'"),
+        ({"seeds": ["x:", "y:"]}, "(and 1 more)"),
+    ],
+)
+def test_a_spec_that_cannot_be_a_job_is_reported_in_one_line_and_nothing_is_sent(spec: Any, words: str) -> None:
+    plan = reconcile_job(resource(spec), ObservedJob(), NOW)
+    assert plan.request is None
+    assert conditions(plan) == {
+        "Accepted": ("False", "Invalid"),
+        "Ready": ("False", "NoJob"),
+        "Progressing": ("False", "NoJob"),
+    }
+    assert words in message(plan, "Accepted")
+    assert "\n" not in message(plan, "Accepted")
+    assert plan.event is not None
+    assert plan.event.type == "Warning"
+
+
+def test_a_bad_change_leaves_the_running_job_as_it_is() -> None:
+    body = live()
+    body |= {"spec": {"seeds": ["ftp://x/"]}, "metadata": {**body["metadata"], "generation": 4}}
+    plan = reconcile_job(body, ObservedJob(job=job("news", stored=9)), NOW)
+    assert plan.request is None
+    assert conditions(plan)["Ready"] == ("True", "EarlierGeneration")
+    assert plan.status is not None
+    assert plan.status["counts"]["stored"] == 9
+
+
+@pytest.mark.parametrize(("final", "reason"), [(False, "Refused"), (True, "Invalid")])
+def test_a_refusal_is_reported_and_tried_again_later(final: bool, reason: str) -> None:
+    plan = reconcile_job(resource(), ObservedJob(refusal=Refusal("the system has no rule 'x'", final)), NOW)
+    assert conditions(plan)["Accepted"] == ("False", reason)
+    assert plan.again == "retry"
+
+
+def test_without_the_control_api_what_was_accepted_stays_accepted() -> None:
+    plan = reconcile_job(live(), ObservedJob(problem="http://x cannot be reached"), NOW)
+    assert conditions(plan) == {
+        "Accepted": ("True", "Applied"),
+        "Ready": ("Unknown", "ControlApiUnavailable"),
+        "Progressing": ("Unknown", "ControlApiUnavailable"),
+    }
+    assert plan.again == "retry"
+    plan = reconcile_job(resource(), ObservedJob(problem="http://x cannot be reached"), NOW)
+    assert conditions(plan)["Accepted"] == ("Unknown", "ControlApiUnavailable")
+    assert message(plan, "Accepted") == "http://x cannot be reached"
+
+
+def test_seeds_that_were_refused_are_listed() -> None:
+    refused = [api.RefusedSeed(url=f"http://{n}/", reason="bad") for n in range(30)]
+    plan = reconcile_job(
+        resource(), ObservedJob(job=job("news"), applied=applied(refused=refused, refused_count=30)), NOW
+    )
+    assert plan.status is not None
+    assert len(plan.status["refusedSeeds"]) == 10
+    assert "30 seeds were refused" in message(plan, "Accepted")
+
+
+def test_deletion_removes_the_job_and_then_the_finalizer() -> None:
+    body = live(deletionTimestamp=NOW, finalizers=["other", FINALIZER])
+    plan = reconcile_job(body, ObservedJob(job=job("news")), NOW)
+    assert isinstance(plan.request, api.JobName)
+    assert plan.request.name == "news"
+    plan = reconcile_job(body, ObservedJob(), NOW)
+    assert (plan.finalizers, plan.again) == (["other"], "never")
+    assert reconcile_job(live(deletionTimestamp=NOW, finalizers=[]), ObservedJob(), NOW) == Plan(again="never")
+
+
+def test_deletion_waits_for_the_control_api_and_says_so() -> None:
+    plan = reconcile_job(live(deletionTimestamp=NOW), ObservedJob(problem="down"), NOW)
+    assert (plan.finalizers, plan.request, plan.again) == (None, None, "retry")
+    assert message(plan, "Accepted") == "the job cannot be deleted yet: down"
