@@ -48,12 +48,8 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.outcomes import given_back
 from nephila.kernel.runtime.clock import Clock
-<<<<<<< HEAD
 from nephila.kernel.runtime.errors import PermanentError
-=======
-from nephila.kernel.runtime.errors import PermanentError, UsageError
 from nephila.kernel.runtime.histogram import Histogram
->>>>>>> main
 from nephila.kernel.topics import EXCHANGES, JOBS, OUTCOMES, PAGES, REQUESTS, REQUESTS_BROWSER, RULES
 
 log = logging.getLogger(__name__)
