@@ -12,7 +12,10 @@ from nephila.downloader.dns.contract import Addresses, ResolveError
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.dns.hash_tree import HashTree
 from nephila.downloader.http.contract import HttpRequest, HttpResponse, OnDone
-from nephila.downloader.router import DirectRouter
+from nephila.downloader.proxies.endpoint import parse_endpoint
+from nephila.downloader.proxies.pool import ProxyPool
+from nephila.downloader.proxies.selection import ProxySelection
+from nephila.downloader.router import DirectRouter, ProxyRouter
 from nephila.downloader.service import Downloader
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery
@@ -86,10 +89,32 @@ class Names:
         """See `Resolver.close`."""
 
 
+class NoKeeper:
+    """The pool does not change in the background."""
+
+    async def start(self) -> None:
+        """See `ProxyKeeper`."""
+
+    async def close(self) -> None:
+        """See `ProxyKeeper`."""
+
+
+def add_proxies(pool: ProxyPool, lines: Sequence[str], now: float) -> None:
+    """Proxies that have passed a check, best first."""
+    endpoints = [parse_endpoint(line) for line in lines]
+    pool.replace("test", endpoints)
+    for number, endpoint in enumerate(endpoints):
+        proxy = pool.find(endpoint.name)
+        assert proxy is not None
+        proxy.addresses = ("203.0.113.1",)
+        pool.check_passed(proxy, 0.1 * (number + 1), now)
+
+
 class Room:
     """The downloader, its bus, and what it published."""
 
-    def __init__(self, coordination: Coordination | None = None, **settings: Any) -> None:
+    def __init__(self, coordination: Coordination | None = None, proxies: Sequence[str] = (), **settings: Any) -> None:
+        """`proxies`: lines of proxies that work, best first."""
         self.clock = ManualClock()
         self.bus = LocalBus(self.clock)
         self.names = Names()
@@ -103,7 +128,16 @@ class Room:
         # All names of this room live on one address; the gap between its starts is the business of its own tests.
         config = DownloaderConfig(**{"address_gap_s": 0.0, **settings})
         resolver = GuardedResolver(EgressGuard(config.allow_private), self.names, HashTree(1000), self.clock)
-        self.downloader = Downloader(config, self.bus, self.clock, DirectRouter(resolver), self.fetcher, coordination)
+        self.pool = ProxyPool(config.proxy_slots)
+        selection = ProxySelection(
+            self.pool, self.clock, default=config.proxy_class, no_proxy=config.no_proxy, names=config.proxy_names
+        )
+        router: DirectRouter = DirectRouter(resolver)
+        if proxies:
+            add_proxies(self.pool, proxies, self.clock.monotonic())
+            router = ProxyRouter(resolver, selection, NoKeeper())  # type: ignore[arg-type]
+        self.selection = selection
+        self.downloader = Downloader(config, self.bus, self.clock, router, self.fetcher, coordination)
         self.bus.subscribe(PAGES, "parser", self._on_page, credits=100)
         self.bus.subscribe(OUTCOMES, "scheduler", self._on_outcome, credits=1000)
 

@@ -95,11 +95,15 @@ async def test_an_end_in_any_stage_frees_what_is_held(stage: Stage) -> None:
         Coordination(
             late_address_check=check, membership_valid=lambda: stage is not Stage.MEMBERSHIP or open_.is_set()
         ),
+        proxies=["http://p:1"] if stage is Stage.PROXY else [],
         concurrency=1,
         per_host=1,
         per_address=1,
         address_gap_s=1.0,
+        proxy_slots=1,
     )
+    for proxy in room.pool.proxies():
+        proxy.used = 1
     await room.downloader.start()
     login = m.Login("http://a.test/login", [m.LoginField("user", "me")]) if stage is Stage.MIDDLEWARE else None
     room.bus.publish(JOBS, 0, m.CrawlJob("j", politeness=m.Politeness(1.0), login=login))
@@ -120,6 +124,8 @@ async def test_an_end_in_any_stage_frees_what_is_held(stage: Stage) -> None:
         if not fetch.aborted and room.downloader.in_flight:
             fetch.on_done(answer())
     open_.set()
+    for proxy in room.pool.proxies():
+        proxy.used = 0
     room.clock.advance(5)
     assert room.downloader.in_flight == 0
     room.bus.publish(JOBS, 0, m.CrawlJob("j", politeness=m.Politeness(1.0)))

@@ -198,6 +198,55 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Chromium's own sandbox. Without effect for root, where Chromium has none; off where a container forbids user
     namespaces."""
 
+    proxies: tuple[str, ...] = ()
+    """Sources of proxies: "http://user:password@host:port class=datacenter country=de" (or socks5://), "file PATH",
+    "list URL", "json URL path=data.items token=FILE"; see docs/proxies.md. Empty: every request is direct."""
+
+    proxy_class: str = "any"
+    """Proxies of jobs that name none: any, direct (none), a class as residential, a country as /de, or residential/de.
+    Also of robots.txt, which belongs to no job."""
+
+    no_proxy: tuple[str, ...] = ()
+    """Hosts that never use a proxy: exact names, and *.example.org for hosts below a name."""
+
+    proxy_slots: Positive = 4
+    """Simultaneous requests through one proxy."""
+
+    proxy_names: str = "local"
+    """Where names are resolved: "local" (here; the proxy receives the checked address), "proxy" (there; here as well,
+    for the egress guard and the pace), "proxy_only" (names that are unknown here are allowed; see docs/proxies.md)."""
+
+    proxy_check_url: str = ""
+    """A page that echoes the request, for checks: reachability, response time, anonymity, lies. Empty: only the
+    connection to a proxy is tested."""
+
+    proxy_check_https_url: str = ""
+    """The same over https; a proxy that fails it serves only http. Empty: not tested."""
+
+    proxy_check_s: float = 300.0
+    """Time between two checks of a proxy that works; an evicted one is checked after 60 s, then after twice as long."""
+
+    proxy_checks: Positive = 20
+    """Simultaneous checks: they share the connection of the crawl."""
+
+    proxy_collect_s: float = 60.0
+    """Time between two reads of a source. Files are read only when they have changed."""
+
+    proxy_pool: str = ""
+    """File that stores proxies and their scores over a restart, readable for its owner only. Empty: none."""
+
+    proxy_anonymous: bool = False
+    """Use no proxy that shows this program's address to the server. Needs proxy_check_url."""
+
+    proxy_country_header: str = ""
+    """Header of the check's response with the country of the proxy, such as cf-ipcountry."""
+
+    proxy_countries: str = ""
+    """File of address ranges with their country: "first,last,DE" or "network,DE"."""
+
+    proxy_give_up_s: float = 600.0
+    """Time without a working proxy after which requests fail with the reason proxy; before, their hosts wait."""
+
     def agent(self) -> str:
         """The User-Agent as sent."""
         return self.user_agent or f"Nephila/{__version__} (+{self.contact or PROJECT_URL})"

@@ -8,6 +8,7 @@ from enum import IntEnum
 from nephila.downloader.http.contract import Handle
 from nephila.downloader.http.route import NO_ROUTE, Route
 from nephila.downloader.http.target import Target
+from nephila.downloader.proxies.use import ProxyTries, ProxyUse
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery, Receipt
 from nephila.kernel.runtime.clock import Timer
@@ -17,7 +18,7 @@ class Stage(IntEnum):
     """Where a request stands, in the order of `pipeline.STAGES`.
 
     A request moves to the next stage, with two exceptions: a redirected robots.txt returns from RESPONSE to RESOLVE,
-    and a request that waited in MEMBERSHIP or MIDDLEWARE repeats from MEMBERSHIP.
+    and a request that waited in MEMBERSHIP, MIDDLEWARE or PROXY repeats from MEMBERSHIP.
     """
 
     HOST_SLOT = 0
@@ -34,16 +35,30 @@ class Stage(IntEnum):
     """Waiting until the partition certainly belongs to this member."""
     MIDDLEWARE = 6
     """A login or other work comes first."""
-    DIAL = 7
+    PROXY = 7
+    """Waiting for a slot of a proxy. Skipped by programs without proxies."""
+    DIAL = 8
     """Handed to the fetcher in this call."""
-    RESPONSE = 8
+    RESPONSE = 9
     """Connecting, or waiting for the response."""
-    ENDED = 9
+    ENDED = 10
     """The outcome is published and no slot is held."""
 
 
 # Names of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
-HOST_SLOT, RESOLVE, ADDRESS_CHECK, GLOBAL_SLOT, ADDRESS_SLOT, MEMBERSHIP, MIDDLEWARE, DIAL, RESPONSE, ENDED = Stage
+(
+    HOST_SLOT,
+    RESOLVE,
+    ADDRESS_CHECK,
+    GLOBAL_SLOT,
+    ADDRESS_SLOT,
+    MEMBERSHIP,
+    MIDDLEWARE,
+    PROXY,
+    DIAL,
+    RESPONSE,
+    ENDED,
+) = Stage
 
 
 class InFlight:
@@ -56,6 +71,8 @@ class InFlight:
         "exchange_receipts",
         "handle",
         "origin_address",
+        "proxy_tries",
+        "proxy_use",
         "redirects",
         "request",
         "route",
@@ -77,6 +94,9 @@ class InFlight:
         """The fetch, look-up or middleware task in flight."""
         self.timer: Timer | None = None
         """Set while the request waits for an instant."""
+        self.proxy_use: ProxyUse | None = None
+        """The slot of a proxy that is held; None: none, as on a direct route."""
+        self.proxy_tries: ProxyTries | None = None
         self.redirects = 0
         self.origin_address = ""
         """Address of the request's own host, once a redirect of its robots.txt has left it."""

@@ -30,6 +30,7 @@ from nephila.downloader.in_flight import (
     HOST_SLOT,
     MEMBERSHIP,
     MIDDLEWARE,
+    PROXY,
     RESOLVE,
     RESPONSE,
     InFlight,
@@ -40,6 +41,8 @@ from nephila.downloader.limits.host_rate import HostRates
 from nephila.downloader.limits.slots import Slots
 from nephila.downloader.middleware.chain import MiddlewareChain
 from nephila.downloader.outcome import undialled
+from nephila.downloader.proxies.selection import WAIT_S, NoProxyError, ProxySelection, Step
+from nephila.downloader.proxies.use import ProxyTries
 from nephila.downloader.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.net.address_limits import AddressLimits
@@ -52,6 +55,8 @@ log = logging.getLogger(__name__)
 
 LATE_S, MAX_LATE = 0.05, 4
 """A dial that is later than LATE_S waits LATE_S once more, at most MAX_LATE times."""
+PROXY_RETRY_S = 0.25
+"""Between two tries for the slot of a proxy; a slot that is freed starts the first waiting request at once."""
 MEMBERSHIP_RETRY_S = 0.1
 """Between two checks of a membership that is not certain."""
 
@@ -105,19 +110,26 @@ class Pipeline:
         self._address_slots: AddressSlots[InFlight] | None = None if limits.unlimited else AddressSlots(limits)
         self._paced_jobs: dict[str, bool] = {}
         """Whether a job is paced by server address, for the jobs known."""
+        self._proxies = router.proxies
+        self._waiting_for_proxy: dict[InFlight, None] = {}
         self.fetch_s = Histogram(NETWORK_S)
         """From dial to the end of the response, connecting included."""
         self.first_byte_s = Histogram(NETWORK_S)
         """From dial to the end of the response head."""
         self.host_rates = HostRates()
         stages = [(stage, MethodType(step, self)) for stage, step in STAGES]
-        self._stages_from = [tuple(stages[number:]) for number in range(len(stages))]
+        without_proxies = [entry for entry in stages if entry[0] is not PROXY or self._proxies is not None]
+        self._stages_from = [
+            tuple(entry for entry in without_proxies if entry[0] >= stage) for stage in range(len(stages))
+        ]
 
     # ---- calls of the service
 
     def on_job(self, job: m.CrawlJob) -> None:
         """A job is new, has changed or is deleted."""
         self._chain.on_job(job)
+        if self._proxies is not None:
+            self._proxies.on_job(job)
         if job.deleted:
             self._paced_jobs.pop(job.uid, None)
         else:
@@ -130,6 +142,8 @@ class Pipeline:
     def redirect(self, fetch: InFlight, target: Target) -> None:
         """Fetch a redirected robots.txt from its new URL: all checks from RESOLVE on apply again."""
         self._release_address_slot(fetch)
+        self._release_proxy(fetch)
+        fetch.proxy_tries = None
         fetch.target = target
         self._run(fetch, RESOLVE)
 
@@ -149,6 +163,9 @@ class Pipeline:
         host, stage = fetch.request.host, fetch.stage
         has_global_slot = stage > GLOBAL_SLOT or fetch.started > 0  # a redirected robots.txt keeps its slot
         fetch.stage = ENDED
+        if self._proxies is not None:
+            self._waiting_for_proxy.pop(fetch, None)
+            self._release_proxy(fetch)
         # The address first: the request that gets the global slot may need this one.
         self._release_address_slot(fetch)
         if has_global_slot:
@@ -194,7 +211,7 @@ class Pipeline:
             except ValueError as error:
                 return self._end(fetch, m.FetchResult.FAILED, "bad_url", str(error))
         try:
-            route = self._router.cached(target)
+            route = self._router.cached(target, fetch.request)
         except (EgressError, ResolveError) as error:
             return self._end_unresolved(fetch, error)
         if route is None:
@@ -205,7 +222,7 @@ class Pipeline:
 
     async def _look_up(self, fetch: InFlight, target: Target) -> None:
         try:
-            route = await self._router.route(target)
+            route = await self._router.route(target, fetch.request)
         except Exception as error:  # a request must end, even if the resolver fails in an unexpected way
             fetch.handle = None
             self._end_unresolved(fetch, error)
@@ -325,7 +342,8 @@ class Pipeline:
         target = fetch.target
         assert target is not None
         on_sent = (lambda: self._on_sent(fetch)) if fetch.address_slot else None
-        http_request = http_request_of(fetch.request, target, fetch.route, self._config.max_list_bytes, on_sent)
+        route = fetch.route if fetch.proxy_use is None else fetch.proxy_use.route
+        http_request = http_request_of(fetch.request, target, route, self._config.max_list_bytes, on_sent)
         try:
             self._chain.on_request(fetch.request, http_request)
         except FetchError as error:
@@ -337,6 +355,94 @@ class Pipeline:
         self.host_rates.note(fetch.request.host, fetch.dialled_at)
         fetch.handle = self._fetcher.fetch(http_request, lambda response: self._on_done(fetch, response))
         return WAIT
+
+    # ---- proxies
+
+    def _proxy(self, fetch: InFlight) -> Verdict:
+        """Lead the route through a proxy. A request without a free slot waits and repeats from MEMBERSHIP."""
+        proxies, target = self._proxies, fetch.target
+        assert proxies is not None
+        assert target is not None
+        selector = proxies.selector(fetch.request, target)
+        if selector is None:
+            return GO
+        try:
+            use = proxies.acquire(fetch.request, target, fetch.route, selector, fetch.proxy_tries)
+        except NoProxyError as error:
+            return self._end_without_proxy(fetch, error)
+        if use is None:
+            self._waiting_for_proxy[fetch] = None
+            retry = self._clock.monotonic() + PROXY_RETRY_S
+            fetch.timer = self._clock.call_at(retry, lambda: self._on_proxy_retry(fetch))
+            return WAIT
+        fetch.proxy_use = use
+        return GO
+
+    def _on_proxy_retry(self, fetch: InFlight) -> None:
+        timer, fetch.timer = fetch.timer, None
+        if timer is not None:
+            timer.cancel()
+        self._waiting_for_proxy.pop(fetch, None)
+        if not self._ends_early(fetch):
+            self._run(fetch, MEMBERSHIP)
+
+    def _release_proxy(self, fetch: InFlight) -> None:
+        """Free the slot of a proxy; the first request that waits for one tries at once."""
+        use, fetch.proxy_use = fetch.proxy_use, None
+        if use is not None and self._proxies is not None:
+            self._proxies.release(use)
+            if self._waiting_for_proxy:
+                following = next(iter(self._waiting_for_proxy))
+                del self._waiting_for_proxy[following]
+                self._clock.call_soon(lambda: self._on_proxy_free(following))
+
+    def _on_proxy_free(self, fetch: InFlight) -> None:
+        if fetch.stage is PROXY and fetch not in self._waiting_for_proxy:
+            self._on_proxy_retry(fetch)
+
+    def _on_proxied(self, fetch: InFlight, proxies: ProxySelection, response: HttpResponse) -> None:
+        """Judge what came through a proxy: accept it, try the next proxy, or give the request back."""
+        use, request, target = fetch.proxy_use, fetch.request, fetch.target
+        assert use is not None
+        assert target is not None
+        selector = proxies.selector(request, target)
+        assert selector is not None
+        response.address = fetch.route.pace_address
+        tries = fetch.proxy_tries
+        if tries is None:
+            tries = fetch.proxy_tries = ProxyTries()
+        if proxies.after_dial(use, target, selector, tries, response) is Step.RETRY:
+            self._release_proxy(fetch)
+            if proxies.has_another(target, selector, tries):
+                self._clock.call_soon(lambda: self._retry_by_next_proxy(fetch))
+            else:
+                self._end_without_proxy(fetch, NoProxyError(response.detail, final=False))
+            return
+        self._call_middleware(request, target, response)
+        if proxies.after_response(use, request, target, tries, response) is Step.GIVE_BACK:
+            outcome = given_back(request)
+            outcome.reason, outcome.detail = "proxy", response.detail or f"status {response.status} by {use.proxy.name}"
+            outcome.started_at, outcome.ended_at = fetch.started, self._clock.now()
+            outcome.address = fetch.origin_address or response.address
+            self._on_end(fetch, outcome)
+        else:
+            self._on_response(fetch, response)
+
+    def _retry_by_next_proxy(self, fetch: InFlight) -> None:
+        if fetch.stage is RESPONSE and fetch.proxy_use is None:
+            self._run(fetch, PROXY)
+
+    def _end_without_proxy(self, fetch: InFlight, error: NoProxyError) -> Verdict:
+        """No proxy serves the request: its host waits, and after a long time the request fails."""
+        if error.final:
+            return self._end(fetch, m.FetchResult.FAILED, "proxy", str(error))
+        outcome = given_back(fetch.request)
+        outcome.reason, outcome.detail, outcome.retry_after_s = "proxy", str(error), WAIT_S
+        outcome.ended_at = self._clock.now()
+        self._clock.call_soon(lambda: self._on_end(fetch, outcome))
+        return END
+
+    # ---- responses
 
     def _on_sent(self, fetch: InFlight) -> None:
         if self._address_slots is not None and fetch.address_slot:
@@ -350,8 +456,14 @@ class Pipeline:
         self.fetch_s.observe(self._clock.monotonic() - fetch.dialled_at)
         if response.head_at:
             self.first_byte_s.observe(response.head_at - fetch.dialled_at)
-        request, target = fetch.request, fetch.target
-        assert target is not None
+        if fetch.proxy_use is not None and self._proxies is not None:
+            self._on_proxied(fetch, self._proxies, response)
+            return
+        assert fetch.target is not None
+        self._call_middleware(fetch.request, fetch.target, response)
+        self._on_response(fetch, response)
+
+    def _call_middleware(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
         try:
             self._chain.on_response(request, target, response)
         except FetchError as error:
@@ -359,7 +471,6 @@ class Pipeline:
         except Exception as error:  # a fault of a middleware costs this fetch, not the host
             log.exception("a middleware failed on a response")
             response.reason, response.detail = "internal", type(error).__name__
-        self._on_response(fetch, response)
 
     # ---- conditions and ends
 
@@ -442,6 +553,7 @@ STAGES: tuple[tuple[Stage, Callable[[Pipeline, InFlight], Verdict]], ...] = (
     (ADDRESS_SLOT, Pipeline._address_slot),
     (MEMBERSHIP, Pipeline._membership),
     (MIDDLEWARE, Pipeline._middleware),
+    (PROXY, Pipeline._proxy),
     (DIAL, Pipeline._dial),
 )
 """All stages in their order.
@@ -455,5 +567,6 @@ GLOBAL_SLOT   | one of `concurrency` slots              |
 ADDRESS_SLOT  | a slot and the gap of the address       | busy, expired
 MEMBERSHIP    | a certain membership in the group       | expired
 MIDDLEWARE    | work before the request, such as a login| login and the reasons of a failed fetch
+PROXY         | a slot of a proxy                       | proxy
 DIAL          | the response                            | middleware, and the outcome of the fetch
 """

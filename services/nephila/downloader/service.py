@@ -43,6 +43,7 @@ from nephila.downloader.outcome import (
     undialled,
 )
 from nephila.downloader.pipeline import Pipeline
+from nephila.downloader.proxies.build import make_router
 from nephila.downloader.router import DirectRouter, Router
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
@@ -83,6 +84,7 @@ class Downloader:
         self._fetches: dict[InFlight, None] = {}
         self.coordination = coordination or Coordination()
         self.partitions = Partitions(clock, config.move_s, self._fetches, self._give_back, self._drop)
+        self._router = router
         self.resolver = router.resolver
         """The resolver, for its counters."""
         self.chain = build_chain(config, clock, router, fetcher)
@@ -129,6 +131,7 @@ class Downloader:
 
     async def start(self) -> None:
         """Subscribe to jobs and requests."""
+        await self._router.start()
         credits = self._config.window
         if self.browser is None:
             self._bus.subscribe(JOBS, GROUP, self._on_job, credits=credits)
@@ -265,8 +268,9 @@ class Downloader:
 
 def build(config: DownloaderConfig, bus: Bus, clock: Clock, coordination: Coordination | None = None) -> Downloader:
     """The downloader with all its dependencies. Raises `UsageError` for settings that make no sense."""
-    router = DirectRouter(make_guarded_resolver(config, clock))
-    return Downloader(config, bus, clock, router, make_fetcher(config, clock), coordination)
+    fetcher = make_fetcher(config, clock)
+    router = make_router(config, clock, make_guarded_resolver(config, clock), fetcher)
+    return Downloader(config, bus, clock, router, fetcher, coordination)
 
 
 def build_browser(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from downloader_room import Room, answer
 from nephila.downloader.coordination import Coordination
-from nephila.downloader.http.route import Route, prefer_counted_address
+from nephila.downloader.http.route import ProxyHop, Route, prefer_counted_address
 from nephila.downloader.limits.late_address_check import LateAddressCheck
 from nephila.kernel import messages as m
 from nephila.kernel.messages import FetchKind, FetchResult
@@ -127,5 +127,5 @@ def test_the_address_that_was_counted_is_dialled_first() -> None:
     assert prefer_counted_address(route, "c") == Route(("c", "a", "b"), 80, "", "c")
     assert prefer_counted_address(route, "a") == route
     assert prefer_counted_address(route, "") == route
-    behind_proxy = Route(("p", "q"), 8080, "", "a", tunnel=True)
+    behind_proxy = Route(("p", "q"), 8080, "", "a", ProxyHop("http://p:8080", "http", "", "", "a", 80))
     assert prefer_counted_address(behind_proxy, "q") == behind_proxy

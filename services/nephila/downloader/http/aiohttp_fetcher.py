@@ -7,6 +7,7 @@ for raw capture are rebuilt from the parsed headers. `pool_size` does not apply.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import Any
 
 import aiohttp
@@ -14,6 +15,7 @@ from yarl import URL
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http import response_head
+from nephila.downloader.http.aiohttp_tunnel import HOP, TunnelConnector
 from nephila.downloader.http.body import Body
 from nephila.downloader.http.contract import (
     DRAIN_BYTES,
@@ -27,7 +29,7 @@ from nephila.downloader.http.contract import (
 )
 from nephila.downloader.http.deadlines import BODY, CONNECT, HEADERS, DeadlineTimer, TimedFetch
 from nephila.downloader.http.decode import codings_of
-from nephila.downloader.http.request import media_filter, request_headers, request_headers_of
+from nephila.downloader.http.request import media_filter, proxy_headers_of, request_headers, request_headers_of
 from nephila.downloader.http.tls import dial_error, tls_context
 from nephila.kernel.runtime.clock import Clock
 
@@ -87,7 +89,8 @@ class AiohttpFetcher:
         self._headers = request_headers(config)
         self._wanted = media_filter(config.accept, config.refuse)
         self._deadlines: DeadlineTimer[Fetch] = DeadlineTimer(config, clock)
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        """By whether the session is the one for tunnels."""
 
     def fetch(self, request: HttpRequest, on_done: OnDone) -> Fetch:
         """See `Fetcher.fetch`."""
@@ -104,8 +107,8 @@ class AiohttpFetcher:
         tasks = [fetch.task for fetch in fetches if fetch.task is not None]
         await asyncio.gather(*tasks, return_exceptions=True)
         self._deadlines.close()
-        if self._session is not None:
-            session, self._session = self._session, None
+        sessions, self._sessions = self._sessions, {}
+        for session in sessions.values():
             await session.close()
 
     def forget(self, fetch: Fetch) -> None:
@@ -147,6 +150,16 @@ class AiohttpFetcher:
                 return
             except aiohttp.ClientConnectorError as error:
                 found = dial_error(error.os_error, fetch.request.target.scheme)
+                if fetch.request.route.proxy is not None:
+                    found = FetchError("proxy", f"{fetch.request.route.proxy.name}: {found.detail}")
+            except FetchError as error:  # of the handshake with a proxy
+                if fetch.phase != CONNECT:
+                    raise
+                found = error
+            except (ssl.SSLError, ConnectionError, EOFError) as error:
+                if fetch.phase != CONNECT or fetch.request.route.proxy is None:
+                    raise self._translate(fetch.response, error) from None
+                found = dial_error(error, fetch.request.target.scheme)
             except aiohttp.ClientConnectorCertificateError as error:
                 found = dial_error(error.certificate_error, "https")
             except asyncio.CancelledError:
@@ -186,13 +199,20 @@ class AiohttpFetcher:
         host = f"[{address}]" if ":" in address else address
         shared = {} if request.forwarded else self._headers
         headers = {"Host": target.host_header, **shared, **request_headers_of(request)}
-        async with self._open_session().request(
+        url, proxy, hop = f"{target.scheme}://{host}:{request.route.port}{target.path}", None, request.route.proxy
+        if hop is not None:
+            HOP.set(hop)
+            if not hop.tunnel:
+                url, proxy = target.shown, f"http://{host}:{request.route.port}"
+                headers |= proxy_headers_of(hop)
+        async with self._open_session(hop is not None and hop.tunnel).request(
             request.verb(),
-            URL(f"{target.scheme}://{host}:{request.route.port}{target.path}", encoded=True),
+            URL(url, encoded=True),
             headers=headers,
             data=request.body,
             allow_redirects=False,
             server_hostname=request.route.tls_name or None,
+            proxy=proxy,
             trace_request_ctx=fetch,
         ) as reply:
             fetch.phase = BODY
@@ -264,16 +284,18 @@ class AiohttpFetcher:
                 response.wire_body = decoded
         return not body.full
 
-    def _open_session(self) -> aiohttp.ClientSession:
-        if self._session is None:
+    def _open_session(self, tunnel: bool) -> aiohttp.ClientSession:
+        session = self._sessions.get(tunnel)
+        if session is None:
             config = self._config
             trace = aiohttp.TraceConfig()
             trace.on_request_headers_sent.append(_on_sent)
             trace.on_connection_reuseconn.append(_on_reused)
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    limit=0, ssl=tls_context(config.tls_verify), keepalive_timeout=config.keepalive_s
-                ),
+            context = tls_context(config.tls_verify)
+            session = self._sessions[tunnel] = aiohttp.ClientSession(
+                connector=TunnelConnector(limit=0, ssl=context, force_close=True)
+                if tunnel
+                else aiohttp.TCPConnector(limit=0, ssl=context, keepalive_timeout=config.keepalive_s),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
                 auto_decompress=False,
@@ -284,8 +306,8 @@ class AiohttpFetcher:
                 read_bufsize=256 << 10,
             )
             # There is no public setting: aiohttp would repeat a GET at once when a kept connection breaks.
-            self._session._retry_connection = False
-        return self._session
+            session._retry_connection = False
+        return session
 
 
 async def _on_sent(session: aiohttp.ClientSession, context: Any, parameters: Any) -> None:

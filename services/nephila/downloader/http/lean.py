@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from typing import Any
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import MAX_DIALS, FetchError, HttpRequest, HttpResponse, OnDone
@@ -17,7 +18,10 @@ from nephila.downloader.http.deadlines import CONNECT, HEADERS, DeadlineTimer, T
 from nephila.downloader.http.lean_conn import Buffers, Connection
 from nephila.downloader.http.pool import Pool
 from nephila.downloader.http.request import RequestHeads, media_filter
+from nephila.downloader.http.route import ProxyHop, Route
+from nephila.downloader.http.target import Target
 from nephila.downloader.http.tls import dial_error, tls_context
+from nephila.downloader.http.tunnel import open_tunnel
 from nephila.kernel.runtime.clock import Clock
 
 
@@ -107,7 +111,8 @@ class LeanFetcher:
     @staticmethod
     def _keys(request: HttpRequest) -> list[tuple[str, int, str, str]]:
         target, route = request.target, request.route
-        return [(address, route.port, target.host, target.scheme) for address in route.addresses[:MAX_DIALS]]
+        scheme = target.scheme if route.proxy is None else _scheme_through(route.proxy, target)
+        return [(address, route.port, target.host, scheme) for address in route.addresses[:MAX_DIALS]]
 
     def _dial(self, exchange: Exchange) -> None:
         target, route = exchange.request.target, exchange.request.route
@@ -115,16 +120,40 @@ class LeanFetcher:
         address = exchange.response.address = route.addresses[exchange.dials]
         exchange.dials += 1
         loop = asyncio.get_running_loop()
-        exchange.dial = loop.create_task(
-            loop.create_connection(
-                lambda: Connection(self, (address, route.port, target.host, target.scheme)),
-                address,
-                route.port,
+        if route.proxy is not None:
+            exchange.dial = loop.create_task(self._dial_through(route.proxy, address, route, target))
+        else:
+            exchange.dial = loop.create_task(
+                loop.create_connection(
+                    lambda: Connection(self, (address, route.port, target.host, target.scheme)),
+                    address,
+                    route.port,
+                    ssl=self._context() if route.tls_name else None,
+                    server_hostname=route.tls_name or None,
+                )
+            )
+        exchange.dial.add_done_callback(lambda task: self._dialled(exchange, task))
+
+    async def _dial_through(self, hop: ProxyHop, address: str, route: Route, target: Target) -> tuple[Any, Connection]:
+        """Open a connection through a proxy; TLS is between the server and this process."""
+        loop = asyncio.get_running_loop()
+        key = (address, route.port, target.host, _scheme_through(hop, target))
+        if not hop.tunnel:
+            try:
+                return await loop.create_connection(lambda: Connection(self, key), address, route.port)
+            except OSError as error:
+                raise FetchError("proxy", f"{hop.name}: {error.strerror or error}") from None
+        tunnel = await open_tunnel(address, route.port, hop)
+        try:
+            return await loop.create_connection(
+                lambda: Connection(self, key),
+                sock=tunnel,
                 ssl=self._context() if route.tls_name else None,
                 server_hostname=route.tls_name or None,
             )
-        )
-        exchange.dial.add_done_callback(lambda task: self._dialled(exchange, task))
+        except BaseException:
+            tunnel.close()
+            raise
 
     def _dialled(self, exchange: Exchange, task: asyncio.Task[object]) -> None:
         if exchange.dial is not task:  # the fetch has ended in the meantime
@@ -229,3 +258,8 @@ class LeanFetcher:
         for connection in self._pool.expired(now):
             connection.drop()
         return len(self._pool) > 0
+
+
+def _scheme_through(hop: ProxyHop, target: Target) -> str:
+    """What tells connections through a proxy apart, in the place of the scheme in a key of the pool."""
+    return f"{target.scheme}:{target.port} {hop.name}"

@@ -10,7 +10,8 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.decode import ACCEPT_ENCODING
 from nephila.downloader.http.headers import split_header
-from nephila.downloader.http.route import Route
+from nephila.downloader.http.proxy_handshake import basic_credentials
+from nephila.downloader.http.route import ProxyHop, Route
 from nephila.downloader.http.target import Target
 from nephila.kernel.messages import FetchKind, FetchRequest
 from nephila.kernel.runtime.errors import UsageError
@@ -49,6 +50,11 @@ def request_headers_of(request: HttpRequest) -> dict[str, str]:
     return headers
 
 
+def proxy_headers_of(hop: ProxyHop) -> dict[str, str]:
+    """The headers of a request that goes to a proxy itself; a tunnel carries none of them."""
+    return {"Proxy-Authorization": basic_credentials(hop)} if hop.user else {}
+
+
 class RequestHeads:
     """Builds request heads; the common part is built once."""
 
@@ -63,13 +69,16 @@ class RequestHeads:
 
     def make(self, request: HttpRequest) -> bytes:
         """Request line and headers, CRLF lines, ending with an empty line."""
+        proxy = request.route.proxy
+        if proxy is not None and not proxy.tunnel:
+            return self._head(request, {**proxy_headers_of(proxy), **request_headers_of(request)}, request.target.shown)
         if request.secret_headers is None and request.body is None and not request.target.authorization:
             return self._head(request, request.headers)
         return self._head(request, request_headers_of(request))
 
-    def _head(self, request: HttpRequest, headers: dict[str, str] | None) -> bytes:
+    def _head(self, request: HttpRequest, headers: dict[str, str] | None, whole_url: str = "") -> bytes:
         target = request.target
-        start = f"{request.verb()} {target.path} HTTP/1.1\r\nHost: {target.host_header}"
+        start = f"{request.verb()} {whole_url or target.path} HTTP/1.1\r\nHost: {target.host_header}"
         if request.forwarded:
             only = "".join(f"\r\n{name}: {value}" for name, value in (headers or {}).items())
             return f"{start}{only}\r\n\r\n".encode("latin-1")

@@ -19,6 +19,8 @@ def tls_context(verify: bool) -> ssl.SSLContext:
 
 def dial_error(error: BaseException, scheme: str) -> FetchError:
     """Reason and text of a connection that could not be opened."""
+    if isinstance(error, FetchError):
+        return error
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     if isinstance(error, ssl.SSLCertVerificationError):
         return FetchError("tls", f"certificate: {error.verify_message}")

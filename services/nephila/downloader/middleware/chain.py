@@ -15,7 +15,6 @@ from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookies import Cookies
 from nephila.downloader.middleware.host_headers import HostHeaders
 from nephila.downloader.middleware.login import FormLogin
-from nephila.downloader.middleware.proxy_session import ProxySessions
 from nephila.downloader.middleware.user_files import UserMiddleware
 from nephila.downloader.middleware.validators import Validators
 from nephila.downloader.router import Router
@@ -62,9 +61,8 @@ class MiddlewareChain:
     """Calls the hooks of each middleware that acts on a job. A request costs one dict look-up per hook, and a call per
     middleware that overrides it."""
 
-    def __init__(self, middlewares: Iterable[Middleware], sessions: ProxySessions | None = None) -> None:
+    def __init__(self, middlewares: Iterable[Middleware]) -> None:
         self._middlewares = tuple(middlewares)
-        self._sessions = sessions or ProxySessions(False)
         self._without_job = self._hooks(None)
         self.reads_outcomes = bool(self._without_job.on_outcome)
         """Whether a middleware that acts on all requests reads their outcomes; constant."""
@@ -81,7 +79,6 @@ class MiddlewareChain:
 
     def on_job(self, job: m.CrawlJob) -> None:
         """See `Middleware.on_job`."""
-        self._sessions.on_job(job)
         for middleware in self._middlewares:
             middleware.on_job(job)
         if job.deleted:
@@ -112,10 +109,6 @@ class MiddlewareChain:
         for hook in self._by_job.get(request.job, self._without_job).on_outcome:
             hook(request, target, outcome)
 
-    def session_key(self, request: m.FetchRequest, target: Target) -> str:
-        """The session that a request belongs to, for the choice of its proxy; empty: none."""
-        return self._sessions.key(request, target)
-
     def find(self, kind: type[T]) -> T:
         """The middleware of a class, for its counters. Raises `KeyError`."""
         for middleware in self._middlewares:
@@ -134,4 +127,4 @@ def build_chain(config: DownloaderConfig, clock: Clock, router: Router, fetcher:
     middlewares: tuple[Middleware, ...] = ()
     for make in CHAIN:
         middlewares += (make(Dependencies(config, clock, router, fetcher, middlewares)),)
-    return MiddlewareChain(middlewares, ProxySessions(bool(config.cookies)))
+    return MiddlewareChain(middlewares)

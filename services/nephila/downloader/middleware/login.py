@@ -21,12 +21,14 @@ import re2
 
 from nephila.downloader.dns.contract import ResolveError
 from nephila.downloader.http.contract import Fetcher, FetchError, HttpRequest, HttpResponse
+from nephila.downloader.http.route import Route
 from nephila.downloader.http.target import Target
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookies import host_of
 from nephila.downloader.middleware.login_form import forms_of, login_form
 from nephila.downloader.middleware.secrets import SecretError, from_environment, from_file
 from nephila.downloader.outcome import REDIRECTS, location_of
+from nephila.downloader.proxies.selection import NoProxyError
 from nephila.downloader.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.net.egress import EgressError
@@ -196,11 +198,36 @@ class FormLogin(Middleware):
         self, session: _Session, request: m.FetchRequest, target: Target, body: bytes | None
     ) -> HttpResponse:
         try:
-            route = await self._router.route(target)
+            route = await self._router.route(target, request)
         except EgressError as error:
             raise LoginRefusedError(str(error)) from None
         except ResolveError as error:
             raise FetchError("dns", f"login: {error}") from None
+        proxies = self._router.proxies
+        use = None
+        if proxies is not None:
+            try:
+                use = await proxies.lease(request, target, route)
+            except NoProxyError as error:
+                raise FetchError("proxy", f"login: {error}") from None
+        try:
+            response = await self._exchange(request, target, route if use is None else use.route, body)
+        finally:
+            if proxies is not None and use is not None:
+                proxies.release(use)
+        if response.reason:
+            reason = "disconnected" if response.reason == "stale" else response.reason
+            raise FetchError(reason, f"login at {target.host_header}: {response.detail}")
+        if session.delay_s:
+            pause = asyncio.get_running_loop().create_future()
+            until = self._clock.monotonic() + session.delay_s
+            self._clock.call_at(until, lambda: None if pause.done() else pause.set_result(None))
+            await pause
+        return response
+
+    async def _exchange(
+        self, request: m.FetchRequest, target: Target, route: Route, body: bytes | None
+    ) -> HttpResponse:
         http_request = HttpRequest(target, route, any_type=True, keep=PAGE_BYTES)
         http_request.body = body
         if body is not None:
@@ -211,19 +238,10 @@ class FormLogin(Middleware):
         done: asyncio.Future[HttpResponse] = loop.create_future()
         handle = self._fetcher.fetch(http_request, lambda response: None if done.done() else done.set_result(response))
         try:
-            response = await done
+            return await done
         except asyncio.CancelledError:
             handle.abort()
             raise
-        if response.reason:
-            reason = "disconnected" if response.reason == "stale" else response.reason
-            raise FetchError(reason, f"login at {target.host_header}: {response.detail}")
-        if session.delay_s:
-            pause = loop.create_future()
-            until = self._clock.monotonic() + session.delay_s
-            self._clock.call_at(until, lambda: None if pause.done() else pause.set_result(None))
-            await pause
-        return response
 
     def _value(self, field: m.LoginField) -> str:
         try:

@@ -136,6 +136,7 @@ def _job(name: str, spec: schema.JobSpec, seeds: list[str]) -> CrawlJob:
         render=schema.RENDERS[spec.render],
         browser=msgspec.json.encode(spec.browser).decode() if spec.browser != Browser() else "",
         login=_login(spec.login) if spec.login else None,
+        proxy_class=spec.proxy_class,
     )
 
 

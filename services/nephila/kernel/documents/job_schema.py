@@ -84,6 +84,14 @@ Schedule = Annotated[
 ]
 HostPattern = Annotated[str, Meta(min_length=1, max_length=300, extra={"what": "a host", "check": _host_pattern})]
 Expressions = Annotated[list[Expression], Meta(max_length=1000)]
+ProxyClass = Annotated[
+    str,
+    Meta(
+        max_length=40,
+        pattern=r"^([a-z0-9][a-z0-9_-]*)?(/[a-z]{2})?$",
+        extra={"what": "a class of proxies like residential, /de or residential/de"},
+    ),
+]
 PerHost = Annotated[int, Meta(ge=1, le=1000)]
 
 
@@ -300,6 +308,9 @@ class JobSpec(Section, kw_only=True):
     """Cookies of sites are kept and sent back; always so with login."""
     login: Login | None = None
     """How to log in to a site before its pages are fetched."""
+    proxy_class: ProxyClass = ""
+    """Proxies of the job: any, direct (none), a class as residential, a country as /de, or residential/de. Left out:
+    the downloader's setting proxy_class."""
     rules: Annotated[list[Name], Meta(max_length=10_000)] = field(default_factory=list)
     """Names of ParseRules. Left out: generic extraction."""
     sinks: Annotated[list[SinkEntry], Meta(max_length=20)] = field(default_factory=list)

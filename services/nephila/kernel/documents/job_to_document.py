@@ -56,6 +56,8 @@ def to_document(job: CrawlJob, sources: Iterable[tuple[str, str]] = ()) -> dict[
         spec["traps"] = {"off": traps.off, **{key: value for key, value in given.items() if value}}
     if job.parse is not None:
         spec["parse"] = _parse(job.parse)
+    if job.proxy_class:
+        spec["proxyClass"] = job.proxy_class
     if job.browser:
         spec["browser"] = msgspec.json.decode(job.browser)
     if job.login is not None:

@@ -186,6 +186,8 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     render: Render = Render.UNSPECIFIED
     # The section spec.browser of the document as JSON; empty: its defaults.
     browser: str = ""
+    # Proxies of the job: any, direct, a class, "/" and a country, or both; empty: as the downloader is set.
+    proxy_class: str = ""
 
 
 class JobStatus(msgspec.Struct, array_like=True, gc=False):

@@ -23,6 +23,8 @@ WORDS: Final[dict[tuple[str, str], str]] = {
     ("failed", "protocol"): "its server answered something that is not HTTP",
     ("failed", "encoding"): "the compressed answer could not be decoded",
     ("failed", "too_large"): "the answer is larger than a page may be",
+    ("failed", "proxy"): "no proxy of its class works",
+    ("failed", "proxy_auth"): "the proxy does not accept the credentials",
     ("failed", "login"): "the login that its job describes was not accepted (spec.login)",
     ("failed", "blocked"): "the site sent a challenge, a captcha, a ban text or a login page instead of it",
     ("failed", "middleware"): "a middleware of this installation failed; see the log of the downloader",
@@ -45,6 +47,7 @@ NO_END: Final[dict[str, str]] = {
     "not_resolved": "too many DNS look-ups: given back, no try is counted",
     "busy": "its server address had no room: given back, no try is counted",
     "stale": "a kept connection broke before any answer: given back, no try is counted",
+    "proxy": "its proxy failed or was blocked, or none works: given back, no try is counted",
     "expired": "it was not started in time: given back, no try is counted",
     "not_consumed": "no downloader has consumed its request: it is handed out again",
 }

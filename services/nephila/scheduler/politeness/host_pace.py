@@ -156,6 +156,7 @@ RETRYABLE = frozenset(
         "tls",
         "timeout",
         "disconnected",
+        "proxy",
         LEASE_EXPIRED,
         NOT_CONSUMED,
     }

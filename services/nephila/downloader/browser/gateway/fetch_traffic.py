@@ -136,7 +136,7 @@ class FetchTraffic:
         try:
             await self._admit(call, Kind.OTHER, False)
             route = await self._sender.route(call.target)
-            if route.tunnel:
+            if route.proxy is not None:
                 raise Refused("upgrade", "a WebSocket does not pass an upstream proxy")
         except Refused as refused:
             self._blocked[refused.reason] += 1

@@ -28,7 +28,8 @@ class ProxySessions:
             self._jobs.discard(job.uid)
 
     def key(self, request: m.FetchRequest, target: Target) -> str:
-        """The session of a request, "JOB SITE"; empty: none."""
-        if not request.job or not (self._always or request.job in self._jobs):
+        """The session of a request, "JOB SITE NAME" with the name of its context; empty: none."""
+        name = request.context.session if request.context is not None else ""
+        if not name and (not request.job or not (self._always or request.job in self._jobs)):
             return ""
-        return f"{request.job} {site_of(host_of(target))}"
+        return f"{request.job} {site_of(host_of(target))} {name}"

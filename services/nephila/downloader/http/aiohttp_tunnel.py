@@ -1,0 +1,30 @@
+"""The connector of the aiohttp fetcher for tunnels through proxies: one connection per request, none is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+from typing import Any
+
+import aiohttp
+
+from nephila.downloader.http.route import ProxyHop
+from nephila.downloader.http.tunnel import open_tunnel
+
+HOP: ContextVar[ProxyHop] = ContextVar("HOP")
+"""The proxy of the request that the current task makes."""
+
+
+class TunnelConnector(aiohttp.TCPConnector):
+    """Dials the address in the URL, which is the proxy's, and opens the tunnel of `HOP` there. Raises `FetchError`."""
+
+    async def _wrap_create_connection(self, *args: Any, addr_infos: Any, **kwargs: Any) -> Any:
+        for name in ("client_error", "req", "timeout"):
+            kwargs.pop(name, None)
+        address, port = addr_infos[0][4][:2]
+        tunnel = await open_tunnel(address, port, HOP.get())
+        try:
+            return await asyncio.get_running_loop().create_connection(*args, **kwargs, sock=tunnel)
+        except BaseException:
+            tunnel.close()
+            raise

@@ -1,0 +1,1 @@
+"""Proxies: where they come from, which of them work, and which one a request uses."""

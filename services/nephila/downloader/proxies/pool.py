@@ -1,0 +1,251 @@
+"""The pool of proxies: merges lists, keeps scores, evicts and admits, and picks from the ring of a selector. Pure.
+
+            collected          check passed            too many faults, check failed
+    (list) ----------> candidate ----------> alive ---------------------------------> evicted
+                                               ^-------- check at check_at passed -------|
+
+A proxy that refuses the credentials is out until a list has others. Instants are monotonic seconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+from nephila.downloader.proxies.endpoint import Endpoint
+from nephila.downloader.proxies.proxy import (
+    ALIVE,
+    CANDIDATE,
+    EVICT_BELOW,
+    EVICTED,
+    FORGIVE_AFTER,
+    MAX_BANS,
+    NEW_SUCCESS,
+    PENALTY,
+    REFUSED,
+    REWARD,
+    TRANSITIONS,
+    WEIGHT_OF_LAST,
+    Fault,
+    Proxy,
+    ProxyState,
+)
+from nephila.downloader.proxies.ring import Ring
+from nephila.downloader.proxies.selector import Selector
+
+RECHECK_S, MAX_RECHECK_S = 60.0, 3600.0
+"""Wait of an evicted proxy for its check; it doubles with each eviction."""
+BAN_S = 900.0
+"""Time for which a proxy is not used for a host that has blocked it."""
+SORT_S = 5.0
+"""Between two sorts of a ring: sorting 10^4 proxies takes some milliseconds."""
+MAX_SELECTORS = 64
+"""Rings at a time; the one used first is dropped first."""
+MAX_PROXIES = 100_000
+
+
+class ProxyPool:
+    """All proxies by name. `pick` is O(1 + proxies passed over), and O(n log n) every `SORT_S` after a change."""
+
+    def __init__(self, slots: int = 4, check_s: float = 300.0, anonymous_only: bool = False) -> None:
+        """`slots`: requests at once per proxy. `check_s`: between two checks of a proxy that works."""
+        self._slots = slots
+        self._check_s = check_s
+        self._anonymous_only = anonymous_only
+        self._proxies: dict[str, Proxy] = {}
+        self._rings: dict[Selector, Ring[Proxy]] = {}
+        self._sorted_at: dict[Selector, float] = {}
+        self._version = 0
+        self._sorted_version: dict[Selector, int] = {}
+        self.evicted = 0
+        """Evictions so far."""
+        self.readmitted = 0
+
+    def __len__(self) -> int:
+        return len(self._proxies)
+
+    def proxies(self) -> Collection[Proxy]:
+        """All of them."""
+        return self._proxies.values()
+
+    def counts(self) -> Counter[ProxyState]:
+        """Number of proxies by state. O(n)."""
+        return Counter(proxy.state for proxy in self._proxies.values())
+
+    # ---- lists
+
+    def replace(self, source: str, endpoints: Iterable[Endpoint]) -> None:
+        """Set the proxies that a source has now. Those that no source has any more leave the pool."""
+        found: dict[str, Endpoint] = {}
+        for endpoint in endpoints:
+            if len(found) < MAX_PROXIES:
+                found[endpoint.name] = endpoint
+        for proxy in [proxy for proxy in self._proxies.values() if source in proxy.sources]:
+            if proxy.name not in found:
+                proxy.sources.discard(source)
+                if not proxy.sources:
+                    del self._proxies[proxy.name]
+                    self._move(proxy, CANDIDATE)
+        for name, endpoint in found.items():
+            known = self._proxies.get(name)
+            if known is None:
+                known = self._proxies[name] = Proxy(endpoint)
+            elif known.endpoint != endpoint:
+                self._renew(known, endpoint)
+            known.sources.add(source)
+        self._version += 1
+
+    def _renew(self, proxy: Proxy, endpoint: Endpoint) -> None:
+        """A list describes a known proxy in another way."""
+        has_other_password = proxy.endpoint.password != endpoint.password
+        proxy.endpoint = endpoint
+        proxy.kind = endpoint.kind or proxy.kind
+        proxy.country = endpoint.country or proxy.country
+        if has_other_password:
+            self._move(proxy, CANDIDATE)
+            proxy.check_at = 0.0
+
+    def restore(self, proxy: Proxy) -> None:
+        """Add a proxy of a stored pool."""
+        self._proxies.setdefault(proxy.name, proxy)
+        self._version += 1
+
+    # ---- use
+
+    def pick(self, selector: Selector, host: str, is_https: bool, avoid: Collection[str], now: float) -> Proxy | None:
+        """The next proxy for a request to `host` with a free slot; None when there is none. The caller starts and ends
+        its use."""
+        slots = self._slots
+
+        def accepts(proxy: Proxy) -> bool:
+            return (
+                proxy.used < slots
+                and proxy.state is ALIVE
+                and (proxy.https or not is_https)
+                and not proxy.is_banned(host, now)
+                and proxy.name not in avoid
+            )
+
+        return self._ring(selector, now).pick(host, accepts)
+
+    def has_alive(self, selector: Selector, host: str, is_https: bool, avoid: Collection[str], now: float) -> bool:
+        """Whether a proxy could serve a request if all slots were free. O(n)."""
+        return any(
+            proxy.state is ALIVE
+            and (proxy.https or not is_https)
+            and proxy.name not in avoid
+            and not proxy.is_banned(host, now)
+            and self.is_in_ring(proxy, selector)
+            for proxy in self._proxies.values()
+        )
+
+    def find(self, name: str) -> Proxy | None:
+        """The proxy of a name."""
+        return self._proxies.get(name)
+
+    def has_slot(self, proxy: Proxy) -> bool:
+        """Whether a request may start through it."""
+        return proxy.used < self._slots
+
+    def _ring(self, selector: Selector, now: float) -> Ring[Proxy]:
+        ring = self._rings.get(selector)
+        if ring is None:
+            if len(self._rings) >= MAX_SELECTORS:
+                oldest = next(iter(self._rings))
+                del self._rings[oldest], self._sorted_at[oldest], self._sorted_version[oldest]
+            ring = self._rings[selector] = Ring()
+            self._sorted_version[selector] = -1
+            self._sorted_at[selector] = -SORT_S
+        version, at = self._sorted_version[selector], self._sorted_at[selector]
+        if version != self._version and (not len(ring) or now - at >= SORT_S):
+            members = [proxy for proxy in self._proxies.values() if self.is_in_ring(proxy, selector)]
+            members.sort(key=lambda proxy: proxy.quality)
+            ring.replace(members)
+            self._sorted_version[selector], self._sorted_at[selector] = self._version, now
+        return ring
+
+    def is_in_ring(self, proxy: Proxy, selector: Selector) -> bool:
+        """Whether a proxy works and a selector means it."""
+        if proxy.state is not ALIVE or not selector.accepts(proxy.kind, proxy.country):
+            return False
+        return not self._anonymous_only or proxy.anonymity != "transparent"
+
+    # ---- results
+
+    def succeeded(self, proxy: Proxy, took_s: float) -> None:
+        """A request through a proxy got its answer."""
+        proxy.success += REWARD * (1.0 - proxy.success)
+        proxy.response_s += WEIGHT_OF_LAST * (took_s - proxy.response_s)
+        proxy.successes += 1
+        if proxy.successes >= FORGIVE_AFTER:
+            proxy.evictions = 0
+        self._version += 1
+
+    def failed(self, proxy: Proxy, fault: Fault, host: str, now: float) -> None:
+        """A request through a proxy failed; too many failures evict it."""
+        proxy.success *= 1.0 - PENALTY[fault]
+        self._version += 1
+        if fault is Fault.BANNED:
+            proxy.bans[host] = now + BAN_S
+            if len(proxy.bans) > MAX_BANS:
+                del proxy.bans[next(iter(proxy.bans))]
+        if fault is Fault.REFUSED:
+            self._move(proxy, REFUSED)
+        elif proxy.state is ALIVE and proxy.success < EVICT_BELOW:
+            self._evict(proxy, now)
+
+    def check_passed(self, proxy: Proxy, took_s: float, now: float) -> None:
+        """A check succeeded: the proxy enters the ring, or stays there."""
+        if proxy.state is REFUSED or proxy.name not in self._proxies:
+            return
+        if proxy.state is EVICTED:
+            proxy.success, proxy.successes = NEW_SUCCESS, 0
+            self.readmitted += 1
+        if proxy.state is CANDIDATE:
+            proxy.response_s = took_s
+        else:
+            proxy.response_s += WEIGHT_OF_LAST * (took_s - proxy.response_s)
+        self._move(proxy, ALIVE)
+        proxy.check_at = now + self._check_s
+
+    def check_failed(self, proxy: Proxy, now: float) -> None:
+        """A check failed: the proxy is out until the next one."""
+        if proxy.state is REFUSED or proxy.name not in self._proxies:
+            return
+        if proxy.state is EVICTED:
+            self._postpone(proxy, now)
+        else:
+            self._evict(proxy, now)
+
+    def due(self, now: float) -> list[Proxy]:
+        """Proxies whose check is due, the longest overdue first. O(n log n)."""
+        found = [proxy for proxy in self._proxies.values() if proxy.state is not REFUSED and proxy.check_at <= now]
+        return sorted(found, key=lambda proxy: proxy.check_at)
+
+    def _evict(self, proxy: Proxy, now: float) -> None:
+        if proxy.state is ALIVE:
+            self.evicted += 1
+        self._move(proxy, EVICTED)
+        self._postpone(proxy, now)
+
+    def _postpone(self, proxy: Proxy, now: float) -> None:
+        proxy.check_at = now + min(RECHECK_S * 2**proxy.evictions, MAX_RECHECK_S)
+        proxy.evictions = min(proxy.evictions + 1, 10)
+
+    def _move(self, proxy: Proxy, state: ProxyState) -> None:
+        if proxy.state is not state:
+            assert state in TRANSITIONS[proxy.state], f"{proxy.state} to {state}"
+            proxy.state = state
+            self._version += 1
+
+    def check(self) -> None:
+        """Raise AssertionError when an invariant is broken. O(n)."""
+        for name, proxy in self._proxies.items():
+            assert proxy.name == name == proxy.endpoint.name
+            assert proxy.sources, f"{name} is in no list"
+            assert proxy.used >= 0, f"{name} is used {proxy.used} times"
+            assert 0.0 <= proxy.success <= 1.0
+            assert len(proxy.bans) <= MAX_BANS
+            assert proxy.state is not ALIVE or proxy.addresses, f"{name} is alive without an address"
+        for ring in self._rings.values():
+            ring.check()

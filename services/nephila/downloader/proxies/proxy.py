@@ -1,0 +1,134 @@
+"""One proxy of the pool: its state, its score, and the requests that use it now. Only the pool changes it."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from nephila.downloader.proxies.endpoint import Endpoint
+
+
+class ProxyState(Enum):
+    """Whether a proxy may be used."""
+
+    CANDIDATE = "candidate"
+    """Collected and not checked yet."""
+    ALIVE = "alive"
+    """In the ring."""
+    EVICTED = "evicted"
+    """Out of the ring until a check at `check_at` succeeds."""
+    REFUSED = "refused"
+    """It does not accept the credentials. Out until a list gives it others."""
+
+
+CANDIDATE, ALIVE, EVICTED, REFUSED = ProxyState
+
+TRANSITIONS: dict[ProxyState, frozenset[ProxyState]] = {
+    CANDIDATE: frozenset((ALIVE, EVICTED, REFUSED)),
+    ALIVE: frozenset((EVICTED, REFUSED, CANDIDATE)),
+    EVICTED: frozenset((ALIVE, REFUSED, CANDIDATE)),
+    REFUSED: frozenset((CANDIDATE,)),
+}
+"""A proxy with other credentials or another address is a candidate again."""
+
+
+class Fault(Enum):
+    """Why a request through a proxy failed."""
+
+    DEAD = "dead"
+    """No connection to it, or it broke or refused the handshake."""
+    SLOW = "slow"
+    """A time limit passed while the response was awaited."""
+    BROKEN = "broken"
+    """The connection broke within the response."""
+    LIED = "lied"
+    """The certificate is not the server's, the answer is not HTTP, or a check shows another page than was asked for."""
+    BANNED = "banned"
+    """The server blocks this proxy: 403, 429 or a block page."""
+    REFUSED = "refused"
+    """It does not accept the credentials (407)."""
+    UNREACHABLE = "unreachable"
+    """It reports that it cannot reach the server; most often the server is the cause."""
+
+
+PENALTY = {
+    Fault.DEAD: 0.4,
+    Fault.SLOW: 0.2,
+    Fault.BROKEN: 0.15,
+    Fault.LIED: 1.0,
+    Fault.BANNED: 0.1,
+    Fault.REFUSED: 1.0,
+    Fault.UNREACHABLE: 0.02,
+}
+"""Part of the success rate that a fault takes."""
+REWARD = 0.1
+"""Part of what is missing to 1 that a success adds."""
+NEW_SUCCESS = 0.8
+EVICT_BELOW = 0.4
+"""Two dead connections in a row, or six bans, evict a proxy that starts at `NEW_SUCCESS`."""
+WEIGHT_OF_LAST = 0.2
+"""Weight of the last response time in their mean."""
+FORGIVE_AFTER = 50
+"""Successes after which earlier evictions no longer lengthen the wait for a check."""
+MAX_BANS = 100
+"""Hosts that block a proxy; the oldest ban is forgotten first."""
+
+
+class Proxy:
+    """A proxy with what is known about it."""
+
+    __slots__ = (
+        "addresses",
+        "anonymity",
+        "bans",
+        "check_at",
+        "country",
+        "endpoint",
+        "evictions",
+        "https",
+        "kind",
+        "name",
+        "response_s",
+        "sources",
+        "state",
+        "success",
+        "successes",
+        "used",
+    )
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self.name = endpoint.name
+        self.kind = endpoint.kind
+        self.country = endpoint.country
+        """Of its list, or found by the check."""
+        self.sources: set[str] = set()
+        """Lists that have it; a proxy without one leaves the pool."""
+        self.state = CANDIDATE
+        self.addresses: tuple[str, ...] = ()
+        """Addresses to dial, checked by the egress guard."""
+        self.anonymity = ""
+        """transparent, anonymous or elite; empty: not known."""
+        self.https = True
+        """False: a check found that it opens no tunnels to port 443."""
+        self.response_s = 1.0
+        """Mean response time in seconds."""
+        self.success = NEW_SUCCESS
+        """Weighted share of requests that succeeded, from 0 to 1."""
+        self.successes = 0
+        """Since the last eviction."""
+        self.evictions = 0
+        self.check_at = 0.0
+        """Monotonic instant of the next check."""
+        self.used = 0
+        """Requests that use it now."""
+        self.bans: dict[str, float] = {}
+        """Host → monotonic instant until which it blocks this proxy."""
+
+    @property
+    def quality(self) -> float:
+        """Seconds per success; the ring begins with the lowest."""
+        return self.response_s / max(self.success, 0.01) ** 2
+
+    def is_banned(self, host: str, now: float) -> bool:
+        """Whether a host blocks it."""
+        return bool(self.bans) and self.bans.get(host, 0.0) > now

@@ -1,0 +1,309 @@
+"""Which proxy a request uses, and what its result means for the proxy and for the request.
+
+A fault before the request has reached the server is repeated through the next proxy at once. After that the server may
+have seen the request, so it is given back: its host's delay applies, and no attempt is counted. Both are bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from enum import Enum
+from functools import partial
+
+from nephila.downloader.http.contract import HttpResponse
+from nephila.downloader.http.route import ProxyHop, Route, proxied
+from nephila.downloader.http.target import Target
+from nephila.downloader.proxies.pool import ProxyPool
+from nephila.downloader.proxies.proxy import Fault, Proxy
+from nephila.downloader.proxies.selector import DIRECT, Selector, parse_selector
+from nephila.downloader.proxies.sessions import ProxySessions
+from nephila.downloader.proxies.use import ProxyTries, ProxyUse
+from nephila.kernel import messages as m
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import UsageError
+
+LOCAL, PROXY, PROXY_ONLY = NAMES = ("local", "proxy", "proxy_only")
+MAX_PROXIES_PER_REQUEST = 5
+"""Proxies that one request is sent through before it is given back."""
+MAX_GIVE_BACKS = 3
+"""Times that one URL is given back because of bans and broken connections; then its result counts."""
+MAX_BOOKED, MAX_STICKY = 10_000, 10_000
+"""Entries of the two tables; the oldest is dropped first."""
+LEASE_RETRY_S = 0.25
+WAIT_S = 15.0
+"""Pause of a host while no proxy of its selector works."""
+BAN_STATUSES = frozenset((403, 429))
+
+
+class NoProxyError(Exception):
+    """No proxy can serve a request. `final`: for so long that the request fails."""
+
+    def __init__(self, text: str, final: bool) -> None:
+        super().__init__(text)
+        self.final = final
+
+
+class Step(Enum):
+    """What happens to a request after its response."""
+
+    ACCEPT = "accept"
+    RETRY = "retry"
+    GIVE_BACK = "give_back"
+
+
+class NoProxy:
+    """Hosts that never use a proxy: exact names and `*.suffix`, which covers names below the suffix."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._exact: set[str] = set()
+        self._suffixes: set[str] = set()
+        for pattern in patterns:
+            host = pattern.strip().lower().rstrip(".")
+            if not host or "*" in host.removeprefix("*.") or "/" in host:
+                raise UsageError(f"no_proxy {pattern!r}: expected a host, or *.example.org for hosts below a name")
+            (self._suffixes if host.startswith("*.") else self._exact).add(host.removeprefix("*."))
+
+    def covers(self, host: str) -> bool:
+        """Whether a host is in the list. O(labels)."""
+        host = host.rstrip(".")
+        if host in self._exact:
+            return True
+        while self._suffixes and host:
+            host = host.partition(".")[2]
+            if host in self._suffixes:
+                return True
+        return False
+
+
+class ProxySelection:
+    """Chooses proxies and judges results. Counters are read by the metrics."""
+
+    def __init__(
+        self,
+        pool: ProxyPool,
+        clock: Clock,
+        *,
+        default: str = "",
+        no_proxy: Iterable[str] = (),
+        names: str = LOCAL,
+        give_up_s: float = 600.0,
+        always_sessions: bool = False,
+        on_fault: Callable[[Proxy, Fault], None] | None = None,
+    ) -> None:
+        if names not in NAMES:
+            raise UsageError(f"proxy_names {names!r}: known are {', '.join(NAMES)}")
+        self.pool = pool
+        self._clock = clock
+        self._default = default
+        self._no_proxy = NoProxy(no_proxy)
+        self.names = names
+        self._give_up_s = give_up_s
+        self._class_of_job: dict[str, str] = {}
+        self._sessions = ProxySessions(always_sessions)
+        self._sticky: dict[str, str] = {}
+        """Session → name of its proxy."""
+        self._given_back: dict[tuple[str, bytes], int] = {}
+        self._none_since: dict[Selector, float] = {}
+        self._selectors: dict[str, Selector] = {}
+        self.requests = 0
+        self.picks: Counter[str] = Counter()
+        """Requests by the class of their proxy."""
+        self.faults: Counter[Fault] = Counter()
+        self.without_proxy = 0
+        """Requests that found no proxy."""
+        self._on_fault = on_fault
+
+    def on_job(self, job: m.CrawlJob) -> None:
+        """A job is new, has changed or is deleted."""
+        self._sessions.on_job(job)
+        if job.deleted:
+            self._class_of_job.pop(job.uid, None)
+            return
+        self._class_of_job[job.uid] = job.proxy_class
+
+    def selector(self, request: m.FetchRequest, target: Target) -> Selector | None:
+        """The proxies that a request may use; None: it uses none."""
+        context = request.context
+        text = (context.proxy_class if context is not None else "") or self._class_of_job.get(request.job, "")
+        text = text or self._default
+        if text == DIRECT or self._no_proxy.covers(target.dial_host):
+            return None
+        selector = self._selectors.get(text)
+        if selector is None:
+            selector = parse_selector(text)
+            if len(self._selectors) < 1000:
+                self._selectors[text] = selector
+        return selector
+
+    def acquire(
+        self, request: m.FetchRequest, target: Target, route: Route, selector: Selector, tries: ProxyTries | None
+    ) -> ProxyUse | None:
+        """A proxy with a free slot; None when all slots are in use. Raises `NoProxyError`."""
+        now = self._clock.monotonic()
+        is_https = target.scheme == "https"
+        avoid: Collection[str] = tries.failed if tries is not None else ()
+        session = self._sessions.key(request, target)
+        if session and (name := self._sticky.get(session)) is not None:
+            stuck = self.pool.find(name)
+            if stuck is not None and self._serves(stuck, selector, target.host, is_https, avoid, now):
+                return self._use(stuck, target, route, now) if self.pool.has_slot(stuck) else None
+        proxy = self.pool.pick(selector, target.host, is_https, avoid, now)
+        if proxy is None:
+            if self.pool.has_alive(selector, target.host, is_https, avoid, now):
+                return None
+            raise self._none(selector, now)
+        self._none_since.pop(selector, None)
+        if session:
+            if len(self._sticky) >= MAX_STICKY and session not in self._sticky:
+                del self._sticky[next(iter(self._sticky))]
+            self._sticky[session] = proxy.name
+        return self._use(proxy, target, route, now)
+
+    async def lease(self, request: m.FetchRequest, target: Target, route: Route) -> ProxyUse | None:
+        """As `acquire`, for a request outside of the pipeline, such as that of a login: waits for a slot. None: the
+        request uses no proxy."""
+        selector = self.selector(request, target)
+        if selector is None:
+            return None
+        while (use := self.acquire(request, target, route, selector, None)) is None:
+            free = asyncio.get_running_loop().create_future()
+            self._clock.call_at(self._clock.monotonic() + LEASE_RETRY_S, partial(_set, free))
+            await free
+        return use
+
+    def release(self, use: ProxyUse) -> None:
+        """Free the slot."""
+        use.proxy.used -= 1
+
+    def has_another(self, target: Target, selector: Selector, tries: ProxyTries) -> bool:
+        """Whether a further proxy may be tried for a request."""
+        now, is_https = self._clock.monotonic(), target.scheme == "https"
+        return len(tries.failed) < MAX_PROXIES_PER_REQUEST and self.pool.has_alive(
+            selector, target.host, is_https, tries.failed, now
+        )
+
+    # ---- results
+
+    def after_dial(
+        self, use: ProxyUse, target: Target, selector: Selector, tries: ProxyTries, response: HttpResponse
+    ) -> Step:
+        """Judge a response before middleware sees it: RETRY when the request has not reached the server."""
+        fault = _fault_before_request(response)
+        if fault is None:
+            return Step.ACCEPT
+        proxy = use.proxy
+        tries.failed.append(proxy.name)
+        if fault is Fault.LIED:
+            tries.suspects.append(proxy)
+        else:
+            self._fail(proxy, fault, target.host)
+        if fault in (Fault.LIED, Fault.UNREACHABLE):
+            # Most often the server is the cause: with no proxy left, this is its result.
+            return Step.RETRY if self.has_another(target, selector, tries) else Step.ACCEPT
+        return Step.RETRY
+
+    def after_response(
+        self, use: ProxyUse, request: m.FetchRequest, target: Target, tries: ProxyTries, response: HttpResponse
+    ) -> Step:
+        """Judge a response that middleware has seen: GIVE_BACK when another proxy may get a better one."""
+        fault = _fault_of_response(response)
+        key = (request.job, request.url_key)
+        if fault is None:
+            if response.reason not in ("stale", "tls", "connect"):
+                self.pool.succeeded(use.proxy, self._clock.monotonic() - use.since)
+                for liar in tries.suspects:
+                    self._fail(liar, Fault.LIED, target.host)
+                self._given_back.pop(key, None)
+            return Step.ACCEPT
+        self._fail(use.proxy, fault, target.host)
+        times = self._given_back.pop(key, 0) + 1
+        if times > MAX_GIVE_BACKS:
+            return Step.ACCEPT
+        if len(self._given_back) >= MAX_BOOKED:
+            del self._given_back[next(iter(self._given_back))]
+        self._given_back[key] = times
+        return Step.GIVE_BACK
+
+    def _fail(self, proxy: Proxy, fault: Fault, host: str) -> None:
+        self.faults[fault] += 1
+        self.pool.failed(proxy, fault, host, self._clock.monotonic())
+        if self._on_fault is not None:
+            self._on_fault(proxy, fault)
+
+    # ---- helpers
+
+    def _serves(
+        self, proxy: Proxy, selector: Selector, host: str, is_https: bool, avoid: Collection[str], now: float
+    ) -> bool:
+        return (
+            self.pool.is_in_ring(proxy, selector)
+            and (proxy.https or not is_https)
+            and not proxy.is_banned(host, now)
+            and proxy.name not in avoid
+        )
+
+    def _none(self, selector: Selector, now: float) -> NoProxyError:
+        self.without_proxy += 1
+        since = self._none_since.setdefault(selector, now)
+        named = "/".join(part for part in selector if part) or "any class"
+        return NoProxyError(f"no proxy of {named} works", now - since >= self._give_up_s)
+
+    def _use(self, proxy: Proxy, target: Target, route: Route, now: float) -> ProxyUse:
+        proxy.used += 1
+        self.requests += 1
+        self.picks[proxy.kind or "unknown"] += 1
+        return ProxyUse(proxy, route_through(proxy, target, route, self.names), now)
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def route_through(proxy: Proxy, target: Target, route: Route, names: str) -> Route:
+    """A direct route led through a proxy."""
+    endpoint = proxy.endpoint
+    is_local = names == LOCAL
+    hop = ProxyHop(
+        proxy.name,
+        endpoint.scheme,
+        endpoint.user,
+        endpoint.password,
+        route.pace_address if is_local else target.dial_host,
+        route.port,
+        # A proxy that receives the whole URL resolves the name in it, so names resolved here need a tunnel.
+        tunnel=is_local or endpoint.scheme != "http" or target.scheme == "https",
+    )
+    return proxied(route, proxy.addresses, endpoint.port, hop)
+
+
+def _fault_before_request(response: HttpResponse) -> Fault | None:
+    """The fault of a fetch that has not reached the server."""
+    if response.status == 407:
+        return Fault.REFUSED
+    match response.reason:
+        case "proxy":
+            return Fault.DEAD
+        case "proxy_auth":
+            return Fault.REFUSED
+        case "connect":
+            return Fault.UNREACHABLE
+        case "tls":
+            return Fault.LIED
+        case "timeout" if response.detail.startswith("connect:"):
+            return Fault.DEAD
+    return None
+
+
+def _fault_of_response(response: HttpResponse) -> Fault | None:
+    """The fault of a fetch that the server may have seen."""
+    if response.status in BAN_STATUSES or response.reason == "blocked":
+        return Fault.BANNED
+    match response.reason:
+        case "timeout":
+            return Fault.SLOW
+        case "disconnected" | "protocol" | "encoding":
+            return Fault.BROKEN
+    return None

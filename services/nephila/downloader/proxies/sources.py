@@ -1,0 +1,251 @@
+"""The collector: where proxies come from. One protocol for proxies in the settings, files, lists on the web, and APIs.
+
+Each entry of the setting `proxies` is a source:
+
+    http://user:password@203.0.113.9:3128 class=datacenter country=de      one proxy
+    file /etc/nephila/proxies.txt class=residential                        a file, one proxy a line, read when changed
+    list https://provider.example/list.txt token=provider                  the same over HTTP
+    json https://provider.example/api path=data.items token=provider       an API: objects, or lines, below a path
+
+`class` and `country` apply to proxies without their own. `token` names a file in the directory `secrets`: its text is
+the credential of the request. A line that is no proxy is skipped and counted; `#` begins a comment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from nephila.downloader.dns.contract import ResolveError
+from nephila.downloader.dns.guarded_resolver import GuardedResolver
+from nephila.downloader.http.contract import Fetcher, HttpRequest
+from nephila.downloader.http.fetch_once import fetch_once
+from nephila.downloader.http.route import direct_route
+from nephila.downloader.http.target import Target
+from nephila.downloader.proxies.endpoint import Endpoint, parse_endpoint
+from nephila.kernel.net.egress import EgressError
+from nephila.kernel.runtime.errors import UsageError
+
+MAX_LIST_BYTES = 16 << 20
+_KEYS = {
+    "host": ("host", "ip", "proxy_address", "address", "hostname"),
+    "port": ("port", "http_port"),
+    "user": ("user", "username", "login"),
+    "password": ("password", "pass"),
+    "scheme": ("scheme", "protocol", "type"),
+    "country": ("country_code", "country", "countryCode"),
+    "class": ("class", "category"),
+}
+"""Names of fields in the answers of providers."""
+
+
+class SourceError(Exception):
+    """A source cannot be read now; its proxies stay."""
+
+
+class Collected(msgspec.Struct):
+    """What a source has."""
+
+    endpoints: list[Endpoint]
+    skipped: int = 0
+    """Lines or objects that are no proxy."""
+    first_error: str = ""
+
+
+class Source(Protocol):
+    """A place that proxies come from."""
+
+    name: str
+    """Its identity, without credentials."""
+    stored: bool
+    """Whether the pool file keeps its proxies: those of the web may be out of reach after a restart."""
+
+    async def read(self) -> Collected | None:
+        """Its proxies; None: no change since the last call. Raises `SourceError`."""
+
+
+class StaticSource:
+    """Proxies in the settings."""
+
+    name, stored = "settings", False
+
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        self._endpoints: Sequence[Endpoint] | None = endpoints
+
+    async def read(self) -> Collected | None:
+        """See `Source.read`."""
+        endpoints, self._endpoints = self._endpoints, None
+        return None if endpoints is None else Collected(list(endpoints))
+
+
+class FileSource:
+    """A file, read again when its time or size changes."""
+
+    stored = False
+
+    def __init__(self, path: str, kind: str, country: str) -> None:
+        self.name = f"file {path}"
+        self._path = Path(path)
+        self._kind, self._country = kind, country
+        self._read: tuple[int, int] | None = None
+
+    async def read(self) -> Collected | None:
+        """See `Source.read`."""
+        try:
+            found = os.stat(self._path)
+            if self._read == (found.st_mtime_ns, found.st_size):
+                return None
+            text = await asyncio.to_thread(self._path.read_text, "utf-8", "replace")
+        except OSError as error:
+            raise SourceError(error.strerror or str(error)) from None
+        self._read = (found.st_mtime_ns, found.st_size)
+        return parse_lines(text, self._kind, self._country, trusted=True)
+
+
+class WebSource:
+    """A list or the API of a provider. Its addresses are not the operator's, so private ones are refused."""
+
+    stored = True
+
+    def __init__(
+        self,
+        url: str,
+        parse: Callable[[bytes], Collected],
+        fetcher: Fetcher,
+        resolver: GuardedResolver,
+        credential: Callable[[], str],
+    ) -> None:
+        self._target = Target(url)
+        self.name = f"list {self._target.host_header}{self._target.path.partition('?')[0]}"
+        self._parse = parse
+        self._fetcher = fetcher
+        self._resolver = resolver
+        self._credential = credential
+
+    async def read(self) -> Collected | None:
+        """See `Source.read`."""
+        target = self._target
+        try:
+            route = direct_route(target, *await self._resolver.resolve(target.dial_host, target.port))
+            request = HttpRequest(target, route, any_type=True, max_bytes=MAX_LIST_BYTES)
+            credential = self._credential()
+        except (EgressError, ResolveError, OSError) as error:
+            raise SourceError(str(error)) from None
+        if credential:
+            request.add_secret_header("Authorization", credential)
+        response = await fetch_once(self._fetcher, request)
+        if response.reason or response.status != 200:
+            raise SourceError(response.detail or response.reason or f"status {response.status}")
+        try:
+            return self._parse(response.body)
+        except ValueError as error:
+            raise SourceError(str(error)) from None
+
+
+def parse_lines(text: str, kind: str, country: str, *, trusted: bool) -> Collected:
+    """One proxy a line."""
+    return _collect(
+        (line for raw in text.splitlines() if (line := raw.partition("#")[0].strip())),
+        lambda line: parse_endpoint(line, kind=kind, country=country, trusted=trusted),
+    )
+
+
+def parse_json(body: bytes, path: str, kind: str, country: str) -> Collected:
+    """Objects or lines below a path of keys, as `data.items`. Raises ValueError."""
+    try:
+        found = msgspec.json.decode(body)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"not JSON: {error}") from None
+    for key in path.split(".") if path else ():
+        if not isinstance(found, dict) or key not in found:
+            raise ValueError(f"no {path!r} in the answer")
+        found = found[key]
+    if not isinstance(found, list):
+        raise ValueError(f"{path or 'the answer'} is not a list")
+    return _collect(found, lambda item: _endpoint_of(item, kind, country))
+
+
+def _endpoint_of(item: Any, kind: str, country: str) -> Endpoint:
+    if isinstance(item, str):
+        return parse_endpoint(item, kind=kind, country=country)
+    if not isinstance(item, dict):
+        raise ValueError("not an object")
+    given = {name: next((item[key] for key in keys if item.get(key)), "") for name, keys in _KEYS.items()}
+    scheme = given["scheme"]
+    if isinstance(scheme, list):
+        scheme = "socks5" if scheme and all("socks" in str(one) for one in scheme) else "http"
+    scheme = "http" if scheme in ("", "https") else scheme
+    endpoint = parse_endpoint(
+        f"{scheme}://{given['host']}:{given['port']}",
+        kind=str(given["class"]).lower() or kind,
+        country=str(given["country"]).lower() or country,
+    )
+    return msgspec.structs.replace(endpoint, user=str(given["user"]), password=str(given["password"]))
+
+
+def _collect(items: Any, parse: Callable[[Any], Endpoint]) -> Collected:
+    collected = Collected([])
+    for item in items:
+        try:
+            collected.endpoints.append(parse(item))
+        except ValueError as error:
+            collected.skipped += 1
+            collected.first_error = collected.first_error or str(error)
+    return collected
+
+
+def make_sources(entries: Sequence[str], secrets: str, fetcher: Fetcher, resolver: GuardedResolver) -> list[Source]:
+    """The sources of the setting. Raises `UsageError`, whose text does not repeat the entry: it may have a password."""
+    static: list[Endpoint] = []
+    sources: list[Source] = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            word, _, rest = entry.strip().partition(" ")
+            if word not in ("file", "list", "json"):
+                static.append(parse_endpoint(entry, trusted=True))
+                continue
+            location, options = _options(rest)
+            if word == "file":
+                sources.append(FileSource(location, options["class"], options["country"]))
+            else:
+                sources.append(_web_source(word, location, options, secrets, fetcher, resolver))
+        except ValueError as error:
+            raise UsageError(f"proxies: entry {number}: {error}") from None
+    return [StaticSource(static), *sources]
+
+
+def _options(text: str) -> tuple[str, dict[str, str]]:
+    location, *given = text.split()
+    options = {"class": "", "country": "", "path": "", "token": ""}
+    for option in given:
+        key, _, value = option.partition("=")
+        if key not in options:
+            raise ValueError(f"option {key[:20]!r} is unknown; known are {', '.join(options)}")
+        options[key] = value.lower() if key in ("class", "country") else value
+    return location, options
+
+
+def _web_source(
+    word: str, url: str, options: dict[str, str], secrets: str, fetcher: Fetcher, resolver: GuardedResolver
+) -> WebSource:
+    kind, country, path, token = (options[key] for key in ("class", "country", "path", "token"))
+    if token and (not secrets or "/" in token or token.startswith(".")):
+        raise ValueError("token is the name of a file in the directory that the setting secrets names")
+
+    def credential() -> str:
+        if not token:
+            return ""
+        text = (Path(secrets) / token).read_text("utf-8").strip()
+        return text if " " in text else f"Bearer {text}"
+
+    def parse(body: bytes) -> Collected:
+        if word == "json":
+            return parse_json(body, path, kind, country)
+        return parse_lines(body.decode("utf-8", "replace"), kind, country, trusted=False)
+
+    return WebSource(url, parse, fetcher, resolver, credential)

@@ -1,0 +1,165 @@
+"""The validator: is a proxy reachable, does it answer with what was asked for, what does it reveal, where is it?
+
+With a check URL the proxy fetches an echo page, a page that shows the request it received: `proxy_check_url`. The
+request carries a random token, and the answer has to contain it, so a proxy that shows a page of its own fails. The
+headers in the answer say how much the proxy reveals. Without a check URL only the connection is tested.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from dataclasses import dataclass
+
+from nephila.downloader.dns.contract import ResolveError
+from nephila.downloader.dns.guarded_resolver import GuardedResolver
+from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
+from nephila.downloader.http.fetch_once import fetch_once
+from nephila.downloader.http.route import Route, direct_route
+from nephila.downloader.http.target import Target
+from nephila.downloader.proxies.countries import Countries
+from nephila.downloader.proxies.proxy import Fault, Proxy
+from nephila.downloader.proxies.selection import route_through
+from nephila.kernel.net.egress import EgressError
+from nephila.kernel.runtime.clock import Clock
+
+ECHO_BYTES = 256 << 10
+REACH_S = 10.0
+"""Time limit of a connection test."""
+_REVEALING = re.compile(
+    r"\b(via|forwarded|x-forwarded-for|x-forwarded-host|x-real-ip|client-ip|proxy-connection|x-proxy-id)\b", re.I
+)
+_ADDRESS = re.compile(
+    r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.])|(?<![\w:])(?:[0-9a-fA-F]{1,4}:){3,7}[0-9a-fA-F]{1,4}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check found."""
+
+    fault: Fault | None
+    detail: str = ""
+    took_s: float = 0.0
+    addresses: tuple[str, ...] = ()
+    anonymity: str = ""
+    https: bool = True
+    country: str = ""
+
+
+class Validator:
+    """Checks proxies one by one; the caller bounds how many at once."""
+
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        resolver: GuardedResolver,
+        trusted_resolver: GuardedResolver,
+        clock: Clock,
+        countries: Countries,
+        *,
+        check_url: str,
+        https_url: str,
+        country_header: str,
+        names: str,
+    ) -> None:
+        """`trusted_resolver` looks up proxies that the operator named, and accepts private addresses."""
+        self._fetcher = fetcher
+        self._resolver = resolver
+        self._trusted_resolver = trusted_resolver
+        self._clock = clock
+        self._countries = countries
+        self._check_url = check_url
+        self._https_url = https_url
+        self._country_header = country_header.lower()
+        self._names = names
+        self._own_addresses: frozenset[str] | None = None
+        self._direct_words: frozenset[str] = frozenset()
+
+    async def close(self) -> None:
+        """Cancel look-ups."""
+        await self._trusted_resolver.close()
+
+    async def check(self, proxy: Proxy) -> CheckResult:
+        """Check one proxy; never raises for a fault of the proxy."""
+        endpoint = proxy.endpoint
+        resolver = self._trusted_resolver if endpoint.trusted else self._resolver
+        try:
+            addresses, port = await resolver.resolve(endpoint.host, endpoint.port)
+        except (EgressError, ResolveError) as error:
+            return CheckResult(Fault.DEAD, str(error))
+        if port != endpoint.port:
+            return CheckResult(Fault.DEAD, "the host map changes the port of a proxy")
+        proxy.addresses = addresses
+        country = endpoint.country or self._countries.find(addresses[0])
+        if not self._check_url:
+            return await self._reach(addresses, port, country)
+        if self._own_addresses is None:
+            await self._learn_own_addresses()
+        started = self._clock.monotonic()
+        response, token = await self._echo(self._check_url, proxy)
+        fault, detail = _judge(response, token)
+        if fault is not None:
+            return CheckResult(fault, detail, addresses=addresses)
+        took_s = self._clock.monotonic() - started
+        https = True
+        if self._https_url:
+            https = _judge(*await self._echo(self._https_url, proxy))[0] is None
+        if self._country_header and (found := response.headers.get(self._country_header, "")):
+            country = found.strip().lower()[:2]
+        return CheckResult(None, "", took_s, addresses, self._anonymity(response), https, country)
+
+    async def _reach(self, addresses: tuple[str, ...], port: int, country: str) -> CheckResult:
+        started = self._clock.monotonic()
+        try:
+            async with asyncio.timeout(REACH_S):
+                _, writer = await asyncio.open_connection(addresses[0], port)
+        except TimeoutError:
+            return CheckResult(Fault.DEAD, f"no connection within {REACH_S:g} s", addresses=addresses)
+        except OSError as error:
+            return CheckResult(Fault.DEAD, error.strerror or str(error), addresses=addresses)
+        writer.close()
+        return CheckResult(None, "", self._clock.monotonic() - started, addresses, country=country)
+
+    async def _echo(self, url: str, proxy: Proxy | None) -> tuple[HttpResponse, str]:
+        """Fetch the echo page; `proxy` None: directly."""
+        token = secrets.token_hex(8)
+        target = Target(f"{url}{'&' if '?' in url else '?'}check={token}")
+        response = HttpResponse()
+        try:
+            addresses, port = await self._resolver.resolve(target.dial_host, target.port)
+        except (EgressError, ResolveError) as error:
+            response.reason, response.detail = "connect", f"the check URL: {error}"
+            return response, token
+        route: Route = direct_route(target, addresses, port)
+        if proxy is not None:
+            route = route_through(proxy, target, route, self._names)
+        return await fetch_once(self._fetcher, HttpRequest(target, route, any_type=True, keep=ECHO_BYTES)), token
+
+    async def _learn_own_addresses(self) -> None:
+        response, token = await self._echo(self._check_url, None)
+        if _judge(response, token)[0] is None:
+            text = response.body.decode("utf-8", "replace")
+            self._own_addresses = frozenset(_ADDRESS.findall(text))
+            self._direct_words = frozenset(word.lower() for word in _REVEALING.findall(text))
+
+    def _anonymity(self, response: HttpResponse) -> str:
+        text = response.body.decode("utf-8", "replace")
+        if self._own_addresses and self._own_addresses & frozenset(_ADDRESS.findall(text)):
+            return "transparent"
+        words = frozenset(word.lower() for word in _REVEALING.findall(text))
+        return "anonymous" if words - self._direct_words else "elite"
+
+
+def _judge(response: HttpResponse, token: str) -> tuple[Fault | None, str]:
+    """The fault of an echo, and why."""
+    if response.status == 407 or response.reason == "proxy_auth":
+        return Fault.REFUSED, response.detail or "407"
+    if response.reason:
+        return (Fault.LIED if response.reason == "tls" else Fault.DEAD), response.detail
+    if response.status != 200:
+        return Fault.DEAD, f"status {response.status} for the check URL"
+    if token.encode() not in response.body:
+        return Fault.LIED, "another page than the check URL"
+    return None, ""
