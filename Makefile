@@ -92,6 +92,9 @@ bench-services: $(DEV)  ## CPU per page of each service over Kafka and PostgreSQ
 	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_services --web $(WEB) $(ARGS)
 
+bench-shapes: $(DEV)  ## CPU per page on webs of other shapes; ARGS="growing --against DIR" runs another checkout in turn
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_shapes $(ARGS)
+
 bench-frontier: $(DEV)  ## the frontier at 10^5 to 10^7 queued URLs, its restart and its extremes (about ten minutes, 5 GB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_frontier $(ARGS)
 

@@ -301,3 +301,12 @@ def test_documents_with_secrets_name_them_only() -> None:
 def test_secrets_of_others_are_only_referenced() -> None:
     production = objects("-f", str(CHART / "examples" / "production.yaml"), "--set", "api.existingSecret=token")
     assert not [one for one in production if one["kind"] == "Secret"]
+
+
+def test_one_program_fetches_and_parses_where_the_topology_says_so() -> None:
+    """The downloader's pods run `fetchparse`, and nothing of a parser is rendered."""
+    found = objects("--set", "crawler.topology=fetchparse,parser.autoscaling.enabled=true")
+    args = {name: spec["containers"][0]["args"] for name, spec in pods(found) if "downloader" in name}
+    assert list(args.values()) == [["fetchparse"]]
+    names = {(one["kind"], one["metadata"]["name"]) for one in found if one["metadata"]["name"].endswith("-parser")}
+    assert {kind for kind, _ in names} <= {"NetworkPolicy"}

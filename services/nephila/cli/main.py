@@ -44,6 +44,10 @@ COMMANDS = {
     "scheduler": ("nephila.cli.services.service:scheduler", "Run the scheduler over Kafka."),
     "downloader": ("nephila.cli.services.service:downloader", "Run a downloader over Kafka."),
     "parser": ("nephila.cli.services.service:parser", "Run a parser over Kafka."),
+    "fetchparse": (
+        "nephila.cli.services.service:fetchparse",
+        "Run a downloader and a parser in one program over Kafka.",
+    ),
     "storage": ("nephila.cli.services.service:storage", "Run storage over Kafka."),
     "api": ("nephila.cli.services.service:api", "Serve the control API of a system over Kafka."),
     "operator": ("nephila.operator.command:operator", "Serve CrawlJob and ParseRule resources of Kubernetes."),

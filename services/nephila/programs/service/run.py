@@ -6,8 +6,10 @@ import importlib
 import socket
 from collections.abc import Callable
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
+from nephila.kernel.bus.contract import Bus
 from nephila.kernel.bus.kafka.admin.topics import hush
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.claim_check import open_claim_store
@@ -32,7 +34,12 @@ def _build_scheduler(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) 
 
 
 def _build_downloader(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
-    """A downloader that dials while its membership is certain, and checks addresses while it has peers."""
+    return _downloader(config, bus, bus, clock)
+
+
+def _downloader(config: Any, bus: KafkaBus, route: Bus, clock: Clock) -> Any:
+    """A downloader that dials while its membership is certain, and checks addresses while it has peers. `route`: the
+    bus of its messages."""
     from nephila.downloader.coordination import Coordination
     from nephila.downloader.limits.late_address_check import LateAddressCheck
     from nephila.downloader.limits.lost_requests import LostRequests
@@ -46,7 +53,7 @@ def _build_downloader(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal)
         late_address_check=LateAddressCheck((lambda: False) if renders else partial(bus.has_all, group)).check,
         membership_valid=partial(bus.may_emit, group),
     )
-    service = (build_browser if renders else build)(config, bus, clock, coordination)
+    service = (build_browser if renders else build)(config, route, clock, coordination)
     bus.watch_partitions(group, service.partitions)
     bus.watch_crashes(group, LostRequests(bus, clock, topic).report)
     return service
@@ -58,6 +65,16 @@ def _build_parser(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> 
     from nephila.programs.cluster.outlink_router import Exchange
 
     return build(config, Exchange(bus, clock, config.partitions), clock)
+
+
+def _build_fetchparse(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
+    from nephila.parser.service import build
+    from nephila.programs.cluster.outlink_router import Exchange
+    from nephila.programs.service.fetchparse import FetchParse, FetchParseBus
+
+    route = FetchParseBus(bus, clock, config.downloader.raw_capture)
+    parser = build(config.parser, Exchange(route, clock, config.parser.partitions), clock)
+    return FetchParse(_downloader(config.downloader, bus, route, clock), parser, clock)
 
 
 def _build_storage(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
@@ -76,6 +93,7 @@ BUILDERS: dict[str, Build] = {
     "scheduler": _build_scheduler,
     "downloader": _build_downloader,
     "parser": _build_parser,
+    "fetchparse": _build_fetchparse,
     "storage": _build_storage,
     "api": _build_api,
 }
@@ -87,8 +105,14 @@ PACKAGES = {"api": "control"}
 
 def service_kind(name: str) -> ServiceKind:
     """The parts of a service's program."""
-    metrics = importlib.import_module(f"nephila.{PACKAGES.get(name, name)}.metrics").METRICS
-    return ServiceKind(name, BUILDERS[name], metrics, BUS, PROGRAM)
+    if name == "fetchparse":
+        parts = [(part, attrgetter(part), _metrics(part)) for part in ("downloader", "parser")]
+        return ServiceKind(name, BUILDERS[name], (), BUS, PROGRAM, parts)
+    return ServiceKind(name, BUILDERS[name], _metrics(name), BUS, PROGRAM)
+
+
+def _metrics(name: str) -> Any:
+    return importlib.import_module(f"nephila.{PACKAGES.get(name, name)}.metrics").METRICS
 
 
 def run_service(name: str, settings: Settings, path: str) -> BaseException | None:
