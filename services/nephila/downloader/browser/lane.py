@@ -121,6 +121,20 @@ class BrowserLane:
 
         return Comparison(self._plain, self.browser, self._clock, instructions.delay_s, request, on_done, learn)
 
+    def figures(self) -> dict[str, float]:
+        """What the lane did, for the summary of a crawl."""
+        browser, pool = self.browser, self.browser.pool
+        return {
+            "pages": pool.pages,
+            "seconds": round(pool.seconds, 3),
+            "processes": pool.launched,
+            "crashes": pool.crashes,
+            "sub_requests": browser.sub_requests,
+            "blocked": sum(browser.blocked.values()),
+            "plain": self.chosen[Lane.HTTP.value],
+            "compared": self.verdicts.compared,
+        }
+
     async def close(self) -> None:
         """See `Fetcher.close`."""
         await self.browser.close()
