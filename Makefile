@@ -59,6 +59,10 @@ bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs beside SQLite and Ro
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_hosts --rivals 1000000 $(ARGS)
 
+bench-tls: $(DEV)  ## CPU of a TLS connection, full and resumed handshakes, and of a page over HTTP/1.1 and HTTP/2 (about 3 minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_tls $(ARGS)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_http2 $(ARGS)
+
 images: $(DEV)  ## build the images of all services from dist/ (ARGS='--dev --load COMMAND', see python -m tools.images --help)
 	@$(BIN)/python -m tools.images $(ARGS)
 

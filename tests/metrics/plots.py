@@ -33,7 +33,7 @@ def draw(found: list[Panel], began: float, folder: Path) -> list[Path]:
         figure.suptitle(f"Nephila / {name}", fontsize=12)
         figure.tight_layout()
         path = folder / f"{name}.png"
-        figure.savefig(path, dpi=65)
+        figure.savefig(path, dpi=58)
         plt.close(figure)
         written.append(path)
     return written

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.metrics.web import ManyHosts, serving
 from tools.prometheus import Server
-from tools.system import SERVICES, System
+from tools.system import SERVICES, Member, System
 
 NAMESPACE = "show"
 RULE = """
@@ -66,7 +66,8 @@ def recorded(
         }
         system = System(folder / "system", settings)
         members = [system.add(service) for service in SERVICES]
-        targets = [(one.port, {"namespace": NAMESPACE, "pod": one.name}) for one in members]
+        second = system.add("scheduler", 1)
+        targets = [(one.port, {"namespace": NAMESPACE, "pod": one.name}) for one in (*members, second)]
         prometheus = Server(folder / "prometheus", targets, interval_s)
         (folder / "system" / "rule.yaml").write_text(RULE)
         try:
@@ -76,17 +77,20 @@ def recorded(
             for member in members:
                 system.start(member)
             system.wait_ready(*members)
-            _crawl(system, web, waves, run_s)
+            _crawl(system, web, waves, run_s, second)
             yield Recording(prometheus, began, time.time(), web.requests)
         finally:
             prometheus.stop()
             system.close()
 
 
-def _crawl(system: System, web: ManyHosts, waves: Sequence[Wave], run_s: float) -> None:
-    """Submit every wave at its time; return after `run_s` seconds. A host that refuses may wait longer than that."""
+def _crawl(system: System, web: ManyHosts, waves: Sequence[Wave], run_s: float, second: Member) -> None:
+    """Submit every wave at its time, and start the second scheduler before the last; return after `run_s` seconds. A
+    host that refuses may wait longer than that."""
     began, jobs = time.monotonic(), []
     for wave in waves:
+        if wave is waves[-1]:
+            system.start(second)
         time.sleep(max(wave.after_s - (time.monotonic() - began), 0))
         words = ["--bootstrap", system.broker.address, "--delay", "0.5", "--json", "--rules", "rule.yaml"]
         command = [sys.executable, "-m", "nephila", "crawl", *web.seeds(wave.first, wave.last), *words]

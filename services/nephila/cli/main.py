@@ -75,6 +75,7 @@ EXTRAS = {
     "google": "kafka",
     "kopf": "operator",
     "kubernetes": "operator",
+    "opentelemetry": "tracing",
     "prometheus_client": "kafka",
     "structlog": "kafka",
     "zstandard": "kafka",
