@@ -31,6 +31,8 @@ MAX_GIVE_BACKS = 3
 """Times that one URL is given back because of bans and broken connections; then its result counts."""
 MAX_BOOKED, MAX_STICKY = 10_000, 10_000
 """Entries of the two tables; the oldest is dropped first."""
+MAX_LABELS = 20
+"""Classes that metrics tell apart."""
 LEASE_RETRY_S = 0.25
 WAIT_S = 15.0
 """Pause of a host while no proxy of its selector works."""
@@ -107,7 +109,6 @@ class ProxySelection:
         self._given_back: dict[tuple[str, bytes], int] = {}
         self._none_since: dict[Selector, float] = {}
         self._selectors: dict[str, Selector] = {}
-        self.requests = 0
         self.picks: Counter[str] = Counter()
         """Requests by the class of their proxy."""
         self.faults: Counter[Fault] = Counter()
@@ -252,8 +253,8 @@ class ProxySelection:
 
     def _use(self, proxy: Proxy, target: Target, route: Route, now: float) -> ProxyUse:
         proxy.used += 1
-        self.requests += 1
-        self.picks[proxy.kind or "unknown"] += 1
+        kind = proxy.kind or "unknown"
+        self.picks[kind if kind in self.picks or len(self.picks) < MAX_LABELS else "other"] += 1
         return ProxyUse(proxy, route_through(proxy, target, route, self.names), now)
 
 
