@@ -176,7 +176,7 @@ class ProxySelection:
 
     def release(self, use: ProxyUse) -> None:
         """Free the slot."""
-        use.proxy.used -= 1
+        self.pool.end_use(use.proxy)
 
     def has_another(self, target: Target, selector: Selector, tries: ProxyTries) -> bool:
         """Whether a further proxy may be tried for a request."""
@@ -252,7 +252,7 @@ class ProxySelection:
         return NoProxyError(f"no proxy of {named} works", now - since >= self._give_up_s)
 
     def _use(self, proxy: Proxy, target: Target, route: Route, now: float) -> ProxyUse:
-        proxy.used += 1
+        self.pool.start_use(proxy)
         kind = proxy.kind or "unknown"
         self.picks[kind if kind in self.picks or len(self.picks) < MAX_LABELS else "other"] += 1
         return ProxyUse(proxy, route_through(proxy, target, route, self.names), now)

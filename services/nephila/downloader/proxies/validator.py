@@ -55,6 +55,7 @@ class Validator:
         self,
         fetcher: Fetcher,
         resolver: GuardedResolver,
+        proxy_resolver: GuardedResolver,
         trusted_resolver: GuardedResolver,
         clock: Clock,
         countries: Countries,
@@ -64,9 +65,11 @@ class Validator:
         country_header: str,
         names: str,
     ) -> None:
-        """`trusted_resolver` looks up proxies that the operator named, and accepts private addresses."""
+        """`resolver` looks up the check URL, `proxy_resolver` proxies. `trusted_resolver` looks up proxies that the
+        operator named, and accepts private addresses."""
         self._fetcher = fetcher
         self._resolver = resolver
+        self._proxy_resolver = proxy_resolver
         self._trusted_resolver = trusted_resolver
         self._clock = clock
         self._countries = countries
@@ -79,18 +82,17 @@ class Validator:
 
     async def close(self) -> None:
         """Cancel look-ups."""
+        await self._proxy_resolver.close()
         await self._trusted_resolver.close()
 
     async def check(self, proxy: Proxy) -> CheckResult:
         """Check one proxy; never raises for a fault of the proxy."""
         endpoint = proxy.endpoint
-        resolver = self._trusted_resolver if endpoint.trusted else self._resolver
+        resolver = self._trusted_resolver if endpoint.trusted else self._proxy_resolver
         try:
             addresses, port = await resolver.resolve(endpoint.host, endpoint.port)
         except (EgressError, ResolveError) as error:
             return CheckResult(Fault.DEAD, str(error))
-        if port != endpoint.port:
-            return CheckResult(Fault.DEAD, "the host map changes the port of a proxy")
         proxy.addresses = addresses
         country = endpoint.country or self._countries.find(addresses[0])
         if not self._check_url:
