@@ -2,7 +2,7 @@
 database and web server.
 
 usage: python -m benchmarks.bench_services --web DIR [--repeat 3] [--concurrency 100] [--against SERVICES] [--idle 5]
-       [--keep DIR] [--save]
+       [--keep DIR] [--services storage,fetchparse,scheduler] [--save]
 
 Work: as in bench_pages, but a system that stands already is told of it by `nephila crawl --bootstrap`: a durable
 frontier, a row with title, text and metadata per page in PostgreSQL. A process' CPU is read from /proc when all are
@@ -28,7 +28,6 @@ from benchmarks.bench_workers import named
 from tools.system import SERVICES, System, cpu_s
 
 PARTITIONS = 16
-OURS = tuple(reversed(SERVICES))
 BESIDE = ("broker", "database", "web server")
 
 
@@ -75,7 +74,7 @@ def once(web: plainweb.PlainWeb, args: argparse.Namespace, folder: Path, service
     servers = args.server_pids or named("nginx")
     try:
         system.open()
-        members = [system.add(service) for service in SERVICES]
+        members = [system.add(service) for service in args.services.split(",")]
         for member in members:
             system.start(member)
         system.wait_ready(*members)
@@ -96,7 +95,7 @@ def once(web: plainweb.PlainWeb, args: argparse.Namespace, folder: Path, service
             "pages": len(urls),
             "wall_s": wall_s,
             "cpu_s": spent,
-            "start_cpu_s": {name: ready[name] for name in OURS},
+            "start_cpu_s": {name: ready[name] for name in args.services.split(",")},
             "idle_share": {name: idle[name] / idle_s for name in idle},
         }
     finally:
@@ -116,8 +115,9 @@ def difference(now: Mapping[str, float], before: Mapping[str, float]) -> dict[st
 
 def summary(runs: list[dict[str, Any]]) -> dict[str, float]:
     """CPU-ms per page of each part, medians of the runs; `ours` is the median of the sums."""
-    per_page = {name: median(run["cpu_s"][name] * 1000 / run["pages"] for run in runs) for name in (*OURS, *BESIDE)}
-    ours = median(sum(run["cpu_s"][name] for name in OURS) * 1000 / run["pages"] for run in runs)
+    services = tuple(reversed(runs[0]["start_cpu_s"]))
+    per_page = {name: median(run["cpu_s"][name] * 1000 / run["pages"] for run in runs) for name in (*services, *BESIDE)}
+    ours = median(sum(run["cpu_s"][name] for name in services) * 1000 / run["pages"] for run in runs)
     rows = {"ours": ours, **per_page, "pages/s": median(run["pages"] / run["wall_s"] for run in runs)}
     return {name: round(value, 3) for name, value in rows.items()}
 
@@ -130,6 +130,7 @@ def main(argv: list[str] | None = None) -> int:
     options.add_argument("--concurrency", type=int, default=100)
     options.add_argument("--partitions", type=int, default=PARTITIONS)
     options.add_argument("--against", default="", help="folder `services` of another checkout, run in turn with this")
+    options.add_argument("--services", default=",".join(SERVICES), help="programs to run, the end of the route first")
     options.add_argument("--idle", type=float, default=5.0, help="seconds to watch the system with nothing to do")
     options.add_argument("--keep", type=Path, help="leave logs here")
     options.add_argument("--save", action="store_true", help="write the raw result")

@@ -236,6 +236,43 @@ def test_services_that_are_killed_lose_nothing(system):
     assert system.bodies() == system.stored()
 
 
+@pytest.fixture
+def together(tmp_path, system_broker, web):
+    """Scheduler, storage, and one program that fetches and parses."""
+    applied = run("topics", "apply", "--bootstrap", system_broker.address, "--partitions", "16", cwd=tmp_path)
+    assert applied.returncode == 0, applied.stderr
+    system = System(tmp_path, system_broker, web, "sqlite")
+    system.start("storage", "fetchparse", "scheduler")
+    yield system
+    for program in system.programs.values():
+        program.kill()
+        program.wait(10)
+
+
+def test_fetch_and_parse_in_one_program_lose_nothing_when_killed(together):
+    """The program that fetches and parses is killed twice in the middle: every URL has one row, and the metrics are
+    those of both services."""
+    system = together
+    words = [*NEPHILA, "crawl", "http://t.test/0", "--bootstrap", system.broker.address, "--delay", "0.1", "--json"]
+    crawl = subprocess.Popen(words, cwd=system.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        for rows in (5, 25):
+            system.until_rows(rows)
+            system.end("fetchparse", number=signal.SIGKILL)
+            system.start("fetchparse")
+        out, err = crawl.communicate(timeout=100)
+    finally:
+        crawl.kill()
+        crawl.wait()
+    assert crawl.returncode == 0, err
+    assert json.loads(out)["outcomes"]["stored"] == PAGES
+    assert system.rows() == {"stored": PAGES, "failed": PAGES + 1}
+    figures = system.metrics("fetchparse")
+    assert "\nnephila_parser_pages_parsed_total " in figures
+    assert "\nnephila_downloader_fetches_total" in figures
+    assert system.end("scheduler", "fetchparse", "storage") == [0, 0, 0]
+
+
 RULE = """
 apiVersion: nephila.dev/v1
 kind: ParseRule

@@ -44,6 +44,10 @@ COMMANDS = {
     "scheduler": ("nephila.cli.services.service:scheduler", "Run the scheduler over Kafka."),
     "downloader": ("nephila.cli.services.service:downloader", "Run a downloader over Kafka."),
     "parser": ("nephila.cli.services.service:parser", "Run a parser over Kafka."),
+    "fetchparse": (
+        "nephila.cli.services.service:fetchparse",
+        "Run a downloader and a parser in one program over Kafka.",
+    ),
     "storage": ("nephila.cli.services.service:storage", "Run storage over Kafka."),
     "api": ("nephila.cli.services.service:api", "Serve the control API of a system over Kafka."),
     "operator": ("nephila.operator.command:operator", "Serve CrawlJob and ParseRule resources of Kubernetes."),
@@ -58,6 +62,10 @@ COMMANDS = {
     "extract": ("nephila.cli.tools.extract:extract", "Title, main text, metadata and links of one document, no crawl."),
     "url": ("nephila.cli.tools.url:app", "Canonical form, host key, URL key and partition of a URL."),
     "robots": ("nephila.cli.tools.robots:app", "Check URLs against a robots.txt."),
+    "capacity": (
+        "nephila.cli.capacity.command:capacity",
+        "Compute replicas, cores, memory, disks and bandwidth for a crawl.",
+    ),
     "doctor": ("nephila.cli.tools.doctor:doctor", "Check that this machine can crawl, and what would make it faster."),
 }
 """Command → (where its function or group is, one line of help), in the order of --help."""
@@ -67,6 +75,7 @@ EXTRAS = {
     "google": "kafka",
     "kopf": "operator",
     "kubernetes": "operator",
+    "opentelemetry": "tracing",
     "prometheus_client": "kafka",
     "structlog": "kafka",
     "zstandard": "kafka",

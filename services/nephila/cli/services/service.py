@@ -1,4 +1,4 @@
-"""`nephila scheduler|downloader|parser|storage --config F`: one service of a system, as an image runs it."""
+"""`nephila scheduler|downloader|parser|fetchparse|storage --config F`: one service of a system, as an image runs it."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ def downloader(config: Config = "") -> None:
 def parser(config: Config = "") -> None:
     """Make records and links of pages."""
     run("parser", config)
+
+
+def fetchparse(config: Config = "") -> None:
+    """Fetch and parse in one program: a downloader and a parser whose pages do not travel over the broker."""
+    run("fetchparse", config)
 
 
 def storage(config: Config = "") -> None:

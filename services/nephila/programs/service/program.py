@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -106,6 +106,8 @@ class ServiceKind:
     metrics: Iterable[Metric[Any]]
     bus_metrics: Iterable[Metric[Any]] = ()
     program_metrics: Iterable[Metric[Any]] = ()
+    parts: Sequence[tuple[str, Callable[[Any], Any], Iterable[Metric[Any]]]] = ()
+    """Name, access and metrics of the services inside, where one program has several."""
 
 
 class ServiceProgram:
@@ -120,11 +122,13 @@ class ServiceProgram:
         port: int,
         grace_s: float,
         host: str = "",
+        wrap_bus: Callable[[Any, Clock], Any] = lambda bus, clock: bus,
     ) -> None:
-        """`make_bus` gets the clock and the callback for errors that need a person."""
+        """`make_bus` gets the clock and the callback for errors that need a person. `wrap_bus`: the service gets what
+        this returns for the bus."""
         self.clock: Clock = SystemClock()
         self.bus = bus = make_bus(self.clock, self._on_bus)
-        self.service: Service = kind.build(config, bus, self.clock, self._fatal)
+        self.service: Service = kind.build(config, wrap_bus(bus, self.clock), self.clock, self._fatal)
         self.error: BaseException | None = None
         self._grace_s = grace_s
         self._state = STARTING
@@ -134,6 +138,7 @@ class ServiceProgram:
         registry = registry_of(
             [
                 MetricsCollector(kind.name, self.service, kind.metrics),
+                *(MetricsCollector(name, access(self.service), metrics) for name, access, metrics in kind.parts),
                 MetricsCollector("bus", bus, kind.bus_metrics),
                 MetricsCollector("program", self, kind.program_metrics),
             ]
@@ -150,7 +155,12 @@ class ServiceProgram:
         )
         self.server = tcp_server(app, host, port, "metrics_port")
         """/healthz, /readyz, /metrics; of the service `api` the control API as well."""
-        counters = counters_of(self.service, kind.metrics)
+        inside = [counters_of(access(self.service), metrics) for _, access, metrics in kind.parts]
+        own = counters_of(self.service, kind.metrics)
+
+        def counters() -> dict[str, float]:
+            return {name: value for read in (own, *inside) for name, value in read().items()}
+
         self._heartbeat = MemberHeartbeat(kind.name, bus, self.clock, counters, self._member_state)
 
     def _unready(self) -> str:

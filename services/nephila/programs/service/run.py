@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
+from nephila.kernel.bus.contract import Bus
 from nephila.kernel.bus.kafka.admin.topics import hush
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.claim_check import open_claim_store
@@ -32,7 +35,12 @@ def _build_scheduler(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) 
 
 
 def _build_downloader(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
-    """A downloader that dials while its membership is certain, and checks addresses while it has peers."""
+    return _downloader(config, bus, bus, clock)
+
+
+def _downloader(config: Any, bus: KafkaBus, route: Bus, clock: Clock) -> Any:
+    """A downloader that dials while its membership is certain, and checks addresses while it has peers. `route`: the
+    bus of its messages."""
     from nephila.downloader.coordination import Coordination
     from nephila.downloader.limits.late_address_check import LateAddressCheck
     from nephila.downloader.limits.lost_requests import LostRequests
@@ -42,7 +50,7 @@ def _build_downloader(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal)
         late_address_check=LateAddressCheck(partial(bus.has_all, "downloader")).check,
         membership_valid=partial(bus.may_emit, "downloader"),
     )
-    service = build(config, bus, clock, coordination)
+    service = build(config, route, clock, coordination)
     bus.watch_partitions("downloader", service.partitions)
     bus.watch_crashes("downloader", LostRequests(bus, clock).report)
     return service
@@ -54,6 +62,16 @@ def _build_parser(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> 
     from nephila.programs.cluster.outlink_router import Exchange
 
     return build(config, Exchange(bus, clock, config.partitions), clock)
+
+
+def _build_fetchparse(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
+    from nephila.parser.service import build
+    from nephila.programs.cluster.outlink_router import Exchange
+    from nephila.programs.service.fetchparse import FetchParse, FetchParseBus
+
+    route = FetchParseBus(bus, clock, config.downloader.raw_capture)
+    parser = build(config.parser, Exchange(route, clock, config.parser.partitions), clock)
+    return FetchParse(_downloader(config.downloader, bus, route, clock), parser, clock)
 
 
 def _build_storage(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
@@ -72,6 +90,7 @@ BUILDERS: dict[str, Build] = {
     "scheduler": _build_scheduler,
     "downloader": _build_downloader,
     "parser": _build_parser,
+    "fetchparse": _build_fetchparse,
     "storage": _build_storage,
     "api": _build_api,
 }
@@ -83,8 +102,14 @@ PACKAGES = {"api": "control"}
 
 def service_kind(name: str) -> ServiceKind:
     """The parts of a service's program."""
-    metrics = importlib.import_module(f"nephila.{PACKAGES.get(name, name)}.metrics").METRICS
-    return ServiceKind(name, BUILDERS[name], metrics, BUS, PROGRAM)
+    if name == "fetchparse":
+        parts = [(part, attrgetter(part), _metrics(part)) for part in ("downloader", "parser")]
+        return ServiceKind(name, BUILDERS[name], (), BUS, PROGRAM, parts)
+    return ServiceKind(name, BUILDERS[name], _metrics(name), BUS, PROGRAM)
+
+
+def _metrics(name: str) -> Any:
+    return importlib.import_module(f"nephila.{PACKAGES.get(name, name)}.metrics").METRICS
 
 
 def run_service(name: str, settings: Settings, path: str) -> BaseException | None:
@@ -101,9 +126,34 @@ def run_service(name: str, settings: Settings, path: str) -> BaseException | Non
     def make_bus(clock: Clock, on_fatal: Callable[[UserError], None]) -> KafkaBus:
         return KafkaBus(transport, clock, open_claim_store(transport.blobs), settings.agreed, on_fatal)
 
-    async def main() -> ServiceProgram:
-        one = ServiceProgram(kind, settings.service, make_bus, port=program.metrics_port, grace_s=program.grace_s)
-        await one.run()
-        return one
+    with tracing(name, member, program.trace_ratio, program.trace_endpoint) as wrap_bus:
 
-    return run_loop(main()).error
+        async def main() -> ServiceProgram:
+            one = ServiceProgram(
+                kind,
+                settings.service,
+                make_bus,
+                port=program.metrics_port,
+                grace_s=program.grace_s,
+                wrap_bus=wrap_bus,
+            )
+            await one.run()
+            return one
+
+        return run_loop(main()).error
+
+
+@contextlib.contextmanager
+def tracing(service: str, member: str, ratio: float, endpoint: str) -> Iterator[Callable[[Any, Clock], Any]]:
+    """What to put around the bus of a service; spans that wait are sent at the end."""
+    if not ratio:
+        yield lambda bus, clock: bus
+        return
+    # Imported here: OpenTelemetry is an extra.
+    from nephila.kernel.bus.tracing import TracedBus, to_endpoint
+
+    provider = to_endpoint(service, member, endpoint)
+    try:
+        yield lambda bus, clock: TracedBus(bus, clock, ratio, provider)
+    finally:
+        provider.shutdown()

@@ -13,17 +13,19 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.runtime.config import check_environment, load
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import DEFAULT_PARTITIONS
+from nephila.parser.config import ParserConfig
 from nephila.programs.service.shared_settings import CONFIGS, agreed, own_settings, shared, wants_sqlite
 from nephila.storage.config import StorageConfig
 
@@ -57,6 +59,18 @@ class ProgramConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Time that unfinished work may take after SIGTERM; less than the time after which the machine kills."""
     log_level: str = "info"
     """debug, info, warning or error."""
+    trace_ratio: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    """Share of the URLs whose way through all services is traced by OpenTelemetry, the same in all services; 0 = off.
+    Needs `nephila[tracing]`."""
+    trace_endpoint: str = "http://localhost:4318/v1/traces"
+    """Collector that takes the traces (OTLP over HTTP)."""
+
+
+class FetchParseConfig(NamedTuple):
+    """Settings of `nephila fetchparse`: of both services, each from its own section."""
+
+    downloader: DownloaderConfig
+    parser: ParserConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +102,21 @@ def read(name: str, path: str) -> Settings:
         raise UsageError(f"{where}: bootstrap is missing; set it there or NEPHILA_BOOTSTRAP=HOST:PORT")
     if program.log_level.lower() not in LEVELS:
         raise UsageError(f"{where}: log_level {program.log_level!r} is none of {', '.join(LEVELS)}")
-    kind = CONFIGS[name]
     kafka = {**sections["kafka"], "partitions": program.partitions}
+    member = program.member or socket.gethostname()
+    if name == "fetchparse":
+        parts = (_service(part, sections, common, program, where) for part in FetchParseConfig._fields)
+        both = FetchParseConfig(*parts)
+        return Settings(program, kafka, both, agreed("downloader", member, common, both.downloader))
+    config = _service(name, sections, common, program, where)
+    return Settings(program, kafka, config, agreed(name, member, common, config))
+
+
+def _service(
+    name: str, sections: Mapping[str, Any], common: Mapping[str, Any], program: ProgramConfig, where: str
+) -> Any:
+    """The settings of one service. Raises `UsageError`."""
+    kind = CONFIGS[name]
     own = own_settings(name, sections[name], common)
     if "partitions" in kind.__struct_fields__:
         own["partitions"] = program.partitions
@@ -104,8 +131,7 @@ def read(name: str, path: str) -> Settings:
             "file that storage.store_file or NEPHILA_STORAGE__STORE_FILE names), or ask for "
             "nephila.db of a single member with formats: [sqlite]"
         )
-    member = program.member or socket.gethostname()
-    return Settings(program, kafka, config, agreed(name, member, common, config))
+    return config
 
 
 def transport_of(path: str) -> dict[str, Any]:
