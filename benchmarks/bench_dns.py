@@ -1,9 +1,9 @@
-"""DNS: a cache hit and bytes per name at 10^6 names beside two rivals; a crawl of 5,000 hosts with and without the cache.
+"""DNS: a cache hit and bytes per name at 10^6 names beside two rivals; a crawl of 5,000 hosts with and without it.
 
 The cache beside a dict with expiry and aiohttp's table. Time is CPU time of hits in random order; memory is that of a
 process of its own, before and after the names are put, without the texts of names and answers, which all need.
-The crawl: `nephila crawl` over hosts h0.test … on 127.x.y.z, looked up at a DNS server that answers after 20 ms. Off is
-`dns_ttl_s` 0: concurrent look-ups of one name still share a query.
+The crawl: `nephila crawl` over hosts h0.test … on 127.x.y.z, looked up at a DNS server that answers after 20 ms with a
+TTL of 0, so that c-ares caches nothing. Off is `dns_ttl_s` 0: only concurrent look-ups of one name share a query.
 
     python -m benchmarks.bench_dns [--only cache|crawl] [--names 1000000] [--hosts 5000] [--out benchmarks/results]
 """
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -131,20 +131,25 @@ class Web(asyncio.Protocol):
             )
 
 
+def write(path: str, lines: Iterable[str]) -> None:
+    """A text file."""
+    Path(path).write_text("".join(f"{line}\n" for line in lines))
+
+
 async def one_crawl(label: str, hosts: int, settings: dict[str, str]) -> dict[str, Any]:
     """One crawl over all hosts."""
     loop = asyncio.get_running_loop()
-    web = await loop.create_server(Web, "0.0.0.0", 0, backlog=4096)  # noqa: S104
+    web = await loop.create_server(Web, "0.0.0.0", 0, backlog=4096)
     port = web.sockets[0].getsockname()[1]
     names: dict[str, object] = {
         f"h{n}.test": (f"127.{n >> 14 & 63}.{n >> 7 & 127}.{(n & 127) + 1}",) for n in range(hosts)
     }
-    async with DnsServer(names, delay_s=DELAY_S) as dns:
+    async with DnsServer(names, DELAY_S, ttl_s=0) as dns:
         with tempfile.TemporaryDirectory() as folder:
-            seeds = Path(folder, "seeds.txt")
-            seeds.write_text("".join(f"http://{name}:{port}/\n" for name in names))
+            seeds = f"{folder}/seeds.txt"
+            write(seeds, (f"http://{name}:{port}/" for name in names))
             command = (
-                *(sys.executable, "-m", "nephila", "crawl", "--seeds", str(seeds), "--out", f"{folder}/out"),
+                *(sys.executable, "-m", "nephila", "crawl", "--seeds", seeds, "--out", f"{folder}/out"),
                 *("--allow-private", "--delay", "0", "--workers", "0", "--quiet"),
             )
             environment = {**os.environ, "NEPHILA_DOWNLOADER__DNS_SERVERS": json.dumps([dns.address]), **settings}
