@@ -79,6 +79,8 @@ class Validator:
         self._names = names
         self._own_addresses: frozenset[str] | None = None
         self._direct_words: frozenset[str] = frozenset()
+        self._echo_addresses: set[str] = set()
+        """Addresses of the echo page itself, which its text may show, in the header Host for example."""
 
     async def close(self) -> None:
         """Cancel look-ups."""
@@ -135,6 +137,7 @@ class Validator:
             response.reason, response.detail = "connect", f"the check URL: {error}"
             return response, token
         route: Route = direct_route(target, addresses, port)
+        self._echo_addresses.update((target.dial_host, *addresses))
         if proxy is not None:
             route = route_through(proxy, target, route, self._names)
         return await fetch_once(self._fetcher, HttpRequest(target, route, any_type=True, keep=ECHO_BYTES)), token
@@ -143,7 +146,7 @@ class Validator:
         response, token = await self._echo(self._check_url, None)
         if _judge(response, token)[0] is None:
             text = response.body.decode("utf-8", "replace")
-            self._own_addresses = frozenset(_ADDRESS.findall(text))
+            self._own_addresses = frozenset(_ADDRESS.findall(text)) - self._echo_addresses
             self._direct_words = frozenset(word.lower() for word in _REVEALING.findall(text))
 
     def _anonymity(self, response: HttpResponse) -> str:
