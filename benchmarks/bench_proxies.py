@@ -191,7 +191,7 @@ async def crawl(pages: int, folder: Path) -> dict[str, Any]:
     began = time.monotonic()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "nephila", "crawl", "--seeds", str(seeds), "--out", str(folder / "out")),
-        *("--allow-private", "--host-map", f"*=127.0.0.1:{site.port}", "--delay", "0", "--quiet"),
+        *("--allow-private", "--host-map", f"*=127.0.0.1:{site.port}", "--delay", "0", "--workers", "0", "--quiet"),
         env=environment,
     )
     code = await asyncio.wait_for(process.wait(), 600)
