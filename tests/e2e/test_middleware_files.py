@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.web import Reply, crawl, page, rows, serve
 
-TOKEN = """
+HEADER = """
 def on_request(request):
     request.set_header("X-Token", "abc")
 
@@ -33,7 +33,7 @@ def site(request):
 def test_a_crawl_with_a_file_and_a_block_page(tmp_path, workers):
     """The header reaches the server; the block page is no content, and its link is not followed."""
     (tmp_path / "mw").mkdir()
-    (tmp_path / "mw" / "token.py").write_text(TOKEN)
+    (tmp_path / "mw" / "token.py").write_text(HEADER)
     options = ("--delay", "0", "--workers", workers, "--max-wait", "1s", "--max-pages", "3")
     with serve(site) as web:
         done = crawl(web, "http://site.test/", *options, "--middleware", "mw", cwd=tmp_path)
