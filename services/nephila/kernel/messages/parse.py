@@ -72,7 +72,6 @@ class Page(msgspec.Struct, array_like=True, gc=False):
     context: Context | None = None
     # The body is the document of a browser, after its scripts.
     rendered: bool = False
-    captures: list[Capture] = msgspec.field(default_factory=list)
 
 
 class Capture(msgspec.Struct, array_like=True, gc=False):
@@ -168,10 +167,6 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     items: list[bytes] = msgspec.field(default_factory=list)
     # The main text as Markdown, UTF-8, where the program is to make it; else empty.
     markdown: bytes = b""
-    # A browser rendered the page.
-    rendered: bool = False
-    # Names of the files in captures/ of the output directory, one per capture of the page.
-    captures: list[str] = msgspec.field(default_factory=list)
 
 
 class Receipt(msgspec.Struct, array_like=True, gc=False):
