@@ -72,6 +72,8 @@ class Page(msgspec.Struct, array_like=True, gc=False):
     context: Context | None = None
     # The body is the document of a browser, after its scripts.
     rendered: bool = False
+    # Not set: captures are files of the downloader.
+    captures: list[Capture] = msgspec.field(default_factory=list)
 
 
 class Capture(msgspec.Struct, array_like=True, gc=False):
@@ -167,6 +169,10 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     items: list[bytes] = msgspec.field(default_factory=list)
     # The main text as Markdown, UTF-8, where the program is to make it; else empty.
     markdown: bytes = b""
+    # A browser rendered the page.
+    rendered: bool = False
+    # Not set.
+    captures: list[str] = msgspec.field(default_factory=list)
 
 
 class Receipt(msgspec.Struct, array_like=True, gc=False):
