@@ -337,6 +337,40 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
             ),
         },
     ),
+    "proxies": (
+        "Nephila / Proxies",
+        {
+            "Proxies": (
+                Panel("Proxies that requests may use", total("nephila_downloader_proxy_alive"), number=True),
+                Panel(
+                    "Requests without a proxy in the last hour",
+                    f"sum(increase(nephila_downloader_proxy_none_total{HERE}[1h]))",
+                    number=True,
+                ),
+                Panel(
+                    "Bans in the last hour",
+                    f"sum(increase(nephila_downloader_proxy_bans_total{HERE}[1h]))",
+                    number=True,
+                ),
+                Panel(
+                    "Evictions in the last hour",
+                    f"sum(increase(nephila_downloader_proxy_evicted_total{HERE}[1h]))",
+                    number=True,
+                ),
+                Panel("Proxies by state", total("nephila_downloader_proxy_proxies", "state"), "short", "{{state}}"),
+                Panel(
+                    "Requests by class", rate("nephila_downloader_proxy_requests_total", "class"), "reqps", "{{class}}"
+                ),
+                Panel(
+                    "Proxy failures by fault",
+                    rate("nephila_downloader_proxy_failures_total", "fault"),
+                    "ops",
+                    "{{fault}}",
+                ),
+                Panel("Proxies admitted again", rate("nephila_downloader_proxy_readmitted_total"), "ops"),
+            ),
+        },
+    ),
     "system": (
         "Nephila / System",
         {

@@ -19,6 +19,7 @@ UNANSWERED: dict[str, str] = {
         ("Mean time of a rendered page", "Pages by lane", "Refused sub-requests", "Browsers ended"),
         "no page of the run is rendered",
     ),
+    **dict.fromkeys(("Proxies by state", "Requests by class", "Proxy failures by fault"), "no proxies are configured"),
     **dict.fromkeys(
         ("Leading operators", "Resources", "Reconciliations", "Refused files of rules"),
         "no operator runs outside Kubernetes",
