@@ -25,6 +25,7 @@ from nephila.kernel.runtime.histogram import FAST_S, Histogram
 from nephila.kernel.runtime.lifecycle import Service
 from nephila.kernel.runtime.metrics import Metric, MetricsCollector, exposition, registry_of
 from nephila.kernel.topics import Topic
+from nephila.programs.service.live_settings import LiveSettings
 from nephila.programs.service.member_heartbeat import MemberHeartbeat, counters_of
 
 log = logging.getLogger("nephila.programs.service.program")
@@ -126,6 +127,7 @@ class ServiceProgram:
         """`make_bus` gets the clock and the callback for errors that need a person."""
         self.clock: Clock = SystemClock()
         self.bus = bus = make_bus(self.clock, self._on_bus)
+        LiveSettings(bus)
         self.service: Service = kind.build(config, bus, self.clock, self._fatal)
         self.error: BaseException | None = None
         self._grace_s = grace_s
