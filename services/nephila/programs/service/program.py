@@ -123,12 +123,14 @@ class ServiceProgram:
         port: int,
         grace_s: float,
         host: str = "",
+        wrap_bus: Callable[[Any, Clock], Any] = lambda bus, clock: bus,
     ) -> None:
-        """`make_bus` gets the clock and the callback for errors that need a person."""
+        """`make_bus` gets the clock and the callback for errors that need a person. `wrap_bus`: the service gets what
+        this returns for the bus."""
         self.clock: Clock = SystemClock()
         self.bus = bus = make_bus(self.clock, self._on_bus)
         LiveSettings(bus)
-        self.service: Service = kind.build(config, bus, self.clock, self._fatal)
+        self.service: Service = kind.build(config, wrap_bus(bus, self.clock), self.clock, self._fatal)
         self.error: BaseException | None = None
         self._grace_s = grace_s
         self._state = STARTING
