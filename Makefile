@@ -60,6 +60,7 @@ bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs beside SQLite and Ro
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_hosts --rivals 1000000 $(ARGS)
 
 bench-tls: $(DEV)  ## CPU of a TLS connection, full and resumed handshakes, and of a page over HTTP/1.1 and HTTP/2 (about 3 minutes)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check 'h2>=4.1'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_tls $(ARGS)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_http2 $(ARGS)
 

@@ -163,7 +163,7 @@ class ServiceProgram:
         def counters() -> dict[str, float]:
             return {name: value for read in (own, *inside) for name, value in read().items()}
 
-        self._heartbeat = MemberHeartbeat(kind.name, bus, self.clock, counters, self._member_state)
+        self._heartbeat = MemberHeartbeat(kind.name, bus, self.clock, counters, self._member_state, self._admitted)
 
     def _unready(self) -> str:
         return self._state or "; ".join([*self.bus.troubles, *([self._trouble] if self._trouble else [])])
@@ -174,6 +174,10 @@ class ServiceProgram:
         if self._state:
             return [self._state if self._state in (STARTING, DRAINING) else "waiting"]
         return [*dict.fromkeys(kind for kind, _ in self.bus.faults), *(["service"] if self._trouble else [])]
+
+    def _admitted(self) -> tuple[int, str]:
+        admission = getattr(getattr(self.service, "downloader", self.service), "admission", None)
+        return (0, "") if admission is None else (admission.limit, admission.bound_by)
 
     def _member_state(self) -> tuple[MemberState, str]:
         problem = self._unready()
