@@ -179,7 +179,8 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Time after its end that an answer is still used while its name servers fail (RFC 8767: 1 to 3 days). 0: never."""
 
     dns_negative_ttl_s: float = 30.0
-    """Time that a name counts as nonexistent; other failures of a look-up are not cached."""
+    """Time that a name counts as nonexistent, at least; the minimum in the SOA record of its site, up to 900 s, if that
+    is longer (aiodns). Other failures of a look-up are not cached."""
 
     dns_cache_size: Positive = 100_000
     """Names in the cache; about 400 bytes each. The name used least is evicted first."""
