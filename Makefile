@@ -12,7 +12,7 @@ DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
 BENCHES := $(shell sed -n "s/^\(bench[a-z-]*\):.*/\1/p" Makefile)
-.PHONY: canary chart images lock test-cluster flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
+.PHONY: canary chart images lock test-cluster show-metrics flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -59,6 +59,11 @@ bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs beside SQLite and Ro
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_hosts --rivals 1000000 $(ARGS)
 
+bench-tls: $(DEV)  ## CPU of a TLS connection, full and resumed handshakes, and of a page over HTTP/1.1 and HTTP/2 (about 3 minutes)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check 'h2>=4.1'
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_tls $(ARGS)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_http2 $(ARGS)
+
 images: $(DEV)  ## build the images of all services from dist/ (ARGS='--dev --load COMMAND', see python -m tools.images --help)
 	@$(BIN)/python -m tools.images $(ARGS)
 
@@ -71,6 +76,9 @@ lock: $(DEV)  ## write docker/lock/*.txt: libraries of the images with versions 
 
 test-cluster: $(DEV)  ## the chart on the cluster of the kubeconfig: install, crawl, scale, kill, upgrade, judge (about 15 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.cluster.show $(ARGS)
+
+show-metrics: $(DEV)  ## every dashboard query answered by a real Prometheus over a live crawl; pictures into docs/ (10 minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m tests.metrics.show $(ARGS)
 
 judge: $(DEV)  ## the hostile web in its full size, crawled and judged from the server's log (some minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_judge $(ARGS)

@@ -102,6 +102,12 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
                 Panel("Fetch, median", latency("nephila_downloader_fetch_seconds", 0.5), "s"),
                 Panel("Fetch, 95 %", latency("nephila_downloader_fetch_seconds", 0.95), "s"),
                 Panel("First byte, 95 %", latency("nephila_downloader_first_byte_seconds", 0.95), "s"),
+                Panel(
+                    "Failures of users' middleware",
+                    rate("nephila_downloader_middleware_failures_total", "file"),
+                    "ops",
+                    "{{file}}",
+                ),
                 Panel("Bytes received", rate("nephila_downloader_wire_bytes_total"), "Bps"),
                 Panel(
                     "Requests in flight by pod",
@@ -221,6 +227,7 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
                     "{{reason}}",
                     "Answers by which sites ask for less. Lower the pace of the job.",
                 ),
+                Panel("Block pages", rate("nephila_downloader_blocked_total", "kind"), "ops", "{{kind}}"),
                 Panel(
                     "URLs denied by robots.txt",
                     rate("nephila_scheduler_urls_without_page_total").replace(HERE, ROBOTS),
@@ -348,6 +355,12 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
             "Disks": (
                 Panel("Free disk of schedulers", total("nephila_scheduler_disk_free_bytes", "pod"), "bytes", "{{pod}}"),
                 Panel("Free disk of storage", total("nephila_storage_disk_free_bytes", "pod"), "bytes", "{{pod}}"),
+            ),
+            "Operator": (
+                Panel("Leading operators", total("nephila_operator_leader")),
+                Panel("Resources", total("nephila_operator_resources", "kind"), "short", "{{kind}}"),
+                Panel("Reconciliations", rate("nephila_operator_reconciliations_total", "result"), "ops", "{{result}}"),
+                Panel("Refused files of rules", total("nephila_operator_rule_files_refused")),
             ),
         },
     ),

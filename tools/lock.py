@@ -15,10 +15,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "docker" / "lock"
 EXTRAS = {
-    "service": ("kafka", "s3", "postgres"),
+    "service": ("kafka", "s3", "postgres", "tracing"),
     "cli": ("kafka", "s3", "postgres", "parquet"),
     "operator": ("operator",),
-    "browser": ("kafka", "s3", "postgres", "browser"),
+    "browser": ("kafka", "s3", "postgres", "browser", "tracing"),
 }
 """Lock file → extras of the distribution. pyarrow (130 MB) is only in the image of the command line."""
 

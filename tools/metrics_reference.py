@@ -20,6 +20,7 @@ TABLES = {
     "parser": "nephila.parser.metrics",
     "storage": "nephila.storage.metrics",
     "api": "nephila.control.metrics",
+    "operator": "nephila.operator.metrics",
     "bus": "nephila.kernel.bus.kafka.metrics",
     "program": "nephila.programs.service.metrics",
 }

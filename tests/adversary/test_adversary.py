@@ -232,3 +232,16 @@ async def test_a_name_that_is_rebound() -> None:
         first, second = await outcomes(url, url, **settings)
         assert (named(first), named(second)) == ("address", "address")
         assert server.connections == 0
+
+
+def test_the_documentation_has_every_case() -> None:
+    """The table of docs/reliability.md names each server in the row of its outcome."""
+    text = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text()
+    rows = dict(
+        line.strip("| ").split(" | ", 1) for line in text.splitlines() if line.startswith("| ") and " | " in line
+    )
+    for case in CASES:
+        assert case.name in rows[case.outcome].split(" · "), case.name
+    for name, (_, reason) in DNS.items():
+        assert f"| {reason} (DNS) | " in text
+        assert name in text, name

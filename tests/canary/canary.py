@@ -27,10 +27,11 @@ from nephila.downloader.router import DirectRouter
 from nephila.kernel.runtime.clock import SystemClock
 
 from tests.canary.channels import BROWSER, HTML, NAVIGATIONS, targets
-from tests.canary.world import SITE, World, enter
+from tests.canary.world import PROXY_PORT, SITE, World, enter
 from tools import chromium
 
 CONTROL_TRIES = 4
+PROXY = f"http://{SITE}:{PROXY_PORT}"
 DIRECT = [
     f"--host-resolver-rules=MAP private-a.site.example 10.1.2.3, MAP *.site.example {SITE}, MAP site.example {SITE}",
     "--ignore-certificate-errors",
@@ -102,14 +103,14 @@ def respond_crawl(channel: str, urls: list[str]):  # type: ignore[no-untyped-def
             return 200, [HTML], links([f"http://h{n}.site.example/page" for n in range(len(urls))])
         if channel == "DNS rebinding":
             return 200, [HTML], links([f"http://rebind-{n // 4}.site.example/page/{n}" for n in range(len(urls))])
-        if channel == "seed, link of a page":
+        if channel in ("seed, link of a page", "proxy"):
             return 200, [HTML], links(urls)
         return 200, [HTML], "<p>start"
 
     return respond
 
 
-CRAWLS = ("seed, link of a page", "redirect", "robots redirect", "sitemap", "DNS rebinding")
+CRAWLS = ("seed, link of a page", "redirect", "robots redirect", "sitemap", "DNS rebinding", "proxy")
 
 
 async def crawl(world: World, channel: str, urls: list[str], private: bool) -> int:
@@ -140,12 +141,15 @@ async def crawl(world: World, channel: str, urls: list[str], private: bool) -> i
                 "NEPHILA_DOWNLOADER__HEADERS_TIMEOUT_S": "2",
                 "NEPHILA_DOWNLOADER__ADDRESS_GAP_S": "0",
                 "NEPHILA_SCHEDULER__ADDRESS_GAP_S": "0",
+                **({"NEPHILA_DOWNLOADER__PROXIES": json.dumps([PROXY])} if channel == "proxy" else {}),
             },
             stdout=subprocess.DEVNULL,
         )  # fmt: skip
         await process.wait()
     if not world.site_requests["/"]:
         raise RuntimeError(f"the crawl of {channel} did not reach its site")
+    if channel == "proxy" and not world.proxied:
+        raise RuntimeError("the crawl did not use its proxy")
     return world.total - before
 
 

@@ -15,10 +15,13 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tests.dns_server import NXDOMAIN, DnsServer
 
 SITE = "20.20.20.20"
+PROXY_PORT = 3128
+"""On the address of the site: a proxy that connects to anything, and resolves names to private addresses if it can."""
 CANARIES = ("10.1.2.3", "127.0.0.2", "169.254.169.254", "192.168.7.7", "::1", "fd00::7")
 TCP_PORTS = (80, 443, 3478, 8080)
 UDP_PORTS = (443, 3478)
@@ -63,7 +66,7 @@ class Names(dict[str, object]):
         """The addresses of a name."""
         label = name.partition(".")[0]
         if not name.endswith("site.example"):
-            return NXDOMAIN
+            return default if default is not None else NXDOMAIN
         if label.startswith("private"):
             return ("10.1.2.3", "fd00::7")
         if label.startswith("mixed"):
@@ -91,6 +94,8 @@ class World:
         self.hits: Counter[str] = Counter()
         """Connections and datagrams that canaries received, by address and port."""
         self.site_requests: Counter[str] = Counter()
+        self.proxied = 0
+        """Requests that the proxy received."""
         self.respond: Callable[[str, str], tuple[int, list[str], str]] = lambda host, path: (404, [], "")
         self.dns = DnsServer()
         self.dns.names = Names()
@@ -113,6 +118,7 @@ class World:
         self._servers += [
             await asyncio.start_server(self._serve, SITE, 80),
             await asyncio.start_server(self._serve, SITE, 443, ssl=tls),
+            await asyncio.start_server(self._proxy, SITE, PROXY_PORT),
         ]
         for address in (*CANARIES, "127.0.0.1"):
             for port in TCP_PORTS:
@@ -159,3 +165,35 @@ class World:
             pass
         finally:
             writer.close()
+
+    async def _proxy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """CONNECT, or a request with a whole URL, to any server."""
+        upstream: asyncio.StreamWriter | None = None
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            self.proxied += 1
+            method, url, _ = head.decode("latin-1").split(" ", 2)
+            parts = urlsplit(f"//{url}" if method == "CONNECT" else url)
+            host = parts.hostname or ""
+            found = self.dns.names.get(host, host)
+            address = found[0] if isinstance(found, tuple) else host
+            answers, upstream = await asyncio.open_connection(address, parts.port or 80)
+            if method == "CONNECT":
+                writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            else:
+                path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+                upstream.write(head.replace(url.encode("latin-1"), path.encode("latin-1"), 1))
+            await asyncio.gather(_relay(reader, upstream), _relay(answers, writer))
+        except (OSError, ValueError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+            if upstream is not None:
+                upstream.close()
+
+
+async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65_536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()

@@ -13,6 +13,7 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
+from nephila.programs.service import settings
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "nephila"
@@ -310,3 +311,31 @@ def test_one_program_fetches_and_parses_where_the_topology_says_so() -> None:
     assert list(args.values()) == [["fetchparse"]]
     names = {(one["kind"], one["metadata"]["name"]) for one in found if one["metadata"]["name"].endswith("-parser")}
     assert {kind for kind, _ in names} <= {"NetworkPolicy"}
+
+
+def test_schedulers_are_replaced_one_after_the_other() -> None:
+    """The next one waits until the one before has been ready for some time."""
+    spec = named(objects("--set", "scheduler.replicas=3"), "StatefulSet", "web-nephila-scheduler")["spec"]
+    assert spec["updateStrategy"] == {"type": "RollingUpdate"}
+    assert spec["minReadySeconds"] >= 10
+
+
+def test_user_agent_and_pace_are_set_once_and_reach_every_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From one key of the values each to the settings of all services, as a service reads them."""
+    values = "crawler.userAgent=examplebot/2.0,crawler.perAddress=2"
+    gap = ("--set-json", "crawler.addressGapSeconds=0.5", "--set", "crawler.networks={192.0.2.0/24=8}")
+    found = objects("--set", values, *gap)
+    path = tmp_path / "system.yaml"
+    path.write_text(yaml.safe_dump(system_of(found)))
+    (tmp_path / "token").write_text("x" * 32)
+    monkeypatch.setenv("NEPHILA_STORAGE__STORE", "postgresql://nephila@db/nephila")
+    monkeypatch.setenv("NEPHILA_STORAGE__DIRECTORY", str(tmp_path))
+    monkeypatch.setenv("NEPHILA_SCHEDULER__DIRECTORY", str(tmp_path))
+    read = {name: settings.read(name, str(path)).service for name in SERVICES}
+    assert read["downloader"].user_agent == "examplebot/2.0"
+    assert (read["scheduler"].agent, read["parser"].robots_agent) == ("examplebot", "examplebot")
+    for name in ("scheduler", "downloader"):
+        pace = (read[name].per_address, read[name].address_gap_s, read[name].networks)
+        assert pace == (2, 0.5, ("192.0.2.0/24=8",)), name

@@ -180,8 +180,22 @@ async def test_a_silence_counts_only_while_the_broker_is_there(monkeypatch, caps
         if "does not answer: waiting" in capsys.readouterr().err:
             break
     system.bus.slow, system.bus.broker.failures = False, 0
-    with pytest.raises(UserError, match="no scheduler has reported on job 'j'"):
+    with pytest.raises(UserError, match=r"no scheduler has reported on job 'j' .*: the job is withdrawn"):
         await following
+    assert (await system.control.list_jobs(api.Empty())).jobs == []
+
+
+async def test_a_job_that_a_scheduler_has_read_is_not_withdrawn(monkeypatch):
+    """Its scheduler may come back; the pages so far are kept."""
+    monkeypatch.setattr(remote, "POLL_S", 0.0)
+    monkeypatch.setattr(remote, "SILENT_S", 0.02)
+    system = System()
+    answer = await system.apply()
+    await system.report(answer.generation, queued=3)
+    system.clock.advance(60.0)
+    with pytest.raises(UserError, match="the job stays, and continues when a scheduler runs"):
+        await remote.follow(system.control, "j", answer.generation, quiet=True)
+    assert [one.name for one in (await system.control.list_jobs(api.Empty())).jobs] == ["j"]
 
 
 async def test_a_broker_that_does_not_confirm_is_one_line(monkeypatch):

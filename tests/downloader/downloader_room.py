@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from nephila.downloader.admission.admission import MakeAdmission
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.coordination import Coordination
 from nephila.downloader.dns.contract import Addresses, ResolveError
@@ -113,9 +114,17 @@ def add_proxies(pool: ProxyPool, lines: Sequence[str], now: float) -> None:
 class Room:
     """The downloader, its bus, and what it published."""
 
-    def __init__(self, coordination: Coordination | None = None, proxies: Sequence[str] = (), **settings: Any) -> None:
+    def __init__(
+        self,
+        coordination: Coordination | None = None,
+        proxies: Sequence[str] = (),
+        *,
+        clock: ManualClock | None = None,
+        make_admission: MakeAdmission | None = None,
+        **settings: Any,
+    ) -> None:
         """`proxies`: lines of proxies that work, best first."""
-        self.clock = ManualClock()
+        self.clock = clock or ManualClock()
         self.bus = LocalBus(self.clock)
         self.names = Names()
         self.fetcher = FakeFetcher()
@@ -137,7 +146,9 @@ class Room:
             add_proxies(self.pool, proxies, self.clock.monotonic())
             router = ProxyRouter(resolver, selection, NoKeeper())  # type: ignore[arg-type]
         self.selection = selection
-        self.downloader = Downloader(config, self.bus, self.clock, router, self.fetcher, coordination)
+        self.downloader = Downloader(
+            config, self.bus, self.clock, router, self.fetcher, coordination, None, make_admission
+        )
         self.bus.subscribe(PAGES, "parser", self._on_page, credits=100)
         self.bus.subscribe(OUTCOMES, "scheduler", self._on_outcome, credits=1000)
 

@@ -182,7 +182,7 @@ async def test_one_of_two_operators_leads_and_the_other_takes_over(
 ) -> None:
     server = running.server
 
-    async def watch(namespace: str, on_event: Any, stop: asyncio.Event) -> None:
+    async def watch(namespace: str, on_event: Any, stop: asyncio.Event, ready: asyncio.Event) -> None:
         """kopf cancels all tasks of its loop at its end, and this loop has another operator."""
         while not stop.is_set():
             for (plural, _), body in list(server.objects.items()):

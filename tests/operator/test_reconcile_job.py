@@ -49,14 +49,16 @@ def test_the_finalizer_comes_before_the_job() -> None:
     assert (plan.finalizers, plan.request) == (["other", FINALIZER], None)
 
 
-def test_a_new_resource_is_applied_as_its_document() -> None:
-    request = reconcile_job(resource(), ObservedJob(), NOW).request
+def test_a_new_resource_is_applied_as_its_document_without_defaults() -> None:
+    # The API server fills in the defaults of its CRD; an earlier control API may not know these keys.
+    filled = {**SPEC, "paused": False, "politeness": {"delay": "1s"}, "browser": {"wait": {}}}
+    request = reconcile_job(resource(filled), ObservedJob(), NOW).request
     assert isinstance(request, api.ApplyJob)
     assert request.job == {
         "apiVersion": "nephila.dev/v1",
         "kind": "CrawlJob",
         "metadata": {"name": "news"},
-        "spec": SPEC,
+        "spec": {"seeds": [{"url": "https://a.example/"}]},
     }
 
 
@@ -97,6 +99,15 @@ def test_what_was_applied_is_in_status_with_counts_and_an_event() -> None:
 def test_every_state_of_a_job_has_its_conditions(state: str, ready: Any, progressing: Any) -> None:
     plan = reconcile_job(resource(), ObservedJob(job=job("news", state), applied=applied()), NOW)
     assert (conditions(plan)["Ready"], conditions(plan)["Progressing"]) == (ready, progressing)
+
+
+def test_every_change_that_is_applied_has_its_event() -> None:
+    body = live()
+    body["metadata"]["generation"] = 4
+    answer = applied(verdict="changed", generation=2)
+    plan = reconcile_job(body, ObservedJob(job=job("news", generation=2), applied=answer), NOW)
+    assert plan.event is not None
+    assert plan.event.message == "the job is changed, generation 2"
 
 
 def test_nothing_is_written_while_nothing_changes() -> None:

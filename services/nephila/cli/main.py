@@ -62,6 +62,10 @@ COMMANDS = {
     "extract": ("nephila.cli.tools.extract:extract", "Title, main text, metadata and links of one document, no crawl."),
     "url": ("nephila.cli.tools.url:app", "Canonical form, host key, URL key and partition of a URL."),
     "robots": ("nephila.cli.tools.robots:app", "Check URLs against a robots.txt."),
+    "capacity": (
+        "nephila.cli.capacity.command:capacity",
+        "Compute replicas, cores, memory, disks and bandwidth for a crawl.",
+    ),
     "doctor": ("nephila.cli.tools.doctor:doctor", "Check that this machine can crawl, and what would make it faster."),
 }
 """Command → (where its function or group is, one line of help), in the order of --help."""
@@ -71,6 +75,7 @@ EXTRAS = {
     "google": "kafka",
     "kopf": "operator",
     "kubernetes": "operator",
+    "opentelemetry": "tracing",
     "prometheus_client": "kafka",
     "structlog": "kafka",
     "zstandard": "kafka",

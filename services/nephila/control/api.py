@@ -361,6 +361,10 @@ class Member(msgspec.Struct, kw_only=True):
     memory_bytes: int = 0
     rates: dict[str, float] = {}
     """Its counters, per second."""
+    admitted: int = 0
+    """Of a downloader: concurrent fetches that memory and CPU of its container allow; 0: not limited."""
+    bound_by: str = ""
+    """What keeps `admitted` below the configured concurrency: memory, cpu, loop, pressure or first batch."""
 
 
 class MemberList(msgspec.Struct, kw_only=True):

@@ -495,6 +495,8 @@ class ClusterControl:
             cpu=one.cpu,
             memory_bytes=one.memory_bytes,
             rates={rate.name: rate.per_s for rate in one.rates},
+            admitted=one.admitted,
+            bound_by=one.bound_by,
         )
 
     async def status(self, request: api.Empty) -> api.Status:

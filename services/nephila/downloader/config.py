@@ -16,6 +16,24 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     concurrency: Positive = 100
     """Simultaneous fetches: as many as a slow network needs to keep one core busy."""
 
+    admission: bool = True
+    """Take only as many requests as the memory and CPU of the container allow, between 1 and `concurrency`."""
+
+    admission_first_batch: Positive = 5
+    """Requests before the size of pages is known, and while CPU is short."""
+
+    admission_memory: float = 0.9
+    """Share of the memory limit, above which nothing further is taken. The rest is for peaks of parser and storage."""
+
+    admission_cpu: float = 0.9
+    """The same for CPU: of the limit of the container, or of the cores for this process alone without one."""
+
+    admission_loop_s: float = 1.0
+    """Delay of the event loop at which nothing further is taken; 10 % below it the limit falls."""
+
+    admission_processes: Positive = 1
+    """Downloaders that share the container, such as worker processes; the program sets it."""
+
     window: Positive = 4096
     """Requests that are received and not yet acknowledged, the credit on `requests`. A request is acknowledged when
     its page is durable, long after the fetch, so this is far above `concurrency`."""

@@ -22,6 +22,17 @@ METRICS: tuple[Metric[Downloader], ...] = (
         counter=True,
     ),
     Metric(
+        "admission_limit",
+        "Concurrent fetches that memory and CPU of the container allow. Below `concurrency`: see the headroom.",
+        lambda d: d.admission.limit if d.admission is not None else 0,
+    ),
+    Metric(
+        "admission_headroom_ratio",
+        "Share of a resource left below its threshold; the lowest binds. At or below 0: nothing further is taken.",
+        lambda d: d.admission.headroom_by_resource if d.admission is not None else {},
+        "resource",
+    ),
+    Metric(
         "blocked_total",
         "Responses that were block pages, by product or kind. A rise: sites refuse this crawler.",
         lambda d: dict(d.chain.find(BlockDetector).found),

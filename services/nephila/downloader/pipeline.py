@@ -135,6 +135,16 @@ class Pipeline:
         else:
             self._paced_jobs[job.uid] = job.politeness is not None and job.politeness.delay_s > 0
 
+    @property
+    def fetching(self) -> int:
+        """Requests that hold one of the `concurrency` slots."""
+        return self._global_slots.held("")
+
+    def set_concurrency(self, limit: int) -> None:
+        """Change the number of slots; requests that waited for one continue."""
+        for fetch in self._global_slots.set_limit(limit):
+            self._run(fetch, ADDRESS_SLOT)
+
     def start(self, fetch: InFlight) -> None:
         """Enter the first stage."""
         self._run(fetch, HOST_SLOT)

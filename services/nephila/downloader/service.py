@@ -21,6 +21,7 @@ from collections import Counter
 
 from msgspec import structs
 
+from nephila.downloader.admission.admission import BROWSER_REQUEST_BYTES, MakeAdmission, make_admission
 from nephila.downloader.browser.lane import BrowserLane, make_lane, missing
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.coordination import Coordination
@@ -75,8 +76,10 @@ class Downloader:
         fetcher: Fetcher,
         coordination: Coordination | None = None,
         browser: BrowserLane | None = None,
+        admission: MakeAdmission | None = None,
     ) -> None:
-        """`browser`: the fetcher, if it renders pages; then the requests of `requests.browser` are served."""
+        """`browser`: the fetcher, if it renders pages; then the requests of `requests.browser` are served.
+        `admission`: makes what limits concurrent fetches; None: `concurrency` alone does."""
         self.browser = browser
         self._config = config
         self._bus = bus
@@ -100,6 +103,12 @@ class Downloader:
             on_response=self._on_response,
             on_end=self._end,
         )
+        self.admission = (
+            admission(lambda: self._pipeline.fetching, self._on_limit, lambda: not self._fetches)
+            if admission is not None
+            else None
+        )
+        """What the container allows; None: not measured."""
         self.ended: Counter[m.FetchResult] = Counter()
         self.wire_bytes = 0
         """Bytes received from servers."""
@@ -131,11 +140,23 @@ class Downloader:
         if self.browser is None:
             self._bus.subscribe(JOBS, GROUP, self._on_job, credits=credits)
             self._bus.subscribe(REQUESTS, GROUP, self._on_request, credits=credits)
-            return
-        # Rules and jobs first: a page has to find its steps.
-        self._bus.subscribe(RULES, BROWSER_GROUP, self._on_rule, credits=credits)
-        self._bus.subscribe(JOBS, BROWSER_GROUP, self._on_job, credits=credits)
-        self._bus.subscribe(REQUESTS_BROWSER, BROWSER_GROUP, self._on_request, credits=credits)
+        else:
+            # Rules and jobs first: a page has to find its steps.
+            self._bus.subscribe(RULES, BROWSER_GROUP, self._on_rule, credits=credits)
+            self._bus.subscribe(JOBS, BROWSER_GROUP, self._on_job, credits=credits)
+            self._bus.subscribe(REQUESTS_BROWSER, BROWSER_GROUP, self._on_request, credits=credits)
+        if self.admission is not None:
+            self.admission.start()
+
+    def _on_limit(self, limit: int) -> None:
+        """Fetch so many URLs at once, and take requests for twice as many: the others are left to other members."""
+        self._pipeline.set_concurrency(limit)
+        window = self._config.window
+        credits = window if limit >= self._config.concurrency else min(2 * limit, window)
+        if self.browser is None:
+            self._bus.set_credits(REQUESTS, GROUP, credits)
+        else:
+            self._bus.set_credits(REQUESTS_BROWSER, BROWSER_GROUP, credits)
 
     async def drain(self, grace_s: float) -> None:
         """Start no further fetch. Requests not dialled are given back now, the rest after `grace_s` seconds."""
@@ -143,6 +164,8 @@ class Downloader:
 
     async def close(self) -> None:
         """Give back all requests and close every connection."""
+        if self.admission is not None:
+            self.admission.close()
         await self.drain(0)
         await self._pipeline.close()
 
@@ -167,6 +190,8 @@ class Downloader:
         if self.partitions.is_revoked(delivery.partition):
             self._clock.call_at(self._clock.monotonic() + GIVE_BACK_S, lambda: self._reject(delivery))
             return
+        if not self._fetches and self.admission is not None:
+            self.admission.wake()
         fetch = InFlight(delivery, request)
         self._fetches[fetch] = None
         self._pipeline.start(fetch)
@@ -253,6 +278,11 @@ class Downloader:
         if page is not None:
             try:
                 receipts.append(self._bus.publish(PAGES, partition, page))
+                admission, size = self.admission, len(page.body)
+                if admission is not None and size >= admission.notice_from:
+                    on_acked = admission.on_page(size)
+                    if on_acked is not None:
+                        receipts[0].add_done_callback(on_acked)
             except PermanentError as error:
                 outcome.result, outcome.reason, outcome.detail = m.FetchResult.FAILED, "too_large", str(error)
         self.ended[outcome.result] += 1
@@ -265,7 +295,7 @@ def build(config: DownloaderConfig, bus: Bus, clock: Clock, coordination: Coordi
     """The downloader with all its dependencies. Raises `UsageError` for settings that make no sense."""
     fetcher = make_fetcher(config, clock)
     router = make_router(config, clock, make_guarded_resolver(config, clock), fetcher)
-    return Downloader(config, bus, clock, router, fetcher, coordination)
+    return Downloader(config, bus, clock, router, fetcher, coordination, None, make_admission(config, clock))
 
 
 def build_browser(
@@ -279,4 +309,5 @@ def build_browser(
     own = structs.replace(config, concurrency=config.browser_processes * config.browser_pages)
     router = DirectRouter(make_guarded_resolver(own, clock))
     lane = make_lane(own, clock, make_gateway(own, clock, router), make_fetcher(own, clock))
-    return Downloader(own, bus, clock, router, lane, coordination, lane)
+    admission = make_admission(own, clock, BROWSER_REQUEST_BYTES)
+    return Downloader(own, bus, clock, router, lane, coordination, lane, admission)

@@ -61,7 +61,9 @@ class Cluster:
                 config.load_kube_config(config_file=os.environ.get("KUBECONFIG"))
         except config.ConfigException as error:
             raise UserError(f"there is neither a service account nor a kubeconfig: {error}") from None
-        self._client = client.ApiClient()
+        settings = client.Configuration.get_default_copy()
+        settings.retries = False  # the callers try again, within their own deadlines
+        self._client = client.ApiClient(settings)
         logging.getLogger("kubernetes").setLevel(logging.WARNING)  # below it every answer is logged
         self._thread = ThreadPoolExecutor(1, "kubernetes")
 

@@ -183,15 +183,14 @@ class Controller:
         return await (self._observer.job(name) if kind == "CrawlJob" else self._observer.rule(name))
 
     async def _write(self, kind: Kind, body: dict[str, Any], plan: Plan) -> None:
+        if (event := plan.event) is not None:
+            # Before the status: an Event that is posted twice is better than none.
+            log.info("%s %s: %s: %s", kind, body["metadata"]["name"], event.reason, event.message)
+            await self._resources.post_event(kind, body, event.type, event.reason, event.message, self._clock.now())
         if plan.status is not None:
             written = await self._resources.set_status(kind, body, plan.status)
             self._store((kind, body["metadata"]["name"]), written)
-        refused = plan.status is not None and plan.event is not None and plan.event.type == "Warning"
-        self.reconciled["refused" if refused else "ok"] += 1
-        if plan.event is not None:
-            event = plan.event
-            log.info("%s %s: %s: %s", kind, body["metadata"]["name"], event.reason, event.message)
-            await self._resources.post_event(kind, body, event.type, event.reason, event.message, self._clock.now())
+        self.reconciled["refused" if event is not None and event.type == "Warning" else "ok"] += 1
 
     def _store(self, key: Key, body: Mapping[str, Any]) -> bool:
         """Keep the newest version of a resource; False for an older one, which the watch may report after a write."""

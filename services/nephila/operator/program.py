@@ -10,7 +10,7 @@ import asyncio
 import logging
 import signal
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from nephila.control.api import Control
 from nephila.kernel.runtime.clock import Clock
@@ -26,6 +26,8 @@ from nephila.operator.watching import watch
 log = logging.getLogger(__name__)
 
 CRD_RETRY_S: Final = 5.0
+END_S: Final = 5.0
+"""Longest wait for the end of kopf."""
 
 
 class LeadershipLost(UserError):
@@ -66,9 +68,7 @@ class Operator:
 
     async def run(self) -> None:
         """Serve until `stop` or a signal. Raises when the operator cannot continue."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
+        self._handle_signals()
         try:
             await self._until_stop(self._prepare())
             if not self._stop.is_set():
@@ -100,27 +100,42 @@ class Operator:
     async def _lead(self) -> None:
         """Raises when the watch ends by itself, or the Lease is lost."""
         log.info("ready")
-        works = [
-            watch(self._cluster.namespace, self.controller.on_event, self._stop),
-            self.controller.run(),
-            self._leadership.hold(),
+        end, started = asyncio.Event(), asyncio.Event()
+        watching = asyncio.ensure_future(watch(self._cluster.namespace, self.controller.on_event, end, started))
+        leading = asyncio.ensure_future(self._leadership.hold())
+        others: list[asyncio.Future[Any]] = [
+            leading,
+            asyncio.ensure_future(self.controller.run()),
+            asyncio.ensure_future(self._stop.wait()),
+            asyncio.ensure_future(self._take_signals(started)),
         ]
         if self._files is not None:
-            works.append(self._files.run())
-        tasks = [asyncio.ensure_future(work) for work in works]
+            others.append(asyncio.ensure_future(self._files.run()))
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait({watching, *others}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._stop.set()
-            # kopf ends its watches by itself; cancelled, it would log each of them.
-            await asyncio.wait(tasks[:1], timeout=5.0)
-            for task in tasks:
+            # kopf ends last: it waits for every task that was made after it.
+            for task in others:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*others, return_exceptions=True)
+            end.set()
+            await asyncio.wait([watching], timeout=END_S)
+            watching.cancel()
         for task in done:
             task.result()
-        if tasks[2] in done:
+        if leading in done:
             raise LeadershipLost("the Lease could not be renewed: another process may lead now")
+
+    async def _take_signals(self, started: asyncio.Event) -> None:
+        """Signals end this program, and it ends kopf."""
+        await started.wait()
+        self._handle_signals()
+        await asyncio.Event().wait()
+
+    def _handle_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
 
     async def _until_stop(self, work: object) -> None:
         task = asyncio.ensure_future(work)  # type: ignore[call-overload]

@@ -64,8 +64,8 @@ def reconcile_job(body: Mapping[str, Any], seen: ObservedJob, now: str) -> Plan:
     if FINALIZER not in finalizers_of(body):
         return Plan(finalizers=[*finalizers_of(body), FINALIZER])
     generation = body["metadata"]["generation"]
-    document = document_of(body, "CrawlJob")
-    if fault := fault_of(document):
+    document, fault = _read(document_of(body, "CrawlJob"))
+    if document is None:
         return _report(
             old, seen, generation, ("False", "Invalid", fault), now, "never" if seen.job is None else "interval"
         )
@@ -88,16 +88,23 @@ def reconcile_job(body: Mapping[str, Any], seen: ObservedJob, now: str) -> Plan:
     return Plan(request=api.ApplyJob(job=document))
 
 
-def fault_of(document: Mapping[str, Any]) -> str:
-    """Why a document cannot be a job, in one line; empty when it can."""
+def _read(document: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
+    """The content of a job without defaults, which a control API of an earlier release may not know; or why it cannot
+    be one, in one line."""
     try:
         found = job_document.from_json(document, "CrawlJob")
     except UsageError as error:
-        return faults_of(error)
+        return None, faults_of(error)
     files = [place for kind, place in found.sources if kind == "file"]
     if files:
-        return f"spec.seeds: file {files[0]!r} cannot be read by the operator; give url, sitemap or feed"
-    return ""
+        return None, f"spec.seeds: file {files[0]!r} cannot be read by the operator; give url, sitemap or feed"
+    return _without_empty(found.content), ""
+
+
+def _without_empty(content: dict[str, Any]) -> dict[str, Any]:
+    """Without sections that have only defaults."""
+    found = {key: _without_empty(one) if isinstance(one, dict) else one for key, one in content.items()}
+    return {key: one for key, one in found.items() if one != {}}
 
 
 def _delete(body: Mapping[str, Any], old: Mapping[str, Any], seen: ObservedJob, now: str) -> Plan:
@@ -177,4 +184,4 @@ def _answer(applied: api.JobApplied) -> str:
     refused = (
         f"; {applied.refused_count:,} seeds were refused, see status.refusedSeeds" if applied.refused_count else ""
     )
-    return f"the job is {applied.verdict}{held}{refused}"
+    return f"the job is {applied.verdict}, generation {applied.generation}{held}{refused}"

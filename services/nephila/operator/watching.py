@@ -19,8 +19,10 @@ from nephila.operator.cluster import GROUP, PLURALS, VERSION, Kind
 OnEvent = Callable[[Kind, str | None, Mapping[str, Any]], None]
 
 
-async def watch(namespace: str, on_event: OnEvent, stop: asyncio.Event) -> None:
-    """Report all resources of a namespace and every change, until `stop` or a signal. Raises when kopf gives up."""
+async def watch(namespace: str, on_event: OnEvent, stop: asyncio.Event, ready: asyncio.Event) -> None:
+    """Report all resources of a namespace and every change, until `stop`. Raises when kopf gives up.
+
+    `ready` is set when kopf has started, with signal handlers of its own."""
     for name in ("kopf", "kopf.objects"):  # one line for each event otherwise
         logging.getLogger(name).setLevel(logging.WARNING)
     registry = kopf.OperatorRegistry()
@@ -33,7 +35,9 @@ async def watch(namespace: str, on_event: OnEvent, stop: asyncio.Event) -> None:
     settings.scanning.disabled = True  # no rights on CRDs and namespaces are needed
     settings.watching.server_timeout = 300
     settings.watching.connect_timeout = 10
-    await kopf.operator(registry=registry, settings=settings, namespaces=[namespace], standalone=True, stop_flag=stop)
+    await kopf.operator(
+        registry=registry, settings=settings, namespaces=[namespace], standalone=True, stop_flag=stop, ready_flag=ready
+    )
 
 
 def _report(registry: kopf.OperatorRegistry, kind: Kind, plural: str, on_event: OnEvent) -> None:

@@ -11,13 +11,17 @@ from nephila.kernel.documents.yaml import MAX_BYTES
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.seeds import STDIN, read_seeds
 
+SUFFIXES = (".yaml", ".yml", ".json")
+"""Ends of the names of job files in a folder."""
+
 
 def read_jobs(names: Iterable[str]) -> list[JobDocument]:
-    """All jobs of some files (- is standard input), each name once. Raises `UsageError` in one line.
+    """All jobs of some files and folders (- is standard input), each name once. Raises `UsageError` in one line.
 
     Names of seed files are made absolute: they are relative to the job file.
     """
-    return distinct(_located(document, name) for name in names for document in load(_read(name), _title(name)))
+    files = [file for name in names for file in _files(name)]
+    return distinct(_located(document, name) for name in files for document in load(_read(name), _title(name)))
 
 
 def read_sources(document: JobDocument, refused: list[tuple[str, str]]) -> Iterator[str]:
@@ -25,6 +29,17 @@ def read_sources(document: JobDocument, refused: list[tuple[str, str]]) -> Itera
     for kind, name in document.sources:
         if kind == "file":
             yield from read_seeds(name, lambda place, reason: refused.append((place, reason)), "the seeds ")
+
+
+def _files(name: str) -> list[str]:
+    """The file, or the YAML and JSON files of a folder and of the folders in it, in the order of their names."""
+    folder = Path(name)
+    if name == STDIN or not folder.is_dir():
+        return [name]
+    found = sorted(str(path) for path in folder.rglob("*") if path.suffix in SUFFIXES and path.is_file())
+    if not found:
+        raise UsageError(f"{name} has no file {', '.join(f'*{suffix}' for suffix in SUFFIXES)}")
+    return found
 
 
 def _title(name: str) -> str:

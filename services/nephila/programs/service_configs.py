@@ -138,13 +138,14 @@ def make_configs(
         parser["rule_scripts"] = True
     if "markdown" in formats:
         parser["markdown"] = True
+    # Without --workers, the main process keeps one core, and workers start as the load grows.
+    processes = usable_cores() - 1 if workers is None and can_have_workers() else workers or 0
     return ServiceConfigs(
         scheduler=scheduler,
-        downloader=downloader,
+        downloader=structs.replace(downloader, admission_processes=max(processes, 1)),
         parser=load(ParserConfig, parser, SOURCE, "parser"),
         storage=structs.replace(storage, store=store),
-        # Without --workers, the main process keeps one core, and workers start as the load grows.
-        workers=usable_cores() - 1 if workers is None and can_have_workers() else workers or 0,
+        workers=processes,
         workers_first=1 if workers is None else 0,
     )
 

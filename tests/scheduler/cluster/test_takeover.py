@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from itertools import pairwise
 
@@ -62,6 +63,21 @@ async def test_partitions_go_to_another_scheduler_and_back(world):
     assert world.outcomes() == ends(world.site)
     assert len(world.fetches) == URLS
     assert world.twice == 0
+
+
+async def test_a_takeover_is_one_line_of_the_log(world, caplog):
+    """However many partitions; those of each partition are for debugging."""
+    caplog.set_level(logging.INFO, "nephila.scheduler.cluster")
+    await world.start("a")
+    await world.start("b")
+    await world.give("a")
+    begin(world)
+    await world.until(15)
+    caplog.clear()
+    await world.hand_over("a", "b", 0, 1, 2)
+    lines = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
+    assert len(lines) == 1, lines
+    assert lines[0].startswith("3 partitions taken over: ")
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7, 20, 35])

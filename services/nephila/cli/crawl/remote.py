@@ -142,10 +142,20 @@ async def follow(control: Control, name: str, generation: int, *, quiet: bool) -
         if min(job.reported_s, time.monotonic() - began) > SILENT_S:
             problems = (await control.status(api.Empty())).problems
             if not problems:
-                raise UserError(f"no scheduler has reported on job {name!r} for {SILENT_S:g} s; is one running?")
+                raise await _silence(control, job)
             note(f"{'; '.join(problems)}: waiting")
             began = time.monotonic()
         await asyncio.sleep(POLL_S)
+
+
+async def _silence(control: Control, job: api.Job) -> UserError:
+    """The error of a job without reports. A job that no scheduler has read is withdrawn: otherwise it would begin when
+    the next scheduler starts, with nobody who waits for it."""
+    line = f"no scheduler has reported on job {job.name!r} for {SILENT_S:g} s"
+    if job.observed_generation:
+        return UserError(f"{line}; the job stays, and continues when a scheduler runs")
+    await control.delete_job(api.JobName(name=job.name))
+    return UserError(f"{line}: the job is withdrawn; start the services and repeat the command")
 
 
 class _Progress:

@@ -32,7 +32,10 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="A job's name.")]
 @app.command()
 @with_target()
 def apply(
-    files: Annotated[list[str], typer.Option("--file", "-f", metavar="FILE", help="Job files; - is standard input.")],
+    files: Annotated[
+        list[str],
+        typer.Option("--file", "-f", metavar="FILE|DIR", help="Job files, or folders of them; - is standard input."),
+    ],
     target: Target,
     json: Json = False,
 ) -> None:

@@ -14,6 +14,7 @@ from nephila.cli.output import note, print_json
 from nephila.cli.target import Target, with_target
 from nephila.cli.terminal import sanitize
 from nephila.control import api
+from nephila.control.api import Control
 
 
 @with_target()
@@ -22,16 +23,25 @@ def deploy(
         list[Path] | None, typer.Argument(metavar="[DIR|FILE...]", help="Rules; by default rules/.")
     ] = None,
     *,
+    prune: Annotated[bool, typer.Option("--prune", help="Delete the rules that are not in these files.")] = False,
     target: Target,
     json: Json = False,
 ) -> None:
     """Apply rules to a running program or system: all of them or, where one is wrong, none."""
     from nephila.rulekit.files import read_all
 
-    documents = [document.content for document in read_all(places or [Path("rules")])]
-    request = api.ApplyRules(rules=documents)
-    answer = call(target, lambda control: control.apply_rules(request))
-    for one in answer.rules:
+    documents = read_all(places or [Path("rules")])
+    request = api.ApplyRules(rules=[document.content for document in documents])
+    wanted = {document.name for document in documents}
+
+    async def work(control: Control) -> list[api.RuleChange]:
+        done = list((await control.apply_rules(request)).rules)
+        if prune:
+            gone = [one.name for one in (await control.list_rules(api.Empty())).rules if one.name not in wanted]
+            done += [await control.delete_rule(api.RuleName(name=name)) for name in gone]
+        return done
+
+    for one in call(target, work):
         print_json(one) if json else typer.echo(f"{one.name}: {one.verdict} (version {one.version})")
 
 

@@ -9,7 +9,6 @@ dials, reuse, the next address, and the end of a fetch.
 from __future__ import annotations
 
 import asyncio
-import ssl
 from typing import Any
 
 from nephila.downloader.config import DownloaderConfig
@@ -20,7 +19,7 @@ from nephila.downloader.http.pool import Pool
 from nephila.downloader.http.request import RequestHeads, media_filter
 from nephila.downloader.http.route import ProxyHop, Route
 from nephila.downloader.http.target import Target
-from nephila.downloader.http.tls import dial_error, tls_context
+from nephila.downloader.http.tls import ResumingContext, dial_error, tls_context
 from nephila.downloader.http.tunnel import open_tunnel
 from nephila.kernel.runtime.clock import Clock
 
@@ -73,7 +72,7 @@ class LeanFetcher:
         self._heads = RequestHeads(config)
         self._pool: Pool[Connection] = Pool(config.pool_size, config.keepalive_s, config.pool_most)
         self._deadlines: DeadlineTimer[Exchange] = DeadlineTimer(config, clock, self._on_tick)
-        self._tls: ssl.SSLContext | None = None
+        self._tls: ResumingContext | None = None
         self._closed = False
 
     # ---- interface
@@ -174,7 +173,7 @@ class LeanFetcher:
         else:
             self.fail(exchange, error.reason, error.detail)
 
-    def _context(self) -> ssl.SSLContext:
+    def _context(self) -> ResumingContext:
         if self._tls is None:
             self._tls = tls_context(self.config.tls_verify)
         return self._tls
@@ -198,6 +197,8 @@ class LeanFetcher:
         """The response is complete; the connection returns to the pool, or is closed when it cannot be reused."""
         connection, exchange.connection = exchange.connection, None
         if connection is not None:
+            if self._tls is not None and connection.requests == 1 and exchange.request.route.tls_name:
+                self._tls.keep_session(exchange.request.route.tls_name, connection.tls_session())
             if reuse and not self._closed:
                 evicted = self._pool.put(connection.key, connection, self.clock.monotonic())
                 if evicted is not None:

@@ -120,6 +120,11 @@ class Connection(asyncio.BufferedProtocol):
         if transport is not None:
             transport.abort()
 
+    def tls_session(self) -> Any:
+        """The TLS session for a later connection to this server; None while there is none."""
+        tls = self._transport.get_extra_info("ssl_object") if self._transport is not None else None
+        return None if tls is None else tls.session
+
     def give_up(self) -> bool:
         """A time limit is exceeded. True when the response (a 404, say) is complete without its body, and reported."""
         exchange = self._exchange

@@ -14,7 +14,8 @@ T = TypeVar("T")
 
 
 class Slots(Generic[T]):
-    """At most `limit` holders per key (0 = no limit). O(1), except `cancel`: O(waiting on the key)."""
+    """At most `limit` holders per key (0 = no limit); more only after the limit was lowered. O(1), except `cancel`:
+    O(waiting on the key)."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -37,7 +38,7 @@ class Slots(Generic[T]):
         if self._limit <= 0:
             return None
         queue = self._waiting.get(key)
-        if queue:
+        if queue and self._held[key] <= self._limit:
             waiter = queue.popleft()
             if not queue:
                 del self._waiting[key]
@@ -48,6 +49,23 @@ class Slots(Generic[T]):
         else:
             del self._held[key]
         return None
+
+    def held(self, key: Hashable) -> int:
+        """Slots in use."""
+        return self._held.get(key, 0)
+
+    def set_limit(self, limit: int) -> list[T]:
+        """Change the limit, at least 1. Returns waiters that hold a slot now. Holders above a lower limit keep theirs;
+        the slots that they release are not used again. O(keys with waiters)."""
+        self._limit = limit
+        started = []
+        for key, queue in list(self._waiting.items()):
+            while queue and self._held.get(key, 0) < limit:
+                self._held[key] = self._held.get(key, 0) + 1
+                started.append(queue.popleft())
+            if not queue:
+                del self._waiting[key]
+        return started
 
     def cancel(self, key: Hashable, waiter: T) -> bool:
         """Remove `waiter` from the queue; False when it was not in it."""
@@ -61,6 +79,6 @@ class Slots(Generic[T]):
 
     def check(self) -> None:
         """Raise AssertionError when an invariant is broken."""
-        assert all(0 < held <= self._limit for held in self._held.values())
+        assert all(held > 0 for held in self._held.values())
         assert all(self._waiting.values()), "an empty queue"
-        assert all(self._held[key] == self._limit for key in self._waiting), "a waiter although a slot is free"
+        assert all(self._held[key] >= self._limit for key in self._waiting), "a waiter although a slot is free"

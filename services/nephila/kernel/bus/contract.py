@@ -114,6 +114,10 @@ class Bus(Protocol):
     ) -> None:
         """Read a topic as a group. `on_dead` finishes what a dead letter leaves open; the bus awaits its receipts."""
 
+    def set_credits(self, topic: Topic, group: str, credits: int) -> None:
+        """Change the credits of a subscription, at least 1. Messages beyond lower credits wait in the bus; a broker's
+        partitions are paused while too many wait."""
+
     def dead_letter(
         self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
     ) -> Receipt:

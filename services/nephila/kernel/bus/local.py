@@ -42,6 +42,10 @@ class LocalBus:
         self.dead_letters.update(no_letters(topic))
         groups.append(Subscription(self, topic, group, handler, credits, on_dead))
 
+    def set_credits(self, topic: Topic, group: str, credits: int) -> None:
+        """See `Bus.set_credits`."""
+        next(one for one in self._groups[topic] if one.group == group).set_credits(credits)
+
     def has_reader(self, topic: Topic) -> bool:
         """Whether any group reads a topic."""
         return topic in self._groups

@@ -76,7 +76,7 @@ class CreditedDelivery(Delivery):
 class Subscription:
     """One group on one topic."""
 
-    __slots__ = ("bus", "credit", "draining", "group", "handler", "on_dead", "topic", "waiting")
+    __slots__ = ("bus", "credit", "credits", "draining", "group", "handler", "on_dead", "topic", "waiting")
 
     def __init__(
         self, bus: Deliverer, topic: Topic, group: str, handler: Handler, credit: int, on_dead: DeadHandler | None
@@ -86,6 +86,8 @@ class Subscription:
         self.group = group
         self.handler = handler
         self.credit = credit
+        self.credits = credit
+        """The limit of unacked messages; `credit` is the part that is left, below 0 after the limit was lowered."""
         self.on_dead = on_dead
         self.draining = False
         self.waiting: deque[tuple[int, Any, Receipt]] = deque()
@@ -130,6 +132,13 @@ class Subscription:
         if self.on_dead is not None:
             receipts.extend(self.on_dead(message, error))
         delivery.ack_after(receipts)
+
+    def set_credits(self, credits: int) -> None:
+        """Change the limit of unacked messages."""
+        self.credit += credits - self.credits
+        self.credits = credits
+        if self.waiting:
+            self.drain()
 
     def drain(self) -> None:
         """Deliver waiting messages while there is credit. A nested call returns at once; otherwise the stack would

@@ -49,6 +49,10 @@ class MemberStatus(msgspec.Struct, array_like=True, gc=False):
     memory_bytes: int = 0
     # Counters of the service, per second since the last status.
     rates: list[MemberRate] = msgspec.field(default_factory=list)
+    # Of a downloader: concurrent fetches that memory and CPU of its container allow; 0: not limited.
+    admitted: int = 0
+    # Resource that keeps admitted below the configured concurrency: memory, cpu, loop, pressure; empty: none.
+    bound_by: str = ""
 
 
 class MemberRate(msgspec.Struct, array_like=True, gc=False):

@@ -73,6 +73,10 @@ class FetchParseBus:
         bus: Bus = self._inside if topic is PAGES else self._bus
         bus.subscribe(topic, group, handler, credits=credits, on_dead=on_dead)
 
+    def set_credits(self, topic: Topic, group: str, credits: int) -> None:
+        """See `Bus.set_credits`."""
+        self._bus.set_credits(topic, group, credits)
+
     def dead_letter(
         self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
     ) -> Receipt:

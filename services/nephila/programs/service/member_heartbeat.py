@@ -43,7 +43,8 @@ class MemberBus(Protocol):
 
 
 class MemberHeartbeat:
-    """Publishes the status of one member from `start` to `end`. `state`: its state now, and the problem in one line."""
+    """Publishes the status of one member from `start` to `end`. `state`: its state now, and the problem in one line.
+    `admitted`: the limit on its concurrent fetches, and the resource that binds it."""
 
     def __init__(
         self,
@@ -52,12 +53,14 @@ class MemberHeartbeat:
         clock: Clock,
         counters: Callable[[], Mapping[str, float]],
         state: Callable[[], tuple[MemberState, str]],
+        admitted: Callable[[], tuple[int, str]] = lambda: (0, ""),
     ) -> None:
         self._service = service
         self._bus = bus
         self._clock = clock
         self._counters = counters
         self._state = state
+        self._admitted = admitted
         self._started_at = clock.now()
         self._host = socket.gethostname()
         self._last: tuple[float, float, Mapping[str, float]] | None = None
@@ -84,6 +87,7 @@ class MemberHeartbeat:
         elapsed_s = max(now[0] - before[0], 1e-3)
         rates = [MemberRate(name, (value - before[2][name]) / elapsed_s) for name, value in now[2].items()]
         name = self._bus.member
+        admitted, bound_by = self._admitted()
         status = MemberStatus(
             f"{self._service}/{name}",
             self._service,
@@ -100,6 +104,8 @@ class MemberHeartbeat:
             cpu=(now[1] - before[1]) / elapsed_s,
             memory_bytes=_memory_bytes(),
             rates=rates,
+            admitted=admitted,
+            bound_by=bound_by,
         )
         self._receipt = self._bus.publish(MEMBERS, 0, status)
 

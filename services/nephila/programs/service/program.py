@@ -122,11 +122,13 @@ class ServiceProgram:
         port: int,
         grace_s: float,
         host: str = "",
+        wrap_bus: Callable[[Any, Clock], Any] = lambda bus, clock: bus,
     ) -> None:
-        """`make_bus` gets the clock and the callback for errors that need a person."""
+        """`make_bus` gets the clock and the callback for errors that need a person. `wrap_bus`: the service gets what
+        this returns for the bus."""
         self.clock: Clock = SystemClock()
         self.bus = bus = make_bus(self.clock, self._on_bus)
-        self.service: Service = kind.build(config, bus, self.clock, self._fatal)
+        self.service: Service = kind.build(config, wrap_bus(bus, self.clock), self.clock, self._fatal)
         self.error: BaseException | None = None
         self._grace_s = grace_s
         self._state = STARTING
@@ -159,7 +161,7 @@ class ServiceProgram:
         def counters() -> dict[str, float]:
             return {name: value for read in (own, *inside) for name, value in read().items()}
 
-        self._heartbeat = MemberHeartbeat(kind.name, bus, self.clock, counters, self._member_state)
+        self._heartbeat = MemberHeartbeat(kind.name, bus, self.clock, counters, self._member_state, self._admitted)
 
     def _unready(self) -> str:
         return self._state or "; ".join([*self.bus.troubles, *([self._trouble] if self._trouble else [])])
@@ -170,6 +172,10 @@ class ServiceProgram:
         if self._state:
             return [self._state if self._state in (STARTING, DRAINING) else "waiting"]
         return [*dict.fromkeys(kind for kind, _ in self.bus.faults), *(["service"] if self._trouble else [])]
+
+    def _admitted(self) -> tuple[int, str]:
+        admission = getattr(getattr(self.service, "downloader", self.service), "admission", None)
+        return (0, "") if admission is None else (admission.limit, admission.bound_by)
 
     def _member_state(self) -> tuple[MemberState, str]:
         problem = self._unready()

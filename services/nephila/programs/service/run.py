@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -125,9 +126,34 @@ def run_service(name: str, settings: Settings, path: str) -> BaseException | Non
     def make_bus(clock: Clock, on_fatal: Callable[[UserError], None]) -> KafkaBus:
         return KafkaBus(transport, clock, open_claim_store(transport.blobs), settings.agreed, on_fatal)
 
-    async def main() -> ServiceProgram:
-        one = ServiceProgram(kind, settings.service, make_bus, port=program.metrics_port, grace_s=program.grace_s)
-        await one.run()
-        return one
+    with tracing(name, member, program.trace_ratio, program.trace_endpoint) as wrap_bus:
 
-    return run_loop(main()).error
+        async def main() -> ServiceProgram:
+            one = ServiceProgram(
+                kind,
+                settings.service,
+                make_bus,
+                port=program.metrics_port,
+                grace_s=program.grace_s,
+                wrap_bus=wrap_bus,
+            )
+            await one.run()
+            return one
+
+        return run_loop(main()).error
+
+
+@contextlib.contextmanager
+def tracing(service: str, member: str, ratio: float, endpoint: str) -> Iterator[Callable[[Any, Clock], Any]]:
+    """What to put around the bus of a service; spans that wait are sent at the end."""
+    if not ratio:
+        yield lambda bus, clock: bus
+        return
+    # Imported here: OpenTelemetry is an extra.
+    from nephila.kernel.bus.tracing import TracedBus, to_endpoint
+
+    provider = to_endpoint(service, member, endpoint)
+    try:
+        yield lambda bus, clock: TracedBus(bus, clock, ratio, provider)
+    finally:
+        provider.shutdown()

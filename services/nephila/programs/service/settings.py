@@ -59,6 +59,11 @@ class ProgramConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Time that unfinished work may take after SIGTERM; less than the time after which the machine kills."""
     log_level: str = "info"
     """debug, info, warning or error."""
+    trace_ratio: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    """Share of the URLs whose way through all services is traced by OpenTelemetry, the same in all services; 0 = off.
+    Needs `nephila[tracing]`."""
+    trace_endpoint: str = "http://localhost:4318/v1/traces"
+    """Collector that takes the traces (OTLP over HTTP)."""
 
 
 class FetchParseConfig(NamedTuple):

@@ -131,7 +131,21 @@ class Takeover:
         for opening in openings:
             assert opening.found is not None
             opening.owner.begin(opening.epoch, opening.found.to_republish)
+        self._report(openings)
         return [opening.owner for opening in openings]
+
+    @staticmethod
+    def _report(openings: list[_Opening]) -> None:
+        """One line for all partitions; those of each partition have the level debug."""
+        found = [opening.found for opening in openings if opening.found is not None]
+        log.info(
+            "%d partitions taken over: %d commits, %d URLs queued, %d in flight, %d requests published again",
+            len(openings),
+            sum(one.commits for one in found),
+            sum(one.urls for one in found),
+            sum(opening.owner.frontier.outstanding for opening in openings),
+            sum(len(one.to_republish.requests) for one in found),
+        )
 
     async def _open(self, partition: int, epoch: int, bounds: tuple[int, int], slots: asyncio.Semaphore) -> _Opening:
         owner = self._new(partition, epoch)
@@ -182,8 +196,7 @@ class Takeover:
     def _finish(self, opening: _Opening) -> None:
         owner = opening.owner
         opening.found = opening.replay.finish(owner.begin_turn(), self._clock.now())
-        log.log(
-            logging.INFO if opening.found.commits else logging.DEBUG,
+        log.debug(
             "partition %d: epoch %d, %d commits, %d ignored, %d URLs queued, %d in flight",
             *(owner.number, opening.epoch, opening.found.commits, opening.reading.ignored, opening.found.urls),
             owner.frontier.outstanding,
@@ -204,7 +217,7 @@ class Takeover:
             requests = opening.found.to_republish.requests
             requests[:] = [(p, request) for p, request in requests if _is_unsent(request, sent[partition])]
             if requests:
-                log.info("partition %d: %d requests are published again", partition, len(requests))
+                log.debug("partition %d: %d requests are published again", partition, len(requests))
 
 
 def _is_unsent(request: FetchRequest, sent: list[FetchRequest]) -> bool:

@@ -108,8 +108,16 @@ def fault(error: psycopg.Error, url: str) -> UserError:
 def _unreachable(error: psycopg.Error, url: str) -> UserError:
     place, text = display_name(url), _line(error)
     remedy = "is the server running, and the host and port right?"
-    if "password" in text or "authentication" in text:
-        remedy = "give the password in NEPHILA_STORAGE__STORE, PGPASSWORD or ~/.pgpass"
+    if "does not match host name" in text:
+        remedy = "use the name in its certificate, or sslmode=verify-ca"
+    elif "certificate verify failed" in text or "root certificate file" in text:
+        remedy = "set sslrootcert in the URL, or PGSSLROOTCERT, to the CA of the server"
+    elif "does not support SSL" in text:
+        remedy = "turn TLS on at the server, or set sslmode=disable where nobody can listen"
+    elif "no encryption" in text:
+        remedy = "the server may require TLS: set sslmode=verify-full and sslrootcert in the URL"
+    elif "password" in text or "authentication" in text:
+        remedy = "give the password in NEPHILA_STORAGE__STORE, NEPHILA_STORAGE__STORE_FILE, PGPASSWORD or ~/.pgpass"
     elif "database" in text and "does not exist" in text:
         remedy = "make it with createdb, or name another one"
     elif "role" in text and "does not exist" in text:

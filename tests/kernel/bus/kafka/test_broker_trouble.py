@@ -6,9 +6,11 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from nephila.kernel import blobs
 from nephila.kernel.bus.kafka import producer
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
+from nephila.kernel.bus.kafka.claim_check import open_claim_store
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import NotReadyError
@@ -71,3 +73,24 @@ async def test_a_bus_that_found_no_topics_can_be_started_later(broker):
     await made.publish(SEEDS, 1, Seed("j", "a"))
     await until(lambda: got == ["a"])
     await made.close()
+
+
+async def test_an_object_store_that_does_not_answer_is_not_ready(broker, monkeypatch):
+    """The bus joins no group: a member without its blob store could not read what its partitions hold."""
+    monkeypatch.setattr(blobs, "RETRIES", 0)
+    for name, value in {
+        "ENDPOINT": "http://127.0.0.1:1",
+        "ALLOW_HTTP": "true",
+        "ACCESS_KEY_ID": "a",
+        "SECRET_ACCESS_KEY": "b",
+        "REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    config = config_for(broker, blobs="s3://bucket/messages")
+    await admin.apply(config)
+    made = KafkaBus(config, SystemClock(), open_claim_store(config.blobs))
+    made.subscribe(SEEDS, "reader", lambda d: d.ack(), credits=99)
+    with pytest.raises(NotReadyError, match=r"^the blob store does not answer: s3://bucket/messages: ") as caught:
+        await made.start()
+    assert "\n" not in str(caught.value)
+    assert not made.held("reader")

@@ -104,6 +104,10 @@ class KafkaBus:
             raise ValueError(f"group {group!r} already reads topic {topic.name!r}")
         inbox.topics[name] = KafkaSubscription(self, topic, group, handler, credits, on_dead, inbox.ended)
 
+    def set_credits(self, topic: Topic, group: str, credits: int) -> None:
+        """See `Bus.set_credits`; not for compacted topics."""
+        self.groups[group].inbox.topics[f"{self.config.prefix}{topic.name}"].set_credits(credits)
+
     def _group(self, name: str) -> ConsumerGroup:
         group = self.groups.get(name)
         if group is None:

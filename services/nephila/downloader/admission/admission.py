@@ -1,0 +1,205 @@
+"""The limit on concurrent fetches, set every second from the load of the container (`container.py`, `capacity.py`).
+
+    limit = requests in flight + N, within [1, concurrency]
+
+It begins with a first batch, since the size of pages is unknown. It falls at once: by memory whenever N demands it, by
+CPU and event loop only above their thresholds. It rises by a tenth of the weight or more, so that it does not flap. At
+least one fetch is always admitted, and with enough memory the first batch: a crawl that waits for another program
+continues slowly instead of never.
+
+The memory of one request is `MEMORY_FACTOR` times its body: on the wire, decoded, parsed, as a record. Bodies of
+`LARGE_BYTES` and more raise the estimate at once, and the limit is computed again; the estimate falls by a tenth each
+second. A large page counts as in flight until it is acknowledged. Ordinary pages cost one comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nephila.downloader.admission.capacity import (
+    Headroom,
+    Load,
+    Thresholds,
+    further_by_memory,
+    further_by_time,
+    headroom_of,
+    weight_of,
+)
+from nephila.downloader.admission.container import Container, Usage
+from nephila.downloader.config import DownloaderConfig
+from nephila.kernel.runtime.clock import Clock, Timer
+
+INTERVAL_S = 1.0
+LARGE_BYTES = 256 << 10
+"""Bodies below this size count as this size."""
+MEMORY_FACTOR = 4.0
+BROWSER_REQUEST_BYTES = 160 << 20
+"""Memory of one page in a browser: its renderer process."""
+DECAY = 0.9
+"""Factor of the estimated size of a page, per second without a larger one."""
+RISE = 0.1
+"""Least part of the weight by which the limit rises above the first batch."""
+
+
+class Admission:
+    """Computes `limit`, and calls `on_limit` when it has changed."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        read: Callable[[], Usage],
+        in_flight: Callable[[], int],
+        on_limit: Callable[[int], None],
+        is_idle: Callable[[], bool],
+        *,
+        most: int,
+        first_batch: int,
+        thresholds: Thresholds,
+        request_bytes: float = LARGE_BYTES * MEMORY_FACTOR,
+        processes: int = 1,
+    ) -> None:
+        """`request_bytes`: least memory of one request in this lane. `processes`: downloaders in the container."""
+        self._clock = clock
+        self._read = read
+        self._in_flight = in_flight
+        self._on_limit = on_limit
+        self._is_idle = is_idle
+        self._most = most
+        self._first_batch = min(first_batch, most)
+        self._thresholds = thresholds
+        self._least_bytes = request_bytes
+        self._request_bytes = request_bytes
+        self._processes = processes
+        self._timer: Timer | None = None
+        self._usage = read()
+        self._read_at = clock.monotonic()
+        self._cpu_cores = 0.0
+        self._delay_s = 0.0
+        self._starting = self._first_batch
+        """Responses until the first batch has ended; 0: it has."""
+        self.limit = self._first_batch
+        self.large_unacked = 0
+        """Large pages that are published and not acknowledged."""
+        self.headroom = Headroom(1.0, 1.0, 1.0)
+        self.notice_from = 0
+        """Size of a body from which `on_page` has to be called."""
+
+    def start(self) -> None:
+        """Begin; `on_limit` is called with the first batch."""
+        self._on_limit(self.limit)
+
+    def wake(self) -> None:
+        """A request has come. While there is none, nothing is measured and no timer runs."""
+        if self._timer is None:
+            self._usage, self._read_at = self._read(), self._clock.monotonic()
+            self._wait()
+
+    def close(self) -> None:
+        """Stop the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    @property
+    def bound_by(self) -> str:
+        """The resource that keeps the limit below its maximum; empty: none."""
+        return "" if self.limit >= self._most else "first batch" if self._starting else self.headroom.resource
+
+    @property
+    def headroom_by_resource(self) -> dict[str, float]:
+        """Resource → share that is left below its threshold."""
+        return self.headroom.by_resource
+
+    # ---- events
+
+    def on_page(self, size: int) -> Callable[[], None] | None:
+        """A page of this size is published. Returns what to call when it is acknowledged; None: nothing."""
+        if self._starting:
+            self._starting -= 1
+            if not self._starting:
+                self._end_first_batch()
+        if size < LARGE_BYTES:
+            return None
+        self._request_bytes = max(self._request_bytes, size * MEMORY_FACTOR)
+        self.large_unacked += 1
+        self._compute()
+        return self._on_acked
+
+    def _on_acked(self) -> None:
+        self.large_unacked -= 1
+        self._compute()
+
+    def _wait(self) -> None:
+        due = self._clock.monotonic() + INTERVAL_S
+        self._timer = self._clock.call_at(due, lambda: self._tick(due))
+
+    def _tick(self, due: float) -> None:
+        now = self._clock.monotonic()
+        usage = self._read()
+        cores = max(usage.cpu_s - self._usage.cpu_s, 0.0) / max(now - self._read_at, 1e-3)
+        # The mean of two intervals: one collection or one large page is no load.
+        self._cpu_cores = (self._cpu_cores + cores) / 2
+        self._delay_s = max(now - due, self._delay_s / 2)
+        self._usage, self._read_at = usage, now
+        self._request_bytes = max(self._request_bytes * DECAY, self._least_bytes)
+        if self._starting:
+            self._end_first_batch()
+        self._compute()
+        self._timer = None
+        if not self._is_idle():
+            self._wait()
+
+    def _end_first_batch(self) -> None:
+        self._starting = 0
+        self.notice_from = LARGE_BYTES
+        self._compute()
+
+    def _compute(self) -> None:
+        if self._starting:
+            return
+        in_flight = self._in_flight()
+        usage = self._usage
+        load = Load(
+            usage.memory_bytes, usage.memory_limit_bytes, self._cpu_cores, usage.cores, self._delay_s,
+            usage.memory_pressure,
+        )  # fmt: skip
+        reserved = (in_flight + self.large_unacked) * self._request_bytes
+        headroom = self.headroom = headroom_of(load, self._thresholds, reserved)
+        weight = weight_of(usage.memory_limit_bytes, self._request_bytes)
+        by_memory = in_flight + further_by_memory(weight, headroom, self._processes)
+        further = further_by_time(weight, self._most, headroom, self._processes)
+        by_time = in_flight + further
+        if headroom.least_time > 0:
+            by_time = max(by_time, self.limit)  # below the thresholds, few requests in flight are no reason to fall
+        # Too much CPU is no danger: the first batch continues.
+        limit = min(max(by_memory, 1), max(by_time, self._first_batch), self._most)
+        if self._first_batch < self.limit < limit < self._most and limit - self.limit < min(weight, self._most) * RISE:
+            return
+        if limit != self.limit:
+            self.limit = limit
+            self._on_limit(limit)
+
+
+MakeAdmission = Callable[[Callable[[], int], Callable[[int], None], Callable[[], bool]], Admission]
+"""Makes the admission of a downloader from its fetches in flight, its setter of the limit, and whether it is idle."""
+
+
+def make_admission(
+    config: DownloaderConfig, clock: Clock, request_bytes: float = LARGE_BYTES * MEMORY_FACTOR
+) -> MakeAdmission | None:
+    """The admission as configured; None when it is off."""
+    if not config.admission:
+        return None
+    container = Container()
+    return lambda in_flight, on_limit, is_idle: Admission(
+        clock,
+        container.read,
+        in_flight,
+        on_limit,
+        is_idle,
+        most=config.concurrency,
+        first_batch=config.admission_first_batch,
+        thresholds=Thresholds(config.admission_memory, config.admission_cpu, config.admission_loop_s),
+        request_bytes=request_bytes,
+        processes=config.admission_processes,
+    )

@@ -1,0 +1,308 @@
+"""The limit on concurrent fetches: the formula, its first batch, its steps, and what the downloader does with it."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from downloader_room import Room, answer
+from nephila.downloader.admission.admission import LARGE_BYTES, MEMORY_FACTOR, Admission
+from nephila.downloader.admission.capacity import (
+    Load,
+    Thresholds,
+    further_by_memory,
+    further_by_time,
+    headroom_of,
+    weight_of,
+)
+from nephila.downloader.admission.container import Usage
+from nephila.kernel.runtime.clock import ManualClock
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+class Machine:
+    """A container whose load a test sets, and the admission that reads it."""
+
+    def __init__(self, *, memory: int = 0, limit: int = 16 * GIB, cores: float = 2.0, **settings: Any) -> None:
+        self.clock = ManualClock()
+        self.memory, self.limit, self.cores = memory, limit, cores
+        self.cpu_s = 0.0
+        self.cpu_rate = 0.0
+        self.pressure = 0.0
+        self.fetching = 0
+        self.limits: list[int] = []
+        settings = {"most": 100, "first_batch": 5, "thresholds": Thresholds(), **settings}
+        self.admission = Admission(
+            self.clock, self.read, lambda: self.fetching, self.limits.append, lambda: False, **settings
+        )
+
+    def read(self) -> Usage:
+        """See `Container.read`."""
+        return Usage(self.memory, self.limit, self.cpu_s, self.cores, self.pressure)
+
+    def pass_s(self, seconds: int, *, busy: bool = True) -> None:
+        """Let time pass; as many fetches are in flight as the limit allows."""
+        for _ in range(seconds):
+            if busy:
+                self.fetching = self.admission.limit
+            self.cpu_s += self.cpu_rate
+            self.clock.advance(1)
+
+    @property
+    def now(self) -> int:
+        """The limit."""
+        return self.admission.limit
+
+
+def test_the_formula() -> None:
+    """N = floor(W * min((M_L - m)/M, (C_L - c)/C)), with the figures of a container of 512 MB and one core."""
+    load = Load(memory_bytes=128 * MIB, memory_limit_bytes=512 * MIB, cpu_cores=0.5, cores=1.0)
+    headroom = headroom_of(load, Thresholds())
+    assert headroom.memory == pytest.approx(0.65)
+    assert headroom.cpu == pytest.approx(0.4)
+    assert headroom.resource == "cpu"
+    weight = weight_of(512 * MIB, 40 * MIB)
+    assert weight == 12
+    assert further_by_memory(weight, headroom) == 7
+    assert further_by_time(weight, 100, headroom) == 4
+    assert further_by_memory(weight, headroom, processes=2) == 3
+    full = headroom_of(Load(500 * MIB, 512 * MIB, 0.95, 1.0), Thresholds())
+    assert further_by_memory(weight, full) == -1
+    assert further_by_time(100, 100, full) == -5
+
+
+def test_it_begins_with_a_first_batch() -> None:
+    """Until five pages have shown their size, or for a second."""
+    machine = Machine()
+    machine.admission.start()
+    machine.admission.wake()
+    assert machine.limits == [5]
+    assert machine.admission.bound_by == "first batch"
+    machine.fetching = 5
+    for _ in range(5):
+        machine.admission.on_page(10_000)
+    assert machine.now > 50
+    machine.pass_s(2)
+    assert machine.now == 100
+    assert machine.admission.bound_by == ""
+
+
+def test_with_room_the_limit_stays_at_its_maximum() -> None:
+    """Also when little is in flight, with half of the memory in use and one of two cores busy."""
+    machine = Machine(memory=8 * GIB)
+    machine.cpu_rate = 1.0
+    machine.admission.start()
+    machine.admission.wake()
+    machine.pass_s(3)
+    machine.limits.clear()
+    for fetching in (100, 3, 0, 50, 1, 100):
+        machine.fetching = fetching
+        machine.pass_s(2, busy=False)
+    assert machine.limits == []
+    assert machine.now == 100
+
+
+def test_large_pages_lower_the_limit_at_once() -> None:
+    """Pages of 10 MB in 512 MB: the sum of what is in flight stays below the threshold; it recovers afterwards."""
+    machine = Machine(memory=120 * MIB, limit=512 * MIB)
+    machine.admission.start()
+    machine.admission.wake()
+    machine.pass_s(3)
+    assert machine.now == 100
+    machine.fetching = 2
+    acked = machine.admission.on_page(10 * MIB)
+    assert acked is not None
+    assert (machine.now + machine.admission.large_unacked) * 10 * MIB * MEMORY_FACTOR <= 0.9 * 512 * MIB - 120 * MIB
+    assert machine.admission.bound_by == "memory"
+    acked()
+    assert machine.admission.large_unacked == 0
+    machine.pass_s(60)
+    assert machine.now == 100
+
+
+def test_memory_above_the_threshold_leaves_one_fetch() -> None:
+    """Memory of others: the crawl continues slowly."""
+    machine = Machine(memory=500 * MIB, limit=512 * MIB)
+    machine.admission.start()
+    machine.admission.wake()
+    machine.pass_s(3)
+    assert machine.now == 1
+    machine.memory = 100 * MIB
+    machine.pass_s(20)
+    assert machine.now > 50
+
+
+def test_cpu_above_the_threshold_leaves_the_first_batch() -> None:
+    """The limit falls step by step, and rises when there is CPU again."""
+    machine = Machine(cores=1.0)
+    machine.admission.start()
+    machine.admission.wake()
+    machine.pass_s(3)
+    machine.cpu_rate = 1.0
+    machine.pass_s(6)
+    assert 70 < machine.now < 100
+    assert machine.admission.bound_by == "cpu"
+    machine.pass_s(60)
+    assert machine.now == 5
+    machine.cpu_rate = 0.3
+    machine.pass_s(10)
+    assert machine.now == 100
+
+
+def test_the_limit_settles_where_the_load_follows_it() -> None:
+    """A load in proportion to the limit: no oscillation."""
+    machine = Machine(cores=1.0)
+    machine.admission.start()
+    machine.admission.wake()
+    for _ in range(100):
+        machine.cpu_rate = min(machine.now * 0.02, 1.0)
+        machine.pass_s(1)
+    machine.limits.clear()
+    for _ in range(100):
+        machine.cpu_rate = min(machine.now * 0.02, 1.0)
+        machine.pass_s(1)
+    assert 35 <= machine.now <= 50
+    assert len(machine.limits) <= 20
+
+
+def test_a_late_event_loop_counts() -> None:
+    """A callback of five seconds: nothing further is taken until the loop is on time."""
+    machine = Machine()
+    machine.admission.start()
+    machine.admission.wake()
+    machine.pass_s(3)
+    machine.clock._monotonic += 5.0
+    machine.pass_s(1)
+    assert machine.now < 100
+    assert machine.admission.bound_by == "loop"
+    machine.pass_s(20)
+    assert machine.now == 100
+
+
+def test_memory_pressure_stops_the_rise() -> None:
+    """Tasks wait for memory although the figures look well."""
+    machine = Machine()
+    machine.pressure = 0.4
+    machine.admission.start()
+    machine.admission.wake()
+    machine.pass_s(5)
+    assert machine.now == 5
+    assert machine.admission.bound_by == "pressure"
+    machine.pressure = 0.0
+    machine.pass_s(3)
+    assert machine.now == 100
+
+
+def test_processes_share_a_container() -> None:
+    """Two workers take half each."""
+    one = Machine(memory=100 * MIB, limit=512 * MIB, request_bytes=40.0 * MIB)
+    two = Machine(memory=100 * MIB, limit=512 * MIB, request_bytes=40.0 * MIB, processes=2)
+    for machine in (one, two):
+        machine.admission.start()
+        machine.admission.wake()
+        machine.pass_s(1, busy=False)
+    assert two.now <= one.now / 2 + 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_load_leaves_the_limit_in_its_bounds(seed: int) -> None:
+    """Between 1 and `most`, with large pages, spikes and pauses."""
+    rng = random.Random(seed)
+    machine = Machine(limit=512 * MIB)
+    machine.admission.start()
+    machine.admission.wake()
+    open_pages = []
+    for _ in range(500):
+        machine.memory = rng.randrange(700 * MIB)
+        machine.cpu_rate = rng.random() * 3
+        machine.fetching = rng.randrange(120)
+        if rng.random() < 0.3:
+            open_pages.append(machine.admission.on_page(rng.randrange(4 * LARGE_BYTES)))
+        elif open_pages and (acked := open_pages.pop()) is not None:
+            acked()
+        machine.pass_s(1, busy=False)
+        assert 1 <= machine.now <= 100
+        assert machine.admission.large_unacked >= 0
+
+
+# ---- in the downloader
+
+
+def room_of(machine: Machine, **settings: Any) -> Room:
+    """A downloader whose admission reads this container."""
+
+    def make(in_flight: Any, on_limit: Any, is_idle: Any) -> Admission:
+        return Admission(
+            room_clock, machine.read, in_flight, on_limit, is_idle, most=100, first_batch=5, thresholds=Thresholds()
+        )
+
+    room_clock = ManualClock()
+    return Room(make_admission=make, clock=room_clock, per_address=0, **settings)
+
+
+async def test_no_more_fetches_than_admitted() -> None:
+    """The others wait, without a dial, until pages show that there is room."""
+    room = room_of(Machine())
+    await room.downloader.start()
+    for number in range(20):
+        room.request(f"http://h{number}.test/", url_key=bytes([number]) * 16)
+    await room.settle()
+    assert len(room.fetcher.fetches) == 5
+    for number in range(5):
+        room.reply(number, answer(200, b"<p>x", content_type="text/html"))
+    await room.settle()
+    assert len(room.fetcher.fetches) == 20
+
+
+async def test_unacknowledged_large_pages_count() -> None:
+    """A parser that is slow: pages of 10 MB wait for it, and nothing further is fetched."""
+    room = room_of(Machine(memory=100 * MIB, limit=512 * MIB))
+    room.hold = True
+    await room.downloader.start()
+    for number in range(40):
+        room.request(f"http://h{number}.test/", url_key=bytes([number]) * 16)
+    await room.settle()
+    done = 0
+    while done < len(room.fetcher.fetches):
+        room.reply(done, answer(200, bytes(10 * MIB), content_type="text/html"))
+        done += 1
+        await room.settle()
+    assert 5 <= done <= 10
+    room.hold = False
+    for delivery in room.held:
+        delivery.ack()
+    await room.settle()
+    assert len(room.fetcher.fetches) > done
+
+
+async def test_fewer_requests_are_taken_than_wait() -> None:
+    """The credits of the subscription follow the limit: the rest stays in the bus."""
+    room = room_of(Machine(memory=500 * MIB, limit=512 * MIB))
+    await room.downloader.start()
+    room.request("http://first.test/")
+    await room.settle()
+    room.clock.advance(2)
+    for number in range(20):
+        room.request(f"http://h{number}.test/", url_key=bytes([number]) * 16)
+    await room.settle()
+    assert room.downloader.admission is not None
+    assert room.downloader.admission.limit == 1
+    assert room.downloader.in_flight == 2
+    await room.downloader.close()
+
+
+async def test_an_idle_downloader_has_no_timer() -> None:
+    """A program without work sleeps; the next request starts the measurement again."""
+    room = room_of(Machine())
+    await room.downloader.start()
+    assert room.clock.next_due is None
+    room.request("http://a.test/")
+    await room.settle()
+    assert room.clock.next_due is not None
+    room.reply(0, answer(200, b"<p>x", content_type="text/html"))
+    await room.settle()
+    room.clock.advance(2)
+    assert room.clock.next_due is None
