@@ -108,6 +108,13 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
                     "ops",
                     "{{file}}",
                 ),
+                Panel("Admission limit", total("nephila_downloader_admission_limit", "pod"), "short", "{{pod}}"),
+                Panel(
+                    "Headroom of the container",
+                    f"min by (pod, resource) (nephila_downloader_admission_headroom_ratio{HERE})",
+                    "percentunit",
+                    "{{pod}} {{resource}}",
+                ),
                 Panel("Bytes received", rate("nephila_downloader_wire_bytes_total"), "Bps"),
                 Panel(
                     "Requests in flight by pod",

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -142,25 +143,89 @@ class Show:
         self.step("site", began, f"{len(self.hosts)} hosts of {self.options.pages} pages")
 
     def submit(self) -> None:
+        """The rule and the job, as custom resources."""
+        rule = {"match": {"url": "."}, "fields": {"title": "title"}}
         job = {
-            "apiVersion": "nephila.dev/v1",
-            "kind": "CrawlJob",
-            "metadata": {"name": "show"},
-            "spec": {
-                "seeds": self.urls[:1],
-                "scope": {"mode": "any", "maxDepth": 100},
-                "politeness": {"delay": f"{int(DELAY_S * 1000)}ms"},
-            },
+            "seeds": self.urls[:1],
+            "scope": {"mode": "any", "maxDepth": 100},
+            "politeness": {"delay": f"{int(DELAY_S * 1000)}ms"},
+            "rules": ["show"],
         }
         self.began = time.monotonic()
-        script = f"cat > /tmp/job.yaml && nephila jobs apply -f /tmp/job.yaml --bootstrap {KAFKA}:9092"
-        labels = f"app.kubernetes.io/instance={RELEASE},app.kubernetes.io/name=nephila,app.kubernetes.io/component=test"
-        image = f"nephila-cli:{self.options.tag}"
-        pod = ["run", "submit", "--rm", "-i", "--restart=Never", f"--image={image}", f"--labels={labels}"]
-        self.kubectl(*pod, "--command", "--", "sh", "-c", script, text=json.dumps(job))
+        self.apply("ParseRule", rule)
+        self.apply("CrawlJob", job)
         while not self.rows():
             time.sleep(0.2)
-        self.step("nephila jobs apply to the first row", self.began)
+        self.step("kubectl apply of ParseRule and CrawlJob to the first row", self.began)
+
+    def apply(self, kind: str, spec: dict[str, Any]) -> None:
+        """As kubectl apply -f."""
+        document = {"apiVersion": "nephila.dev/v1", "kind": kind, "metadata": {"name": "show"}, "spec": spec}
+        self.kubectl("apply", "-f", "-", text=json.dumps(document))
+
+    def patch(self, plural: str, spec: dict[str, Any]) -> None:
+        """As kubectl edit."""
+        self.kubectl("patch", plural, "show", "--type=merge", "-p", json.dumps({"spec": spec}))
+
+    def condition(self, plural: str, kind: str) -> str:
+        """Status and reason of a condition, as `True Applied`."""
+        path = f'{{.status.conditions[?(@.type=="{kind}")]'
+        return self.kubectl("get", plural, "show", "-o", f"jsonpath={path}.status}} {path}.reason}}")
+
+    def until(self, what: Callable[[], bool], limit_s: float = 60) -> bool:
+        """Whether something becomes true in time."""
+        end = time.monotonic() + limit_s
+        while not (found := what()) and time.monotonic() < end:
+            time.sleep(0.5)
+        return found
+
+    def generations(self) -> tuple[str, str]:
+        """The generation of the job's resource, and the one that the operator has processed."""
+        path = "jsonpath={.metadata.generation} {.status.observedGeneration}"
+        first, _, second = self.kubectl("get", "crawljobs", "show", "-o", path).partition(" ")
+        return first, second
+
+    def edit(self) -> None:
+        """Speed, depth and exclusions of the running job; the delay only becomes longer, so that the verdict holds."""
+        before = self.pace(15)
+        began = time.monotonic()
+        change = {"politeness": {"delay": "3s"}, "scope": {"maxDepth": 99, "exclude": ["/never$"]}}
+        self.patch("crawljobs", change)
+        self.until(lambda: len(set(self.generations())) == 1)
+        taken = time.monotonic() - began
+        time.sleep(5)
+        slow = self.pace(15)
+        self.patch("crawljobs", {"politeness": {"delay": f"{int(DELAY_S * 1000)}ms"}})
+        time.sleep(5)
+        after = self.pace(15)
+        note = f"applied after {taken:.1f} s; {before:,.0f}, then {slow:,.0f}, then {after:,.0f} pages/min"
+        self.step(f"kubectl patch crawljob: delay {DELAY_S} s, 3 s, {DELAY_S} s", began, note)
+        self.rule("pages/min fall with a longer delay", float(slow < before), 1)
+
+    def change_rule(self) -> None:
+        """A good change, then a bad one, which changes nothing."""
+        began = time.monotonic()
+        self.patch("parserules", {"fields": {"text": "p"}})
+        versions = "select count(distinct rule_version) from items"
+        live = self.until(lambda: self.sql(versions) == [["2"]])
+        self.step("kubectl patch parserule to the first item of the new version", began)
+        self.patch("parserules", {"fields": {"text": {"css": "p["}}})
+        refused = self.until(lambda: self.condition("parserules", "Accepted") == "False Invalid")
+        ready = self.condition("parserules", "Ready")
+        self.patch("parserules", {"fields": {"text": {"css": "p"}}})
+        self.rule("versions of the rule in the items", 2 if live else 1, 2)
+        self.rule("a bad rule is refused in its status", float(refused), 1, f"Ready is {ready}")
+
+    def resources(self) -> None:
+        """The status of the job at its end, and its deletion."""
+        state = "jsonpath={.status.state} {.status.counts.stored}"
+        self.until(lambda: self.kubectl("get", "crawljobs", "show", "-o", state).startswith("idle"))
+        print(self.kubectl("get", "crawljobs,parserules", "-o", "wide"))
+        stored = self.kubectl("get", "crawljobs", "show", "-o", state).partition(" ")[2]
+        self.rule("stored, in the status of the CrawlJob", int(stored or 0), len(self.hosts) * self.options.pages)
+        began = time.monotonic()
+        self.kubectl("delete", "crawljobs,parserules", "--all", "--timeout=60s")
+        self.step("kubectl delete crawljobs,parserules --all", began)
 
     def rows(self) -> int:
         found = self.sql("select to_regclass('pages') is not null")
@@ -263,7 +328,10 @@ class Show:
 
     def uninstall(self) -> None:
         began = time.monotonic()
+        # Resources with a finalizer would keep the namespace; CRDs are kept by the chart.
+        self.kubectl("delete", "crawljobs,parserules", "--all", "--timeout=60s")
         self.helm("uninstall", RELEASE, "--wait", "--timeout", "3m")
+        self.run("kubectl", "delete", "crd", "crawljobs.nephila.dev", "parserules.nephila.dev")
         self.run("kubectl", "delete", "namespace", self.namespace, "--timeout=180s", check=False)
         self.step("helm uninstall", began)
 
@@ -288,10 +356,14 @@ def main() -> None:
     show.scale(4)
     for component in ("downloader", "parser", "storage", "scheduler"):
         show.kill(component)
+    show.edit()
+    show.change_rule()
+    show.kill("operator")
     show.scale(1)
     show.upgrade()
     show.finish()
     show.judge()
+    show.resources()
     if not show.options.keep:
         show.uninstall()
     sys.exit(1 if show.broken else 0)
