@@ -1,35 +1,55 @@
-"""Chromium for tests, benches and the browser lane: where it is, and its installation on Debian.
+"""Chromium for tests and benches: the one of the system, installed by apt where it is missing and apt is there.
 
-usage: python -m tools.chromium [install]
+usage: python -m tools.chromium            says which Chromium is used; exit 1 when there is none
+       python -m tools.chromium install    installs Debian's package first where there is none
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-MISSING = "no Chromium: python -m tools.chromium install, or apt-get install chromium"
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+MISSING = "no Chromium found; python -m tools.chromium install, or apt-get install chromium"
 
 
-def find() -> str | None:
-    """The path of an installed Chromium; None where there is none."""
-    return next((found for name in NAMES if (found := shutil.which(name))), None)
+class NoChromium(Exception):
+    """There is none; the text says how to get one."""
 
 
-def install() -> str:
-    """Install the package of the system where none is found; returns its path."""
-    found = find()
-    if found is None and shutil.which("apt-get"):
-        sudo = ["sudo", "-n"] if shutil.which("sudo") else []
-        for words in (["update", "-q"], ["install", "-qy", "--no-install-recommends", "chromium", "iproute2"]):
-            subprocess.run([*sudo, "apt-get", *words], check=True)
-        found = find()
-    if found is None:
-        sys.exit(MISSING)
-    return found
+def executable() -> str:
+    """The path of Chromium. Raises `NoChromium`."""
+    for name in NAMES:
+        if found := shutil.which(name):
+            return found
+    raise NoChromium(MISSING)
+
+
+def install() -> None:
+    """Install Debian's package, as root. Does nothing where there is a Chromium."""
+    try:
+        executable()
+    except NoChromium:
+        if not shutil.which("apt-get") or os.geteuid() != 0:
+            return
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        for words in (("update", "-q"), ("install", "-y", "-q", "--no-install-recommends", "chromium")):
+            subprocess.run(["apt-get", *words], check=True, env=environment, stdout=subprocess.DEVNULL)
+
+
+def main() -> int:
+    """Print the path; 1 when there is none."""
+    if sys.argv[1:] == ["install"]:
+        install()
+    try:
+        print(f"chromium: {executable()}")
+    except NoChromium as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    print(install() if sys.argv[1:] == ["install"] else find() or MISSING)
+    sys.exit(main())

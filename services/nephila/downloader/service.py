@@ -50,7 +50,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.outcomes import given_back
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.errors import PermanentError, UsageError
+from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.runtime.histogram import Histogram
 from nephila.kernel.topics import EXCHANGES, JOBS, OUTCOMES, PAGES, REQUESTS, REQUESTS_BROWSER, RULES
 
@@ -132,6 +132,11 @@ class Downloader:
     def in_flight(self) -> int:
         """Requests received and not ended."""
         return len(self._fetches)
+
+    @property
+    def trouble(self) -> str:
+        """Why it cannot work: with a browser, what is not installed; empty when it can."""
+        return missing(self._config) if self.browser is not None else ""
 
     async def start(self) -> None:
         """Subscribe to jobs and requests."""
@@ -301,11 +306,9 @@ def build(config: DownloaderConfig, bus: Bus, clock: Clock, coordination: Coordi
 def build_browser(
     config: DownloaderConfig, bus: Bus, clock: Clock, coordination: Coordination | None = None
 ) -> Downloader:
-    """The downloader whose pages a browser renders. Raises `UsageError` where there is no browser."""
+    """The downloader whose pages a browser renders."""
     from nephila.downloader.browser.gateway.gateway import make_gateway
 
-    if reason := missing(config):
-        raise UsageError(reason)
     own = structs.replace(config, concurrency=config.browser_processes * config.browser_pages)
     router = DirectRouter(make_guarded_resolver(own, clock))
     lane = make_lane(own, clock, make_gateway(own, clock, router), make_fetcher(own, clock))

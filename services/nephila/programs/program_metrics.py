@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 async def program_metrics(assembly: Assembly) -> tuple[bytes, str]:
     """The text for Prometheus, and its content type."""
     # Imported at the first request: prometheus_client would delay the start of every crawl.
+    from nephila.downloader.metrics import BROWSER_METRICS as BROWSER
     from nephila.downloader.metrics import METRICS as DOWNLOADER
+    from nephila.downloader.metrics import PLAIN_METRICS as PLAIN
     from nephila.kernel.bus.metrics import DEAD_LETTERS
     from nephila.kernel.runtime.metrics import (
         MetricsCollector,
@@ -36,7 +38,8 @@ async def program_metrics(assembly: Assembly) -> tuple[bytes, str]:
         MetricsCollector("bus", assembly.bus, (DEAD_LETTERS,)),
     ]
     if assembly.downloader is not None:
-        collectors.append(MetricsCollector("downloader", assembly.downloader, DOWNLOADER))
+        collectors.append(MetricsCollector("downloader", assembly.downloader, PLAIN))
+        collectors.append(MetricsCollector("downloader", assembly.browser or assembly.downloader, BROWSER))
     if assembly.parser is not None:
         collectors.append(MetricsCollector("parser", assembly.parser, PAGE_METRICS))
     if assembly.workers is not None:

@@ -113,6 +113,7 @@ def facts(directory: Directory, run: Run, result: Result, counts: Summary) -> di
         "elapsed_s": round(result.elapsed_s, 3),
         "native": native.IMPLEMENTATION,
         "error": run.error,
+        **({"browser": result.browser} if result.browser else {}),
     }
 
 
@@ -202,6 +203,8 @@ def remarks(run: Run, result: Result) -> list[str]:
             f"Rule {sanitize(name, 60)} is degraded, its rows are marked: {sanitize(findings, 300)};"
             f" see nephila rules try URL --rule {sanitize(name, 60)}"
         )
+    if result.browser:
+        lines.append(_browser(result.browser))
     if result.resumed_urls:
         lines.append(
             f"Resumed with {result.resumed_urls:,} URLs, {result.resumed_leased:,} of them possibly fetched again"
@@ -213,6 +216,17 @@ def remarks(run: Run, result: Result) -> list[str]:
             "The native core is not built: its Python fallback is slow, and its main text is simpler (nephila doctor)."
         )
     return lines
+
+
+def _browser(figures: dict[str, float]) -> str:
+    """What the browser lane did and cost."""
+    pages, seconds = int(figures["pages"]), figures["seconds"]
+    line = f"Browser: {pages:,} pages in {seconds:,.1f} browser-seconds, {int(figures['sub_requests']):,} sub-requests"
+    line += f", {int(figures['blocked']):,} without response" if figures["blocked"] else ""
+    line += f", {int(figures['crashes']):,} crashes" if figures["crashes"] else ""
+    if figures["compared"]:
+        line += f"; render auto: {int(figures['compared']):,} pages compared, {int(figures['plain']):,} by HTTP alone"
+    return line
 
 
 def next_commands(directory: Directory, run: Run, result: Result) -> list[str]:

@@ -49,6 +49,7 @@ COMMANDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("crawl, up, storage --store postgresql://…", ("psycopg",), "postgres"),
     ("crawl, up, export --format parquet", ("pyarrow",), "parquet"),
     ("scheduler.blobs, kafka.blobs: s3://…", ("obstore",), "s3"),
+    ("crawl --render auto, always", ("playwright",), "browser"),
     ("crawl --main-text trafilatura", ("trafilatura", "lxml_html_clean"), "trafilatura"),
 )
 """What a command or option needs in addition to a plain installation: libraries, and the extra that has them."""
@@ -172,6 +173,18 @@ def _show_commands(rows: list[Need]) -> None:
         typer.echo(line.rstrip(" |"))
 
 
+def check_browser() -> list[Check]:
+    """Chromium, where Playwright is installed."""
+    from nephila.downloader.browser.chromium import find_executable
+    from nephila.downloader.browser.lane import NO_CHROMIUM
+
+    if not _version("playwright"):
+        return []
+    if path := find_executable(os.environ.get("NEPHILA_DOWNLOADER__BROWSER_EXECUTABLE", "")):
+        return [Check("browser", "ok", path)]
+    return [Check("browser", "warn", "no Chromium: crawl --render does not work", NO_CHROMIUM)]
+
+
 def check_sqlite() -> list[Check]:
     """The database library."""
     import sqlite3
@@ -247,6 +260,7 @@ CHECKS: tuple[Callable[[], list[Check]], ...] = (
     check_python,
     check_native,
     check_libraries,
+    check_browser,
     check_sqlite,
     check_open_files,
     check_directory,

@@ -21,7 +21,7 @@ from nephila.downloader.browser.contract import (
 )
 from nephila.downloader.browser.engine import RenderedPage, RenderError, RenderTask
 from nephila.downloader.browser.instructions import Instructions
-from nephila.downloader.browser.pool import BrowserPool
+from nephila.downloader.browser.pool import HANG_S, TRIES, BrowserPool
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest, HttpResponse, OnDone
 from nephila.downloader.http.request import media_filter
@@ -33,6 +33,10 @@ from nephila.native import parse_url
 log = logging.getLogger(__name__)
 
 HTML: Final = frozenset(("", "text/html", "application/xhtml+xml"))
+START_S: Final = 60.0
+"""Time for the start of a browser and for pages before this one."""
+_WORDS: Final = {"time": "timeout", "bytes": "too_large", "requests": "too_large"}
+"""Limits of the gateway → reasons of a fetch."""
 NAVIGATED: Final = 302
 """Status of a page whose script navigated to another origin: a redirect."""
 
@@ -80,6 +84,10 @@ class BrowserFetcher:
         task.add_done_callback(self._running.discard)
         return _Rendering(task)
 
+    def forget(self, job: str) -> None:
+        """A job is deleted."""
+        self._budget.forget(job)
+
     async def close(self) -> None:
         """See `Fetcher.close`."""
         for task in list(self._running):
@@ -116,7 +124,8 @@ class BrowserFetcher:
             obey_robots=instructions.obey_robots,
             keep_body=config.raw_capture,
             refuse_media=bool(config.browser_block),
-            total_s=config.browser_timeout_s,
+            # From now on, with the wait for a browser and a second try; `result` ends it in most cases.
+            total_s=TRIES * (config.browser_timeout_s + HANG_S) + START_S,
             max_bytes=config.browser_page_bytes,
             max_requests=config.browser_page_requests,
         )
@@ -151,7 +160,7 @@ class BrowserFetcher:
         document = result.document
         if document is None:
             if result.reason:
-                response.reason, response.detail = result.reason, result.detail
+                response.reason, response.detail = _WORDS.get(result.reason, result.reason), result.detail
             else:
                 response.reason, response.detail = (error.reason, error.detail) if error else ("browser", "no response")
             return response
@@ -169,7 +178,7 @@ class BrowserFetcher:
         else:
             self._rendered(request, document, page, response)
         if result.reason and not response.reason and not response.rendered:
-            response.reason, response.detail = result.reason, result.detail
+            response.reason, response.detail = _WORDS.get(result.reason, result.reason), result.detail
         return response
 
     def _rendered(

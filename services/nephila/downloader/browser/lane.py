@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
 from nephila.downloader.browser.budget import BrowserBudget
 from nephila.downloader.browser.chromium import find_executable
+from nephila.downloader.browser.comparison import Comparison
 from nephila.downloader.browser.contract import Gateway
 from nephila.downloader.browser.engine import BrowserProcess, Engine
 from nephila.downloader.browser.fetcher import BrowserFetcher
 from nephila.downloader.browser.instructions import Instructions
 from nephila.downloader.browser.pool import BrowserPool
+from nephila.downloader.browser.verdicts import Lane, Verdicts
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import Fetcher, Handle, HttpRequest, OnDone
 from nephila.downloader.http.request import names_list
@@ -71,14 +74,24 @@ class LazyEngine:
 class BrowserLane:
     """A fetcher that renders pages and fetches everything else plainly."""
 
-    def __init__(self, plain: Fetcher, browser: BrowserFetcher, instructions: Instructions) -> None:
+    def __init__(
+        self, plain: Fetcher, browser: BrowserFetcher, instructions: Instructions, verdicts: Verdicts, clock: Clock
+    ) -> None:
         self._plain = plain
         self.browser = browser
         self._instructions = instructions
+        self.verdicts = verdicts
+        """Which pages of jobs with `render: auto` need a browser."""
+        self._clock = clock
+        self.chosen: Counter[str] = Counter()
+        """Pages of jobs with `render: auto`, by lane."""
 
     def on_job(self, job: m.CrawlJob) -> None:
         """A job is new, has changed or is deleted."""
         self._instructions.on_job(job)
+        if job.deleted:
+            self.verdicts.forget(job.uid)
+            self.browser.forget(job.uid)
 
     def on_rule(self, rule: m.ParseRule) -> None:
         """A rule is new, has changed or is deleted."""
@@ -89,7 +102,38 @@ class BrowserLane:
         origin = request.origin
         if origin is None or origin.kind is m.FetchKind.ROBOTS or names_list(request.target.path):
             return self._plain.fetch(request, on_done)
+        if origin.render is m.Render.AUTO:
+            return self._by_verdict(origin, request, on_done)
         return self.browser.fetch(request, on_done)
+
+    def _by_verdict(self, origin: m.FetchRequest, request: HttpRequest, on_done: OnDone) -> Handle:
+        job, url = origin.job, origin.url
+        instructions = self._instructions.of(job, url)
+        lane = self.verdicts.choose(job, url, has_steps=bool(instructions.steps))
+        self.chosen[lane.value] += 1
+        if lane is Lane.HTTP:
+            return self._plain.fetch(request, on_done)
+        if lane is Lane.BROWSER:
+            return self.browser.fetch(request, on_done)
+
+        def learn(needed: bool) -> None:
+            self.verdicts.record(job, url, needed)
+
+        return Comparison(self._plain, self.browser, self._clock, instructions.delay_s, request, on_done, learn)
+
+    def figures(self) -> dict[str, float]:
+        """What the lane did, for the summary of a crawl."""
+        browser, pool = self.browser, self.browser.pool
+        return {
+            "pages": pool.pages,
+            "seconds": round(pool.seconds, 3),
+            "processes": pool.launched,
+            "crashes": pool.crashes,
+            "sub_requests": browser.sub_requests,
+            "blocked": sum(browser.blocked.values()),
+            "plain": self.chosen[Lane.HTTP.value],
+            "compared": self.verdicts.compared,
+        }
 
     async def close(self) -> None:
         """See `Fetcher.close`."""
@@ -109,4 +153,4 @@ def make_lane(config: DownloaderConfig, clock: Clock, gateway: Gateway, plain: F
         max_memory_bytes=config.browser_memory_bytes,
     )
     browser = BrowserFetcher(config, clock, gateway, pool, instructions, BrowserBudget())
-    return BrowserLane(plain, browser, instructions)
+    return BrowserLane(plain, browser, instructions, Verdicts(), clock)

@@ -8,7 +8,6 @@ from nephila.kernel.messages import FetchResult
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import OUTCOMES, REQUESTS_BROWSER
 
-REASON = "no_browser"
 DETAIL = "no downloader with a browser: set downloader.browser_enabled"
 
 
@@ -24,5 +23,5 @@ class RefuseBrowserRequests:
         self._bus.subscribe(REQUESTS_BROWSER, "browser", self._on_request, credits=1000)
 
     def _on_request(self, delivery: Delivery) -> None:
-        outcome = undialled(delivery.message, FetchResult.FAILED, REASON, DETAIL, self._clock.now())
+        outcome = undialled(delivery.message, FetchResult.FAILED, "no_browser", DETAIL, self._clock.now())
         delivery.ack_after((self._bus.publish(OUTCOMES, delivery.partition, outcome),))

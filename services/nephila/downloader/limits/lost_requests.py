@@ -45,7 +45,9 @@ class Log(Protocol):
 class LostRequests:
     """Finds and reports the lost requests of partitions."""
 
-    def __init__(self, bus: Log, clock: Clock) -> None:
+    def __init__(self, bus: Log, clock: Clock, topic: Topic = REQUESTS) -> None:
+        """`topic`: whose requests the downloader receives."""
+        self._topic = topic
         self._bus = bus
         self._clock = clock
         self.reported = 0
@@ -71,16 +73,18 @@ class LostRequests:
             log.info("reported %d requests that a crashed downloader may have had in flight", count)
 
     async def _read(self, starts: Mapping[int, int]) -> list[tuple[int, FetchRequest]]:
-        bounds = await self._bus.bounds(REQUESTS, starts)
+        bounds = await self._bus.bounds(self._topic, starts)
         known: dict[int, set[Key]] = {p: set() for p in starts}
-        async for partition, records in self._bus.read(REQUESTS, {p: (at, bounds[p][1]) for p, at in starts.items()}):
+        async for partition, records in self._bus.read(
+            self._topic, {p: (at, bounds[p][1]) for p, at in starts.items()}
+        ):
             known[partition].update((request.job, request.url_key) for _, request in records)
         found: list[tuple[int, FetchRequest]] = []
         left = {p: min(at, bounds[p][1]) for p, at in starts.items()}
         while left := {p: at for p, at in left.items() if at > bounds[p][0]}:
             ranges = {p: (max(at - CHUNK, bounds[p][0]), at) for p, at in left.items()}
             read: dict[int, list[FetchRequest]] = {p: [] for p in left}
-            async for partition, records in self._bus.read(REQUESTS, ranges):
+            async for partition, records in self._bus.read(self._topic, ranges):
                 read[partition] += [request for _, request in records]
             for partition, requests in read.items():
                 more, live = self._waited_for(requests, known[partition])

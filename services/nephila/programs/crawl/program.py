@@ -73,6 +73,8 @@ class Result:
     seed_anchors: set[str] = field(default_factory=set)
     """Of those, the anchors of the seeds themselves; the others are targets of redirects."""
     elapsed_s: float = 0.0
+    browser: dict[str, float] = field(default_factory=dict)
+    """What the browser lane did (`BrowserLane.figures`); empty without a browser."""
 
 
 class CrawlProgram:
@@ -145,6 +147,8 @@ class CrawlProgram:
         result.requests = self.scheduler.requests
         result.rules = list(self.plan.job.rules)
         result.errors = dict(self.scheduler.errors)
+        if self.assembly.browser is not None and self.assembly.browser.browser is not None:
+            result.browser = self.assembly.browser.browser.figures()
         result.refused_seeds = self.scheduler.refused_seeds
         result.degraded = health.degraded(self.assembly.judge.verdicts())
         result.left = job_view.left(self.scheduler)

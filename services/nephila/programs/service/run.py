@@ -44,15 +44,19 @@ def _downloader(config: Any, bus: KafkaBus, route: Bus, clock: Clock) -> Any:
     from nephila.downloader.coordination import Coordination
     from nephila.downloader.limits.late_address_check import LateAddressCheck
     from nephila.downloader.limits.lost_requests import LostRequests
-    from nephila.downloader.service import build
+    from nephila.downloader.service import BROWSER_GROUP, GROUP, build, build_browser
+    from nephila.kernel.topics import REQUESTS, REQUESTS_BROWSER
 
+    renders = config.browser_enabled
+    group, topic = (BROWSER_GROUP, REQUESTS_BROWSER) if renders else (GROUP, REQUESTS)
     coordination = Coordination(
-        late_address_check=LateAddressCheck(partial(bus.has_all, "downloader")).check,
-        membership_valid=partial(bus.may_emit, "downloader"),
+        # A member with a browser does not see the fetches of those without one, so it is never alone.
+        late_address_check=LateAddressCheck((lambda: False) if renders else partial(bus.has_all, group)).check,
+        membership_valid=partial(bus.may_emit, group),
     )
-    service = build(config, route, clock, coordination)
-    bus.watch_partitions("downloader", service.partitions)
-    bus.watch_crashes("downloader", LostRequests(bus, clock).report)
+    service = (build_browser if renders else build)(config, route, clock, coordination)
+    bus.watch_partitions(group, service.partitions)
+    bus.watch_crashes(group, LostRequests(bus, clock, topic).report)
     return service
 
 

@@ -15,15 +15,15 @@ from typing import Protocol
 from nephila.kernel.bus.contract import LogReader
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import TemporaryError
-from nephila.kernel.topics import REQUESTS
+from nephila.kernel.topics import REQUESTS, REQUESTS_BROWSER
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.frontier import Frontier
 
 log = logging.getLogger(__name__)
 
 LOOK_S = 20.0
-DOWNLOADERS = "downloader"
-"""Consumer group of the downloaders."""
+LANES = (("downloader", REQUESTS), ("browser", REQUESTS_BROWSER))
+"""Consumer groups of the downloaders without and with a browser, and their topics."""
 
 
 class HasFrontier(Protocol):
@@ -66,16 +66,20 @@ class RequestLiveness:
 
     async def _ask(self, silent: list[int], before: float) -> None:
         """Requests leased by `before` have been published by now."""
-        try:
-            taken = await self._bus.fully_read(DOWNLOADERS, REQUESTS, silent)
-        except TemporaryError as error:
-            log.info("the offsets of the downloaders cannot be read: %s", error)
-            return
-        for number in taken & self._owners.keys():
-            self._owners[number].frontier.note_consumed(before)
+        for rendered, (group, topic) in enumerate(LANES):
+            try:
+                taken = await self._bus.fully_read(group, topic, silent)
+            except TemporaryError as error:
+                log.info("the offsets of the group %s cannot be read: %s", group, error)
+                return
+            for number in taken & self._owners.keys():
+                self._owners[number].frontier.note_consumed(before, bool(rendered))
 
 
 def _waits_since(frontier: Frontier, before: float) -> bool:
     """Whether a request of that time has no outcome, and nothing proves that it was consumed."""
-    until = next(iter(frontier.leases.values()), None)
-    return until is not None and not frontier.was_consumed(until) and frontier.lease_start(until) <= before
+    key, until = next(iter(frontier.leases.items()), (None, 0.0))
+    if key is None or frontier.lease_start(until) > before:
+        return False
+    waiting = frontier.partition(key[1]).outstanding[key]
+    return not frontier.was_consumed(until, frontier.is_rendered(waiting))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from nephila.kernel.messages import FetchRequest, FrontierClaim, FrontierManifest, FrontierRecord
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
-from nephila.kernel.topics import FRONTIER, REQUESTS
+from nephila.kernel.topics import FRONTIER, REQUESTS, REQUESTS_BROWSER, Topic, requests_topic
 from nephila.scheduler.cluster.changelog import LogFilter
 from nephila.scheduler.cluster.commit_pipeline import LogBus
 from nephila.scheduler.cluster.partition import PartitionOwner
@@ -207,15 +207,19 @@ class Takeover:
         if not openings:
             return
         by_number = {opening.owner.number: opening for opening in openings}
-        bounds = await self._bus.bounds(REQUESTS, by_number)
-        tails = {p: (max(first, last - TAIL), last) for p, (first, last) in bounds.items()}
-        sent: dict[int, list[FetchRequest]] = {p: [] for p in tails}
-        async for partition, records in self._bus.read(REQUESTS, tails):
-            sent[partition] += [request for _, request in records]
+        sent: dict[Topic, dict[int, list[FetchRequest]]] = {}
+        for topic in (REQUESTS, REQUESTS_BROWSER):
+            bounds = await self._bus.bounds(topic, by_number)
+            tails = {p: (max(first, last - TAIL), last) for p, (first, last) in bounds.items()}
+            sent[topic] = {p: [] for p in tails}
+            async for partition, records in self._bus.read(topic, tails):
+                sent[topic][partition] += [request for _, request in records]
         for partition, opening in by_number.items():
             assert opening.found is not None
             requests = opening.found.to_republish.requests
-            requests[:] = [(p, request) for p, request in requests if _is_unsent(request, sent[partition])]
+            requests[:] = [
+                (p, request) for p, request in requests if _is_unsent(request, sent[requests_topic(request)][partition])
+            ]
             if requests:
                 log.debug("partition %d: %d requests are published again", partition, len(requests))
 

@@ -54,14 +54,14 @@ class OutcomeHandler:
     def outcome(self, outcome: FetchOutcome, now: float, out: TurnOutput) -> None:
         """One attempt has ended. A late or unknown outcome changes only the pace of the host."""
         frontier = self.frontier
-        if outcome.reason not in NO_OUTCOME:
-            frontier.note_consumed(now)
         partition = frontier.partition(outcome.url_key)
         key = (outcome.job, outcome.url_key)
         waiting = partition.outstanding.get(key)
         if waiting is None and outcome.job:
             key = (DELETED + outcome.job, outcome.url_key)
             waiting = partition.outstanding.get(key)
+        if outcome.reason not in NO_OUTCOME:
+            frontier.note_consumed(now, waiting is not None and frontier.is_rendered(waiting))
         if (
             waiting is None
             or waiting.state is not OutstandingState.LEASED
@@ -234,7 +234,7 @@ class OutcomeHandler:
             started_at=utc,
             ended_at=utc,
         )
-        if not self.frontier.was_consumed(self.frontier.leases[key]):
+        if not self.frontier.was_consumed(self.frontier.leases[key], self.frontier.is_rendered(waiting)):
             no_outcome.reason = NOT_CONSUMED
         self.outcome(no_outcome, now, out)
 

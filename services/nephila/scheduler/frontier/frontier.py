@@ -16,7 +16,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from nephila.kernel.messages import CrawlJob, FrontierCommit, LeasedUrl, Outcome, Quarantine, QueuedUrl, Seed
+from nephila.kernel.messages import (
+    CrawlJob,
+    FrontierCommit,
+    LeasedUrl,
+    Outcome,
+    Quarantine,
+    QueuedUrl,
+    Render,
+    Seed,
+)
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.native import HostStore, partition_of
 from nephila.scheduler.config import SchedulerConfig
@@ -132,8 +141,9 @@ class Frontier:
         """URLs taken from their queue that have no receipt yet."""
         self.leases: OrderedDict[Key, float] = OrderedDict()
         """When each lease expires, in that order: all leases have the same length."""
-        self.consumed_until = consumed_until
-        """Requests that were handed out up to this instant have been consumed; infinite in one program."""
+        self.consumed_until = [consumed_until, consumed_until]
+        """Requests that were handed out up to this instant have been consumed, without and with a browser; infinite in
+        one program."""
         self.addresses = addresses if addresses is not None else AddressQueue(address_limits(config))
         self.waiting_for_address: dict[int, QueueSlot] = {}
         """Hosts in the queue of a server address."""
@@ -284,17 +294,22 @@ class Frontier:
         self.in_fetch -= 1
         host.in_flight -= 1
 
-    def note_consumed(self, at: float) -> None:
-        """Requests that were handed out up to this instant have been consumed."""
-        self.consumed_until = max(self.consumed_until, at)
+    def note_consumed(self, at: float, rendered: bool = False) -> None:
+        """Requests that were handed out up to this instant have been consumed; `rendered`: those for a browser."""
+        self.consumed_until[rendered] = max(self.consumed_until[rendered], at)
+
+    def is_rendered(self, waiting: Outstanding) -> bool:
+        """Whether the request went to the downloaders with a browser."""
+        job = self.jobs.get(waiting.job)
+        return job is not None and (waiting.entry.render or job.render) > Render.NEVER
 
     def lease_start(self, lease_until: float) -> float:
         """When a lease that ends then was given, or taken over."""
         return lease_until - self.config.start_by_s - self.config.lease_s
 
-    def was_consumed(self, lease_until: float) -> bool:
+    def was_consumed(self, lease_until: float, rendered: bool = False) -> bool:
         """Whether a downloader has consumed the request of a lease that ends then."""
-        return self.consumed_until >= self.lease_start(lease_until)
+        return self.consumed_until[rendered] >= self.lease_start(lease_until)
 
     # ---- recrawl
 

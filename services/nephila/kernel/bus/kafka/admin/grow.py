@@ -23,7 +23,7 @@ from nephila.kernel.bus.kafka.config import MAX_PARTITIONS, KafkaConfig
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import ADDRESSES, DEAD, FRONTIER, JOB_STATUS, PROGRESS, TOPICS, Topic
 
-GROUPS = ("scheduler", "downloader", "parser", "storage", "raw")
+GROUPS = ("scheduler", "downloader", "browser", "parser", "storage", "raw")
 IDLE = ("Empty", "Dead")
 UNKNOWN_YET = (14, 15, 16)
 """Kafka's error codes for groups that are still loading, or have moved to another broker."""

@@ -25,7 +25,7 @@ from nephila.kernel.runtime.errors import UsageError, UserError
 
 log = logging.getLogger(__name__)
 
-SERVICES = ("scheduler", "downloader", "parser", "storage")
+SERVICES = ("scheduler", "downloader", "browser", "parser", "storage")
 """Groups whose members state their settings."""
 IN_MOTION = ("PreparingRebalance", "CompletingRebalance")
 """Group states in which a broker does not return the members' claims."""

@@ -1,0 +1,148 @@
+"""`render: auto`: which lane serves a page, what is learnt from two copies, and what a failing lane teaches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from nephila.downloader.browser.lane import BrowserLane
+from nephila.downloader.browser.verdicts import PROBE_EVERY, SAMPLES, Content, Lane, Verdicts, needs_browser, pattern_of
+from nephila.downloader.http.contract import HttpRequest
+from nephila.downloader.http.route import NO_ROUTE
+from nephila.downloader.http.target import Target
+from nephila.kernel import messages as m
+from nephila.kernel.runtime.clock import ManualClock
+
+from tests.downloader.downloader_room import FakeFetcher, answer
+
+PLAIN = b"<html><title>t</title><body><div id=app></div>"
+FULL = b"<html><title>t</title><body><p>" + b" ".join(b"word%d" % n for n in range(50)) + b"<a href=/x>x</a>"
+
+
+def content(body: bytes) -> Content:
+    """What is compared of a page."""
+    return Content(body, "http://a.test/", "utf-8")
+
+
+def test_a_page_needs_a_browser_if_its_words_or_links_are_missing_without_one() -> None:
+    assert needs_browser(content(PLAIN), content(FULL))
+    assert not needs_browser(content(FULL), content(FULL + b"<p>word1 and more"))
+    assert not needs_browser(content(FULL), content(PLAIN)), "a browser that shows less is not needed"
+    assert needs_browser(content(FULL), content(FULL + b"".join(b"<a href=/n%d>word1</a>" % n for n in range(5))))
+
+
+@pytest.mark.parametrize(
+    ("url", "pattern"),
+    [
+        ("http://a.test/", "http://a.test/"),
+        ("http://a.test/item/17/detail", "http://a.test/item/*/detail"),
+        ("http://a.test/about#/x", "http://a.test/about"),
+        ("http://a.test/s?q=1&b=2&q=3", "http://a.test/s?b&q"),
+    ],
+)
+def test_pages_of_one_template_share_a_pattern(url: str, pattern: str) -> None:
+    assert pattern_of(url) == pattern
+
+
+def test_a_verdict_comes_from_samples_and_every_tenth_page_is_compared_again() -> None:
+    verdicts = Verdicts()
+    for number in range(SAMPLES):
+        assert verdicts.choose("j", f"http://a.test/{number}") is Lane.BOTH
+        verdicts.record("j", f"http://a.test/{number}", needed=False)
+    lanes = [verdicts.choose("j", f"http://a.test/{number}") for number in range(PROBE_EVERY)]
+    assert lanes == [Lane.HTTP] * (PROBE_EVERY - 1) + [Lane.BOTH]
+    for _ in range(2):  # the site has changed: the majority of the last samples counts
+        verdicts.record("j", "http://a.test/9", needed=True)
+    assert verdicts.choose("j", "http://a.test/1") is Lane.BROWSER
+    assert verdicts.choose("other", "http://a.test/1") is Lane.BOTH
+    verdicts.forget("j")
+    assert len(verdicts) == 0
+
+
+def test_routes_and_pages_with_steps_need_no_sample() -> None:
+    verdicts = Verdicts()
+    assert verdicts.choose("j", "http://a.test/#/a") is Lane.BROWSER
+    assert verdicts.choose("j", "http://a.test/", has_steps=True) is Lane.BROWSER
+
+
+class Rig:
+    """A lane over two fetchers that a test answers."""
+
+    def __init__(self) -> None:
+        from nephila.downloader.browser.instructions import Instructions
+
+        self.plain, self.rendered, self.clock = FakeFetcher(), FakeFetcher(), ManualClock()
+        rendered: Any = self.rendered
+        self.instructions = Instructions()
+        self.lane = BrowserLane(self.plain, rendered, self.instructions, Verdicts(), self.clock)
+        self.responses: list[bytes] = []
+        self.handle: Any = None
+
+    def fetch(self, url: str = "http://a.test/1", render: m.Render = m.Render.AUTO) -> None:
+        """Start a page."""
+        origin = m.FetchRequest("j", b"k" * 16, url, "a.test", fetch_no=1, render=render)
+        request = HttpRequest(Target(url), NO_ROUTE, origin=origin)
+        self.handle = self.lane.fetch(request, lambda response: self.responses.append(response.body))
+
+    def answer_both(self, plain: bytes, rendered: bytes) -> None:
+        """Both lanes have the page."""
+        self.plain.fetches[-1].on_done(answer(200, plain, content_type="text/html"))
+        self.clock.advance(0)
+        found = answer(200, rendered, content_type="text/html")
+        found.rendered = True
+        self.rendered.fetches[-1].on_done(found)
+
+
+def test_samples_use_both_lanes_and_the_better_copy_counts() -> None:
+    rig = Rig()
+    for _ in range(SAMPLES):
+        rig.fetch()
+        rig.answer_both(PLAIN, FULL)
+    assert rig.responses == [FULL] * SAMPLES
+    rig.fetch()
+    assert len(rig.plain.fetches) == SAMPLES
+    assert len(rig.rendered.fetches) == SAMPLES + 1
+    assert rig.lane.chosen == {"both": SAMPLES, "browser": 1}
+
+
+def test_the_second_copy_waits_for_the_delay_of_the_host() -> None:
+    rig = Rig()
+    rig.instructions.on_job(m.CrawlJob(uid="j", politeness=m.Politeness(delay_s=3.0)))
+    rig.fetch()
+    rig.plain.fetches[0].on_done(answer(200, FULL, content_type="text/html"))
+    rig.clock.advance(2.9)
+    assert not rig.rendered.fetches
+    rig.clock.advance(0.2)
+    assert len(rig.rendered.fetches) == 1
+
+
+def test_nothing_is_learnt_where_a_lane_fails() -> None:
+    rig = Rig()
+    rig.fetch()
+    rig.plain.fetches[0].on_done(answer(404, b"", content_type="text/html"))
+    rig.fetch()
+    rig.plain.fetches[1].on_done(answer(200, FULL, content_type="text/html"))
+    rig.clock.advance(0)
+    rig.rendered.fetches[0].on_done(answer(0, b"", reason="browser"))
+    assert rig.responses == [b"", FULL]
+    assert rig.lane.verdicts.compared == 0
+
+
+def test_an_aborted_sample_stops_in_either_lane() -> None:
+    rig = Rig()
+    rig.fetch()
+    rig.handle.abort()
+    assert rig.plain.fetches[0].aborted
+    rig.fetch()
+    rig.plain.fetches[1].on_done(answer(200, FULL, content_type="text/html"))
+    rig.handle.abort()
+    rig.clock.advance(10)
+    assert not rig.rendered.fetches
+
+
+def test_robots_txt_and_sitemaps_are_fetched_plainly_and_always_means_the_browser() -> None:
+    rig = Rig()
+    rig.fetch("http://a.test/sitemap.xml", m.Render.ALWAYS)
+    rig.fetch("http://a.test/page", m.Render.ALWAYS)
+    assert [fetch.request.target.path for fetch in rig.plain.fetches] == ["/sitemap.xml"]
+    assert [fetch.request.target.path for fetch in rig.rendered.fetches] == ["/page"]

@@ -1,0 +1,171 @@
+"""Single-page applications crawled through a real Chromium: routes, items by steps, captures, crashes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from nephila.downloader.browser.process_tree import members_of
+
+from tests.e2e.single_page_sites import ITEMS, PAGES, answer, text_of
+from tests.e2e.web import NEPHILA, Reply, page, rows, run, serve
+
+pytestmark = pytest.mark.usefixtures("chromium")
+
+RULE = """
+apiVersion: nephila.dev/v1
+kind: ParseRule
+metadata: {name: things}
+spec:
+  match: {url: '^http://(hash\\.test/#|history\\.test)/list$'}
+  each: li.item
+  fields: {name: b, price: {css: i, type: number}}
+  steps:
+    - wait: li.item
+    - more: "#more"
+"""
+
+
+def crawl(web, *words, cwd, **env):
+    """A crawl with a browser; it may take minutes on a busy machine."""
+    options = ("--out", "o", "--allow-private", "--host-map", web.host_map, "--delay", "0", "--render", "always")
+    return run("crawl", *words, *options, cwd=cwd, timeout=300, **env)
+
+
+def browsers(parent: int) -> list[int]:
+    """Process groups of browsers below a process."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[1]) == parent and b"--user-data-dir" in (entry / "cmdline").read_bytes():
+                found.append(int(fields[2]))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["hash", "history"])
+def test_every_route_of_an_application_is_a_page_with_its_own_content(tmp_path: Path, kind: str) -> None:
+    """The list needs clicks until all its items are there; without a browser the pages are empty."""
+    (tmp_path / "rule.yaml").write_text(RULE)
+    start = f"http://{kind}.test/"
+    with serve(answer) as web:
+        done = crawl(web, start, "--rules", "rule.yaml", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        plain = run(
+            *("crawl", start, "--out", "plain", "--allow-private", "--host-map", web.host_map, "--delay", "0"),
+            cwd=tmp_path,
+        )
+    assert plain.returncode == 0
+    place = start + ("#/" if kind == "hash" else "")
+    expected = {start: "home"} | {place + name: name for name in PAGES if name != "home"} | {place + "home": "home"}
+    found = {url: text for url, outcome, text in rows(tmp_path, "url, outcome, text") if outcome == "stored"}
+    assert set(found) == set(expected)
+    for url, name in expected.items():
+        assert text_of(f"{kind}.test", name) in found[url]
+    with sqlite3.connect(tmp_path / "o" / "nephila.db") as db:
+        items = [json.loads(data) for (data,) in db.execute("select data from items order by ordinal")]
+    assert [item["name"] for item in items] == [f"thing {number}" for number in range(ITEMS)]
+    with sqlite3.connect(tmp_path / "plain" / "nephila.db") as db:
+        assert db.execute("select url, text from pages").fetchall() == [(start, "")]
+
+
+def test_a_browser_that_is_killed_in_the_middle_loses_nothing(tmp_path: Path) -> None:
+    """kill -9 of the whole process group, twice; no process and no profile is left at the end."""
+
+    def slow(request):
+        if request.path.startswith("/api/page/"):
+            name = request.path.rpartition("/")[2]
+            number = 0 if name == "home" else int(name)
+            links = [str(n) for n in (2 * number + 1, 2 * number + 2) if n < 24]
+            time.sleep(0.2)
+            content = {"title": name, "text": f"Text of {name}.", "links": links, "list": False}
+            return Reply(json.dumps(content), type="application/json")
+        return answer(request)
+
+    # Chromium's socket has a path of 107 characters at most.
+    profiles = Path(tempfile.mkdtemp(prefix="nb-", dir="/tmp"))
+    with serve(slow) as web:
+        words = ["crawl", "http://hash.test/", "--out", "o", "--allow-private", "--host-map", web.host_map]
+        program = subprocess.Popen(
+            [*NEPHILA, *words, "--delay", "0", "--render", "always", "--json"],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(profiles)},
+        )
+        killed: set[int] = set()
+        try:
+            fetched = 3
+            while len(killed) < 2 and program.poll() is None:
+                for group in browsers(program.pid):
+                    if group not in killed and len(web.requests) > fetched:
+                        os.killpg(group, signal.SIGKILL)
+                        killed.add(group)
+                        fetched = len(web.requests) + 3
+                time.sleep(0.05)
+            out, err = program.communicate(timeout=300)
+        finally:
+            program.kill()
+            program.wait()
+    assert program.returncode == 0, err
+    assert len(killed) == 2
+    expected = {"http://hash.test/"} | {f"http://hash.test/#/{number}" for number in range(1, 24)}
+    assert {url for url, outcome, _ in rows(tmp_path) if outcome == "stored"} == expected, out
+    assert not any(members_of(group) for group in killed)
+    assert list(profiles.glob("nephila-browser-*")) == []
+    shutil.rmtree(profiles)
+
+
+HOSTILE = {
+    "/": page("/dialog", "/popup", "/endless", "/away", "/pdf", "/gone", "/private", "/step"),
+    "/dialog": Reply(
+        "<title>dialog</title><script>alert(1); confirm(2); document.body.append('after dialogs')</script>"
+    ),
+    "/popup": Reply("<title>popup</title><script>open('/opened'); document.body.append('after popup')</script>"),
+    "/endless": Reply("<title>endless</title><p>before</p><script>addEventListener('load',()=>{for(;;);})</script>"),
+    "/away": Reply("<title>away</title><script>location = 'http://b.test/there'</script>"),
+    "/pdf": Reply(b"%PDF-1.4 nothing", type="application/pdf"),
+    "/private": page(title="private"),
+    "/opened": page(title="opened"),
+}
+
+
+@pytest.mark.timeout(600)
+def test_hostile_pages_end_with_a_reason_and_the_rest_continues(tmp_path: Path) -> None:
+    """Dialogs, popups, endless scripts, navigation by script, files, errors, robots, a step without its element."""
+
+    def reply(request):
+        if request.path == "/robots.txt":
+            return Reply("User-agent: *\nDisallow: /private\n", type="text/plain")
+        if request.host == "b.test":
+            return page(title="there")
+        return page(title="step") if request.path == "/step" else HOSTILE.get(request.path)
+
+    rule = RULE.split("spec:")[0] + "spec:\n  match: {url: /step$}\n  fields: {a: h1}\n"
+    (tmp_path / "rule.yaml").write_text(rule + "  steps: [{click: '#never', timeout: 500ms}]\n")
+    with serve(reply) as web:
+        done = crawl(
+            *(web, "http://a.test/", "--rules", "rule.yaml"), cwd=tmp_path, NEPHILA_DOWNLOADER__BROWSER_TIMEOUT_S="15"
+        )
+    assert done.returncode == 0, done.stderr
+    found = {url.removeprefix("http://a.test"): (outcome, reason) for url, outcome, reason in rows(tmp_path)}
+    assert found["/dialog"] == found["/popup"] == ("stored", "")
+    assert found["/endless"] == ("failed", "timeout")
+    assert found["/away"] == ("dropped", "redirect")
+    assert found["/gone"] == ("failed", "http_404")
+    assert found["/private"] == ("denied", "robots")
+    assert found["/step"] == ("failed", "step")
+    assert "/opened" not in found
+    texts = dict(rows(tmp_path, "url, text"))
+    assert "after dialogs" in texts["http://a.test/dialog"]
+    assert "after popup" in texts["http://a.test/popup"]
