@@ -106,6 +106,12 @@ bench-shapes: $(DEV)  ## CPU per page on webs of other shapes; ARGS="growing --a
 bench-frontier: $(DEV)  ## the frontier at 10^5 to 10^7 queued URLs, its restart and its extremes (about ten minutes, 5 GB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_frontier $(ARGS)
 
+bench-proxies: $(DEV)  ## a pick among 10^4 proxies beside rivals; a crawl through 50 proxies of which 20 fail (about two minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_proxies $(ARGS)
+
+bench-dns: $(DEV)  ## the DNS cache at 10^6 names beside a dict and aiohttp's; a crawl of 5,000 hosts with and without it
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_dns $(ARGS)
+
 bench-ring: $(DEV)  ## partitions moved and load when members join and leave, beside modulo and aiokafka's sticky assignor
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_ring
 

@@ -15,8 +15,11 @@ class DnsServer(asyncio.DatagramProtocol):
     """Names: a tuple of addresses (answer), a number (that error code), None (silence), a function of the query that
     returns the bytes of the answer; one that is missing does not exist."""
 
-    def __init__(self, names: dict[str, object] | None = None) -> None:
+    def __init__(self, names: dict[str, object] | None = None, delay_s: float = 0.0, ttl_s: int = 60) -> None:
+        """`delay_s`: before each answer. `ttl_s`: of all records."""
         self.names = names or {}
+        self._delay_s = delay_s
+        self._ttl_s = ttl_s
         self.asked: Counter[str] = Counter()
         """Questions for A records, by name."""
         self.port = 0
@@ -53,13 +56,16 @@ class DnsServer(asyncio.DatagramProtocol):
             return
         code, records = (found, []) if isinstance(found, int) else (0, self._records(found, kind))
         head = data[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, len(records), 0, 0)
-        self._transport.sendto(head + question + b"".join(records), sender)
+        answer = head + question + b"".join(records)
+        if self._delay_s:
+            asyncio.get_running_loop().call_later(self._delay_s, self._transport.sendto, answer, sender)
+        else:
+            self._transport.sendto(answer, sender)
 
-    @staticmethod
-    def _records(addresses: object, kind: int) -> list[bytes]:
+    def _records(self, addresses: object, kind: int) -> list[bytes]:
         found = []
         for text in addresses:  # type: ignore[attr-defined]
             packed = ipaddress.ip_address(text).packed
             if len(packed) == (4 if kind == A else 16):
-                found.append(b"\xc0\x0c" + struct.pack("!HHIH", kind, 1, 60, len(packed)) + packed)
+                found.append(b"\xc0\x0c" + struct.pack("!HHIH", kind, 1, self._ttl_s, len(packed)) + packed)
         return found

@@ -34,14 +34,21 @@ class ProxyServer:
     are. `asked` counts requests by what the proxy was asked to reach."""
 
     def __init__(
-        self, hosts: dict[str, tuple[str, int]] | None = None, user: str = "", password: str = "", reveals: str = ""
+        self,
+        hosts: dict[str, tuple[str, int]] | None = None,
+        user: str = "",
+        password: str = "",
+        reveals: str = "",
+        source: str = "",
     ) -> None:
+        """`source`: address that servers see, such as 127.0.1.7. `reveals`: sent as X-Forwarded-For."""
         self.hosts = hosts or {}
         self.mood = Mood.GOOD
         self.asked: Counter[str] = Counter()
         self.port = 0
         self._user, self._password = user, password
         self._reveals = reveals
+        self._source = (source, 0) if source else None
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
 
@@ -128,7 +135,7 @@ class ProxyServer:
         lines = [line for line in head.split("\r\n")[1:] if line and not line.lower().startswith("proxy-")]
         if self._reveals:
             lines.append(f"X-Forwarded-For: {self._reveals}")
-        upstream_reader, upstream = await asyncio.open_connection(address, port)
+        upstream_reader, upstream = await asyncio.open_connection(address, port, local_addr=self._source)
         try:
             path = (url.path or "/") + (f"?{url.query}" if url.query else "")
             lines = [line for line in lines if not line.lower().startswith("connection:")]
@@ -163,10 +170,11 @@ class ProxyServer:
     async def _tunnel(self, host: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.mood is not Mood.GOOD:
             while True:
-                await reader.readuntil(b"\r\n\r\n")
+                if not await reader.read(65_536):
+                    return
                 await self._own_answer(writer)
         address, port = self.hosts.get(host, (host, port))
-        upstream_reader, upstream = await asyncio.open_connection(address, port)
+        upstream_reader, upstream = await asyncio.open_connection(address, port, local_addr=self._source)
         try:
             forth = asyncio.create_task(self._pump(reader, upstream, writer))
             await _copy(upstream_reader, writer)

@@ -103,7 +103,7 @@ async def test_an_end_in_any_stage_frees_what_is_held(stage: Stage) -> None:
         proxy_slots=1,
     )
     for proxy in room.pool.proxies():
-        proxy.used = 1
+        room.pool.start_use(proxy)
     await room.downloader.start()
     login = m.Login("http://a.test/login", [m.LoginField("user", "me")]) if stage is Stage.MIDDLEWARE else None
     room.bus.publish(JOBS, 0, m.CrawlJob("j", politeness=m.Politeness(1.0), login=login))
@@ -125,7 +125,7 @@ async def test_an_end_in_any_stage_frees_what_is_held(stage: Stage) -> None:
             fetch.on_done(answer())
     open_.set()
     for proxy in room.pool.proxies():
-        proxy.used = 0
+        room.pool.end_use(proxy)
     room.clock.advance(5)
     assert room.downloader.in_flight == 0
     room.bus.publish(JOBS, 0, m.CrawlJob("j", politeness=m.Politeness(1.0)))

@@ -83,6 +83,12 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Recognise challenges, captchas, ban texts and login pages: such a fetch ends as failed(blocked), and its host is
     paused."""
 
+    signature_key: str = ""
+    """PEM file of an Ed25519 key that signs every request (Web Bot Auth, RFC 9421). Empty: requests are not signed."""
+
+    signature_agent: str = ""
+    """URL of the directory with the public key, sent and signed as Signature-Agent. Empty: none is sent."""
+
     connect_timeout_s: float = 10.0
     """Maximum time of one attempt to connect, TLS handshake included: three lost SYNs (1, 2, 4 s) and an answer."""
 

@@ -90,6 +90,8 @@ class Downloader:
         self._router = router
         self.resolver = router.resolver
         """The resolver, for its counters."""
+        self.proxies = router.proxies
+        """The proxies, for their counters; None: no request uses one."""
         self.chain = build_chain(config, clock, router, fetcher)
         """The middleware, for its counters."""
         self._pipeline = Pipeline(

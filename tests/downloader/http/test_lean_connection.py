@@ -8,9 +8,10 @@ import random
 from typing import Any
 
 import pytest
+from fetcher_server import Server, get, request_at, response, settings
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
-from nephila.downloader.http.lean import LeanFetcher
+from nephila.downloader.http.lean import STAGGER_S, LeanFetcher
 from nephila.downloader.http.lean_conn import Connection
 from nephila.downloader.http.route import direct_route
 from nephila.downloader.http.target import Target
@@ -260,3 +261,45 @@ async def test_large_bodies_are_handed_out_in_a_turn_of_their_own(ending: str) -
     assert [(answer.reason, len(answer.body)) for answer in line.answers] == expected
     assert line.wire.aborted or ending == "hang up"
     assert line.fetcher.idle_connections == 0
+
+
+async def test_a_slow_address_does_not_delay_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After 250 ms the next address is tried beside it; the attempt that is slower is cancelled (RFC 8305)."""
+    clock = ManualClock()
+    fetcher = LeanFetcher(settings(), clock)
+    loop = asyncio.get_running_loop()
+    connect, dialled, cancelled = loop.create_connection, [], []
+
+    async def create_connection(make: Any, address: str, *args: Any, **options: Any) -> Any:
+        dialled.append(address)
+        if address != "127.0.0.1":
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cancelled.append(address)
+                raise
+        return await connect(make, address, *args, **options)
+
+    monkeypatch.setattr(loop, "create_connection", create_connection)
+    async with Server(response(b"x", "Content-Type: text/html")) as server:
+        done: asyncio.Future[HttpResponse] = loop.create_future()
+        target = Target(f"http://site.test:{server.port}/")
+        fetcher.fetch(request_at(target, ("2001:db8::1", "127.0.0.1"), server.port), done.set_result)
+        await asyncio.sleep(0)
+        assert dialled == ["2001:db8::1"]
+        clock.advance(STAGGER_S)
+        answer = await done
+        await asyncio.sleep(0)
+        assert (answer.status, answer.address) == (200, "127.0.0.1")
+        assert (dialled, cancelled) == (["2001:db8::1", "127.0.0.1"], ["2001:db8::1"])
+        await fetcher.close()
+
+
+async def test_an_address_that_fails_is_followed_at_once() -> None:
+    """An unreachable IPv6 address costs no page and no wait."""
+    fetcher = LeanFetcher(settings(), ManualClock())
+    async with Server(response(b"x", "Content-Type: text/html")) as server:
+        target = Target(f"http://site.test:{server.port}/")
+        answer = await get(fetcher, request_at(target, ("::1", "127.0.0.1"), server.port))
+        assert (answer.status, answer.address) == (200, "127.0.0.1")
+        await fetcher.close()

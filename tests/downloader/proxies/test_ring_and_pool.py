@@ -47,25 +47,50 @@ def test_each_domain_walks_from_the_best_proxy() -> None:
 
 
 def test_requests_of_a_domain_spread_evenly() -> None:
-    """Also while other domains walk the ring, and while proxies at the head are busy."""
-    pool, proxies = pool_of(50)
+    """Also while other domains walk the ring at the same pace, and while proxies are busy."""
+    pool, _ = pool_of(50, slots=1)
     used: Counter[str] = Counter()
-    for number in range(500):
-        proxies[number % 50].used = 10_000 if number % 7 == 0 else 0
-        used[pick(pool)] += 1
-        pick(pool, f"other{number}.test")
+    for _ in range(10):
+        for _ in range(50):
+            taken = [pool.pick(ANY, host, False, (), 0.0) for host in ("a", "b", "c", "d")]
+            for proxy in taken:
+                assert proxy is not None
+                pool.start_use(proxy)
+                pool.end_use(proxy)
+            used[taken[-1].name] += 1  # type: ignore[union-attr]
     assert len(used) == 50
-    assert max(used.values()) <= 20
+    assert max(used.values()) == 10
+
+
+def test_domains_of_one_pace_do_not_push_each_other_around_the_ring() -> None:
+    """With one slot per proxy, ten domains in step use ten proxies at a time, and each domain uses all in turn."""
+    pool, _ = pool_of(100, slots=1)
+    used: dict[str, Counter[str]] = {f"{number}.test": Counter() for number in range(10)}
+    for _ in range(100):
+        taken = []
+        for host, counts in used.items():
+            proxy = pool.pick(ANY, host, False, (), 0.0)
+            assert proxy is not None
+            pool.start_use(proxy)
+            counts[proxy.name] += 1
+            taken.append(proxy)
+        assert len(set(taken)) == 10
+        for proxy in taken:
+            pool.end_use(proxy)
+    assert all(len(counts) == 100 for counts in used.values())
 
 
 def test_slots_bound_the_requests_of_a_proxy() -> None:
     """A busy proxy is passed over; with all busy there is none."""
     pool, proxies = pool_of(2, slots=1)
-    proxies[0].used = 1
+    pick(pool, "b.test")
+    pool.start_use(proxies[0])
     assert [pick(pool), pick(pool)] == ["p1", "p1"]
-    proxies[1].used = 1
+    pool.start_use(proxies[1])
     assert pick(pool) == ""
     assert pool.has_alive(ANY, "a.test", False, (), 0.0)
+    pool.end_use(proxies[0])
+    assert pick(pool) == "p0"
 
 
 def test_a_proxy_that_dies_is_evicted_and_admitted_after_a_check() -> None:
@@ -168,7 +193,7 @@ def test_proxies_without_tunnels_serve_http_only() -> None:
 def test_positions_are_bounded() -> None:
     """The domain that came first begins at the head again."""
     ring: Ring[int] = Ring(max_domains=2)
-    ring.replace([0, 1, 2])
+    ring.replace([0, 1, 2], lambda _: True)
     for domain in ("a", "b", "a", "c"):
         ring.pick(domain, lambda _: True)
         ring.check()

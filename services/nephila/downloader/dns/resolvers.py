@@ -34,9 +34,9 @@ def make_guarded_resolver(config: DownloaderConfig, clock: Clock) -> GuardedReso
     )
 
 
-def make_trusted_resolver(config: DownloaderConfig, clock: Clock) -> GuardedResolver:
-    """A resolver of names that the operator wrote into the settings: private addresses are allowed."""
-    return GuardedResolver(EgressGuard(True), make_resolver(config), HashTree(1000), clock, HostMap(config.host_map))
+def make_proxy_resolver(config: DownloaderConfig, clock: Clock, *, allow_private: bool) -> GuardedResolver:
+    """A resolver of the names of proxies: the host map, which is for servers, does not apply."""
+    return GuardedResolver(EgressGuard(allow_private), make_resolver(config), HashTree(1000), clock)
 
 
 def make_resolver(config: DownloaderConfig) -> Resolver:

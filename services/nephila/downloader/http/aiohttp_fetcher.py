@@ -7,7 +7,6 @@ for raw capture are rebuilt from the parsed headers. `pool_size` does not apply.
 from __future__ import annotations
 
 import asyncio
-import ssl
 from typing import Any
 
 import aiohttp
@@ -156,12 +155,6 @@ class AiohttpFetcher:
                 if fetch.phase != CONNECT:
                     raise
                 found = error
-            except (ssl.SSLError, ConnectionError, EOFError) as error:
-                if fetch.phase != CONNECT or fetch.request.route.proxy is None:
-                    raise self._translate(fetch.response, error) from None
-                found = dial_error(error, fetch.request.target.scheme)
-            except aiohttp.ClientConnectorCertificateError as error:
-                found = dial_error(error.certificate_error, "https")
             except asyncio.CancelledError:
                 # The next address follows only after an attempt to connect that took too long.
                 task = asyncio.current_task()
@@ -171,6 +164,8 @@ class AiohttpFetcher:
                 fetch.timed_out = ""
                 continue
             except (aiohttp.ClientError, OSError, ValueError) as error:
+                if fetch.phase == CONNECT and fetch.request.route.proxy is not None:  # TLS within the tunnel
+                    raise dial_error(error.__cause__ or error, fetch.request.target.scheme) from None
                 if fetch.reused and not fetch.response.status:
                     raise FetchError("stale", "a kept connection broke before any answer") from None
                 raise self._translate(fetch.response, error) from None

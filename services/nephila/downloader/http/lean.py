@@ -21,7 +21,10 @@ from nephila.downloader.http.route import ProxyHop, Route
 from nephila.downloader.http.target import Target
 from nephila.downloader.http.tls import ResumingContext, dial_error, tls_context
 from nephila.downloader.http.tunnel import open_tunnel
-from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.clock import Clock, Timer
+
+STAGGER_S = 0.25
+"""Time after which the next address is tried beside a slow one: the connection attempt delay of RFC 8305."""
 
 
 class Exchange(TimedFetch):
@@ -30,10 +33,12 @@ class Exchange(TimedFetch):
     __slots__ = (
         "connection",
         "dial",
+        "earlier_dials",
         "fetcher",
         "on_done",
         "request",
         "response",
+        "stagger",
     )
 
     def __init__(self, fetcher: LeanFetcher, request: HttpRequest, on_done: OnDone, started: float) -> None:
@@ -44,6 +49,10 @@ class Exchange(TimedFetch):
         self.response = HttpResponse()
         self.connection: Connection | None = None
         self.dial: asyncio.Task[object] | None = None
+        """The latest attempt to connect."""
+        self.earlier_dials: set[asyncio.Task[object]] | None = None
+        """Attempts that were slower than `STAGGER_S` and continue."""
+        self.stagger: Timer | None = None
 
     def abort(self) -> None:
         """See `Handle.abort`."""
@@ -132,6 +141,31 @@ class LeanFetcher:
                 )
             )
         exchange.dial.add_done_callback(lambda task: self._dialled(exchange, task))
+        if route.proxy is None and exchange.dials < min(MAX_DIALS, len(route.addresses)):
+            exchange.stagger = self.clock.call_at(self.clock.monotonic() + STAGGER_S, lambda: self._dial_next(exchange))
+
+    def _dial_next(self, exchange: Exchange) -> None:
+        """An attempt is slow: try the next address beside it (RFC 8305 section 5)."""
+        exchange.stagger = None
+        if exchange.dial is not None:
+            if exchange.earlier_dials is None:
+                exchange.earlier_dials = set()
+            exchange.earlier_dials.add(exchange.dial)
+            self._dial(exchange)
+
+    @staticmethod
+    def _stop_dials(exchange: Exchange) -> bool:
+        """Cancel all attempts to connect; whether there were any."""
+        if exchange.stagger is not None:
+            exchange.stagger.cancel()
+            exchange.stagger = None
+        tasks, exchange.earlier_dials = exchange.earlier_dials or set(), None
+        dial, exchange.dial = exchange.dial, None
+        if dial is not None:
+            tasks.add(dial)
+        for task in tasks:
+            task.cancel()
+        return bool(tasks)
 
     async def _dial_through(self, hop: ProxyHop, address: str, route: Route, target: Target) -> tuple[Any, Connection]:
         """Open a connection through a proxy; TLS is between the server and this process."""
@@ -155,22 +189,34 @@ class LeanFetcher:
             raise
 
     def _dialled(self, exchange: Exchange, task: asyncio.Task[object]) -> None:
-        if exchange.dial is not task:  # the fetch has ended in the meantime
+        earlier = exchange.earlier_dials
+        if exchange.dial is task:
+            exchange.dial = None
+        elif earlier is not None and task in earlier:
+            earlier.discard(task)
+        else:  # the fetch has ended in the meantime, or another attempt was faster
             if not task.cancelled() and task.exception() is None:
                 task.result()[1].drop()  # type: ignore[index]
             return
-        exchange.dial = None
         if task.cancelled():
             self._not_connected(exchange, FetchError("connect", "the attempt was cancelled"))
         elif (error := task.exception()) is not None:
             self._not_connected(exchange, dial_error(error, exchange.request.target.scheme))
         else:
+            self._stop_dials(exchange)
             self._send(exchange, task.result()[1])  # type: ignore[index]
 
     def _not_connected(self, exchange: Exchange, error: FetchError) -> None:
+        """An attempt failed: the next address follows at once; without one, attempts in flight may still succeed."""
         if exchange.dials < min(MAX_DIALS, len(exchange.request.route.addresses)):
-            self._dial(exchange)
-        else:
+            if exchange.stagger is not None:
+                exchange.stagger.cancel()
+                exchange.stagger = None
+            if exchange.dial is not None:
+                self._dial_next(exchange)
+            else:
+                self._dial(exchange)
+        elif exchange.dial is None and not exchange.earlier_dials:
             self.fail(exchange, error.reason, error.detail)
 
     def _context(self) -> ResumingContext:
@@ -234,9 +280,7 @@ class LeanFetcher:
     def forget(self, exchange: Exchange) -> None:
         """Close what an aborted exchange holds."""
         self._deadlines.discard(exchange)
-        if exchange.dial is not None:
-            task, exchange.dial = exchange.dial, None
-            task.cancel()
+        self._stop_dials(exchange)
         if exchange.connection is not None:
             connection, exchange.connection = exchange.connection, None
             connection.drop()
@@ -245,12 +289,9 @@ class LeanFetcher:
 
     def time_out(self, exchange: Exchange, detail: str) -> None:
         """A limit is exceeded. After an attempt to connect, the next address may follow."""
-        if exchange.dial is not None:
-            task, exchange.dial = exchange.dial, None
-            task.cancel()
-            if detail.startswith("connect:"):
-                self._not_connected(exchange, FetchError("timeout", detail))
-                return
+        if self._stop_dials(exchange) and detail.startswith("connect:"):
+            self._not_connected(exchange, FetchError("timeout", detail))
+            return
         connection = exchange.connection
         if connection is None or not connection.give_up():
             self.fail(exchange, "timeout", detail)

@@ -17,6 +17,7 @@ from nephila.downloader.middleware.host_headers import HostHeaders
 from nephila.downloader.middleware.login import FormLogin
 from nephila.downloader.middleware.user_files import UserMiddleware
 from nephila.downloader.middleware.validators import Validators
+from nephila.downloader.middleware.web_bot_auth import WebBotAuth
 from nephila.downloader.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.clock import Clock
@@ -42,6 +43,7 @@ CHAIN: tuple[Callable[[Dependencies], Middleware], ...] = (
     lambda given: Cookies(given.config, given.clock),
     lambda given: FormLogin(given.clock, given.router, given.fetcher, given.config.secrets, given.previous),
     lambda given: Validators(),
+    lambda given: WebBotAuth(given.config, given.clock),
     lambda given: BlockDetector(given.config),
     lambda given: UserMiddleware(given.config.middleware_dir),
 )

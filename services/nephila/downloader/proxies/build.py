@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
-from nephila.downloader.dns.resolvers import make_trusted_resolver
+from nephila.downloader.dns.resolvers import make_proxy_resolver
 from nephila.downloader.http.contract import Fetcher
 from nephila.downloader.http.target import Target
 from nephila.downloader.proxies.countries import load_countries
@@ -39,7 +39,8 @@ def make_router(config: DownloaderConfig, clock: Clock, resolver: GuardedResolve
     validator = Validator(
         fetcher,
         resolver,
-        make_trusted_resolver(config, clock),
+        make_proxy_resolver(config, clock, allow_private=config.allow_private),
+        make_proxy_resolver(config, clock, allow_private=True),
         clock,
         load_countries(config.proxy_countries),
         check_url=config.proxy_check_url,

@@ -16,7 +16,7 @@ from nephila.kernel.runtime.clock import Clock, Timer
 log = logging.getLogger(__name__)
 
 TICK_S = 1.0
-SAVE_S = 30.0
+SAVE_S = 10.0
 
 
 class ProxyKeeper:

@@ -113,14 +113,12 @@ class ProxyPool:
     # ---- use
 
     def pick(self, selector: Selector, host: str, is_https: bool, avoid: Collection[str], now: float) -> Proxy | None:
-        """The next proxy for a request to `host` with a free slot; None when there is none. The caller starts and ends
-        its use."""
-        slots = self._slots
+        """The next proxy for a request to `host` with a free slot; None when there is none. `start_use` takes the
+        slot."""
 
         def accepts(proxy: Proxy) -> bool:
             return (
-                proxy.used < slots
-                and proxy.state is ALIVE
+                proxy.state is ALIVE
                 and (proxy.https or not is_https)
                 and not proxy.is_banned(host, now)
                 and proxy.name not in avoid
@@ -143,6 +141,20 @@ class ProxyPool:
         """The proxy of a name."""
         return self._proxies.get(name)
 
+    def start_use(self, proxy: Proxy) -> None:
+        """Take a slot of a proxy."""
+        proxy.used += 1
+        if proxy.used == self._slots:
+            for ring in self._rings.values():
+                ring.set_free(proxy, False)
+
+    def end_use(self, proxy: Proxy) -> None:
+        """Free a slot."""
+        proxy.used -= 1
+        if proxy.used == self._slots - 1:
+            for ring in self._rings.values():
+                ring.set_free(proxy, True)
+
     def has_slot(self, proxy: Proxy) -> bool:
         """Whether a request may start through it."""
         return proxy.used < self._slots
@@ -160,7 +172,7 @@ class ProxyPool:
         if version != self._version and (not len(ring) or now - at >= SORT_S):
             members = [proxy for proxy in self._proxies.values() if self.is_in_ring(proxy, selector)]
             members.sort(key=lambda proxy: proxy.quality)
-            ring.replace(members)
+            ring.replace(members, self.has_slot)
             self._sorted_version[selector], self._sorted_at[selector] = self._version, now
         return ring
 

@@ -31,6 +31,8 @@ MAX_GIVE_BACKS = 3
 """Times that one URL is given back because of bans and broken connections; then its result counts."""
 MAX_BOOKED, MAX_STICKY = 10_000, 10_000
 """Entries of the two tables; the oldest is dropped first."""
+MAX_LABELS = 20
+"""Classes that metrics tell apart."""
 LEASE_RETRY_S = 0.25
 WAIT_S = 15.0
 """Pause of a host while no proxy of its selector works."""
@@ -107,7 +109,6 @@ class ProxySelection:
         self._given_back: dict[tuple[str, bytes], int] = {}
         self._none_since: dict[Selector, float] = {}
         self._selectors: dict[str, Selector] = {}
-        self.requests = 0
         self.picks: Counter[str] = Counter()
         """Requests by the class of their proxy."""
         self.faults: Counter[Fault] = Counter()
@@ -175,7 +176,7 @@ class ProxySelection:
 
     def release(self, use: ProxyUse) -> None:
         """Free the slot."""
-        use.proxy.used -= 1
+        self.pool.end_use(use.proxy)
 
     def has_another(self, target: Target, selector: Selector, tries: ProxyTries) -> bool:
         """Whether a further proxy may be tried for a request."""
@@ -251,9 +252,9 @@ class ProxySelection:
         return NoProxyError(f"no proxy of {named} works", now - since >= self._give_up_s)
 
     def _use(self, proxy: Proxy, target: Target, route: Route, now: float) -> ProxyUse:
-        proxy.used += 1
-        self.requests += 1
-        self.picks[proxy.kind or "unknown"] += 1
+        self.pool.start_use(proxy)
+        kind = proxy.kind or "unknown"
+        self.picks[kind if kind in self.picks or len(self.picks) < MAX_LABELS else "other"] += 1
         return ProxyUse(proxy, route_through(proxy, target, route, self.names), now)
 
 

@@ -55,6 +55,7 @@ class Validator:
         self,
         fetcher: Fetcher,
         resolver: GuardedResolver,
+        proxy_resolver: GuardedResolver,
         trusted_resolver: GuardedResolver,
         clock: Clock,
         countries: Countries,
@@ -64,9 +65,11 @@ class Validator:
         country_header: str,
         names: str,
     ) -> None:
-        """`trusted_resolver` looks up proxies that the operator named, and accepts private addresses."""
+        """`resolver` looks up the check URL, `proxy_resolver` proxies. `trusted_resolver` looks up proxies that the
+        operator named, and accepts private addresses."""
         self._fetcher = fetcher
         self._resolver = resolver
+        self._proxy_resolver = proxy_resolver
         self._trusted_resolver = trusted_resolver
         self._clock = clock
         self._countries = countries
@@ -76,21 +79,22 @@ class Validator:
         self._names = names
         self._own_addresses: frozenset[str] | None = None
         self._direct_words: frozenset[str] = frozenset()
+        self._echo_addresses: set[str] = set()
+        """Addresses of the echo page itself, which its text may show, in the header Host for example."""
 
     async def close(self) -> None:
         """Cancel look-ups."""
+        await self._proxy_resolver.close()
         await self._trusted_resolver.close()
 
     async def check(self, proxy: Proxy) -> CheckResult:
         """Check one proxy; never raises for a fault of the proxy."""
         endpoint = proxy.endpoint
-        resolver = self._trusted_resolver if endpoint.trusted else self._resolver
+        resolver = self._trusted_resolver if endpoint.trusted else self._proxy_resolver
         try:
             addresses, port = await resolver.resolve(endpoint.host, endpoint.port)
         except (EgressError, ResolveError) as error:
             return CheckResult(Fault.DEAD, str(error))
-        if port != endpoint.port:
-            return CheckResult(Fault.DEAD, "the host map changes the port of a proxy")
         proxy.addresses = addresses
         country = endpoint.country or self._countries.find(addresses[0])
         if not self._check_url:
@@ -133,6 +137,7 @@ class Validator:
             response.reason, response.detail = "connect", f"the check URL: {error}"
             return response, token
         route: Route = direct_route(target, addresses, port)
+        self._echo_addresses.update((target.dial_host, *addresses))
         if proxy is not None:
             route = route_through(proxy, target, route, self._names)
         return await fetch_once(self._fetcher, HttpRequest(target, route, any_type=True, keep=ECHO_BYTES)), token
@@ -141,7 +146,7 @@ class Validator:
         response, token = await self._echo(self._check_url, None)
         if _judge(response, token)[0] is None:
             text = response.body.decode("utf-8", "replace")
-            self._own_addresses = frozenset(_ADDRESS.findall(text))
+            self._own_addresses = frozenset(_ADDRESS.findall(text)) - self._echo_addresses
             self._direct_words = frozenset(word.lower() for word in _REVEALING.findall(text))
 
     def _anonymity(self, response: HttpResponse) -> str:
