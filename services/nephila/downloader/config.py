@@ -216,6 +216,10 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     browser_block: tuple[str, ...] = ("image", "font", "media")
     """Kinds of resources that a browser does not load: image, font, media. They do not change text and links."""
 
+    browser_captures: str = ""
+    """Directory of the files that jobs capture of rendered pages (spec.browser.capture). Empty: nothing is written; a
+    crawl writes to captures/ in its output directory."""
+
     browser_page_bytes: int = 64 << 20
     """Maximum size of all responses of a page in a browser, on the network."""
 

@@ -103,7 +103,8 @@ def make_configs(
         formats = ("postgres", *(name for name in formats if name in SINKS))
     downloader = load(DownloaderConfig, _downloader(options, formats, paced, seeds), SOURCE, "downloader")
     if renders:
-        downloader = structs.replace(downloader, browser_enabled=True)
+        captures = downloader.browser_captures or str(directory / "captures")
+        downloader = structs.replace(downloader, browser_enabled=True, browser_captures=captures)
     scheduler = load(
         SchedulerConfig,
         {

@@ -10,9 +10,11 @@ import asyncio
 import itertools
 import logging
 from collections import Counter
+from pathlib import Path
 from typing import Final
 
 from nephila.downloader.browser.budget import BrowserBudget
+from nephila.downloader.browser.capture_files import write_captures
 from nephila.downloader.browser.contract import (
     DocumentResponse,
     FetchLimits,
@@ -149,7 +151,14 @@ class BrowserFetcher:
             self._budget.spend(origin.job, origin.host, self._clock.monotonic() - started)
             self.blocked.update(result.blocked)
             self.sub_requests += max(result.requests - 1, 0)
-        return self._combine(request, result, page, error)
+        response = self._combine(request, result, page, error)
+        if response.rendered and page is not None and page.captures and config.browser_captures:
+            stem = f"{origin.url_key.hex()}-{origin.fetch_no}-{origin.attempt}"
+            try:
+                await asyncio.to_thread(write_captures, Path(config.browser_captures), stem, page.captures)
+            except OSError as failed_write:  # the page itself is whole
+                log.error("captures of %s were not written: %s", target.shown, failed_write.strerror)
+        return response
 
     def _combine(
         self, request: HttpRequest, result: GatewayResult, page: RenderedPage | None, error: RenderError | None
@@ -192,7 +201,6 @@ class BrowserFetcher:
         else:
             response.rendered = True
             response.charset = "utf-8"
-            response.captures = page.captures
             if self._config.raw_capture:
                 response.wire_body = document.wire_body or document.body
             response.body = page.html

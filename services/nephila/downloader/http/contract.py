@@ -15,7 +15,7 @@ from typing import Protocol
 
 from nephila.downloader.http.route import Route
 from nephila.downloader.http.target import Target
-from nephila.kernel.messages import Capture, FetchRequest
+from nephila.kernel.messages import FetchRequest
 
 MAX_DIALS = 3
 MAX_HEAD_BYTES = 64 << 10
@@ -121,7 +121,6 @@ class HttpResponse:
     __slots__ = (
         "address",
         "body",
-        "captures",
         "charset",
         "content_type",
         "detail",
@@ -157,7 +156,6 @@ class HttpResponse:
         self.response_head = b""
         self.rendered = False
         """`body` is the document of a browser."""
-        self.captures: list[Capture] = []
 
 
 OnDone = Callable[[HttpResponse], None]

@@ -72,6 +72,7 @@ class Page(msgspec.Struct, array_like=True, gc=False):
     context: Context | None = None
     # The body is the document of a browser, after its scripts.
     rendered: bool = False
+    # Not set: captures are files of the downloader.
     captures: list[Capture] = msgspec.field(default_factory=list)
 
 
@@ -170,7 +171,7 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     markdown: bytes = b""
     # A browser rendered the page.
     rendered: bool = False
-    # Names of the files in captures/ of the output directory, one per capture of the page.
+    # Not set.
     captures: list[str] = msgspec.field(default_factory=list)
 
 

@@ -487,9 +487,11 @@ class Frontier:
         limits = [job.policies.concurrency(host.key) for job in self.jobs_on(host)]
         return min(limits) if limits else 1
 
-    def fetches_alone(self, host: Host) -> bool:
-        """Whether one fetch at a time is allowed on a host."""
-        return self._limit(host) == 1
+    def fetches_alone(self, host: Host, job: Job | None) -> bool:
+        """Whether this job, and every other one with URLs on the host, fetches one at a time there. False where no job
+        is known."""
+        users = [*self.jobs_on(host), *([job] if job is not None else [])]
+        return bool(users) and all(user.policies.concurrency(host.key) == 1 for user in users)
 
     def jobs_on(self, host: Host) -> list[Job]:
         """Jobs that have URLs queued on a host."""
