@@ -159,7 +159,11 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Maximum time that an idle connection is kept; servers close them after 5-75 s."""
 
     pool_size: int = 500
-    """Maximum number of idle connections; the oldest is closed first."""
+    """Number of idle connections that are kept in any case; beyond it the oldest is closed first. 0: none."""
+
+    pool_most: int = 2000
+    """Maximum number of idle connections: the pool grows up to it while hosts return to connections that were closed
+    for want of room. An idle TLS connection takes some 250 KB."""
 
     dns_resolver: str = "auto"
     """\"aiodns" (c-ares: many look-ups at once, hosts file and DNS, no search list), "system" (getaddrinfo in

@@ -145,3 +145,17 @@ def test_a_clock_before_the_installation_is_a_warning():
     """It is wrong, or the file is."""
     assert doctor.check_clock(now=0.0, installed_at=1e9)[0].state == "warn"
     assert doctor.check_clock(now=1e9, installed_at=1e9)[0].state == "ok"
+
+
+def test_middleware_files_are_named_with_their_functions(nephila, tmp_path, monkeypatch):
+    """A file that cannot be loaded makes the machine unusable, with path and line."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mw").mkdir()
+    (tmp_path / "mw" / "one.py").write_text("def on_request(request):\n    pass\n")
+    ran = nephila("doctor", "--middleware", "mw")
+    assert ran.code == 0
+    assert f"{tmp_path}/mw/one.py: on_request" in ran.out
+    (tmp_path / "mw" / "two.py").write_text("def on_request(:\n")
+    ran = nephila("doctor", "--middleware", "mw")
+    assert ran.code == 1
+    assert "mw/two.py:1: " in ran.out

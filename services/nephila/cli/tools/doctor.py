@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 import typer
@@ -25,6 +25,7 @@ from nephila import __version__
 from nephila.cli.options import Json
 from nephila.cli.output import print_json
 from nephila.cli.terminal import sanitize
+from nephila.kernel.runtime.errors import UsageError
 
 OPEN_FILES = 4096
 """Connections, their pipes and the database: 1,000 fetches at once need about twice as many descriptors."""
@@ -74,9 +75,13 @@ class Check(msgspec.Struct):
     remedy: str = ""
 
 
-def doctor(json: Json = False) -> None:
+Folder = Annotated[str, typer.Option("--middleware", metavar="DIR", help="Check the Python files of this folder.")]
+
+
+def doctor(json: Json = False, middleware: Folder = "") -> None:
     """Check that this machine can crawl, and what would make it faster. Exit code 1 when it cannot."""
     checks = [check for run in CHECKS for check in run()]
+    checks += check_middleware(middleware or os.environ.get("NEPHILA_DOWNLOADER__MIDDLEWARE_DIR", ""))
     usable = all(check.state != "fail" for check in checks)
     if json:
         print_json({"usable": usable, "version": __version__, "checks": checks, "commands": check_commands()})
@@ -254,6 +259,21 @@ def check_clock(now: float | None = None, installed_at: float | None = None) -> 
     if now < installed_at - 86_400:
         return [Check("clock", "warn", f"{found} is before this program was installed", "set the clock (NTP)")]
     return [Check("clock", "ok", found)]
+
+
+def check_middleware(directory: str) -> list[Check]:
+    """Each middleware file of a folder, with its functions; the files are loaded."""
+    if not directory:
+        return []
+    from nephila.downloader.middleware.user_files import load_files
+
+    try:
+        files = load_files(os.path.abspath(directory))
+    except UsageError as error:
+        return [Check("middleware", "fail", str(error), "correct the file, or leave it out of the folder")]
+    if not files:
+        return [Check("middleware", "warn", f"{directory} has no Python file", "name the folder with the files")]
+    return [Check("middleware", "ok", f"{file.path}: {', '.join(file.hooks)}") for file in files]
 
 
 CHECKS: tuple[Callable[[], list[Check]], ...] = (

@@ -107,4 +107,5 @@ class SecuredBroker:
             path = self.folder / "token"
             path.write_text(token())
             values |= {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_file": str(path)}
-        return config_for(self.broker, **{**values, **settings})
+        # Nothing here is about dead members, and a loaded machine answers heartbeats late.
+        return config_for(self.broker, **{**values, "session_s": 10.0, **settings})

@@ -32,7 +32,7 @@ async def passes_a_message(config, count: int = 1) -> None:
     try:
         for number in range(count):
             await bus.publish(SEEDS, number % 4, Seed("j", str(number)))
-        await until(lambda: len(got) == count)
+        await until(lambda: len(got) == count, 60.0)
         assert (await bus.bounds(SEEDS, [0]))[0] == (0, 1)
         assert await bus.fully_read("reader", SEEDS, [3]) <= {3}
     finally:
@@ -155,7 +155,7 @@ async def test_an_expired_token_is_replaced(secured):
             await bus.publish(SEEDS, number % 4, Seed("j", str(number)))
             number += 1
             await asyncio.sleep(0.1)
-        await until(lambda: {str(one) for one in range(number)} <= set(got))
+        await until(lambda: {str(one) for one in range(number)} <= set(got), 60.0)
     finally:
         await bus.close()
 
