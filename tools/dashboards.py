@@ -302,6 +302,41 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
             ),
         },
     ),
+    "browser": (
+        "Nephila / Browser",
+        {
+            "Pages": (
+                Panel("Rendered pages", rate("nephila_downloader_browser_pages_total", "pod"), "ops", "{{pod}}"),
+                Panel(
+                    "Mean time of a rendered page",
+                    f"{rate('nephila_downloader_browser_seconds_total')}"
+                    f" / ({rate('nephila_downloader_browser_pages_total')} > 0)",
+                    "s",
+                    text="Seconds per page in the browser. A rise: pages are slow, or the CPU is full.",
+                ),
+                Panel("Pages by lane", rate("nephila_downloader_browser_lane_total", "lane"), "ops", "{{lane}}"),
+                Panel("Pages compared in both lanes", rate("nephila_downloader_browser_compared_total"), "ops"),
+                Panel("Sub-requests", rate("nephila_downloader_browser_sub_requests_total"), "reqps"),
+                Panel(
+                    "Refused sub-requests",
+                    rate("nephila_downloader_browser_blocked_total", "reason"),
+                    "ops",
+                    "{{reason}}",
+                ),
+            ),
+            "Processes": (
+                Panel("Browser processes", total("nephila_downloader_browser_processes", "pod"), "short", "{{pod}}"),
+                Panel(
+                    "Memory of browsers", total("nephila_downloader_browser_memory_bytes", "pod"), "bytes", "{{pod}}"
+                ),
+                Panel("Browsers started", rate("nephila_downloader_browser_launched_total"), "ops"),
+                Panel(
+                    "Browsers ended", rate("nephila_downloader_browser_retired_total", "reason"), "ops", "{{reason}}"
+                ),
+                Panel("Browser crashes", rate("nephila_downloader_browser_crashes_total"), "ops"),
+            ),
+        },
+    ),
     "system": (
         "Nephila / System",
         {

@@ -370,15 +370,25 @@ async def test_members_and_status_say_what_runs(rig):
 
 async def test_settings_are_changed_and_taken_back(rig):
     """One program has none, and says so."""
-    change = api.ChangeSettings(settings={"browser.members": 3})
+    change = api.ChangeSettings(settings={"log_level": "debug"})
     if not rig.has_settings:
         with pytest.raises(UserError, match="no live settings"):
             await rig.control.change_settings(change)
         return
-    assert (await rig.control.change_settings(change)).settings == {"browser.members": 3}
-    assert (await rig.control.get_settings(api.Empty())).settings == {"browser.members": 3}
-    back = await rig.control.change_settings(api.ChangeSettings(settings={"browser.members": None}))
+    assert (await rig.control.change_settings(change)).settings == {"log_level": "debug"}
+    assert (await rig.control.get_settings(api.Empty())).settings == {"log_level": "debug"}
+    back = await rig.control.change_settings(api.ChangeSettings(settings={"log_level": None}))
     assert back.settings == {}
+
+
+async def test_a_setting_that_no_service_reads_is_refused(rig):
+    """An unknown name, or a value of another kind; nothing of the request is stored."""
+    if not rig.has_settings:
+        pytest.skip("one program has no live settings")
+    for name, value, line in (("colour", 1, "there are: log_level"), ("log_level", "loud", "none of debug, info")):
+        with pytest.raises(UserError, match=line):
+            await rig.control.change_settings(api.ChangeSettings(settings={"log_level": "debug", name: value}))
+    assert (await rig.control.get_settings(api.Empty())).settings == {}
 
 
 async def test_health_of_rules_is_a_list(rig):

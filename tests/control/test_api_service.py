@@ -51,14 +51,14 @@ async def test_what_was_answered_is_there_after_a_restart(broker, tmp_path):
         assert (await control.apply_rules(api.ApplyRules(rules=[rule()]))).rules[0].verdict == "created"
         job = document(paused=True, rules=["shop"])
         assert (await control.apply_job(api.ApplyJob(job=job))).generation == 2
-        await control.change_settings(api.ChangeSettings(settings={"a": [1]}))
+        await control.change_settings(api.ChangeSettings(settings={"log_level": "debug"}))
         with pytest.raises(UserError, match="refuses the token"):
             await at_url(f"http://127.0.0.1:{program.server.port}", "x" * 16).list_jobs(api.Empty())
     async with served(config, token) as (control, _):
         (job,) = (await control.list_jobs(api.Empty())).jobs
         assert (job.name, job.state, job.generation) == ("news", "paused", 2)
         assert [one.name for one in (await control.list_rules(api.Empty())).rules] == ["shop"]
-        assert (await control.get_settings(api.Empty())).settings == {"a": [1]}
+        assert (await control.get_settings(api.Empty())).settings == {"log_level": "debug"}
         assert (await control.apply_job(api.ApplyJob(job=document(paused=True, rules=["shop"])))).verdict == "unchanged"
         members = (await control.list_members(api.Empty())).members
         assert [one.service for one in members] == ["api"]

@@ -16,6 +16,10 @@ UNANSWERED: dict[str, str] = {
     "Block pages": "no site of the run answers with a block page",
     "Failures of users' middleware": "no middleware is configured",
     **dict.fromkeys(
+        ("Mean time of a rendered page", "Pages by lane", "Refused sub-requests", "Browsers ended"),
+        "no page of the run is rendered",
+    ),
+    **dict.fromkeys(
         ("Leading operators", "Resources", "Reconciliations", "Refused files of rules"),
         "no operator runs outside Kubernetes",
     ),

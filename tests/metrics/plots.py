@@ -10,6 +10,7 @@ import matplotlib as mpl
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.ticker import EngFormatter
+from PIL import Image
 
 from tests.metrics.panels import UNANSWERED, Panel
 
@@ -35,6 +36,8 @@ def draw(found: list[Panel], began: float, folder: Path) -> list[Path]:
         path = folder / f"{name}.png"
         figure.savefig(path, dpi=58)
         plt.close(figure)
+        with Image.open(path) as picture:
+            picture.quantize(64).save(path, optimize=True)
         written.append(path)
     return written
 

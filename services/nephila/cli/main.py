@@ -31,7 +31,10 @@ COMMANDS = {
     "jobs": ("nephila.cli.jobs.command:app", "Apply, list, pause, resume and delete jobs."),
     "status": ("nephila.cli.services.system:status", "Show the state of a program or a system."),
     "members": ("nephila.cli.services.system:members", "Show the programs of a system and their states."),
-    "settings": ("nephila.cli.services.system:settings", "Show or change live settings; no service reads one yet."),
+    "settings": (
+        "nephila.cli.services.system:settings",
+        "Show or change live settings of a system, as log_level.",
+    ),
     "topics": ("nephila.cli.services.topics:app", "Create and list the topics of the route on a Kafka broker."),
     "dead": (
         "nephila.cli.services.dead:app",

@@ -23,6 +23,7 @@ from nephila.control import api
 from nephila.control.job_view import quarantine
 from nephila.control.rule_documents import read_rules, rule_change, rule_health, rule_list
 from nephila.control.throughput import Rates
+from nephila.kernel import live_settings
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of
 from nephila.kernel.documents import job_document
 from nephila.kernel.documents.job_to_document import to_document
@@ -75,7 +76,6 @@ RELEASE_S = 20.0
 
 FORGOTTEN_S = 86_400.0
 """A member that has not reported for so long is not listed."""
-MAX_SETTING = 64 << 10
 """Bytes of the value of one setting."""
 MEMBER_STATES: dict[MemberState, api.MemberState] = {
     MemberState.UNSPECIFIED: "starting",
@@ -530,10 +530,10 @@ class ClusterControl:
     async def change_settings(self, request: api.ChangeSettings) -> api.Settings:
         """See `Control.change_settings`."""
         receipts = []
+        if problems := [text for change in request.settings.items() if (text := live_settings.check(*change))]:
+            raise UsageError("; ".join(problems))
         for name, value in request.settings.items():
             setting = Setting(name, msgspec.json.encode(value), self._clock.now(), value is None)
-            if len(setting.value) > MAX_SETTING:
-                raise UsageError(f"setting {name!r} has more than {MAX_SETTING:,} bytes")
             receipts.append(self._publish(SETTINGS, 0, setting))
             self._on_setting(setting)
         await self._taken(all_of(receipts))

@@ -15,7 +15,7 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.politeness.host_pace import MARGIN_S, HostPace, from_state, is_refusal, took_s
 
-from tests.scheduler.world import Answer, World, chain, site
+from tests.scheduler.world import JOB, Answer, World, chain, site
 
 CONFIG = SchedulerConfig()
 
@@ -353,3 +353,39 @@ async def test_a_kill_around_robots_leaves_the_pace(tmp_path, at):
     assert again.outcomes() == {"http://a.test/": "stored"}
     assert min(gaps(again, "a.test")) >= (3.0 if at < 0.1 else 5.0)
     await again.scheduler.close()
+
+
+class EarlyWorld(World):
+    """Its downloader starts every fetch `early_s` before the request was sent, as a fault of pace or clocks would."""
+
+    early_s = 0.0
+
+    def _finish(self, delivery, request, answer, fetched):
+        answer.took_s += self.early_s
+        super()._finish(delivery, request, answer, fetched)
+
+
+@pytest.mark.parametrize(("early_s", "counted"), [(0.0, 0), (0.9, 0), (4.0, 4)])
+async def test_a_fetch_before_its_time_is_counted(tmp_path, early_s, counted):
+    """At a delay of 5 s. A second is the difference that clocks of members may have; the first fetch is never early."""
+    world = await EarlyWorld(tmp_path, chain(5)).start()
+    world.early_s = early_s
+    world.crawl("http://a.test/0", delay_s=5.0)
+    world.run()
+    assert len(world.rows) == 5
+    assert world.scheduler.counters.early_fetches == counted
+    await world.scheduler.close()
+
+
+async def test_fetches_at_once_are_not_early(tmp_path):
+    """With two fetches at once on a host, one may start before the delay after the other."""
+    pages = {"/": [f"/{number}" for number in range(8)], **{f"/{number}": [] for number in range(8)}}
+    world = await EarlyWorld(tmp_path, site(pages)).start()
+    world.early_s = 4.0
+    two = Politeness(5.0, 2, True)
+    world.bus.publish(JOBS, 0, CrawlJob(JOB, JOB, 1, [], Scope(max_depth=-1), two))
+    world.bus.publish(SEEDS, 0, Seed(JOB, "http://a.test/"))
+    world.run()
+    assert len(world.rows) == 9
+    assert world.scheduler.counters.early_fetches == 0
+    await world.scheduler.close()

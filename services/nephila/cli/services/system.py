@@ -54,7 +54,7 @@ def settings(
     target: Target,
     json: Json = False,
 ) -> None:
-    """Show or change live settings. No service of this version reads one."""
+    """Show or change live settings: log_level (debug, info, warning or error). NAME= takes the default back."""
     request = _changes(changes or [])
     if request is None:
         found = call(target, lambda control: control.get_settings(api.Empty()))

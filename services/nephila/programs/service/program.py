@@ -25,6 +25,7 @@ from nephila.kernel.runtime.histogram import FAST_S, Histogram
 from nephila.kernel.runtime.lifecycle import Service
 from nephila.kernel.runtime.metrics import Metric, MetricsCollector, exposition, registry_of
 from nephila.kernel.topics import Topic
+from nephila.programs.service.live_settings import LiveSettings
 from nephila.programs.service.member_heartbeat import MemberHeartbeat, counters_of
 
 log = logging.getLogger("nephila.programs.service.program")
@@ -128,6 +129,7 @@ class ServiceProgram:
         this returns for the bus."""
         self.clock: Clock = SystemClock()
         self.bus = bus = make_bus(self.clock, self._on_bus)
+        LiveSettings(bus)
         self.service: Service = kind.build(config, wrap_bus(bus, self.clock), self.clock, self._fatal)
         self.error: BaseException | None = None
         self._grace_s = grace_s

@@ -82,7 +82,7 @@ class OutcomeHandler:
         before = host.pace.not_before
         job = frontier.jobs.get(waiting.job)
         frontier.leases.pop(key, None)
-        self._check_pace(host, outcome)
+        self._check_pace(host, job, outcome)
         frontier.fetch_ended(host)
         host.changed = True
         if waiting.address:
@@ -98,12 +98,12 @@ class OutcomeHandler:
         self._log_host(partition, host, before, now, always=job is not None and job.counts_host_use)
         frontier.reschedule(host)
 
-    def _check_pace(self, host: Host, outcome: FetchOutcome) -> None:
+    def _check_pace(self, host: Host, job: Job | None, outcome: FetchOutcome) -> None:
         """Count a fetch that began before its host might be fetched from. It would be a fault of this program: requests
         are sent after that instant. Clocks of members may differ by `CLOCKS_S`."""
         frontier = self.frontier
         may_start = host.pace.not_before + frontier.utc_offset
-        if 0 < outcome.started_at < may_start - CLOCKS_S and frontier.fetches_alone(host):
+        if 0 < outcome.started_at < may_start - CLOCKS_S and frontier.fetches_alone(host, job):
             frontier.counters.early_fetches += 1
 
     def _lease_start_utc(self, key: Key) -> float:
@@ -259,7 +259,7 @@ class OutcomeHandler:
             job.reserve_page(entry.url_key)
         packed = repack(entry, attempts)
         not_before = now + wait_s + frontier.utc_offset if wait_s > 0 else 0.0
-        frontier.pending(partition).queued.append(
+        frontier.queued_log(partition).append(
             queued_of(entry, job.uid, host.key, attempts, head=True, not_before=not_before)
         )
         if wait_s > 0:
