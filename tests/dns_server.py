@@ -7,7 +7,7 @@ import ipaddress
 import struct
 from collections import Counter
 
-A, AAAA = 1, 28
+A, SOA, AAAA = 1, 6, 28
 SERVFAIL, NXDOMAIN, REFUSED = 2, 3, 5
 
 
@@ -20,6 +20,8 @@ class DnsServer(asyncio.DatagramProtocol):
         self.names = names or {}
         self._delay_s = delay_s
         self._ttl_s = ttl_s
+        self.minimum_s: dict[str, int] = {}
+        """Minimum of the SOA record, by zone."""
         self.asked: Counter[str] = Counter()
         """Questions for A records, by name."""
         self.port = 0
@@ -48,13 +50,18 @@ class DnsServer(asyncio.DatagramProtocol):
         (kind,) = struct.unpack_from("!H", data, at + 1)
         question = data[12 : at + 5]
         found = self.names.get(name, NXDOMAIN)
-        self.asked[name if kind == A else name + " AAAA"] += 1
+        self.asked[name if kind == A else f"{name} {'SOA' if kind == SOA else 'AAAA'}"] += 1
+        if kind == SOA:
+            found = () if name in self.minimum_s else NXDOMAIN
         if found is None:
             return
         if callable(found):
             self._transport.sendto(found(data), sender)
             return
         code, records = (found, []) if isinstance(found, int) else (0, self._records(found, kind))
+        if kind == SOA and not code:
+            fields = bytes(2) + struct.pack("!IIIII", 1, 3600, 600, 86_400, self.minimum_s[name])
+            records = [b"\xc0\x0c" + struct.pack("!HHIH", SOA, 1, 3600, len(fields)) + fields]
         head = data[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, len(records), 0, 0)
         answer = head + question + b"".join(records)
         if self._delay_s:

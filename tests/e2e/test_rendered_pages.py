@@ -17,7 +17,7 @@ import pytest
 from nephila.downloader.browser.process_tree import members_of
 
 from tests.e2e.single_page_sites import ITEMS, PAGES, answer, text_of
-from tests.e2e.web import NEPHILA, Reply, page, rows, run, serve
+from tests.e2e.web import NEPHILA, Reply, rows, run, serve
 
 pytestmark = pytest.mark.usefixtures("chromium")
 
@@ -124,48 +124,3 @@ def test_a_browser_that_is_killed_in_the_middle_loses_nothing(tmp_path: Path) ->
     assert not any(members_of(group) for group in killed)
     assert list(profiles.glob("nephila-browser-*")) == []
     shutil.rmtree(profiles)
-
-
-HOSTILE = {
-    "/": page("/dialog", "/popup", "/endless", "/away", "/pdf", "/gone", "/private", "/step"),
-    "/dialog": Reply(
-        "<title>dialog</title><script>alert(1); confirm(2); document.body.append('after dialogs')</script>"
-    ),
-    "/popup": Reply("<title>popup</title><script>open('/opened'); document.body.append('after popup')</script>"),
-    "/endless": Reply("<title>endless</title><p>before</p><script>addEventListener('load',()=>{for(;;);})</script>"),
-    "/away": Reply("<title>away</title><script>location = 'http://b.test/there'</script>"),
-    "/pdf": Reply(b"%PDF-1.4 nothing", type="application/pdf"),
-    "/private": page(title="private"),
-    "/opened": page(title="opened"),
-}
-
-
-@pytest.mark.timeout(600)
-def test_hostile_pages_end_with_a_reason_and_the_rest_continues(tmp_path: Path) -> None:
-    """Dialogs, popups, endless scripts, navigation by script, files, errors, robots, a step without its element."""
-
-    def reply(request):
-        if request.path == "/robots.txt":
-            return Reply("User-agent: *\nDisallow: /private\n", type="text/plain")
-        if request.host == "b.test":
-            return page(title="there")
-        return page(title="step") if request.path == "/step" else HOSTILE.get(request.path)
-
-    rule = RULE.split("spec:")[0] + "spec:\n  match: {url: /step$}\n  fields: {a: h1}\n"
-    (tmp_path / "rule.yaml").write_text(rule + "  steps: [{click: '#never', timeout: 500ms}]\n")
-    with serve(reply) as web:
-        done = crawl(
-            *(web, "http://a.test/", "--rules", "rule.yaml"), cwd=tmp_path, NEPHILA_DOWNLOADER__BROWSER_TIMEOUT_S="15"
-        )
-    assert done.returncode == 0, done.stderr
-    found = {url.removeprefix("http://a.test"): (outcome, reason) for url, outcome, reason in rows(tmp_path)}
-    assert found["/dialog"] == found["/popup"] == ("stored", "")
-    assert found["/endless"] == ("failed", "timeout")
-    assert found["/away"] == ("dropped", "redirect")
-    assert found["/gone"] == ("failed", "http_404")
-    assert found["/private"] == ("denied", "robots")
-    assert found["/step"] == ("failed", "step")
-    assert "/opened" not in found
-    texts = dict(rows(tmp_path, "url, text"))
-    assert "after dialogs" in texts["http://a.test/dialog"]
-    assert "after popup" in texts["http://a.test/popup"]

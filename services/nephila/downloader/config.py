@@ -159,7 +159,11 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Maximum time that an idle connection is kept; servers close them after 5-75 s."""
 
     pool_size: int = 500
-    """Maximum number of idle connections; the oldest is closed first."""
+    """Number of idle connections that are kept in any case; beyond it the oldest is closed first. 0: none."""
+
+    pool_most: int = 2000
+    """Maximum number of idle connections: the pool grows up to it while hosts return to connections that were closed
+    for want of room. An idle TLS connection takes some 250 KB."""
 
     dns_resolver: str = "auto"
     """\"aiodns" (c-ares: many look-ups at once, hosts file and DNS, no search list), "system" (getaddrinfo in
@@ -179,7 +183,8 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Time after its end that an answer is still used while its name servers fail (RFC 8767: 1 to 3 days). 0: never."""
 
     dns_negative_ttl_s: float = 30.0
-    """Time that a name counts as nonexistent; other failures of a look-up are not cached."""
+    """Time that a name counts as nonexistent, at least; the minimum in the SOA record of its site, up to 900 s, if that
+    is longer (aiodns). Other failures of a look-up are not cached."""
 
     dns_cache_size: Positive = 100_000
     """Names in the cache; about 400 bytes each. The name used least is evicted first."""

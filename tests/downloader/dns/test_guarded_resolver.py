@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 from nephila.downloader.dns.contract import Addresses, ResolveError, interleave
-from nephila.downloader.dns.guarded_resolver import GuardedResolver
+from nephila.downloader.dns.guarded_resolver import MAX_NEGATIVE_TTL_S, GuardedResolver
 from nephila.downloader.dns.hash_tree import HashTree
 from nephila.downloader.dns.system_resolver import SystemResolver
 from nephila.kernel.net.egress import EgressError, EgressGuard, HostMap
@@ -263,3 +263,15 @@ async def test_the_system_resolves() -> None:
     assert set((await SystemResolver().resolve("localhost")).addresses) <= {"127.0.0.1", "::1"}
     with pytest.raises(ResolveError):
         await SystemResolver().resolve("x" * 70 + ".invalid")
+
+
+@pytest.mark.parametrize(("ttl_s", "cached_s"), [(None, 10), (1.0, 10), (100.0, 100), (1e9, MAX_NEGATIVE_TTL_S)])
+async def test_a_negative_answer_holds_as_long_as_its_zone_says(ttl_s: float | None, cached_s: float) -> None:
+    """Within bounds: at least the setting, at most 900 s."""
+    names, clock = Names(a_test=ResolveError("no such name", True, ttl_s)), ManualClock()
+    found = resolver(names, clock)
+    for wait_s, asked in ((0, 1), (cached_s - 1, 1), (2, 2)):
+        clock.advance(wait_s)
+        with pytest.raises(ResolveError):
+            await found.resolve("a.test", 80)
+        assert len(names.asked) == asked

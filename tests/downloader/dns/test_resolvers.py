@@ -325,3 +325,15 @@ async def test_a_channel_that_reaches_no_server_is_replaced(monkeypatch: pytest.
     monkeypatch.setattr(aiodns_resolver._Channel, "addresses", addresses)
     assert await look_up({"a.test": ("8.8.8.8",)}, "a.test", "a.test") == [["8.8.8.8"], ["8.8.8.8"]]
     assert len(set(asked)) == 2
+
+
+async def test_a_name_that_does_not_exist_has_the_negative_ttl_of_its_zone() -> None:
+    """The minimum of the SOA record of its site (RFC 2308); unknown where there is none."""
+    async with DnsServer() as server:
+        server.minimum_s["example.org"] = 120
+        resolver = AiodnsResolver([server.address])
+        for host, ttl_s in (("gone.example.org", 120.0), ("gone.example.com", None)):
+            with pytest.raises(ResolveError) as caught:
+                await resolver.resolve(host)
+            assert (caught.value.permanent, caught.value.ttl_s) == (True, ttl_s)
+        await resolver.close()

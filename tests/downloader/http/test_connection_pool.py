@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from nephila.downloader.http.pool import Pool
 
 
@@ -36,10 +37,51 @@ def test_expiry() -> None:
     assert pool.take("a") == "2"
 
 
-def test_random_use() -> None:
+def test_it_grows_for_hosts_that_return() -> None:
+    """Twelve hosts in turn on a pool of five: after some rounds each finds its connection; the limit is not passed."""
+    pool: Pool[str] = Pool(5, 15.0, 20)
+    now, hits = 0.0, 0
+    for _ in range(6):
+        hits = 0
+        for key in "abcdefghijkl":
+            now += 0.1
+            hits += pool.take([key]) is not None
+            pool.put(key, f"{key} {now}", now)
+            pool.check()
+    assert hits == 12
+    assert pool.size == 12
+
+
+def test_it_does_not_grow_for_hosts_that_come_once_or_late() -> None:
+    """A key that was never here, or comes back when its connection would have expired, shows no want of room."""
+    pool: Pool[str] = Pool(2, 15.0, 20)
+    for number in range(50):
+        assert pool.take([f"host {number}"]) is None
+        pool.put(f"host {number}", str(number), float(number))
+    assert pool.take(["host 1"]) is None
+    assert pool.size == 2
+    assert pool.take(["host 45"]) is None
+    assert pool.size == 3
+
+
+def test_it_shrinks_when_connections_stay_idle() -> None:
+    """Connections that nobody takes give their room back."""
+    pool: Pool[str] = Pool(1, 15.0, 20)
+    for key in "abc":
+        pool.put(key, key, 1.0)
+    assert pool.take(["a"]) is None
+    assert pool.take(["b"]) is None
+    assert pool.size == 3
+    pool.put("a", "a", 2.0)
+    assert len(pool.expired(60.0)) == 2
+    assert pool.size == 1
+
+
+@pytest.mark.parametrize("most", [0, 9])
+def test_random_use(most: int) -> None:
     """The invariants hold under any order of operations."""
     rng = random.Random(4)
-    pool: Pool[int] = Pool(5, 3.0)
+    pool: Pool[int] = Pool(5, 3.0, most)
     out: set[int] = set()
     now = 0.0
     for number in range(5_000):

@@ -152,6 +152,7 @@ class Side:
     def state(self) -> Any:
         """Everything that a page may change."""
         frontier, store = self.frontier, self.frontier.store
+        frontier.merge_rows()
         pending = [
             (commit.partition, msgspec.msgpack.encode(commit), unpacked_rows(commit.queued))
             for partition in frontier.partitions
@@ -203,6 +204,7 @@ def test_most_pages_take_the_native_path() -> None:
         array("I", [len(parts.href)]).tobytes(), array("I", [at, at + 6]).tobytes(), flags=b"\0",
     )  # fmt: skip
     assert add_links(side.frontier, message) == 1
+    side.frontier.merge_rows()
     pending = [partition.pending for partition in side.frontier.partitions if partition.pending is not None]
     packed = [item for commit in pending for item in commit.queued]
     assert [type(item) for item in packed] == [msgspec.Raw]

@@ -12,12 +12,15 @@ from collections.abc import Sequence
 
 from nephila.downloader.dns.contract import Addresses, ResolveError, interleave
 from nephila.downloader.dns.lookup_slots import LookupSlots
+from nephila.kernel.net.public_suffix import site_of
 
 _FIRST_TRY_S = 2.0
 _TRIES = 5
 """Each try waits twice as long as the one before. c-ares shortens the first to five times the usual delay of a server
 (at least 250 ms): three tries would end after 1.75 s, too early for a name that the name server has to look up."""
 _ALL_TRIES = 2**_TRIES - 1
+_SOA_S = 1.0
+"""Wait for the SOA record after an answer without addresses."""
 _LOOKUPS = 2_000
 """Look-ups per channel. c-ares caches answers for an hour without a bound; `GuardedResolver` has a bounded cache."""
 _PERMANENT = {"ENOTFOUND": "no such name", "ENODATA": "no address", "EBADNAME": "not a host name"}
@@ -66,6 +69,16 @@ class _Channel:
         addresses = list(dict.fromkeys(text.decode() if isinstance(text, bytes) else text for text in texts))
         return Addresses(addresses, min((float(node.ttl) for node in found.nodes), default=None))
 
+    async def negative_ttl_s(self, zone: str) -> float | None:
+        """Minimum of the SOA record of a zone; None: there is none, or no answer soon."""
+        try:
+            async with asyncio.timeout(_SOA_S):
+                found = await self._resolver.query_dns(zone, "SOA")
+        except (self._error, TimeoutError):
+            return None
+        times = (float(min(one.data.minimum, one.ttl)) for one in found.answer if hasattr(one.data, "minimum"))
+        return min(times, default=None)
+
     async def retire(self) -> None:
         """Accept no further look-up; those in flight end first."""
         self.looked_up = _LOOKUPS
@@ -97,6 +110,12 @@ class AiodnsResolver:
                     addresses, ttl_s = await self._addresses(host)
             except TimeoutError:
                 raise ResolveError(f"no answer within {self._timeout_s:g} s") from None
+            except ResolveError as error:
+                if not error.permanent or "." not in host.rstrip("."):
+                    raise
+                # c-ares reports no authority section; it caches this query for the other names of the site.
+                ttl_s = await self._open().negative_ttl_s(site_of(host))
+                raise ResolveError(str(error), True, ttl_s) from None
         if not addresses:
             raise ResolveError("no address", permanent=True)
         return Addresses(interleave(addresses), ttl_s)

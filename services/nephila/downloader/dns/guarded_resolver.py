@@ -25,6 +25,8 @@ MAX_ADDRESSES = 32
 """Addresses used of one name; an answer has room for 4,000."""
 MIN_TTL_S = 30.0
 """Shortest time that an answer is used: records with a TTL of 0 would cost a look-up for each page."""
+MAX_NEGATIVE_TTL_S = 900.0
+"""Longest time that a name counts as nonexistent, whatever its zone says: RFC 2308 allows hours, a crawl retries."""
 RETRY_S = 30.0
 """Between two look-ups of a name whose stale answer is served (RFC 8767, section 5)."""
 MAX_REFRESHES = 50
@@ -69,8 +71,8 @@ class GuardedResolver:
     """Where a host may be dialled. Concurrent look-ups of one name share one query; a cached name costs one get.
 
     An answer is used for its TTL, at least `MIN_TTL_S` and at most `ttl_s`; permanent errors and refusals of the guard
-    for `negative_ttl_s`. After that a name whose servers fail keeps its old answer for `stale_s`. Other errors are
-    reported to the callers that wait, and the next call looks the name up again.
+    for `negative_ttl_s`, or longer by the zone. After that a name whose servers fail keeps its old answer for
+    `stale_s`. Other errors are reported to the callers that wait, and the next call looks the name up again.
     """
 
     def __init__(
@@ -181,9 +183,15 @@ class GuardedResolver:
                 self._cache.postpone(host, now, RETRY_S)
                 return
             found = CachedError(type(error), (str(error), error.permanent))
-            self._put(host, found, self._negative_ttl_s if error.permanent else 0.0)
+            self._put(host, found, self._negative_ttl(error) if error.permanent else 0.0)
         else:
             self._put(host, answer, ttl_s, self._stale_s)
+
+    def _negative_ttl(self, error: ResolveError) -> float:
+        """Time to live of an answer without addresses: the zone's, between the setting and `MAX_NEGATIVE_TTL_S`."""
+        if error.ttl_s is None:
+            return self._negative_ttl_s
+        return max(min(error.ttl_s, MAX_NEGATIVE_TTL_S), self._negative_ttl_s)
 
     async def _ask(self, host: str) -> tuple[Endpoint, float]:
         """(checked addresses and mapped port, time to live)."""

@@ -79,7 +79,7 @@ class LeanFetcher:
         self.wanted = media_filter(config.accept, config.refuse)
         self.clock = clock
         self._heads = RequestHeads(config)
-        self._pool: Pool[Connection] = Pool(config.pool_size, config.keepalive_s)
+        self._pool: Pool[Connection] = Pool(config.pool_size, config.keepalive_s, config.pool_most)
         self._deadlines: DeadlineTimer[Exchange] = DeadlineTimer(config, clock, self._on_tick)
         self._tls: ResumingContext | None = None
         self._closed = False

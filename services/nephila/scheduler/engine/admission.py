@@ -151,7 +151,7 @@ def admit(
     first = job.first_fetch_no
     entry = Entry(url_key, depth, first, 0, hops, flags, priority, url, context)
     frontier.store.push(number, job.number, order, repack(entry, 0), not head and strategy.newest_first)
-    frontier.pending(frontier.partition(url_key)).queued.append(queued_of(entry, job.uid, host_key, 0, head))
+    frontier.queued_log(frontier.partition(url_key)).append(queued_of(entry, job.uid, host_key, 0, head))
     frontier.newly_queued(number, job, order)
 
 
@@ -313,7 +313,7 @@ class _PageLinks:
         first = self.firsts.get(number)
         if first is None or order < first:
             self.firsts[number] = order
-        frontier.pending(frontier.partition(url_key)).queued.append(
+        frontier.queued_log(frontier.partition(url_key)).append(
             QueuedUrl(
                 job.uid,
                 url_key,

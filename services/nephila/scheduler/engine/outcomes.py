@@ -259,7 +259,7 @@ class OutcomeHandler:
             job.reserve_page(entry.url_key)
         packed = repack(entry, attempts)
         not_before = now + wait_s + frontier.utc_offset if wait_s > 0 else 0.0
-        frontier.pending(partition).queued.append(
+        frontier.queued_log(partition).append(
             queued_of(entry, job.uid, host.key, attempts, head=True, not_before=not_before)
         )
         if wait_s > 0:

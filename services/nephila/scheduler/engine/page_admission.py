@@ -18,7 +18,7 @@ from nephila.native import LinkScope, Trie
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import host_of, pack_context, packed_rows
+from nephila.scheduler.frontier.queue_entry import host_of, pack_context
 from nephila.scheduler.frontier.strategies import MAX_PRIORITY, StrategyRow, inherited
 
 _ARRAY: Final = bytes([0x90 | len(QueuedUrl.__struct_fields__)])
@@ -114,11 +114,10 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
     job.out_of_scope += out_of_scope
     if not indices:
         return 0
-    for partition, count, data in parts:
-        frontier.pending(frontier.partitions[partition]).queued.extend(packed_rows(data, count))
-    if one is not None:
-        pending = frontier.pending(frontier.partitions[0])
-        pending.queued.extend(_queued(job.uid, links, first_no, indices, floors))
+    if rows is not None:
+        frontier.add_rows(parts)
+    else:
+        frontier.queued_log(frontier.partitions[0]).extend(_queued(job.uid, links, first_no, indices, floors))
     _record_self_links(frontier, job, links, indices)
     # A host where the job had a URL before is scheduled, ready, in flight or held back already.
     for number, order in firsts:

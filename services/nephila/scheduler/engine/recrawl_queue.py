@@ -75,7 +75,7 @@ def enqueue(frontier: Frontier, job: Job, state: UrlState) -> None:
     context = pack_context(state.context)
     entry = Entry(state.url_key, state.depth, fetch_no, 0, 0, flags, AVERAGE_PRIORITY, state.url, context)
     frontier.store.push(number, job.number, order, repack(entry, 0), strategy.newest_first and not head)
-    frontier.pending(partition).queued.append(queued_of(entry, job.uid, state.host, 0, head))
+    frontier.queued_log(partition).append(queued_of(entry, job.uid, state.host, 0, head))
     frontier.newly_queued(number, job, order)
 
 

@@ -12,23 +12,34 @@ import itertools
 import math
 import random
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from nephila.kernel.messages import CrawlJob, FrontierCommit, LeasedUrl, Outcome, Quarantine, Render, Seed
+from nephila.kernel.messages import (
+    CrawlJob,
+    FrontierCommit,
+    LeasedUrl,
+    Outcome,
+    Quarantine,
+    QueuedUrl,
+    Render,
+    Seed,
+)
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.native import HostStore, partition_of
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_state import Host, Outstanding, OutstandingState, QueueSlot
 from nephila.scheduler.frontier.host_table import HostTable
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import unpack, unpacked_rows
+from nephila.scheduler.frontier.queue_entry import packed_rows, unpack, unpacked_rows
 from nephila.scheduler.frontier.ready_hosts import ReadyHosts
 from nephila.scheduler.frontier.seen import Seen
 from nephila.scheduler.politeness.address_queue import AddressQueue
 
 Key = tuple[str, bytes]
+PackedRows = tuple[int, int, bytes]
+"""Partition, number of queued URLs, and their rows as MessagePack."""
 COUNTED = 10_000
 """Hosts that a gauge looks at, at most."""
 DELETED = "\0"
@@ -140,6 +151,8 @@ class Frontier:
         self.on_anchor = on_anchor
         self.counters = counters or FrontierCounters()
         self._dirty: list[Partition] = []
+        self._rows: list[Sequence[PackedRows]] = []
+        """Rows of admitted links that are not in a pending commit yet, by page."""
 
     def begin_turn(self, now: float, utc_now: float) -> None:
         """Set the instants of a new turn."""
@@ -174,8 +187,35 @@ class Frontier:
             self._dirty.append(partition)
         return commit
 
+    def queued_log(self, partition: Partition) -> list[QueuedUrl]:
+        """The queued URLs of the pending commit, to append to."""
+        self.merge_rows()
+        return self.pending(partition).queued
+
+    def add_rows(self, rows: Sequence[PackedRows]) -> None:
+        """Log the admitted links of a page. Pages are merged once per turn: a page has links in most partitions."""
+        self._rows.append(rows)
+
+    def merge_rows(self) -> None:
+        """Move the rows of `add_rows` to the pending commits. O(pages x partitions)."""
+        if not self._rows:
+            return
+        pages, self._rows = self._rows, []
+        merged: dict[int, tuple[list[int], list[bytes]]] = {}
+        for page in pages:
+            for number, count, data in page:
+                known = merged.get(number)
+                if known is None:
+                    merged[number] = ([count], [data])
+                else:
+                    known[0].append(count)
+                    known[1].append(data)
+        for number, (counts, parts) in merged.items():
+            self.pending(self.partitions[number]).queued.extend(packed_rows(b"".join(parts), sum(counts)))
+
     def commits(self) -> list[FrontierCommit]:
         """Return the pending commits, one per changed partition. Partition 0 comes first, because it holds the jobs."""
+        self.merge_rows()
         commits = []
         if len(self._dirty) > 1:
             self._dirty.sort(key=lambda partition: partition.number)
@@ -324,6 +364,7 @@ class Frontier:
 
     def _delete_job(self, job: Job) -> None:
         """Delete all state of a job. Fetches in flight for it free their hosts when they end."""
+        self.merge_rows()
         del self.jobs[job.uid], self.numbered[job.number]
         self.deleted[job.uid] = job.last_fetch_no
         self.store.drop_job(job.number)
