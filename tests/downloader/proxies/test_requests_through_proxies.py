@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from downloader_room import Room, answer
-from nephila.downloader.proxies.proxy import EVICTED, REFUSED
+from nephila.downloader.http.contract import HttpResponse
+from nephila.downloader.proxies.proxy import ALIVE, EVICTED, REFUSED
 from nephila.downloader.proxies.selection import MAX_GIVE_BACKS, WAIT_S
 from nephila.kernel import messages as m
 from nephila.kernel.topics import JOBS, REQUESTS
@@ -105,14 +106,25 @@ async def test_a_ban_or_a_break_gives_the_request_back(response: object) -> None
     assert len(set(via(room)[:3])) == 3
 
 
-async def test_wrong_credentials_end_a_proxy() -> None:
+@pytest.mark.parametrize(("names", "refusal"), [("local", answer(0, reason="proxy_auth")), ("proxy", answer(407))])
+async def test_wrong_credentials_end_a_proxy(names: str, refusal: HttpResponse) -> None:
     """407 of a proxy is never the status of a page."""
-    room = await started("http://a.test/")
-    room.reply(0, answer(407))
+    room = await started("http://a.test/", proxy_names=names)
+    room.reply(0, refusal)
     await room.settle()
     room.reply(1, answer(200, b"x"))
     assert [outcome.result for outcome in room.outcomes] == [OK]
     assert [proxy.state for proxy in room.pool.proxies() if proxy.endpoint.host == "p0"] == [REFUSED]
+
+
+async def test_a_server_that_answers_407_costs_no_proxy() -> None:
+    """In a tunnel the status is the server's: it is the result, and no further proxy sends the request at once."""
+    room = await started("http://a.test/")
+    room.reply(0, answer(407))
+    await room.settle()
+    assert [(outcome.result, outcome.status) for outcome in room.outcomes] == [(m.FetchResult.FAILED, 407)]
+    assert via(room) == ["p0:80"]
+    assert all(proxy.state is ALIVE for proxy in room.pool.proxies())
 
 
 async def test_without_a_working_proxy_the_host_waits_and_later_the_request_fails() -> None:

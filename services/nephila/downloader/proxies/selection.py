@@ -191,7 +191,7 @@ class ProxySelection:
         self, use: ProxyUse, target: Target, selector: Selector, tries: ProxyTries, response: HttpResponse
     ) -> Step:
         """Judge a response before middleware sees it: RETRY when the request has not reached the server."""
-        fault = _fault_before_request(response)
+        fault = _fault_before_request(use.route, response)
         if fault is None:
             return Step.ACCEPT
         proxy = use.proxy
@@ -280,9 +280,9 @@ def route_through(proxy: Proxy, target: Target, route: Route, names: str) -> Rou
     return proxied(route, proxy.addresses, endpoint.port, hop)
 
 
-def _fault_before_request(response: HttpResponse) -> Fault | None:
-    """The fault of a fetch that has not reached the server."""
-    if response.status == 407:
+def _fault_before_request(route: Route, response: HttpResponse) -> Fault | None:
+    """The fault of a fetch that has not reached the server. In a tunnel the status is that of the server."""
+    if response.status == 407 and route.proxy is not None and not route.proxy.tunnel:
         return Fault.REFUSED
     match response.reason:
         case "proxy":
