@@ -358,6 +358,9 @@ class Pipeline:
             self._chain.on_request(fetch.request, http_request)
         except FetchError as error:
             return self._end(fetch, m.FetchResult.FAILED, error.reason, error.detail)
+        except Exception as error:  # a fault of a middleware costs this fetch, not the slots that it holds
+            log.exception("a middleware failed on a request")
+            return self._end(fetch, m.FetchResult.FAILED, "internal", type(error).__name__)
         if not fetch.started:
             fetch.started = self._clock.now()
         fetch.stage = RESPONSE

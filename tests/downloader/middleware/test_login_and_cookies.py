@@ -196,6 +196,37 @@ async def test_a_site_that_is_down_is_asked_again_later(monkeypatch: pytest.Monk
     assert [page.url for page in room.pages] == ["http://a.test/3"]
 
 
+@pytest.mark.parametrize("charset", ["undefined", "idna", "base64", "no-such-charset"])
+async def test_a_login_page_in_an_impossible_charset_is_read_as_utf_8(
+    monkeypatch: pytest.MonkeyPatch, charset: str
+) -> None:
+    """Python has codecs that raise for each text."""
+    room, site = await logged_in(monkeypatch)
+    room.request("http://a.test/1")
+    await room.settle()
+    form = answer(200, FORM, set_cookie="pre=1; path=/")
+    form.charset = charset
+    room.fetcher.fetches.pop(0).on_done(form)
+    await site.run()
+    assert [page.url for page in room.pages] == ["http://a.test/1"]
+
+
+async def test_a_login_with_an_unexpected_error_is_not_repeated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The URLs end with a reason, and the site gets no request for each of them."""
+    room, _ = await logged_in(monkeypatch)
+    monkeypatch.setattr("nephila.downloader.middleware.login.login_form", lambda page, names: 1 / 0)
+    room.request("http://a.test/1")
+    await room.settle()
+    room.fetcher.fetches.pop(0).on_done(answer(200, FORM))
+    await room.settle()
+    room.clock.advance(5)
+    await room.settle()
+    room.request("http://a.test/2")
+    await room.settle()
+    assert [one.reason for one in room.outcomes] == ["internal", "internal"]
+    assert room.fetcher.fetches == []
+
+
 async def test_a_request_that_is_given_back_leaves_the_login_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """A drain during a login: the outcome comes once, nothing hangs."""
     room, site = await logged_in(monkeypatch)

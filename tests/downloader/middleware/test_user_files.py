@@ -79,6 +79,18 @@ async def test_an_exception_costs_the_fetch(tmp_path: Path, hook: str, caplog: p
     assert values["middleware_failures_total"] == {"one.py": 1}
 
 
+async def test_an_unexpected_exception_before_the_dial_frees_the_slots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next request of the host is fetched."""
+    room = await room_with(tmp_path, one=ALL)
+    with monkeypatch.context() as patch:
+        patch.setattr(room.downloader.chain, "on_request", lambda request, http_request: 1 / 0)
+        await fetch(room, "http://a.test/bad")
+    await fetch(room, "http://a.test/good")
+    assert [one.reason for one in room.outcomes] == ["internal", ""]
+
+
 async def test_an_exception_after_the_outcome_changes_nothing(tmp_path: Path) -> None:
     """It is counted and logged."""
     room = await room_with(tmp_path, one="def on_outcome(request, outcome):\n    1/0\n")
@@ -86,6 +98,16 @@ async def test_an_exception_after_the_outcome_changes_nothing(tmp_path: Path) ->
     assert len(room.pages) == 1
     assert room.outcomes[0].result is FetchResult.FETCHED
     assert room.downloader.chain.find(UserMiddleware).failures == {"one.py": 1}
+
+
+@pytest.mark.parametrize("line", ["raise SystemExit(3)", "response.fail(404)"])
+async def test_a_wrong_call_costs_the_fetch(tmp_path: Path, line: str) -> None:
+    """The process continues."""
+    room = await room_with(tmp_path, one=f"def on_response(request, response):\n    {line}\n")
+    await fetch(room)
+    assert not room.pages
+    assert room.outcomes[0].reason == "middleware"
+    assert "one.py:2" in room.outcomes[0].detail
 
 
 @pytest.mark.parametrize(("blocked", "reason"), [("False", "middleware"), ("True", "blocked")])

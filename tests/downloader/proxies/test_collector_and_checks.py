@@ -202,6 +202,14 @@ def test_an_api_with_another_form_is_an_error() -> None:
             parse_json(body, "a", "", "")
 
 
+@pytest.mark.parametrize("user", ["a\\nb", "x" * 256])
+def test_credentials_of_an_api_are_checked_as_those_of_a_line(user: str) -> None:
+    """SOCKS5 has one byte for their length, and log lines contain the user."""
+    body = f'[{{"host": "203.0.113.9", "port": 1, "user": "{user}"}}, "socks5://203.0.113.10:1"]'.encode()
+    found = parse_json(body, "", "", "")
+    assert ([endpoint.host for endpoint in found.endpoints], found.skipped) == (["203.0.113.10"], 1)
+
+
 def test_the_pool_survives_a_restart(tmp_path: Path) -> None:
     """States, scores, bans and the waits for checks."""
     clock, path = ManualClock(), tmp_path / "pool.json"

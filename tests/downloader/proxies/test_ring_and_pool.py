@@ -150,6 +150,21 @@ def test_wrong_credentials_end_a_proxy_until_its_list_changes() -> None:
     assert fresh.state is CANDIDATE
 
 
+def test_a_downloaded_list_does_not_describe_a_proxy_of_the_operator() -> None:
+    """Neither its password nor its right to a private address; without the operator's list it has no such right."""
+    pool = ProxyPool()
+    pool.replace("settings", [parse_endpoint("http://u:own@p0:80", trusted=True)])
+    (proxy,) = pool.proxies()
+    proxy.addresses = ("10.0.0.1",)
+    pool.check_passed(proxy, 0.1, 0.0)
+    pool.replace("web", [parse_endpoint("http://u:other@p0:80")])
+    assert (proxy.endpoint.password, proxy.endpoint.trusted, proxy.state) == ("own", True, ALIVE)
+    pool.replace("settings", [])
+    assert (proxy.endpoint.trusted, proxy.state, proxy.sources) == (False, CANDIDATE, {"web"})
+    pool.replace("web", [parse_endpoint("http://u:other@p0:80")])
+    assert proxy.endpoint.password == "other"  # noqa: S105
+
+
 def test_a_proxy_leaves_with_its_last_list() -> None:
     """Two lists may have the same proxy."""
     pool, _ = pool_of(2)

@@ -117,11 +117,11 @@ class FormLogin(Middleware):
             raise FetchError("login", session.refused)
         if session.task is None:
             if session.failure is not None and self._clock.monotonic() - session.failed_at < RETRY_S:
-                raise session.failure
+                raise _copy(session.failure)
             session.task = asyncio.get_running_loop().create_task(self._open(session, request))
         await asyncio.shield(session.task)
         if session.failure is not None:
-            raise session.failure
+            raise _copy(session.failure)
         if session.refused:
             raise FetchError("login", session.refused)
 
@@ -136,6 +136,10 @@ class FormLogin(Middleware):
             session.failed_at = self._clock.monotonic()
             session.failure = error
             log.warning("job %s: %s", request.job, error.detail)
+        except Exception as error:  # a login that failed in an unexpected way is not repeated at once either
+            session.failed_at = self._clock.monotonic()
+            session.failure = FetchError("internal", f"login: {type(error).__name__}")
+            log.exception("job %s: the login at %s failed", request.job, session.target.host_header)
         else:
             session.open, session.since = True, self._clock.monotonic()
             session.number += 1
@@ -192,7 +196,7 @@ class FormLogin(Middleware):
             raise FetchError(f"http_{response.status}", f"login: {target.host_header} answers {response.status}")
         if response.status >= 400:
             raise LoginRefusedError(f"status {response.status}")
-        return response.body.decode(response.charset if _is_known(response.charset) else "utf-8", "replace"), target
+        return _text(response), target
 
     async def _fetch(
         self, session: _Session, request: m.FetchRequest, target: Target, body: bytes | None
@@ -307,9 +311,14 @@ def _give_back(response: HttpResponse, detail: str) -> None:
     response.status, response.reason, response.detail = 0, "stale", detail
 
 
-def _is_known(charset: str) -> bool:
+def _copy(error: FetchError) -> FetchError:
+    """The same error; each `raise` of one exception would add frames to its traceback."""
+    return FetchError(error.reason, error.detail)
+
+
+def _text(response: HttpResponse) -> str:
+    """The text of a page; UTF-8 where its charset is none that Python decodes."""
     try:
-        "".encode(charset or "utf-8")
-    except LookupError:
-        return False
-    return bool(charset)
+        return response.body.decode(response.charset or "utf-8", "replace")
+    except (LookupError, ValueError):
+        return response.body.decode("utf-8", "replace")

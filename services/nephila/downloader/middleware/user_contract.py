@@ -108,6 +108,8 @@ class Response:
 
     def fail(self, detail: str, *, blocked: bool = False) -> None:
         """End the fetch as failed(middleware), or with `blocked` as failed(blocked), which pauses the host."""
+        if not isinstance(detail, str):
+            raise TypeError(f"the detail is {type(detail).__name__}, expected str")
         self._response.reason, self._response.detail = ("blocked" if blocked else "middleware"), detail
 
 

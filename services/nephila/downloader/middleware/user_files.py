@@ -145,7 +145,7 @@ class UserMiddleware(Middleware):
     def _call(self, path: Path, hook: Callable[..., None], *arguments: Any) -> None:
         try:
             hook(*arguments)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a call of exit() must not end the process
             self.failures[path.name] += 1
             place = place_of(error, path)
             number = int(place.rpartition(":")[2])

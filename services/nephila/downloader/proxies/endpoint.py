@@ -57,6 +57,7 @@ def parse_endpoint(line: str, *, kind: str = "", country: str = "", trusted: boo
     if given["country"] and not _COUNTRY.match(given["country"]):
         raise ValueError(f"country {given['country'][:40]!r} is not a code of two letters")
     scheme, host, port, user, password = _parts(text)
+    check_credentials(user, password)
     return Endpoint(
         scheme=scheme,
         host=host,
@@ -87,9 +88,13 @@ def _parts(text: str) -> tuple[str, str, int, str, str]:
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         raise ValueError("the URL of a proxy ends with its port")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    return scheme, _host(parts.hostname or ""), port_number or SCHEMES[scheme], user, password
+
+
+def check_credentials(user: str, password: str) -> None:
+    """Raise ValueError for credentials that SOCKS5 or a log line cannot have."""
     if len(user.encode()) > 255 or len(password.encode()) > 255 or any(ord(char) < 32 for char in user + password):
         raise ValueError("user and password have at most 255 bytes and no control characters")
-    return scheme, _host(parts.hostname or ""), port_number or SCHEMES[scheme], user, password
 
 
 def _host(text: str) -> str:

@@ -55,7 +55,8 @@ class ProxyKeeper:
         known = {source.name for source in self._sources if source.stored}
         for proxy in self._file.load():
             proxy.sources &= known
-            if proxy.sources:
+            # A proxy that the operator named has to be in the settings again.
+            if proxy.sources and not proxy.endpoint.trusted:
                 self._pool.restore(proxy)
         for source in self._sources:
             if not source.stored:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 
+import msgspec
+
 from nephila.downloader.proxies.endpoint import Endpoint
 from nephila.downloader.proxies.proxy import (
     ALIVE,
@@ -83,6 +85,7 @@ class ProxyPool:
         for proxy in [proxy for proxy in self._proxies.values() if source in proxy.sources]:
             if proxy.name not in found:
                 proxy.sources.discard(source)
+                self._distrust(proxy, source)
                 if not proxy.sources:
                     del self._proxies[proxy.name]
                     self._move(proxy, CANDIDATE)
@@ -90,10 +93,20 @@ class ProxyPool:
             known = self._proxies.get(name)
             if known is None:
                 known = self._proxies[name] = Proxy(endpoint)
-            elif known.endpoint != endpoint:
+            elif known.endpoint != endpoint and (endpoint.trusted or not known.trusted_sources - {source}):
                 self._renew(known, endpoint)
             known.sources.add(source)
+            if endpoint.trusted:
+                known.trusted_sources.add(source)
         self._version += 1
+
+    def _distrust(self, proxy: Proxy, source: str) -> None:
+        """A list of the operator has a proxy no longer: it is checked again, and a private address is refused."""
+        proxy.trusted_sources.discard(source)
+        if proxy.endpoint.trusted and not proxy.trusted_sources:
+            proxy.endpoint = msgspec.structs.replace(proxy.endpoint, trusted=False)
+            self._move(proxy, CANDIDATE)
+            proxy.check_at = 0.0
 
     def _renew(self, proxy: Proxy, endpoint: Endpoint) -> None:
         """A list describes a known proxy in another way."""

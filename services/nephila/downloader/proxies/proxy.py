@@ -92,6 +92,7 @@ class Proxy:
         "state",
         "success",
         "successes",
+        "trusted_sources",
         "used",
     )
 
@@ -103,6 +104,8 @@ class Proxy:
         """Of its list, or found by the check."""
         self.sources: set[str] = set()
         """Lists that have it; a proxy without one leaves the pool."""
+        self.trusted_sources: set[str] = set()
+        """Those of them that the operator wrote. While there is one, no downloaded list describes the proxy."""
         self.state = CANDIDATE
         self.addresses: tuple[str, ...] = ()
         """Addresses to dial, checked by the egress guard."""

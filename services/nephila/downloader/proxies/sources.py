@@ -27,7 +27,7 @@ from nephila.downloader.http.contract import Fetcher, HttpRequest
 from nephila.downloader.http.fetch_once import fetch_once
 from nephila.downloader.http.route import direct_route
 from nephila.downloader.http.target import Target
-from nephila.downloader.proxies.endpoint import Endpoint, parse_endpoint
+from nephila.downloader.proxies.endpoint import Endpoint, check_credentials, parse_endpoint
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.runtime.errors import UsageError
 
@@ -185,7 +185,9 @@ def _endpoint_of(item: Any, kind: str, country: str) -> Endpoint:
         kind=str(given["class"]).lower() or kind,
         country=str(given["country"]).lower() or country,
     )
-    return msgspec.structs.replace(endpoint, user=str(given["user"]), password=str(given["password"]))
+    user, password = str(given["user"]), str(given["password"])
+    check_credentials(user, password)
+    return msgspec.structs.replace(endpoint, user=user, password=password)
 
 
 def _collect(items: Any, parse: Callable[[Any], Endpoint]) -> Collected:
