@@ -116,6 +116,8 @@ def make_configs(
         SOURCE,
         "scheduler",
     )
+    # A variable of the services, as images set it, must not move a part of the directory.
+    scheduler = structs.replace(scheduler, directory=str(directory / "frontier"))
     workers: int | None = options.get("workers")
     if downloader.browser_enabled:
         if reason := missing(downloader):
@@ -145,7 +147,7 @@ def make_configs(
         scheduler=scheduler,
         downloader=structs.replace(downloader, admission_processes=max(processes, 1)),
         parser=load(ParserConfig, parser, SOURCE, "parser"),
-        storage=structs.replace(storage, store=store),
+        storage=structs.replace(storage, store=store, directory=directory),
         workers=processes,
         workers_first=1 if workers is None else 0,
     )
