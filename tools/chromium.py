@@ -27,6 +27,14 @@ def executable() -> str:
     raise NoChromium(MISSING)
 
 
+def find() -> str | None:
+    """The path of Chromium; None where there is none."""
+    try:
+        return executable()
+    except NoChromium:
+        return None
+
+
 def install() -> None:
     """Install Debian's package, as root. Does nothing where there is a Chromium."""
     try:

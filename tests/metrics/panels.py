@@ -14,6 +14,7 @@ from tools.prometheus import Server
 DASHBOARDS = Path(__file__).parents[2] / "charts" / "nephila" / "dashboards"
 UNANSWERED: dict[str, str] = {
     "Block pages": "no site of the run answers with a block page",
+    "Unready members by reason": "all members may be ready at the first scrape",
     "Failures of users' middleware": "no middleware is configured",
     **dict.fromkeys(
         ("Mean time of a rendered page", "Pages by lane", "Refused sub-requests", "Browsers ended"),

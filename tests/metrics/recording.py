@@ -94,10 +94,9 @@ def _crawl(system: System, web: ManyHosts, waves: Sequence[Wave], run_s: float, 
         time.sleep(max(wave.after_s - (time.monotonic() - began), 0))
         words = ["--bootstrap", system.broker.address, "--delay", "0.5", "--json", "--rules", "rule.yaml"]
         command = [sys.executable, "-m", "nephila", "crawl", *web.seeds(wave.first, wave.last), *words]
-        log = (system.folder / "crawl.log").open("a")
-        jobs.append(
-            subprocess.Popen(command, cwd=system.folder, env=system.environment, stdout=subprocess.DEVNULL, stderr=log)
-        )
+        with (system.folder / "crawl.log").open("a") as log:
+            streams = {"stdout": subprocess.DEVNULL, "stderr": log}
+            jobs.append(subprocess.Popen(command, cwd=system.folder, env=system.environment, **streams))
     time.sleep(max(run_s - (time.monotonic() - began), 0))
     for job in jobs:
         if job.poll() not in (None, 0):
