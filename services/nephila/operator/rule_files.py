@@ -124,7 +124,7 @@ class RuleFiles:
                 except OSError:
                     continue  # it is being replaced
                 found.append((str(path.resolve()), stat.st_mtime_ns, stat.st_size, stat.st_ino))
-        return (*found, len(self._folders))
+        return (*found, *(folder.is_dir() for folder in self._folders))
 
     async def _apply(self) -> None:
         resources = {one["metadata"]["name"]: one for one in await self._resources.rules()}
@@ -148,6 +148,10 @@ class RuleFiles:
                             raise
                         refused[file] = one_line(f"{document.location}: {error}")
         await self._report(refused, files)
+        if absent := [str(folder) for folder in self._folders if not folder.is_dir()]:
+            # A repository that was not synchronised yet must not delete the rules of the last one.
+            log.warning("no rule is pruned: %s is no folder", ", ".join(absent))
+            return
         for name, file in files.items():
             if name not in present and file not in refused:
                 await self._gone(name, file)
