@@ -100,7 +100,7 @@ def test_lint_has_no_finding() -> None:
 @pytest.mark.parametrize("values", EXAMPLES, ids=lambda path: path.stem)
 def test_every_pod_meets_the_restricted_standard(values: Path) -> None:
     for name, spec in pods(objects("-f", str(values))):
-        assert spec["automountServiceAccountToken"] is (name == "Deployment web-nephila-operator"), name
+        assert spec["automountServiceAccountToken"] is False, name
         security = spec["securityContext"]
         assert security["runAsNonRoot"] is True, name
         assert security["seccompProfile"] == {"type": "RuntimeDefault"}, name
@@ -245,6 +245,21 @@ def test_only_the_operator_gets_rights_and_only_these() -> None:
             ("", "events", "create"),
         }
     assert not [one for one in objects("--set", "operator.enabled=false") if one["kind"] in rights]
+
+
+def test_only_the_container_of_the_operator_has_the_token_of_the_api_server() -> None:
+    found = objects("--set", "rules.git.repository=https://git.example/rules.git")
+    pod = named(found, "Deployment", "web-nephila-operator")["spec"]["template"]["spec"]
+    assert named(found, "ServiceAccount", "web-nephila-operator")["automountServiceAccountToken"] is False
+    (volume,) = [one for one in pod["volumes"] if "projected" in one]
+    sources = {key for source in volume["projected"]["sources"] for key in source}
+    assert sources == {"serviceAccountToken", "configMap", "downwardAPI"}
+    operator, sync = (
+        {mount["mountPath"] for mount in one["volumeMounts"] if mount["name"] == volume["name"]}
+        for one in pod["containers"]
+    )
+    assert operator == {"/var/run/secrets/kubernetes.io/serviceaccount"}
+    assert sync == set()
 
 
 def test_the_operator_needs_the_control_api() -> None:
