@@ -15,7 +15,7 @@ from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.consumer import consumer_group, start_position
 from nephila.kernel.messages import Receipts, Seed
 from nephila.kernel.runtime.clock import SystemClock
-from nephila.kernel.topics import RECEIPTS, SEEDS
+from nephila.kernel.topics import RECEIPTS, SEEDS, Topic
 
 from tests.contracts.buses import config_for, until
 
@@ -25,15 +25,18 @@ PARTITIONS = 16
 class Member:
     """A program of its own as far as the broker can tell; it acks what it gets unless told to hold it."""
 
-    def __init__(self, config: KafkaConfig, name: str, log: list[tuple[str, int, int]]) -> None:
+    def __init__(
+        self, config: KafkaConfig, name: str, log: list[tuple[str, int, int]], topics: tuple[Topic, ...]
+    ) -> None:
         self.name = name
         self.bus = KafkaBus(msgspec.structs.replace(config, name=name), SystemClock())
         self.log = log
         self.hold: set[int] = set()
         self.held: list[Delivery] = []
         self.calls: list[tuple[str, frozenset[int]]] = []
-        self.bus.subscribe(SEEDS, "scheduler", self._take, credits=100_000)
-        self.bus.subscribe(RECEIPTS, "scheduler", lambda d: d.ack(), credits=1000)
+        handlers = {SEEDS: self._take, RECEIPTS: lambda delivery: delivery.ack()}
+        for topic in topics:
+            self.bus.subscribe(topic, "scheduler", handlers[topic], credits=100_000)
         self.bus.watch_partitions("scheduler", self)
 
     def _take(self, delivery: Delivery) -> None:
@@ -89,8 +92,8 @@ async def group(broker):
     log: list[tuple[str, int, int]] = []
     members: list[Member] = []
 
-    async def join(name: str, **settings: Any) -> Member:
-        member = Member(msgspec.structs.replace(config, **settings), name, log)
+    async def join(name: str, topics: tuple[Topic, ...] = (SEEDS, RECEIPTS), **settings: Any) -> Member:
+        member = Member(msgspec.structs.replace(config, **settings), name, log, topics)
         members.append(member)
         await member.bus.start()
         return member
@@ -199,6 +202,16 @@ async def test_a_restart_under_the_same_name_moves_nothing(group):
     again = await group("b")
     await settled(a, again)
     assert len(again.partitions) == len(before[1])
+
+
+async def test_a_member_that_reads_other_topics_after_its_crash_gets_its_partitions(group):
+    """The broker would answer with the assignment of before, which names a topic that is not subscribed any more."""
+    before = await group("a")
+    await settled(before)
+    vanish(before.bus)
+    after = await group("a", topics=(SEEDS,))
+    await settled(after)
+    assert after.bus.unsettled == ""
 
 
 async def test_two_members_with_one_name(group):

@@ -2,6 +2,10 @@
 
 Members are static (group.instance.id): a restart within the session moves no partition. A static member does not leave
 the group when it stops; its id is removed first, or its partitions would wait for the end of the session.
+
+The broker answers a restarted static member with the assignment of its last generation, without a look at its new
+subscription (KIP-345). The instance id therefore names the topics as well: a member that reads other topics than before
+its crash is a new member to the broker, and the next plan gives it the partitions of its name.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import asyncio
 import contextlib
 import logging
 import time
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
@@ -42,7 +47,7 @@ def new_consumer(
         **connection_options(config),
         client_id=f"nephila-{config.name}",
         group_id=f"{config.prefix}{group}",
-        group_instance_id=config.name,
+        group_instance_id=instance_id(config.name, topics),
         enable_auto_commit=False,
         auto_offset_reset="earliest",
         partition_assignment_strategy=[assignor],
@@ -57,6 +62,11 @@ def new_consumer(
     )
     consumer.subscribe(topics, listener=listener)
     return consumer
+
+
+def instance_id(member: str, topics: Iterable[str]) -> str:
+    """The id of a static member with this subscription."""
+    return f"{member}.{zlib.crc32(','.join(sorted(topics)).encode()):08x}"
 
 
 def relax_polling(consumer: AIOKafkaConsumer, wait_ms: int) -> None:
