@@ -16,7 +16,7 @@ from psycopg.pq import TransactionStatus
 
 from nephila import __version__
 from nephila.kernel import messages as m
-from nephila.storage.changes import DEAD_LETTER, StoredVersion
+from nephila.storage.changes import DEAD_LETTER, GONE, Change, StoredVersion
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Key
 from nephila.storage.ledgers.item_parts import complete, has_parts
@@ -68,9 +68,11 @@ _INSERT = (
     " ON CONFLICT (job, url_key) DO UPDATE SET "
 )
 _GUARD = " WHERE excluded.fetch_no >= pages.fetch_no"
-_FETCH = ", ".join(
-    f"{name} = excluded.{name}"
-    for name in ("outcome", "status", "final_url", "fetched_at", "fetch_id", "fetch_no", "change")
+_FETCH = (
+    ", ".join(
+        f"{name} = excluded.{name}" for name in ("outcome", "status", "final_url", "fetched_at", "fetch_id", "fetch_no")
+    )
+    + f", change = CASE WHEN excluded.change = '' AND pages.change = '{GONE}' THEN '{GONE}' ELSE excluded.change END"
 )
 """Columns of a fetch that brought no copy."""
 _UPSERT = (
@@ -97,9 +99,15 @@ _UNITEM = (
 _ITEM = f"INSERT INTO items ({', '.join(_ITEM_COLUMNS)}) SELECT * FROM {_arrays(_ITEM_COLUMNS)}"
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _LOCK = f"SELECT pg_advisory_xact_lock({LOCKS}, bucket::int) FROM unnest(%s::bigint[]) AS bucket"
+_LOCK_CHANGES = f"SELECT pg_advisory_xact_lock({LOCKS}, -3)"
+_CHANGES = f"INSERT INTO changes ({', '.join(Change._fields)}) SELECT * FROM {_arrays(Change._fields)}"
+_COPIES = (
+    "SELECT job, url_key, title, text FROM pages WHERE (job, url_key) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
+)
 _LOCK_WAITS = f"SELECT pg_advisory_xact_lock({LOCKS}, -2)"
 _STORED_COLUMNS = (
-    f"SELECT url_key, fetch_no, outcome, sha256 <> '', text_hash, first_at, changed_at, reason = '{DEAD_LETTER}'"
+    "SELECT url_key, fetch_no, outcome, sha256 <> '', text_hash, first_at, changed_at,"
+    f" change = '{GONE}', reason = '{DEAD_LETTER}'"
     " FROM pages WHERE job = %s AND url_key = ANY (%s::text[])"
 )
 _REGISTER = (
@@ -156,6 +164,12 @@ class Postgres:
                     )
         return found
 
+    def copies(self, wanted: Iterable[Key]) -> dict[Key, tuple[str, bytes]]:
+        """See `Ledger`. In the transaction of `durable`."""
+        with self._speaking() as connection:
+            found = connection.execute(_COPIES, columns(list(wanted)))
+            return {(job, key): (title, text.encode()) for job, key, title, text in found}
+
     def sinks(self) -> dict[str, int]:
         """See `Ledger`. Only files of this writer, by the name in the configuration."""
         with self._speaking() as connection:
@@ -201,6 +215,11 @@ class Postgres:
                     connection.execute(_ITEM, columns(rows), prepare=True)
             if completing:
                 complete(database, batch)
+            if batch.changes:
+                # The last lock of a flush, held to its commit: so changes become visible in the order of `seq`, and a
+                # reader that continues behind the last one misses none.
+                connection.execute(_LOCK_CHANGES, prepare=True)
+                connection.execute(_CHANGES, columns(batch.changes), prepare=True)
 
     def commit(self, lengths: Mapping[str, int]) -> None:
         """See `Ledger`."""
