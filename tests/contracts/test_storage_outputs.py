@@ -135,8 +135,11 @@ READERS: dict[str, Callable[[Path], Rows]] = {
     "warc": read_warc,
     "raw": read_raw,
 }
-COMBINED = ("postgres+jsonl", "postgres+warc")
-"""Files beside a database on a server."""
+COMBINED = ("postgres+jsonl", "postgres+warc", "by_day+postgres", "by_day+jsonl")
+"""Files beside a database on a server; by_day: its tables are partitioned by day. Each fetch is a day after the one
+before."""
+BY_DAY: set[Path] = set()
+"""Directories of tests whose database is partitioned."""
 APPEND_ONLY = ("jsonl", "warc", "raw")
 COPIES = ("warc", "raw")
 """They keep what was on the wire, not what has become of it."""
@@ -157,7 +160,7 @@ def record(number: int, fetch_no: int = 1, attempt: int = 1, **fields: Any) -> m
         "title": f"Page {number}",
         "text": f"text {number} of fetch {fetch_no}, żółć".encode(),
         "lang": "en",
-        "fetched_at": 1_800_000_000.25 + fetch_no,
+        "fetched_at": 1_800_000_000.25 + 86_400 * fetch_no,
         "meta": '{"description": "d"}',
     }
     return m.Record(fetch_no=fetch_no, attempt=attempt, **{**values, **fields})
@@ -190,7 +193,12 @@ def page_of(item: m.Record) -> m.Page | None:
 def opened(directory: Path, name: str) -> Writer:
     """A writer with one sink besides the ledger."""
     config = StorageConfig(
-        directory=directory, formats=(name,), fsync=False, store=STORES.get(directory, ""), writer="test"
+        directory=directory,
+        formats=(name,),
+        fsync=False,
+        store=STORES.get(directory, ""),
+        partition_by="day" if directory in BY_DAY else "",
+        writer="test",
     )
     writer = Writer(config)
     writer.open()
@@ -236,8 +244,10 @@ WITHOUT_ROWS = ("markdown",)
 def name(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Every output there is, and files beside a server."""
     ledger, _, sink = str(request.param).partition("+")
-    if ledger == "postgres":
+    if ledger in ("postgres", "by_day"):
         STORES[tmp_path] = request.getfixturevalue("store")
+    if ledger == "by_day":
+        BY_DAY.add(tmp_path)
     return sink or ledger
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -23,6 +24,14 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     store: Secret = ""
     """URL of a PostgreSQL database for the rows, postgresql://user@host:5432/database. Empty: nephila.db in
     `directory`."""
+
+    partition_by: Literal["", "day"] = ""
+    """day: the tables `pages` and `fetches` of `store` have one partition per UTC day. Existing tables are converted at
+    the start, which copies their rows. Empty: as the database is."""
+
+    retention: str = ""
+    """Age at which whole partitions are dropped, such as 90d: pages by their newest fetch, with their links and items.
+    Longer than the longest recrawl interval. Needs partitions by day. Empty: nothing is dropped."""
 
     writer: str = ""
     """Name of this writer, under which a shared database stores the lengths of its files."""

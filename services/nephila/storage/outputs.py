@@ -8,6 +8,7 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.ledgers.sqlite import Sqlite
+from nephila.storage.retention import retention_days
 from nephila.storage.sinks.bodies import Bodies
 from nephila.storage.sinks.contract import Sink
 from nephila.storage.sinks.jsonl import Jsonl
@@ -42,6 +43,7 @@ FORMATS = (*LEDGERS, *SINKS)
 
 def ledger_of(config: StorageConfig) -> Ledger:
     """The database of a configuration, not yet open. Raises `UsageError`."""
+    retention_days(config)
     if config.store:
         if not is_url(config.store):
             raise UsageError("store is no URL of the form postgresql://user@host:5432/database")
