@@ -100,7 +100,7 @@ def test_lint_has_no_finding() -> None:
 @pytest.mark.parametrize("values", EXAMPLES, ids=lambda path: path.stem)
 def test_every_pod_meets_the_restricted_standard(values: Path) -> None:
     for name, spec in pods(objects("-f", str(values))):
-        assert spec["automountServiceAccountToken"] is (name == "Deployment web-nephila-operator"), name
+        assert spec["automountServiceAccountToken"] is False, name
         security = spec["securityContext"]
         assert security["runAsNonRoot"] is True, name
         assert security["seccompProfile"] == {"type": "RuntimeDefault"}, name
@@ -192,15 +192,56 @@ def test_a_scaled_deployment_has_no_number_of_replicas(service: str, scaler: str
     assert named(found, kind, f"web-nephila-{service}")["spec"]["scaleTargetRef"]["name"] == f"web-nephila-{service}"
 
 
+def policies(*arguments: str) -> dict[str, dict[str, Any]]:
+    """Component → the spec of its NetworkPolicy."""
+    return {
+        one["metadata"]["name"].removeprefix("web-nephila-"): one["spec"]
+        for one in objects(*arguments)
+        if one["kind"] == "NetworkPolicy"
+    }
+
+
 def test_only_downloaders_reach_addresses_outside_the_cluster() -> None:
-    for one in objects():
-        if one["kind"] != "NetworkPolicy":
-            continue
-        blocks = [peer for rule in one["spec"]["egress"] or [] for peer in rule.get("to", []) if "ipBlock" in peer]
-        assert bool(blocks) == (one["metadata"]["name"] == "web-nephila-downloader")
-        for peer in blocks:
-            if peer["ipBlock"]["cidr"] == "0.0.0.0/0":
-                assert {"10.0.0.0/8", "169.254.0.0/16", "192.168.0.0/16"} <= set(peer["ipBlock"]["except"])
+    for component, spec in policies().items():
+        wide = [
+            peer["ipBlock"]
+            for rule in spec["egress"] or []
+            for peer in rule.get("to", [])
+            if "ipBlock" in peer and peer["ipBlock"]["cidr"].endswith("/0")
+        ]
+        denied = {block["cidr"]: set(block["except"]) for block in wide}
+        assert list(denied) == (["0.0.0.0/0", "::/0"] if component == "downloader" else []), component
+        if denied:
+            assert {"10.0.0.0/8", "169.254.0.0/16", "192.168.0.0/16"} <= denied["0.0.0.0/0"]
+            # All but 2000::/3 (private, link-local, mapped IPv4), and what embeds IPv4 addresses within it.
+            assert {"::/3", "4000::/2", "8000::/1", "2002::/16", "2001::/23"} <= denied["::/0"]
+
+
+def test_a_denied_network_of_either_version_is_in_its_own_block() -> None:
+    settings = "networkPolicy.deniedNetworks={203.0.113.0/24,2600:1f00::/24}"
+    rules = policies("--set", settings)["downloader"]["egress"]
+    blocks = [peer["ipBlock"] for rule in rules for peer in rule.get("to", []) if "ipBlock" in peer]
+    assert {"cidr": "0.0.0.0/0", "except": ["203.0.113.0/24"]} in blocks
+    assert {"cidr": "::/0", "except": ["2600:1f00::/24"]} in blocks
+
+
+def test_dns_is_reached_only_at_the_servers_of_the_cluster() -> None:
+    own = "networkPolicy.dns[0].ipBlock.cidr=10.96.0.10/32"
+    for component, spec in policies("--set", own).items():
+        if component not in ("kafka", "postgres"):
+            rules = [rule for rule in spec["egress"] if {"port": 53, "protocol": "UDP"} in rule.get("ports", [])]
+            assert [rule["to"] for rule in rules] == [[{"ipBlock": {"cidr": "10.96.0.10/32"}}]], component
+    (rule,) = [rule for rule in policies()["parser"]["egress"] if {"port": 53, "protocol": "UDP"} in rule["ports"]]
+    assert {"matchLabels": {"k8s-app": "kube-dns"}} in [peer.get("podSelector") for peer in rule["to"]]
+
+
+def test_the_pods_of_the_release_reach_each_other_when_metrics_are_limited_to_a_namespace() -> None:
+    """The operator and `helm test` send requests to port 9100 of the API and the scheduler."""
+    found = policies("--set", "networkPolicy.metricsFrom.matchLabels.name=monitoring")
+    for component in ("api", "scheduler"):
+        (rule,) = found[component]["ingress"]
+        assert {"podSelector": {"matchLabels": {"app.kubernetes.io/instance": "web"}}} in rule["from"]
+        assert {"namespaceSelector": {"matchLabels": {"name": "monitoring"}}} in rule["from"]
 
 
 def test_the_release_has_a_test() -> None:
@@ -247,6 +288,21 @@ def test_only_the_operator_gets_rights_and_only_these() -> None:
     assert not [one for one in objects("--set", "operator.enabled=false") if one["kind"] in rights]
 
 
+def test_only_the_container_of_the_operator_has_the_token_of_the_api_server() -> None:
+    found = objects("--set", "rules.git.repository=https://git.example/rules.git")
+    pod = named(found, "Deployment", "web-nephila-operator")["spec"]["template"]["spec"]
+    assert named(found, "ServiceAccount", "web-nephila-operator")["automountServiceAccountToken"] is False
+    (volume,) = [one for one in pod["volumes"] if "projected" in one]
+    sources = {key for source in volume["projected"]["sources"] for key in source}
+    assert sources == {"serviceAccountToken", "configMap", "downwardAPI"}
+    operator, sync = (
+        {mount["mountPath"] for mount in one["volumeMounts"] if mount["name"] == volume["name"]}
+        for one in pod["containers"]
+    )
+    assert operator == {"/var/run/secrets/kubernetes.io/serviceaccount"}
+    assert sync == set()
+
+
 def test_the_operator_needs_the_control_api() -> None:
     done = template("--set", "api.enabled=false")
     assert done.returncode != 0
@@ -264,6 +320,21 @@ def test_rules_of_a_config_map_and_of_a_repository_are_folders_of_the_operator()
     secret = ("--set", "rules.git.repository=git@git.example:rules.git,rules.git.existingSecret=key")
     _, sync = named(objects(*secret), "Deployment", "web-nephila-operator")["spec"]["template"]["spec"]["containers"]
     assert "GITSYNC_SSH_KEY_FILE" in [one["name"] for one in sync["env"]]
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://me:hunter2@git.example/r.git", "https://hunter2@git.example/r.git", "ssh://git:hunter2@git.example/r"],
+)
+def test_a_password_in_the_address_of_a_repository_is_refused(url: str) -> None:
+    done = template("--set", f"rules.git.repository={url}")
+    assert done.returncode != 0
+    assert "rules.git.repository holds a password or token; put it into rules.git.existingSecret" in done.stderr
+    assert "hunter2" not in done.stderr
+
+
+def test_the_user_name_of_an_ssh_address_is_no_password() -> None:
+    assert template("--set", "rules.git.repository=ssh://git@git.example/rules.git").returncode == 0
 
 
 def test_crds_are_kept_and_can_be_left_out() -> None:

@@ -18,8 +18,8 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Directory of nephila.db and all files; created if absent."""
 
     formats: tuple[str, ...] = ("sqlite",)
-    """Outputs: jsonl, markdown, parquet, raw, warc, and the database sqlite or postgres, which is always
-    written."""
+    """Outputs: chunks, dataset, jsonl, markdown, parquet, raw, warc, and the database sqlite or postgres, which is
+    always written."""
 
     store: Secret = ""
     """URL of a PostgreSQL database for the rows, postgresql://user@host:5432/database. Empty: nephila.db in
@@ -91,5 +91,10 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Maximum time that a raw page waits for its record; then it is written without. Over Kafka another member may
     have received the record."""
 
+    dataset: str = ""
+    """Place of the Parquet dataset (format dataset): a directory, or s3://bucket/path, gs://, az:// with the extra s3.
+    Credentials come from the variables of the cloud, such as AWS_ACCESS_KEY_ID."""
+
     parquet_rows: Positive = 50_000
-    """Rows of a Parquet file. It is written between two flushes, so a larger file causes a longer pause."""
+    """Rows of a Parquet file, also in a dataset. It is written between two flushes, so a larger file causes a longer
+    pause."""

@@ -11,6 +11,7 @@ from nephila.storage.ledgers.sqlite import Sqlite
 from nephila.storage.retention import retention_days
 from nephila.storage.sinks.bodies import Bodies
 from nephila.storage.sinks.contract import Sink
+from nephila.storage.sinks.dataset import Dataset
 from nephila.storage.sinks.jsonl import Jsonl
 from nephila.storage.sinks.markdown import Markdown
 from nephila.storage.sinks.parquet import Parquet
@@ -30,13 +31,14 @@ LEDGERS: dict[str, Callable[[StorageConfig], Ledger]] = {"sqlite": Sqlite, "post
 """Databases; one of them is always used."""
 
 SINKS: dict[str, Callable[[StorageConfig, Ledger], Sink]] = {
+    "dataset": Dataset,
     "jsonl": Jsonl,
     "markdown": Markdown,
     "parquet": Parquet,
     "raw": Bodies,
     "warc": Warc,
 }
-"""Files in addition to the database."""
+"""Outputs in addition to the database."""
 
 FORMATS = (*LEDGERS, *SINKS)
 

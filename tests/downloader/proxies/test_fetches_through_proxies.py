@@ -122,6 +122,15 @@ async def test_faults_of_a_tunnel(make: Make, mood: Mood, scheme: str, reason: s
 
 
 @pytest.mark.parametrize("scheme", ["http", "socks5"])
+async def test_a_tunnel_that_does_not_open(make: Make, scheme: str) -> None:
+    """The proxy is connected, so the time-out is not one of the connection to it."""
+    async with ProxyServer() as proxy:
+        proxy.become(Mood.SILENT)
+        answer = await fetch(make(connect_timeout_s=0.2), through(proxy, "http://site.test/", scheme))
+        assert (answer.reason, answer.detail.partition(":")[0]) == ("timeout", "tunnel")
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks5"])
 async def test_wrong_credentials(make: Make, scheme: str) -> None:
     """407, or the refusal of SOCKS5."""
     async with Server(response(b"x", HTML)) as server, ProxyServer(user="u") as proxy:

@@ -47,7 +47,7 @@ class Fault(Enum):
     REFUSED = "refused"
     """It does not accept the credentials (407)."""
     UNREACHABLE = "unreachable"
-    """It reports that it cannot reach the server; most often the server is the cause."""
+    """It reports that it cannot reach the server, or opens no tunnel in time; most often the server is the cause."""
 
 
 PENALTY = {
