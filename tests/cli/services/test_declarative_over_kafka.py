@@ -31,7 +31,7 @@ def settings(broker, tmp_path):
 
 
 def test_recurring_jobs_of_a_folder(nephila, settings, tmp_path):
-    """A repeated apply changes nothing; a changed schedule is a new generation; --prune deletes the job of a lost file."""
+    """A repeated apply changes nothing, a changed schedule is a new generation, --prune deletes what has no file."""
     folder = tmp_path / "jobs"
     (folder / "daily").mkdir(parents=True)
     (folder / "daily" / "news.yaml").write_text(JOB.format(name="news", schedule="0 6 * * *"))
