@@ -322,6 +322,21 @@ def test_rules_of_a_config_map_and_of_a_repository_are_folders_of_the_operator()
     assert "GITSYNC_SSH_KEY_FILE" in [one["name"] for one in sync["env"]]
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["https://me:hunter2@git.example/r.git", "https://hunter2@git.example/r.git", "ssh://git:hunter2@git.example/r"],
+)
+def test_a_password_in_the_address_of_a_repository_is_refused(url: str) -> None:
+    done = template("--set", f"rules.git.repository={url}")
+    assert done.returncode != 0
+    assert "rules.git.repository holds a password or token; put it into rules.git.existingSecret" in done.stderr
+    assert "hunter2" not in done.stderr
+
+
+def test_the_user_name_of_an_ssh_address_is_no_password() -> None:
+    assert template("--set", "rules.git.repository=ssh://git@git.example/rules.git").returncode == 0
+
+
 def test_crds_are_kept_and_can_be_left_out() -> None:
     found = [one for one in objects() if one["kind"] == "CustomResourceDefinition"]
     assert {one["metadata"]["name"] for one in found} == {"crawljobs.nephila.dev", "parserules.nephila.dev"}
