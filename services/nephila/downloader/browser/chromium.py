@@ -166,7 +166,7 @@ class Chromium:
         return memory_of(self.pid)
 
     async def kill(self) -> None:
-        """Kill all processes of the group, wait for their end, delete the profile, also when the caller is cancelled."""
+        """Kill all processes of the group, wait for their end, delete the profile. A cancelled caller stops nothing."""
         _, cancelled = await _uncancelled(self._kill())
         if cancelled:
             raise asyncio.CancelledError
