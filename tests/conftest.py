@@ -10,6 +10,7 @@ import pytest
 
 from tests.browser_fixtures import chromium  # noqa: F401 - fixtures of all tests
 from tests.bucket_fixtures import bucket, s3_server  # noqa: F401 - fixtures of all tests
+from tests.fetcher_fixtures import make_fetcher  # noqa: F401 - fixtures of all tests
 from tests.postgres_fixtures import mortal, postgres, store  # noqa: F401 - fixtures of all tests
 from tests.required import required
 from tools.install import Missing

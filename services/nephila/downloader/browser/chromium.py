@@ -117,7 +117,7 @@ class Chromium:
     async def _wait_until_ready(self) -> None:
         for _ in range(int(START_S / POLL_S)):
             if self._process.returncode is not None:
-                raise RenderError("browser", f"Chromium ended at its start: {self._last_words()}")
+                raise RenderError("browser", f"Chromium ended at its start: {self._end_reason()}")
             if endpoint := self._find_endpoint():
                 self.endpoint = endpoint
                 return
@@ -131,7 +131,7 @@ class Chromium:
             return f"ws://127.0.0.1:{port}{path.strip()}" if path.strip() else ""
         return ""
 
-    def _last_words(self) -> str:
+    def _end_reason(self) -> str:
         """The last line that it wrote on standard error, or its exit code."""
         with contextlib.suppress(OSError):
             lines = Path(self._profile, STDERR).read_text("utf-8", "replace").strip().split("\n")
