@@ -155,6 +155,9 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated month, against a fixed interval
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_freshness
 
+bench-near-duplicates: $(DEV)  ## simhash per page, look-ups at 10^6 and 10^7 pages, precision and recall by threshold (2 minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_near_duplicates $(ARGS)
+
 bench-parser: $(DEV)  ## a page without and with a tree beside rivals, F1 of main text (WCXB=DIR), titles, rules (some minutes)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_parser_table --wcxb $(WCXB) $(ARGS)

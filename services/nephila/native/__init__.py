@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nephila.native._core import (
         HostStore,
         LinkScope,
+        NearCopyIndex,
         PagePass,
         RobotsRules,
         Trie,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         quoted,
         robots_rule,
         robots_sitemaps,
+        simhash,
         sniff_encoding,
         to_utf8,
         trimmed,
@@ -58,6 +60,7 @@ else:
         IMPLEMENTATION = "python"
     HostStore = _chosen.HostStore
     LinkScope = _chosen.LinkScope
+    NearCopyIndex = _chosen.NearCopyIndex
     PagePass = _chosen.PagePass
     RobotsRules = _chosen.RobotsRules
     Trie = _chosen.Trie
@@ -71,6 +74,7 @@ else:
     quoted = _chosen.quoted
     robots_rule = _chosen.robots_rule
     robots_sitemaps = _chosen.robots_sitemaps
+    simhash = _chosen.simhash
     sniff_encoding = _chosen.sniff_encoding
     to_utf8 = _chosen.to_utf8
     trimmed = _chosen.trimmed
@@ -103,6 +107,7 @@ __all__ = [
     "KEY_VERSION",
     "HostStore",
     "LinkScope",
+    "NearCopyIndex",
     "PagePass",
     "RobotsRules",
     "Trie",
@@ -118,6 +123,7 @@ __all__ = [
     "quoted",
     "robots_rule",
     "robots_sitemaps",
+    "simhash",
     "sniff_encoding",
     "to_utf8",
     "trimmed",

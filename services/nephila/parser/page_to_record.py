@@ -13,6 +13,7 @@ from typing import Final
 from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import ROUTE
 from nephila.kernel.runtime.clock import Clock
+from nephila.native import simhash
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import Content
 from nephila.parser.documents.read import TEXTS, read_document
@@ -147,6 +148,7 @@ class RecordBuilder:
         wanted = job.parse.main_text if job.parse is not None else m.MainText.UNSPECIFIED
         text = main or found.text
         record.text_hash = text_hash(text)
+        set_simhash(record, job, text)
         if wanted == m.MainText.ALL or config.full_text:
             record.text = found.text
         elif wanted != m.MainText.NONE:
@@ -206,6 +208,7 @@ class RecordBuilder:
         record.title = content.title[: config.max_title_chars]
         record.text = content.text
         record.text_hash = text_hash(content.text)
+        set_simhash(record, job, content.text)
         record.lang = content.lang[:MAX_LANG_CHARS]
         entries |= {"x_robots_tag": page.robots_tag, "author": content.author, "problem": content.problem}
         entries |= {"published": content.published, "modified": content.modified, **content.facts}
@@ -282,6 +285,13 @@ def set_size_and_digest(record: m.Record, body: bytes) -> None:
     """Set length and digest of the body."""
     record.size_bytes = len(body)
     record.sha256 = hashlib.sha256(body).digest()
+
+
+def set_simhash(record: m.Record, job: m.CrawlJob, text: bytes) -> None:
+    """Set the simhash of the text, and what the job does with near-copies."""
+    if found := simhash(text):
+        record.simhash = found.to_bytes(8, "big")
+        record.near_copies = job.parse.near_copies if job.parse is not None else m.NearCopies.UNSPECIFIED
 
 
 def _outlinks(page: m.Page, found: PagePass) -> m.Outlinks:

@@ -218,6 +218,16 @@ class Options(TypedDict, total=False):
             in_job=True,
         ),
     ]
+    near_copies: Annotated[
+        str,
+        Option(
+            "Pages whose text is nearly that of another page of the job: store, mark in their rows, or skip.",
+            "store|mark|skip",
+            RESULT,
+            default="store",
+            in_job=True,
+        ),
+    ]
     links: Annotated[bool, Option("Keep the links in a table.", "", RESULT, default=False, in_job=True)]
     keep_raw: Annotated[
         bool,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -90,6 +90,13 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     raw_wait_s: float = 60.0
     """Maximum time that a raw page waits for its record; then it is written without. Over Kafka another member may
     have received the record."""
+
+    near_copy_entries: Annotated[int, msgspec.Meta(ge=1, le=2**31)] = 1_000_000
+    """Pages in the index of near-copies, all jobs together: 16 bytes each, taken with the first page that is looked up.
+    Beyond it the oldest entries leave, and later copies of their pages are not recognised."""
+
+    near_copy_distance: Annotated[int, msgspec.Meta(ge=0, le=3)] = 3
+    """Greatest number of bits, of 64, in which the simhashes of near-copies differ."""
 
     dataset: str = ""
     """Place of the Parquet dataset (format dataset): a directory, or s3://bucket/path, gs://, az:// with the extra s3.

@@ -13,6 +13,12 @@ METRICS: tuple[Metric[Storage], ...] = (
         "outcome",
     ),
     Metric(
+        "near_copies",
+        "Fetched pages that are near-copies of other pages, by what was done. A rise: syndicated or generated text.",
+        lambda s: s.near_copies,
+        "action",
+    ),
+    Metric(
         "records_buffered",
         "Records received and not durable. A rise: the database is the bottleneck.",
         lambda s: s.buffered,

@@ -44,6 +44,9 @@ COLUMNS = (
     "changed_at",
     "first_at",
     "text_hash",
+    "simhash",
+    "near_copy_of",
+    "near_copy_bits",
     "meta",
     "text",
 )
@@ -81,6 +84,14 @@ CHANGE, CHANGED_AT, FIRST_AT, TEXT_HASH = (
 )
 
 
+class NearCopy(NamedTuple):
+    """The page of which another one is a near-copy."""
+
+    url: str
+    bits: int
+    """Bits in which the two simhashes differ."""
+
+
 @dataclass(slots=True)
 class Batch:
     """The content of one flush: fetches that no earlier flush has made durable, each once."""
@@ -116,8 +127,11 @@ class Batch:
         return chain(self.rows, self.not_modified, self.copy_kept)
 
 
-def row_of(record: m.Record, stored: StoredVersion | None = None, change: str = "") -> Row:
-    """The row of a record; `stored` is the present version of its URL. The text stays UTF-8 bytes."""
+def row_of(
+    record: m.Record, stored: StoredVersion | None = None, change: str = "", near: NearCopy | None = None
+) -> Row:
+    """The row of a record; `stored` is the present version of its URL, `near` the page of which it is a near-copy. The
+    text stays UTF-8 bytes."""
     key = record.url_key.hex()
     at = iso(record.fetched_at)
     first_at, changed_at = (stored.first_at, stored.changed_at) if stored is not None else ("", "")
@@ -150,6 +164,9 @@ def row_of(record: m.Record, stored: StoredVersion | None = None, change: str = 
         changed_at,
         first_at,
         copy_hash_of(record).hex(),
+        record.simhash.hex(),
+        near.url if near is not None else "",
+        near.bits if near is not None else 0,
         clean(record.meta),
         clean_utf8(record.text),
     )

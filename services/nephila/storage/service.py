@@ -64,6 +64,8 @@ class Storage:
         self.outcomes: Counter[str] = Counter()
         """Rows that this process added to the table, by outcome. If a replayed record replaces a dead letter's row, the
         row counts for the new outcome."""
+        self.near_copies: Counter[str] = Counter()
+        """Fetched pages that were near-copies of other pages: marked, skipped."""
         self.on_fatal = on_fatal
         self._config = config
         self._bus = bus
@@ -279,6 +281,7 @@ class Storage:
     def _receipt(self, deliveries: list[Delivery], records: list[m.Record], result: FlushResult) -> None:
         """Publish the receipts of these records, then acknowledge the records."""
         self.outcomes.update(result.new)
+        self.near_copies.update(result.near_copies)
         batches: dict[tuple[str, int], list[m.Receipt]] = {}
         for delivery, record, outcome in zip(deliveries, records, result.outcomes, strict=True):
             same = outcome is record.outcome

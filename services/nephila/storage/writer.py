@@ -39,6 +39,7 @@ from nephila.storage.changes import (
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost, busy, commit_unknown, write_fault
 from nephila.storage.ledgers.contract import Key, Ledger
+from nephila.storage.near_copies import NearCopies, skipped_record
 from nephila.storage.outputs import choose, ledger_of
 from nephila.storage.rows import (
     CHANGED_AT,
@@ -76,6 +77,8 @@ class FlushResult:
     """Rows that this flush adds to the table, by outcome; negative where another outcome replaced a row."""
     dead: list[tuple[m.Record, str]] = field(default_factory=list)
     """Records that could not be converted to rows, with the error; they ended as failed(dead_letter)."""
+    near_copies: Counter[str] = field(default_factory=Counter)
+    """Near-copies among the records: marked, skipped."""
 
 
 class Writer:
@@ -90,6 +93,7 @@ class Writer:
         self.database_s = Histogram(NETWORK_S)
         """Transactions: rows sent and committed."""
         self._ledger = ledger_of(config)
+        self._near_copies = NearCopies(self._ledger, config.near_copy_entries, config.near_copy_distance)
         self._sinks: list[Sink] = choose(config, self._ledger)
         self._broken: BaseException | None = None
         self._lost = False
@@ -219,6 +223,7 @@ class Writer:
 
     def _prepare(self, records: Sequence[m.Record], pages: Sequence[m.Page | None]) -> tuple[Batch, FlushResult]:
         batch, result = Batch(), FlushResult()
+        self._near_copies.begin_batch()
         durable = self._durable(records)
         feed: list[tuple[str, Row]] = []
         for record, page in zip(records, pages, strict=True):
@@ -228,13 +233,13 @@ class Writer:
                 result.outcomes.append(stored.outcome)
                 continue
             try:
-                known = self._add(batch, record, stored, feed)
+                known = self._add(batch, record, stored, feed, result.near_copies)
             except Exception as error:  # one invalid record must not fail the 255 others
                 log.error("storage: dead letter: %s: %s", type(error).__name__, error)
                 result.dead.append((record, f"{type(error).__name__}: {error}"))
-                known = self._add(batch, dead_letter_record(record), stored, feed)
+                known = self._add(batch, dead_letter_record(record), stored, feed, result.near_copies)
             durable[key] = known
-            if page is not None:
+            if page is not None and known.outcome is record.outcome:
                 batch.pages.append(page)
                 batch.records[id(page)] = record
             result.outcomes.append(known.outcome)
@@ -265,12 +270,22 @@ class Writer:
         return found
 
     def _add(
-        self, batch: Batch, record: m.Record, stored: StoredVersion | None, feed: list[tuple[str, Row]]
+        self,
+        batch: Batch,
+        record: m.Record,
+        stored: StoredVersion | None,
+        feed: list[tuple[str, Row]],
+        near_copies: Counter[str],
     ) -> StoredVersion:
         """Add the record to the right list of the batch, and its change to the feed; returns the new version of its
         URL. Atomic: on an error nothing is added."""
+        near = self._near_copies.find(record)
+        # A page that was stored before stays: its new text is marked only.
+        skipped = near is not None and record.near_copies is m.NearCopies.SKIP and (stored is None or not stored.copy)
+        if skipped:
+            record = skipped_record(record)
         change = change_of(record, stored)
-        row = row_of(record, stored, change)
+        row = row_of(record, stored, change, near)
         old = stored.copy_hash.hex() if stored is not None and change == CHANGED else ""
         batch.attempt_and_old_hash[row[JOB], row[FETCH_ID]] = (record.attempt, old)
         copy, copy_hash = bool(record.sha256), copy_hash_of(record)
@@ -293,6 +308,8 @@ class Writer:
                 batch.items[row[JOB], row[URL_KEY]] = items_of(record, row[FETCH_ID])
         if shown := feed_change(change, stored):
             feed.append((shown, row))
+        if near is not None:
+            near_copies["skipped" if skipped else "marked"] += 1
         is_gone = change == GONE or (not change and stored is not None and stored.is_gone)
         instants = row[FIRST_AT], row[CHANGED_AT]
         is_dead_letter = record.reason == DEAD_LETTER

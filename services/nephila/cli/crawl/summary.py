@@ -69,6 +69,8 @@ def show(
             f"{pages:,} pages have more links than the limit per page; {links:,} links were left out"
             " (meta.links_left_out of their rows)"
         )
+    if counts.near_copies:
+        console.print(f"{counts.near_copies:,} pages are near-copies of other pages (near_copy_of of their rows)")
     where = display_name(directory.rows(run)) if run.store else directory.path / "nephila.db"
     table = f"table pages, job {run.uid}" if run.store else "table pages"
     folder = directory.path / "markdown"
@@ -102,6 +104,7 @@ def facts(directory: Directory, run: Run, result: Result, counts: Summary) -> di
         "refetched": result.refetched,
         "out_of_scope": result.out_of_scope,
         "items": items_by_rule(counts, result),
+        "near_copies": counts.near_copies,
         "links_left_out": counts.links_left_out[1],
         "resumed_urls": result.resumed_urls,
         "refetches_at_most": result.resumed_leased,

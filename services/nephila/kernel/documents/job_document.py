@@ -129,7 +129,12 @@ def _job(name: str, spec: schema.JobSpec, seeds: list[str]) -> CrawlJob:
         weight=spec.weight,
         sitemaps=spec.sitemaps,
         rules=list(dict.fromkeys(spec.rules)),
-        parse=Parse(list(dict.fromkeys(parse.follow)), parse.nofollow == "skip", schema.MAIN_TEXTS[parse.main_text])
+        parse=Parse(
+            list(dict.fromkeys(parse.follow)),
+            parse.nofollow == "skip",
+            schema.MAIN_TEXTS[parse.main_text],
+            schema.NEAR_COPIES[parse.near_copies],
+        )
         if parse != schema.Parse()
         else None,
         cookies=spec.cookies,

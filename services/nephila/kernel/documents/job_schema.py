@@ -27,7 +27,7 @@ from nephila.kernel.documents.field_types import (
     seconds,
 )
 from nephila.kernel.documents.struct_reader import Section
-from nephila.kernel.messages import MainText, Render, ScopeMode, Strategy
+from nephila.kernel.messages import MainText, NearCopies, Render, ScopeMode, Strategy
 from nephila.native import UrlError, parse_url
 
 Mode = Literal["host", "domain", "prefix", "any"]
@@ -51,6 +51,12 @@ MAIN_TEXTS: dict[str, MainText] = {
     "trafilatura": MainText.TRAFILATURA,
     "all": MainText.ALL,
     "none": MainText.NONE,
+}
+NearCopiesMode = Literal["store", "mark", "skip"]
+NEAR_COPIES: dict[str, NearCopies] = {
+    "store": NearCopies.UNSPECIFIED,
+    "mark": NearCopies.MARK,
+    "skip": NearCopies.SKIP,
 }
 RenderMode = Literal["never", "auto", "always"]
 RENDERS: dict[str, Render] = {"never": Render.UNSPECIFIED, "auto": Render.AUTO, "always": Render.ALWAYS}
@@ -215,6 +221,9 @@ class Parse(Section):
     main_text: MainTextName = "density"
     """The text of a page: density (the text without navigation and boilerplate), trafilatura (by that library, where
     it is installed), all (all visible text), none."""
+    near_copies: NearCopiesMode = "store"
+    """Pages whose text is nearly that of another page of the job: store (no look-up), mark (stored; the row names the
+    other page), skip (not stored; the URL ends as dropped(near_copy))."""
 
 
 class SinkEntry(Section):

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from nephila.kernel.documents.field_types import API_VERSION
-from nephila.kernel.documents.job_schema import MAIN_TEXTS, MODES, RENDERS, STRATEGY_NUMBERS
+from nephila.kernel.documents.job_schema import MAIN_TEXTS, MODES, NEAR_COPIES, RENDERS, STRATEGY_NUMBERS
 from nephila.kernel.messages import CrawlJob, Login, Parse, Politeness, Recrawl
 
 V = TypeVar("V")
@@ -102,6 +102,7 @@ def _parse(parse: Parse) -> dict[str, Any]:
         "follow": list(parse.follow),
         "nofollow": "skip" if parse.skip_nofollow else "follow",
         "mainText": _key(MAIN_TEXTS, parse.main_text),
+        "nearCopies": _key(NEAR_COPIES, parse.near_copies),
     }
 
 

@@ -26,6 +26,14 @@ class Strategy(IntEnum):
     BEST_FIRST = 2
 
 
+class NearCopies(IntEnum):
+    """What happens to a page whose text is nearly that of another page of the job."""
+
+    UNSPECIFIED = 0
+    MARK = 1
+    SKIP = 2
+
+
 class MainText(IntEnum):
     """What becomes the text of a page."""
 
@@ -124,6 +132,7 @@ class Parse(msgspec.Struct, array_like=True, gc=False):
     # Links that say nofollow, ugc or sponsored on every occurrence are left.
     skip_nofollow: bool = False
     main_text: MainText = MainText.UNSPECIFIED
+    near_copies: NearCopies = NearCopies.UNSPECIFIED
 
 
 class LoginField(msgspec.Struct, array_like=True, gc=False):

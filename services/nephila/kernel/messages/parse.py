@@ -7,6 +7,7 @@ from enum import IntEnum
 import msgspec
 
 from nephila.kernel.messages.context import Context
+from nephila.kernel.messages.jobs import NearCopies
 
 
 class Outcome(IntEnum):
@@ -173,6 +174,11 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     rendered: bool = False
     # Not set.
     captures: list[str] = msgspec.field(default_factory=list)
+    # Simhash of the text that text_hash is of, 8 bytes big-endian; empty for a short text. Definition:
+    # docs/adr/0089.
+    simhash: bytes = b""
+    # Of the job: what happens to a near-copy of another page.
+    near_copies: NearCopies = NearCopies.UNSPECIFIED
 
 
 class Receipt(msgspec.Struct, array_like=True, gc=False):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from nephila.native.fallback.hosts import HostStore
 from nephila.native.fallback.link_scope import LinkScope
+from nephila.native.fallback.near_copies import NearCopyIndex, simhash
 from nephila.native.fallback.page import TAGS, PagePass, page_pass
 from nephila.native.fallback.robots import RobotsRules, robots_rule, robots_sitemaps
 from nephila.native.fallback.texts import is_storable, is_tidy, quoted, sniff_encoding, to_utf8, trimmed
@@ -17,6 +18,7 @@ __all__ = [
     "TAGS",
     "HostStore",
     "LinkScope",
+    "NearCopyIndex",
     "PagePass",
     "RobotsRules",
     "Trie",
@@ -30,6 +32,7 @@ __all__ = [
     "quoted",
     "robots_rule",
     "robots_sitemaps",
+    "simhash",
     "sniff_encoding",
     "to_utf8",
     "trimmed",

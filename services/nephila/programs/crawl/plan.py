@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from nephila.kernel.documents.job_document import JobDocument, from_json, keep_routes, keywords, protect_session
-from nephila.kernel.documents.job_schema import FOLLOW, MAIN_TEXTS, MODES, RENDERS, STRATEGY_NUMBERS
+from nephila.kernel.documents.job_schema import FOLLOW, MAIN_TEXTS, MODES, NEAR_COPIES, RENDERS, STRATEGY_NUMBERS
 from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Render, Scope, Seed
 from nephila.kernel.net.robots import product_token
 from nephila.kernel.runtime.errors import UsageError, suggest
@@ -226,6 +226,8 @@ def _set_parse(job: CrawlJob, options: dict[str, Any]) -> None:
         parse.follow = [_value_of(dict(zip(FOLLOW, FOLLOW, strict=True)), kind, "--follow") for kind in kinds]
     if "main_text" in options:
         parse.main_text = _value_of(MAIN_TEXTS, options["main_text"], "--main-text")
+    if "near_copies" in options:
+        parse.near_copies = _value_of(NEAR_COPIES, options["near_copies"], "--near-copies")
     job.parse = parse if parse != Parse() else None
 
 

@@ -42,6 +42,12 @@ class Ledger(Protocol):
     def copies(self, wanted: Iterable[Key]) -> dict[Key, tuple[str, bytes]]:
         """Title and text of the stored copy of each key. Called between `durable` and `stage`."""
 
+    def simhashes(self, job: str) -> Iterable[tuple[str, str]]:
+        """(url_key, simhash in hex) of all pages of a job that are no near-copies, in the order of their fetches."""
+
+    def pages_by_prefix(self, job: str, prefix: str) -> Iterable[tuple[str, str, str]]:
+        """(url_key, URL, simhash in hex) of those whose url_key begins with `prefix`."""
+
     def sinks(self) -> dict[str, int]:
         """Name → committed length in bytes of each append-only file that this writer has created."""
 

@@ -72,6 +72,10 @@ _CHANGES = f"INSERT INTO changes ({', '.join(Change._fields)}) SELECT * FROM {ar
 _COPIES = (
     "SELECT job, url_key, title, text FROM pages WHERE (job, url_key) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
 )
+_ORIGINALS = "FROM pages WHERE job = %s AND simhash <> '' AND near_copy_of = '' AND sha256 <> ''"
+"""Pages that are no near-copies."""
+_SIMHASHES = 10_000
+"""Simhashes that one exchange with the server brings."""
 _LOCK_WAITS = f"SELECT pg_advisory_xact_lock({LOCKS}, -2)"
 _REGISTER = (
     "INSERT INTO sinks VALUES (%s, %s, %s, %s) ON CONFLICT (writer, name) DO UPDATE SET length = excluded.length,"
@@ -153,6 +157,18 @@ class Postgres:
         with self._speaking() as connection:
             found = connection.execute(_COPIES, columns(list(wanted)))
             return {(job, key): (title, text.encode()) for job, key, title, text in found}
+
+    def simhashes(self, job: str) -> Iterable[tuple[str, str]]:
+        """See `Ledger`. In the transaction of `durable`."""
+        with self._speaking() as connection, connection.cursor("simhashes") as cursor:
+            cursor.itersize = _SIMHASHES
+            yield from cursor.execute(f"SELECT url_key, simhash {_ORIGINALS} ORDER BY fetch_no", (job,))
+
+    def pages_by_prefix(self, job: str, prefix: str) -> Iterable[tuple[str, str, str]]:
+        """See `Ledger`."""
+        query = f"SELECT url_key, url, simhash {_ORIGINALS} AND url_key >= %s AND url_key < %s"
+        with self._speaking() as connection:
+            return connection.execute(query, (job, prefix, prefix + "g"), prepare=True).fetchall()
 
     def sinks(self) -> dict[str, int]:
         """See `Ledger`. Only files of this writer, by the name in the configuration."""

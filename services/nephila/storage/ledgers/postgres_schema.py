@@ -61,6 +61,16 @@ STEPS: Mapping[int, Sequence[str]] = {
         "DROP VIEW IF EXISTS changes",
         _here(CHANGES.replace("INTEGER PRIMARY KEY AUTOINCREMENT", "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY")),
     ),
+    4: (
+        *(
+            f"ALTER TABLE pages ADD COLUMN IF NOT EXISTS {name} {kind}"
+            for name, kind in (
+                ("simhash", "text NOT NULL DEFAULT ''"),
+                ("near_copy_of", "text NOT NULL DEFAULT ''"),
+                ("near_copy_bits", "bigint NOT NULL DEFAULT 0"),
+            )
+        ),
+    ),
 }
 """Version 2 is the first one on PostgreSQL; nephila.db had the same version then."""
 

@@ -13,10 +13,10 @@ from nephila.storage.faults import cannot_open, damaged, sqlite_fault
 from nephila.storage.rows import COLUMNS
 
 DATABASE = "nephila.db"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
-INTEGERS = {"status", "depth", "bytes", "fetch_no", "rule_version"}
+INTEGERS = {"status", "depth", "bytes", "fetch_no", "rule_version", "near_copy_bits"}
 """Columns of `pages` that hold numbers; all others are text."""
 
 CHANGES = (

@@ -99,6 +99,8 @@ _STORED_COLUMNS = (
     "url_key, fetch_no, outcome, sha256 != '', text_hash, first_at, changed_at,"
     f" change = '{GONE}', reason = '{DEAD_LETTER}'"
 )
+_ORIGINALS = "FROM pages WHERE job = ? AND simhash != '' AND near_copy_of = '' AND sha256 != ''"
+"""Pages that are no near-copies."""
 _CHANGES = MultiInsert(
     f"INSERT INTO changes ({', '.join(Change._fields)})", "(" + ", ".join("?" * len(Change._fields)) + ")"
 )
@@ -188,6 +190,15 @@ class Sqlite:
         query = "SELECT title, CAST(text AS BLOB) FROM pages WHERE job = ? AND url_key = ?"
         found = ((key, self.connection.execute(query, key).fetchone()) for key in wanted)
         return {key: row for key, row in found if row is not None}
+
+    def simhashes(self, job: str) -> Iterable[tuple[str, str]]:
+        """See `Ledger`."""
+        return self.connection.execute(f"SELECT url_key, simhash {_ORIGINALS} ORDER BY fetch_no", (job,))
+
+    def pages_by_prefix(self, job: str, prefix: str) -> Iterable[tuple[str, str, str]]:
+        """See `Ledger`."""
+        query = f"SELECT url_key, url, simhash {_ORIGINALS} AND url_key >= ? AND url_key < ?"
+        return self.connection.execute(query, (job, prefix, prefix + "g"))
 
     def sinks(self) -> dict[str, int]:
         """Name → committed length in bytes of each append-only file that was created here."""

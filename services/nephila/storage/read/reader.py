@@ -47,6 +47,8 @@ class Summary:
     """Rule → number of its items."""
     links_left_out: tuple[int, int] = (0, 0)
     """Pages with more links than the limit, and the number of links left out."""
+    near_copies: int = 0
+    """Rows whose text is nearly that of another page, stored or not."""
 
 
 def summary(source: Source, job: str | None = None, top: int = 20) -> Summary:
@@ -55,16 +57,18 @@ def summary(source: Source, job: str | None = None, top: int = 20) -> Summary:
     where = "WHERE job = :job" if job is not None else ""
     # Hosts are distinguished by the first four bytes of url_key, MD5 of the host key; two hosts in a million collide.
     query = f"""
-        SELECT substr(url_key, 1, 8), outcome, reason, count(*), CAST(sum(bytes) AS bigint), min(url)
+        SELECT substr(url_key, 1, 8), outcome, reason, count(*), CAST(sum(bytes) AS bigint), min(url),
+            sum(CASE WHEN near_copy_of = '' THEN 0 ELSE 1 END)
         FROM pages {where} GROUP BY 1, 2, 3
     """
     result = Summary({}, {}, [], 0, 0)
     hosts: dict[str, HostCount] = {}
     with open_for_reading(source) as connection:
-        for prefix, outcome, reason, rows, size, url in connection.execute(query, {"job": job}):
+        for prefix, outcome, reason, rows, size, url, near in connection.execute(query, {"job": job}):
             result.outcomes[outcome] = result.outcomes.get(outcome, 0) + rows
             reasons = result.reasons.setdefault(outcome, {})
             reasons[reason] = reasons.get(reason, 0) + rows
+            result.near_copies += int(near)
             result.bytes += size if outcome == "stored" else 0
             host = hosts.get(prefix)
             if host is None:
