@@ -57,6 +57,9 @@ async def test_every_field_of_a_record_has_its_column(tmp_path):
             "changed_at": "2027-01-15T08:00:05.250Z",
             "first_at": "2027-01-15T08:00:05.250Z",
             "text_hash": "ef2d127de37b942b",
+            "simhash": "",
+            "near_copy_of": "",
+            "near_copy_bits": 0,
             "meta": '{"description":"d"}',
             "text": "text of page 5\nfetch 1",
         }

@@ -51,31 +51,34 @@ impl NearCopyIndex {
     }
 
     fn find(&self, simhash: u64, distance: u32) -> Vec<(u32, u32)> {
-        let mut found: Vec<(u32, u32)> = Vec::new();
+        let mut probes: Vec<(usize, u64, u32)> = Vec::with_capacity(66);
         for (table, (own, other)) in halves(simhash).into_iter().enumerate() {
-            let mut probe = |start: usize, own: u32, differs: u32| {
-                let wanted = slot_of(own, other, 0);
-                for &slot in &self.slots[start..start + WAYS] {
-                    let bits = (slot ^ wanted) & !PREFIX;
-                    // Without its three lowest bits a near slot has none left: cheaper than a count.
-                    let rest = bits & bits.wrapping_sub(1);
-                    let rest = rest & rest.wrapping_sub(1);
-                    if rest & rest.wrapping_sub(1) != 0 || slot == 0 {
-                        continue;
-                    }
-                    let away = bits.count_ones() + differs;
-                    if away <= distance {
-                        found.push((away, (slot & PREFIX) as u32));
-                    }
-                }
-            };
             let home = self.start(table, own);
-            probe(home, own, 0);
+            probes.push((home, slot_of(own, other, 0), 0));
             for bit in 0..32 {
                 let near = own ^ (1 << bit);
                 let start = self.start(table, near);
                 if start != home {
-                    probe(start, near, 1);
+                    probes.push((start, slot_of(near, other, 0), 1));
+                }
+            }
+        }
+        // One load of each cache line first: the memory answers them together, the comparisons would wait for each.
+        let lines = probes.iter().fold(0, |sum, probe| sum ^ self.slots[probe.0] ^ self.slots[probe.0 + WAYS / 2]);
+        std::hint::black_box(lines);
+        let mut found: Vec<(u32, u32)> = Vec::new();
+        for (start, wanted, differs) in probes {
+            for &slot in &self.slots[start..start + WAYS] {
+                let bits = (slot ^ wanted) & !PREFIX;
+                // Without its three lowest bits a near slot has none left: cheaper than a count.
+                let rest = bits & bits.wrapping_sub(1);
+                let rest = rest & rest.wrapping_sub(1);
+                if rest & rest.wrapping_sub(1) != 0 || slot == 0 {
+                    continue;
+                }
+                let away = bits.count_ones() + differs;
+                if away <= distance {
+                    found.push((away, (slot & PREFIX) as u32));
                 }
             }
         }
