@@ -114,8 +114,8 @@ class System:
         self.database.start()
         self.nephila("topics", "apply", "--bootstrap", self.broker.address, "--partitions", str(self.partitions))
         storage = {**self._settings.get("storage", {}), "store": self.store}
-        told = {**self._settings, "storage": storage, "bootstrap": self.broker.address, "partitions": self.partitions}
-        (self.folder / "system.yaml").write_text("".join(f"{key}: {json.dumps(told[key])}\n" for key in told))
+        result = {**self._settings, "storage": storage, "bootstrap": self.broker.address, "partitions": self.partitions}
+        (self.folder / "system.yaml").write_text("".join(f"{key}: {json.dumps(result[key])}\n" for key in result))
 
     def close(self) -> None:
         """End everything that was started here."""

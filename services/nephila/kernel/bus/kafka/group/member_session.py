@@ -1,5 +1,5 @@
-"""The session of a member in its group, proved by answered heartbeats: does it still own its partitions, or does another
-member use its name? Pure.
+"""The session of a member in its group, proved by answered heartbeats: does it still own its partitions, or does
+another member use its name? Pure.
 
 A broker that has just started answers all heartbeats until it has loaded its groups, including those of members that
 it had expelled. After a silence as long as a session, therefore, the first answers prove nothing; a join does. Times
