@@ -25,6 +25,8 @@ class Mood(Enum):
     """Never answers."""
     BROKEN = "broken"
     """Closes the connection once the request is sent."""
+    SILENT = "silent"
+    """Accepts connections and never answers CONNECT or a SOCKS5 request."""
     GATEWAY = "gateway"
     """Reports that the server cannot be reached."""
 
@@ -116,6 +118,8 @@ class ProxyServer:
                 continue
             if method == "CONNECT":
                 host, _, port = target.rpartition(":")
+                if self.mood is Mood.SILENT:
+                    await asyncio.Event().wait()
                 if self.mood is Mood.GATEWAY:
                     writer.write(b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
                     await writer.drain()
@@ -225,6 +229,8 @@ class ProxyServer:
             packed = await reader.readexactly(4 if kind == 1 else 16)
             host = ".".join(map(str, packed)) if kind == 1 else packed.hex()
         (port,) = struct.unpack("!H", await reader.readexactly(2))
+        if self.mood is Mood.SILENT:
+            await asyncio.Event().wait()
         if self.mood is Mood.GATEWAY:
             writer.write(b"\x05\x05\x00\x01" + bytes(6))
             await writer.drain()

@@ -6,10 +6,12 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import psycopg
+import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 from nephila.kernel import messages as m
@@ -40,17 +42,41 @@ def read_sqlite(directory: Path) -> Rows:
 
 
 def read_jsonl(directory: Path) -> Rows:
-    """The lines, folded as the format says; each fetch stands there once."""
-    rows: Rows = {}
-    seen = set()
+    """The lines, folded; each fetch stands there once."""
+    values = []
     data = (directory / "pages.jsonl").read_bytes()
     assert not data or data.endswith(b"\n")
     for value in map(json.loads, data.splitlines()):
         LINE_ITEMS[directory, value["fetch_id"]] = value.pop("items", [])
         assert tuple(value) == COLUMNS
+        value["meta"] = json.dumps(value["meta"]) if value["meta"] else ""
+        values.append(value)
+    return folded(values)
+
+
+def read_dataset(directory: Path) -> Rows:
+    """All files, read as a dataset with job and day from the paths, then folded."""
+    values = []
+    found = pyarrow.dataset.dataset(directory / "dataset", partitioning=pyarrow.dataset.HivePartitioning(HIVE))
+    for value in found.to_table().to_pylist():
+        time = value["fetched_at"]
+        value["fetched_at"] = time.isoformat(timespec="milliseconds").replace("+00:00", "Z") if time else ""
+        assert value.pop("day") == (value["fetched_at"][:10] or None)
+        values.append({name: value[name] for name in COLUMNS})
+    assert not list(directory.glob("*.part"))
+    return folded(sorted(values, key=itemgetter("fetch_no")))
+
+
+HIVE = pyarrow.schema([("job", pyarrow.string()), ("day", pyarrow.string())])
+
+
+def folded(values: list[dict[str, Any]]) -> Rows:
+    """One row per URL from the rows of all its fetches, each of which is there once."""
+    rows: Rows = {}
+    seen = set()
+    for value in values:
         assert value["fetch_id"] not in seen
         seen.add(value["fetch_id"])
-        value["meta"] = json.dumps(value["meta"]) if value["meta"] else ""
         old = rows.get(value["url_key"])
         if old is not None and old["sha256"] and not value["sha256"]:
             value = {**old, **{name: value[name] for name in _MOVED}}
@@ -132,11 +158,15 @@ READERS: dict[str, Callable[[Path], Rows]] = {
     "postgres": read_postgres,
     "jsonl": read_jsonl,
     "parquet": read_parquet,
+    "dataset": read_dataset,
     "warc": read_warc,
     "raw": read_raw,
 }
-COMBINED = ("postgres+jsonl", "postgres+warc")
-"""Files beside a database on a server."""
+COMBINED = ("postgres+jsonl", "postgres+warc", "postgres+dataset", "by_day+postgres", "by_day+jsonl")
+"""Files beside a database on a server; by_day: its tables are partitioned by day. Each fetch is a day after the one
+before."""
+BY_DAY: set[Path] = set()
+"""Directories of tests whose database is partitioned."""
 APPEND_ONLY = ("jsonl", "warc", "raw")
 COPIES = ("warc", "raw")
 """They keep what was on the wire, not what has become of it."""
@@ -157,7 +187,7 @@ def record(number: int, fetch_no: int = 1, attempt: int = 1, **fields: Any) -> m
         "title": f"Page {number}",
         "text": f"text {number} of fetch {fetch_no}, żółć".encode(),
         "lang": "en",
-        "fetched_at": 1_800_000_000.25 + fetch_no,
+        "fetched_at": 1_800_000_000.25 + 86_400 * fetch_no,
         "meta": '{"description": "d"}',
     }
     return m.Record(fetch_no=fetch_no, attempt=attempt, **{**values, **fields})
@@ -190,7 +220,13 @@ def page_of(item: m.Record) -> m.Page | None:
 def opened(directory: Path, name: str) -> Writer:
     """A writer with one sink besides the ledger."""
     config = StorageConfig(
-        directory=directory, formats=(name,), fsync=False, store=STORES.get(directory, ""), writer="test"
+        directory=directory,
+        formats=(name,),
+        fsync=False,
+        store=STORES.get(directory, ""),
+        partition_by="day" if directory in BY_DAY else "",
+        dataset=str(directory / "dataset"),
+        writer="test",
     )
     writer = Writer(config)
     writer.open()
@@ -236,8 +272,10 @@ WITHOUT_ROWS = ("markdown",)
 def name(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Every output there is, and files beside a server."""
     ledger, _, sink = str(request.param).partition("+")
-    if ledger == "postgres":
+    if ledger in ("postgres", "by_day"):
         STORES[tmp_path] = request.getfixturevalue("store")
+    if ledger == "by_day":
+        BY_DAY.add(tmp_path)
     return sink or ledger
 
 
@@ -391,7 +429,9 @@ def test_a_failed_commit_leaves_nothing(tmp_path, name, monkeypatch):
     """Sinks go back to the committed length at once, rows are rolled back, and the writer takes no more."""
     writer = opened(tmp_path, name)
     put(writer, record(1))
-    before = {path.name: path.stat().st_size for path in tmp_path.iterdir() if path.suffix in (".jsonl", ".gz")}
+    before = {
+        path.name: path.stat().st_size for path in tmp_path.iterdir() if path.suffix in (".jsonl", ".gz", ".spool")
+    }
 
     def full(lengths: object) -> None:
         if tmp_path in STORES:

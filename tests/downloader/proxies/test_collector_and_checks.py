@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
-from fetcher_server import settings
 from nephila.downloader.dns.resolvers import make_guarded_resolver
 from nephila.downloader.http.lean import LeanFetcher
 from nephila.downloader.proxies.build import make_router
 from nephila.downloader.proxies.countries import Countries
 from nephila.downloader.proxies.endpoint import parse_endpoint
+from nephila.downloader.proxies.keeper import ProxyKeeper
 from nephila.downloader.proxies.pool import ProxyPool
-from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, EVICTED, REFUSED, Fault
+from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, EVICTED, REFUSED, Fault, Proxy
 from nephila.downloader.proxies.sources import FileSource, make_sources, parse_json, parse_lines
 from nephila.downloader.proxies.store import PoolFile
 from nephila.downloader.router import Router
 from nephila.kernel.runtime.clock import ManualClock, SystemClock
 from nephila.kernel.runtime.errors import UsageError
 
+from tests.fetcher_fixtures import settings
 from tests.proxy_server import Mood, ProxyServer
 
 
@@ -208,6 +211,27 @@ def test_credentials_of_an_api_are_checked_as_those_of_a_line(user: str) -> None
     body = f'[{{"host": "203.0.113.9", "port": 1, "user": "{user}"}}, "socks5://203.0.113.10:1"]'.encode()
     found = parse_json(body, "", "", "")
     assert ([endpoint.host for endpoint in found.endpoints], found.skipped) == (["203.0.113.10"], 1)
+
+
+async def test_the_pool_is_stored_in_a_thread() -> None:
+    """An fsync of seconds does not block the event loop; a store that is not done is not started twice."""
+    clock, threads, release = ManualClock(), [], threading.Event()
+
+    class SlowFile(PoolFile):
+        def save(self, proxies: Iterable[Proxy]) -> None:
+            threads.append(threading.get_ident())
+            release.wait(10)
+
+    keeper = ProxyKeeper(ProxyPool(), [], AsyncMock(), SlowFile("", clock), clock, collect_s=1, concurrency=1)
+    await keeper.start()
+    for _ in range(30):
+        clock.advance(1)
+        await asyncio.sleep(0)
+    assert len(threads) <= 1
+    release.set()
+    await keeper.close()
+    assert len(threads) == 2
+    assert threading.get_ident() not in threads
 
 
 def test_the_pool_survives_a_restart(tmp_path: Path) -> None:

@@ -117,6 +117,42 @@ async def test_wrong_credentials_end_a_proxy(names: str, refusal: HttpResponse) 
     assert [proxy.state for proxy in room.pool.proxies() if proxy.endpoint.host == "p0"] == [REFUSED]
 
 
+async def test_a_407_of_the_server_without_a_tunnel_evicts_no_proxy() -> None:
+    """The request is repeated by CONNECT, where a 407 is the server's."""
+    room = await started("http://a.test/", proxy_names="proxy")
+    room.reply(0, answer(407))
+    await room.settle()
+    assert not room.outcomes
+    hop = room.fetcher.fetches[1].request.route.proxy
+    assert hop is not None
+    assert hop.tunnel
+    room.reply(1, answer(407))
+    assert [(outcome.result, outcome.status) for outcome in room.outcomes] == [(m.FetchResult.FAILED, 407)]
+    assert all(proxy.state is ALIVE for proxy in room.pool.proxies())
+
+
+async def test_a_407_of_the_server_behind_proxies_without_connect() -> None:
+    """Proxies that permit no CONNECT to port 80 stay in the pool; the status is the result."""
+    room = await started("http://a.test/", proxy_names="proxy")
+    room.reply(0, answer(407))
+    for number in range(1, 4):
+        await room.settle()
+        room.reply(number, answer(0, reason="proxy", detail="refuses CONNECT (403)"))
+    await room.settle()
+    assert [(outcome.result, outcome.status) for outcome in room.outcomes] == [(m.FetchResult.FAILED, 407)]
+    assert all(proxy.state is ALIVE for proxy in room.pool.proxies())
+
+
+async def test_a_server_that_never_answers_behind_connect_evicts_no_proxy() -> None:
+    """The proxy accepts the TCP connection at once; only its server does not."""
+    room = await started("http://a.test/")
+    for number in range(3):
+        room.reply(number, answer(0, reason="timeout", detail="tunnel: no connection through the proxy within 10 s"))
+        await room.settle()
+    assert [(outcome.result, outcome.reason) for outcome in room.outcomes] == [(m.FetchResult.FAILED, "timeout")]
+    assert all(proxy.state is ALIVE and proxy.success > 0.7 for proxy in room.pool.proxies())
+
+
 async def test_a_server_that_answers_407_costs_no_proxy() -> None:
     """In a tunnel the status is the server's: it is the result, and no further proxy sends the request at once."""
     room = await started("http://a.test/")

@@ -112,6 +112,21 @@ def test_a_proxy_that_dies_is_evicted_and_admitted_after_a_check() -> None:
     assert "p0" in {pick(pool, now=now + SORT_S) for _ in range(2)}
 
 
+def test_an_empty_ring_is_sorted_again_only_for_a_new_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Faults and picks cost nothing while no proxy works; the first one that does is used at once."""
+    pool, proxies = pool_of(3)
+    sorts = []
+    monkeypatch.setattr(Ring, "replace", lambda ring, *given, replace=Ring.replace: sorts.append(replace(ring, *given)))
+    for proxy in proxies:
+        pool.check_failed(proxy, 0.0)
+    for _ in range(5):
+        pool.failed(proxies[0], Fault.SLOW, "a.test", 0.0)
+        assert pick(pool) == ""
+    assert len(sorts) == 1
+    pool.check_passed(proxies[1], 0.1, 0.0)
+    assert pick(pool) == "p1"
+
+
 def test_a_ban_holds_for_one_host() -> None:
     """Other hosts use the proxy; bans at many hosts evict it."""
     pool, proxies = pool_of(2)

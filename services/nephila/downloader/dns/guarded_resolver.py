@@ -172,7 +172,7 @@ class GuardedResolver:
     async def _look_up(self, host: str) -> None:
         """Store the answer for a name: checked addresses or an error."""
         try:
-            answer, ttl_s = await self._ask(host)
+            answer, ttl_s = await self._query(host)
         except EgressError as error:
             self._put(host, CachedError(EgressError, error.args), self._negative_ttl_s)
         except ResolveError as error:
@@ -193,7 +193,7 @@ class GuardedResolver:
             return self._negative_ttl_s
         return max(min(error.ttl_s, MAX_NEGATIVE_TTL_S), self._negative_ttl_s)
 
-    async def _ask(self, host: str) -> tuple[Endpoint, float]:
+    async def _query(self, host: str) -> tuple[Endpoint, float]:
         """(checked addresses and mapped port, time to live)."""
         mapped = self._map.find(host)
         if mapped is not None:

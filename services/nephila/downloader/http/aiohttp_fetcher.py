@@ -13,9 +13,6 @@ import aiohttp
 from yarl import URL
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http import response_head
-from nephila.downloader.http.aiohttp_tunnel import HOP, TunnelConnector
-from nephila.downloader.http.body import Body
 from nephila.downloader.http.contract import (
     DRAIN_BYTES,
     MAX_DIALS,
@@ -26,10 +23,13 @@ from nephila.downloader.http.contract import (
     HttpResponse,
     OnDone,
 )
-from nephila.downloader.http.deadlines import BODY, CONNECT, HEADERS, DeadlineTimer, TimedFetch
-from nephila.downloader.http.decode import codings_of
+from nephila.downloader.http.deadlines import BODY, CONNECT, HEADERS, TUNNEL, DeadlineTimer, TimedFetch
 from nephila.downloader.http.request import media_filter, proxy_headers_of, request_headers, request_headers_of
+from nephila.downloader.http.response import response_head
+from nephila.downloader.http.response.body import Body
+from nephila.downloader.http.response.decode import codings_of
 from nephila.downloader.http.tls import dial_error, tls_context
+from nephila.downloader.http.tunnel.aiohttp_tunnel import TUNNEL_OF_TASK, TunnelConnector
 from nephila.kernel.runtime.clock import Clock
 
 _OWN_HEADERS = frozenset(("User-Agent", "Accept", "Accept-Encoding"))
@@ -71,6 +71,10 @@ class Fetch(TimedFetch):
     def progress(self) -> int:
         """See `TimedFetch.progress`."""
         return self.progress_count
+
+    def on_proxy_connected(self) -> None:
+        """A further delay may be that of the server."""
+        self.phase = TUNNEL
 
     def time_out(self, detail: str) -> None:
         """See `TimedFetch.time_out`; the task ends itself."""
@@ -152,7 +156,7 @@ class AiohttpFetcher:
                 if fetch.request.route.proxy is not None:
                     found = FetchError("proxy", f"{fetch.request.route.proxy.name}: {found.detail}")
             except FetchError as error:  # of the handshake with a proxy
-                if fetch.phase != CONNECT:
+                if fetch.phase not in (CONNECT, TUNNEL):
                     raise
                 found = error
             except asyncio.CancelledError:
@@ -164,7 +168,7 @@ class AiohttpFetcher:
                 fetch.timed_out = ""
                 continue
             except (aiohttp.ClientError, OSError, ValueError) as error:
-                if fetch.phase == CONNECT and fetch.request.route.proxy is not None:  # TLS within the tunnel
+                if fetch.phase in (CONNECT, TUNNEL) and fetch.request.route.proxy is not None:  # TLS within the tunnel
                     raise dial_error(error.__cause__ or error, fetch.request.target.scheme) from None
                 if fetch.reused and not fetch.response.status:
                     raise FetchError("stale", "a kept connection broke before any answer") from None
@@ -196,7 +200,7 @@ class AiohttpFetcher:
         headers = {"Host": target.host_header, **shared, **request_headers_of(request)}
         url, proxy, hop = f"{target.scheme}://{host}:{request.route.port}{target.path}", None, request.route.proxy
         if hop is not None:
-            HOP.set(hop)
+            TUNNEL_OF_TASK.set((hop, fetch.on_proxy_connected))
             if not hop.tunnel:
                 url, proxy = target.shown, f"http://{host}:{request.route.port}"
                 headers |= proxy_headers_of(hop)

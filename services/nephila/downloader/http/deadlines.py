@@ -12,7 +12,8 @@ from typing import Generic, TypeVar
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.runtime.clock import Clock, Timer
 
-CONNECT, HEADERS, BODY = 1, 2, 3
+CONNECT, TUNNEL, HEADERS, BODY = 1, 2, 3, 4
+"""Phases. TUNNEL: the proxy is connected, and its server is not."""
 
 
 class TimedFetch:
@@ -33,7 +34,7 @@ class TimedFetch:
         raise NotImplementedError
 
     def time_out(self, detail: str) -> None:
-        """A limit is exceeded; `detail` begins with the phase: connect, headers, body or total."""
+        """A limit is exceeded; `detail` begins with the phase: connect, tunnel, headers, body or total."""
         raise NotImplementedError
 
 
@@ -109,6 +110,9 @@ class DeadlineTimer(Generic[W]):
         if one.phase == CONNECT:
             if elapsed > config.connect_timeout_s:
                 return f"connect: no connection within {config.connect_timeout_s:g} s"
+        elif one.phase == TUNNEL:
+            if elapsed > config.connect_timeout_s:
+                return f"tunnel: no connection through the proxy within {config.connect_timeout_s:g} s"
         elif one.phase == HEADERS:
             if elapsed > config.headers_timeout_s:
                 return f"headers: not complete within {config.headers_timeout_s:g} s"

@@ -13,14 +13,14 @@ from typing import Any
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import MAX_DIALS, FetchError, HttpRequest, HttpResponse, OnDone
-from nephila.downloader.http.deadlines import CONNECT, HEADERS, DeadlineTimer, TimedFetch
+from nephila.downloader.http.deadlines import CONNECT, HEADERS, TUNNEL, DeadlineTimer, TimedFetch
 from nephila.downloader.http.lean_conn import Buffers, Connection
 from nephila.downloader.http.pool import Pool
 from nephila.downloader.http.request import RequestHeads, media_filter
-from nephila.downloader.http.route import ProxyHop, Route
+from nephila.downloader.http.route import ProxyHop
 from nephila.downloader.http.target import Target
 from nephila.downloader.http.tls import ResumingContext, dial_error, tls_context
-from nephila.downloader.http.tunnel import open_tunnel
+from nephila.downloader.http.tunnel.open_tunnel import open_tunnel
 from nephila.kernel.runtime.clock import Clock, Timer
 
 STAGGER_S = 0.25
@@ -64,6 +64,10 @@ class Exchange(TimedFetch):
     def progress(self) -> int:
         """See `TimedFetch.progress`."""
         return self.connection.progress if self.connection is not None else 0
+
+    def on_proxy_connected(self) -> None:
+        """A further delay may be that of the server."""
+        self.phase = TUNNEL
 
     def time_out(self, detail: str) -> None:
         """See `TimedFetch.time_out`."""
@@ -129,7 +133,7 @@ class LeanFetcher:
         exchange.dials += 1
         loop = asyncio.get_running_loop()
         if route.proxy is not None:
-            exchange.dial = loop.create_task(self._dial_through(route.proxy, address, route, target))
+            exchange.dial = loop.create_task(self._dial_through(exchange, route.proxy, address))
         else:
             exchange.dial = loop.create_task(
                 loop.create_connection(
@@ -167,8 +171,9 @@ class LeanFetcher:
             task.cancel()
         return bool(tasks)
 
-    async def _dial_through(self, hop: ProxyHop, address: str, route: Route, target: Target) -> tuple[Any, Connection]:
+    async def _dial_through(self, exchange: Exchange, hop: ProxyHop, address: str) -> tuple[Any, Connection]:
         """Open a connection through a proxy; TLS is between the server and this process."""
+        route, target = exchange.request.route, exchange.request.target
         loop = asyncio.get_running_loop()
         key = (address, route.port, target.host, _scheme_through(hop, target))
         if not hop.tunnel:
@@ -176,7 +181,7 @@ class LeanFetcher:
                 return await loop.create_connection(lambda: Connection(self, key), address, route.port)
             except OSError as error:
                 raise FetchError("proxy", f"{hop.name}: {error.strerror or error}") from None
-        tunnel = await open_tunnel(address, route.port, hop)
+        tunnel = await open_tunnel(address, route.port, hop, exchange.on_proxy_connected)
         try:
             return await loop.create_connection(
                 lambda: Connection(self, key),

@@ -46,6 +46,7 @@ class ProxyKeeper:
         self._reading: dict[str, asyncio.Task[None]] = {}
         self._timer: Timer | None = None
         self._saved_at = 0.0
+        self._saving: asyncio.Task[None] | None = None
         self._refused: set[str] = set()
         self.checks = 0
         self.source_failures = 0
@@ -73,7 +74,9 @@ class ProxyKeeper:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._file.save(self._pool.proxies())
+        if self._saving is not None:
+            await self._saving
+        await self._save()
         await self._validator.close()
 
     def on_fault(self, proxy: Proxy, fault: Fault) -> None:
@@ -95,8 +98,13 @@ class ProxyKeeper:
                 self._checking[proxy.name] = loop.create_task(self._check(proxy))
         if now - self._saved_at >= SAVE_S:
             self._saved_at = now
-            self._file.save(self._pool.proxies())
+            if self._saving is None or self._saving.done():
+                self._saving = loop.create_task(self._save())
         self._timer = self._clock.call_at(now + TICK_S, self._tick)
+
+    async def _save(self) -> None:
+        """Write the pool in a thread: an fsync may take seconds."""
+        await asyncio.to_thread(self._file.save, list(self._pool.proxies()))
 
     async def _read(self, source: Source) -> None:
         try:

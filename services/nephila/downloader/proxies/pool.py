@@ -59,6 +59,9 @@ class ProxyPool:
         self._sorted_at: dict[Selector, float] = {}
         self._version = 0
         self._sorted_version: dict[Selector, int] = {}
+        self._admitted = 0
+        """Number of times that a proxy came alive; an empty ring is sorted again only after another one."""
+        self._sorted_admitted: dict[Selector, int] = {}
         self.evicted = 0
         """Evictions so far."""
         self.readmitted = 0
@@ -121,6 +124,7 @@ class ProxyPool:
     def restore(self, proxy: Proxy) -> None:
         """Add a proxy of a stored pool."""
         self._proxies.setdefault(proxy.name, proxy)
+        self._admitted += proxy.state is ALIVE
         self._version += 1
 
     # ---- use
@@ -177,16 +181,19 @@ class ProxyPool:
         if ring is None:
             if len(self._rings) >= MAX_SELECTORS:
                 oldest = next(iter(self._rings))
-                del self._rings[oldest], self._sorted_at[oldest], self._sorted_version[oldest]
+                del self._rings[oldest], self._sorted_at[oldest]
+                del self._sorted_version[oldest], self._sorted_admitted[oldest]
             ring = self._rings[selector] = Ring()
-            self._sorted_version[selector] = -1
+            self._sorted_version[selector] = self._sorted_admitted[selector] = -1
             self._sorted_at[selector] = -SORT_S
         version, at = self._sorted_version[selector], self._sorted_at[selector]
-        if version != self._version and (not len(ring) or now - at >= SORT_S):
+        may_fill = not len(ring) and self._sorted_admitted[selector] != self._admitted
+        if version != self._version and (may_fill or now - at >= SORT_S):
             members = [proxy for proxy in self._proxies.values() if self.is_in_ring(proxy, selector)]
             members.sort(key=lambda proxy: proxy.quality)
             ring.replace(members, self.has_slot)
             self._sorted_version[selector], self._sorted_at[selector] = self._version, now
+            self._sorted_admitted[selector] = self._admitted
         return ring
 
     def is_in_ring(self, proxy: Proxy, selector: Selector) -> bool:
@@ -262,6 +269,7 @@ class ProxyPool:
             assert state in TRANSITIONS[proxy.state], f"{proxy.state} to {state}"
             proxy.state = state
             self._version += 1
+            self._admitted += state is ALIVE
 
     def check(self) -> None:
         """Raise AssertionError when an invariant is broken. O(n)."""

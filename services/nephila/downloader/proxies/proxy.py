@@ -40,21 +40,21 @@ class Fault(Enum):
     """A time limit passed while the response was awaited."""
     BROKEN = "broken"
     """The connection broke within the response."""
-    LIED = "lied"
-    """The certificate is not the server's, the answer is not HTTP, or a check shows another page than was asked for."""
+    TAMPERED = "tampered"
+    """The certificate is not the server's, the answer is not HTTP, or a check returns another page."""
     BANNED = "banned"
     """The server blocks this proxy: 403, 429 or a block page."""
     REFUSED = "refused"
     """It does not accept the credentials (407)."""
     UNREACHABLE = "unreachable"
-    """It reports that it cannot reach the server; most often the server is the cause."""
+    """It reports that it cannot reach the server, or opens no tunnel in time; most often the server is the cause."""
 
 
 PENALTY = {
     Fault.DEAD: 0.4,
     Fault.SLOW: 0.2,
     Fault.BROKEN: 0.15,
-    Fault.LIED: 1.0,
+    Fault.TAMPERED: 1.0,
     Fault.BANNED: 0.1,
     Fault.REFUSED: 1.0,
     Fault.UNREACHABLE: 0.02,

@@ -145,11 +145,12 @@ class ProxySelection:
         now = self._clock.monotonic()
         is_https = target.scheme == "https"
         avoid: Collection[str] = tries.failed if tries is not None else ()
+        by_tunnel = tries is not None and tries.by_tunnel
         session = self._sessions.key(request, target)
         if session and (name := self._sticky.get(session)) is not None:
             stuck = self.pool.find(name)
             if stuck is not None and self._serves(stuck, selector, target.host, is_https, avoid, now):
-                return self._use(stuck, target, route, now) if self.pool.has_slot(stuck) else None
+                return self._use(stuck, target, route, now, by_tunnel) if self.pool.has_slot(stuck) else None
         proxy = self.pool.pick(selector, target.host, is_https, avoid, now)
         if proxy is None:
             if self.pool.has_alive(selector, target.host, is_https, avoid, now):
@@ -160,7 +161,7 @@ class ProxySelection:
             if len(self._sticky) >= MAX_STICKY and session not in self._sticky:
                 del self._sticky[next(iter(self._sticky))]
             self._sticky[session] = proxy.name
-        return self._use(proxy, target, route, now)
+        return self._use(proxy, target, route, now, by_tunnel)
 
     async def lease(self, request: m.FetchRequest, target: Target, route: Route) -> ProxyUse | None:
         """As `acquire`, for a request outside of the pipeline, such as that of a login: waits for a slot. None: the
@@ -191,31 +192,41 @@ class ProxySelection:
         self, use: ProxyUse, target: Target, selector: Selector, tries: ProxyTries, response: HttpResponse
     ) -> Step:
         """Judge a response before middleware sees it: RETRY when the request has not reached the server."""
-        fault = _fault_before_request(use.route, response)
+        proxy = use.proxy
+        if response.status == 407 and use.route.proxy is not None and not use.route.proxy.tunnel:
+            tries.by_tunnel = True
+            tries.suspects.append((proxy, Fault.REFUSED))
+            return Step.RETRY
+        fault = _fault_before_request(response)
         if fault is None:
             return Step.ACCEPT
-        proxy = use.proxy
+        if tries.by_tunnel and fault is Fault.DEAD:
+            fault = Fault.UNREACHABLE  # a proxy may permit CONNECT only to port 443
         tries.failed.append(proxy.name)
-        if fault is Fault.LIED:
-            tries.suspects.append(proxy)
+        if fault is Fault.TAMPERED:
+            tries.suspects.append((proxy, fault))
         else:
             self._fail(proxy, fault, target.host)
-        if fault in (Fault.LIED, Fault.UNREACHABLE):
-            # Most often the server is the cause: with no proxy left, this is its result.
-            return Step.RETRY if self.has_another(target, selector, tries) else Step.ACCEPT
-        return Step.RETRY
+        if fault not in (Fault.TAMPERED, Fault.UNREACHABLE) or self.has_another(target, selector, tries):
+            return Step.RETRY
+        # Most often the server is the cause: with no proxy left, this is its result.
+        if tries.by_tunnel:
+            response.status, response.reason, response.detail = 407, "", ""
+        return Step.ACCEPT
 
     def after_response(
         self, use: ProxyUse, request: m.FetchRequest, target: Target, tries: ProxyTries, response: HttpResponse
     ) -> Step:
         """Judge a response that middleware has seen: GIVE_BACK when another proxy may get a better one."""
-        fault = _fault_of_response(response)
+        reached = _fault_before_request(response) is None
+        fault = _fault_of_response(response) if reached else None
         key = (request.job, request.url_key)
         if fault is None:
-            if response.reason not in ("stale", "tls", "connect"):
+            if reached and response.reason != "stale":
                 self.pool.succeeded(use.proxy, self._clock.monotonic() - use.since)
-                for liar in tries.suspects:
-                    self._fail(liar, Fault.LIED, target.host)
+                for suspect, suspected in tries.suspects:
+                    if suspected is not Fault.REFUSED or response.status != 407:
+                        self._fail(suspect, suspected, target.host)
                 self._given_back.pop(key, None)
             return Step.ACCEPT
         self._fail(use.proxy, fault, target.host)
@@ -251,11 +262,11 @@ class ProxySelection:
         named = "/".join(part for part in selector if part) or "any class"
         return NoProxyError(f"no proxy of {named} works", now - since >= self._give_up_s)
 
-    def _use(self, proxy: Proxy, target: Target, route: Route, now: float) -> ProxyUse:
+    def _use(self, proxy: Proxy, target: Target, route: Route, now: float, by_tunnel: bool) -> ProxyUse:
         self.pool.start_use(proxy)
         kind = proxy.kind or "unknown"
         self.picks[kind if kind in self.picks or len(self.picks) < MAX_LABELS else "other"] += 1
-        return ProxyUse(proxy, route_through(proxy, target, route, self.names), now)
+        return ProxyUse(proxy, route_through(proxy, target, route, self.names, by_tunnel), now)
 
 
 def _set(future: asyncio.Future[None]) -> None:
@@ -263,8 +274,8 @@ def _set(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-def route_through(proxy: Proxy, target: Target, route: Route, names: str) -> Route:
-    """A direct route led through a proxy."""
+def route_through(proxy: Proxy, target: Target, route: Route, names: str, by_tunnel: bool = False) -> Route:
+    """A direct route led through a proxy. `by_tunnel`: also where the proxy could receive the whole URL."""
     endpoint = proxy.endpoint
     is_local = names == LOCAL
     hop = ProxyHop(
@@ -275,15 +286,13 @@ def route_through(proxy: Proxy, target: Target, route: Route, names: str) -> Rou
         route.pace_address if is_local else target.dial_host,
         route.port,
         # A proxy that receives the whole URL resolves the name in it, so names resolved here need a tunnel.
-        tunnel=is_local or endpoint.scheme != "http" or target.scheme == "https",
+        tunnel=by_tunnel or is_local or endpoint.scheme != "http" or target.scheme == "https",
     )
     return proxied(route, proxy.addresses, endpoint.port, hop)
 
 
-def _fault_before_request(route: Route, response: HttpResponse) -> Fault | None:
-    """The fault of a fetch that has not reached the server. In a tunnel the status is that of the server."""
-    if response.status == 407 and route.proxy is not None and not route.proxy.tunnel:
-        return Fault.REFUSED
+def _fault_before_request(response: HttpResponse) -> Fault | None:
+    """The fault of a fetch that has not reached the server."""
     match response.reason:
         case "proxy":
             return Fault.DEAD
@@ -292,9 +301,11 @@ def _fault_before_request(route: Route, response: HttpResponse) -> Fault | None:
         case "connect":
             return Fault.UNREACHABLE
         case "tls":
-            return Fault.LIED
+            return Fault.TAMPERED
         case "timeout" if response.detail.startswith("connect:"):
             return Fault.DEAD
+        case "timeout" if response.detail.startswith("tunnel:"):
+            return Fault.UNREACHABLE
     return None
 
 

@@ -73,7 +73,7 @@ class PoolFile:
         return [self._proxy(row) for row in stored.proxies]
 
     def save(self, proxies: Iterable[Proxy]) -> None:
-        """Replace the file. A failure is logged; the pool works without it."""
+        """Replace the file; may run in a thread. A failure is logged; the pool works without it."""
         if self._path is None:
             return
         body = msgspec.json.encode(StoredPool(VERSION, [self._row(proxy) for proxy in proxies]))
@@ -103,7 +103,7 @@ class PoolFile:
             success=round(proxy.success, 4),
             evictions=proxy.evictions,
             check_at=proxy.check_at + offset,
-            bans={host: until + offset for host, until in proxy.bans.items()},
+            bans={host: until + offset for host, until in dict(proxy.bans).items()},  # a copy: the pool may change it
         )
 
     def _proxy(self, row: StoredProxy) -> Proxy:

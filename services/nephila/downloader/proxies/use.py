@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nephila.downloader.http.route import Route
-from nephila.downloader.proxies.proxy import Proxy
+from nephila.downloader.proxies.proxy import Fault, Proxy
 
 
 class ProxyUse:
@@ -20,9 +20,12 @@ class ProxyUse:
 class ProxyTries:
     """The proxies that one request has tried."""
 
-    __slots__ = ("failed", "suspects")
+    __slots__ = ("by_tunnel", "failed", "suspects")
 
     def __init__(self) -> None:
         self.failed: list[str] = []
-        self.suspects: list[Proxy] = []
-        """Proxies behind which the certificate was wrong: they lied if another proxy shows the right one."""
+        self.suspects: list[tuple[Proxy, Fault]] = []
+        """Faults that count only if the request succeeds through another proxy: a wrong certificate, or a 407 without
+        a tunnel. The server may be the cause."""
+        self.by_tunnel = False
+        """Use a tunnel also where none is needed: in a tunnel a 407 of the proxy differs from one of the server."""
