@@ -27,7 +27,7 @@ from tests.chaos import chaos_web
 from tests.chaos.chaos_plan import SERVICES, Counts, Fault, plan
 from tests.chaos.chaos_verdict import SLACK_S, Happened, Show, judge, load_rows, longest_silence
 from tests.chaos.conductor import Conductor
-from tools.kafka_broker import Missing
+from tools.install import Missing
 from tools.postgres import NoServer
 from tools.system import NotReady, System, free_port
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import subprocess
 from collections.abc import Iterator
 from functools import cache
@@ -14,6 +12,10 @@ import kubernetes_validate
 import pytest
 import yaml
 from nephila.programs.service import settings
+
+from tests.required import required
+from tools.helm import find
+from tools.install import Missing
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "nephila"
@@ -29,19 +31,9 @@ SERVICES = {"scheduler", "downloader", "parser", "storage"}
 
 @cache
 def helm() -> str:
-    """The path of helm, as tools/helm.py finds it."""
-    spec = importlib.util.spec_from_file_location("helm", ROOT / "tools" / "helm.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found = module.find()
-    if found is None:
-        message = "no helm: run `python tools/helm.py install`"
-        if os.environ.get("CI") or os.environ.get("NEPHILA_REQUIRE_ALL"):
-            pytest.fail(message)
-        pytest.skip(message)
-    return str(found)
+    """The path of helm."""
+    with required(Missing):
+        return str(find())
 
 
 def template(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -23,6 +23,8 @@ SEED_BATCH = 1000
 """Seeds of one request at most; an implementation gives the loop back after so many."""
 MAX_REFUSED = 100
 """Refused seeds listed in one answer; beyond that only their number."""
+MAX_CHANGES = 1000
+"""Changes of one answer at most."""
 MAX_DEAD_LETTERS = 1000
 """Dead letters of one answer at most."""
 
@@ -106,6 +108,20 @@ class RuleName(Request):
     """One rule."""
 
     name: Name
+
+
+class ListChanges(Request):
+    """Changes of pages in the order in which they were recorded."""
+
+    since: Annotated[str, Meta(max_length=100)] = ""
+    """A time (at or after it), or the id or number of a change (behind it); empty: from the first one."""
+    job: Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00-\x1f]*$")] = ""
+    """Of this job only."""
+    change: Literal["", "new", "changed", "gone", "returned"] = ""
+    """Of this kind only."""
+    limit: Annotated[int, Meta(ge=1, le=MAX_CHANGES)] = 100
+    newest: bool = False
+    """The last `limit` changes behind `since`, not the first ones."""
 
 
 class ListDeadLetters(Request):
@@ -290,6 +306,37 @@ class RuleHealthList(msgspec.Struct, kw_only=True):
     rules: list[RuleHealth]
 
 
+class Change(msgspec.Struct, kw_only=True):
+    """A page that is new, changed, gone or returned."""
+
+    seq: int
+    """Rises in the order of commits."""
+    id: str
+    """Stable; the same for a change that is delivered twice."""
+    at: str
+    """When it was recorded, ISO 8601 in UTC."""
+    job: str
+    url: str
+    url_key: str
+    fetch_no: int
+    change: str
+    """new, changed, gone (404 or 410), or returned: gone before, and back with its old text."""
+    title: str
+    fetched_at: str
+    old_hash: str
+    text_hash: str
+    diff: str
+    """Of a changed text: removed lines after -, added lines after +, 4,000 characters at most."""
+
+
+class ChangeList(msgspec.Struct, kw_only=True):
+    """Some changes."""
+
+    changes: list[Change]
+    next: str
+    """Pass it as `since` for what follows."""
+
+
 class DeadLetter(msgspec.Struct, kw_only=True):
     """A message that a service could not process."""
 
@@ -449,6 +496,9 @@ class Control(Protocol):
 
     async def rule_health(self, request: Empty) -> RuleHealthList:
         """Whether the rules still fit their sites."""
+
+    async def list_changes(self, request: ListChanges) -> ChangeList:
+        """Pages that are new, changed, gone or returned."""
 
     async def list_dead_letters(self, request: ListDeadLetters) -> DeadLetterList:
         """Messages that a service could not process."""

@@ -19,6 +19,7 @@ import msgspec
 
 from nephila import __version__
 from nephila.control import api, job_view
+from nephila.control.changes import TableChanges
 from nephila.control.rule_documents import read_rules, rule_change, rule_health, rule_list
 from nephila.control.rule_store import RuleStore
 from nephila.control.throughput import Rates
@@ -375,6 +376,10 @@ class LocalControl:
         return {**(self._rules.rules if self._rules is not None else {}), **files}
 
     # ---- the rest
+
+    async def list_changes(self, request: api.ListChanges) -> api.ChangeList:
+        """See `Control.list_changes`."""
+        return await TableChanges(self._source).list_changes(request)
 
     async def list_dead_letters(self, request: api.ListDeadLetters) -> api.DeadLetterList:
         """One program keeps no dead letters: the URL of such a message ends as failed(dead_letter)."""

@@ -341,7 +341,7 @@ def test_without_the_driver(tmp_path, monkeypatch):
             use()
 
 
-@pytest.mark.parametrize(("what", "needed"), [("schema_version", "2"), ("key_version", "2")])
+@pytest.mark.parametrize(("what", "needed"), [("schema_version", "3"), ("key_version", "2")])
 def test_a_database_of_another_version(tmp_path, store, what, needed):
     """A newer version is refused and not changed."""
     writer(tmp_path, store).close()
@@ -447,7 +447,7 @@ def test_links_are_replaced_per_fetch(tmp_path, store):
 
 
 def test_changes_are_reported_as_in_a_directory(tmp_path, store):
-    """The view `changes` and the export of changes agree."""
+    """The table `changes` and the export of changes agree."""
     fetches = [
         [record(1), record(2), record(3)],
         [
@@ -463,7 +463,11 @@ def test_changes_are_reported_as_in_a_directory(tmp_path, store):
             one.commit(batch, [None] * 3, [])
         one.close()
         with open_for_reading(url or place) as connection:
-            told.append(connection.execute("SELECT * FROM changes ORDER BY url_key, fetch_no", {}).fetchall())
+            told.append(
+                connection.execute(
+                    "SELECT job, url, url_key, id, change, diff, title FROM changes ORDER BY seq", {}
+                ).fetchall()
+            )
         for since in ("", "2027-01-15T08:00:02Z"):
             export(url or place, "jsonl", tmp_path / "out", changes=True, since=since)
             exported.append(sorted((tmp_path / "out").read_text().splitlines()))

@@ -92,9 +92,12 @@ class BrowserFetcher:
 
     async def close(self) -> None:
         """See `Fetcher.close`."""
-        for task in list(self._running):
+        running = list(self._running)
+        for task in running:
             task.cancel()
         await self.pool.close()
+        await asyncio.gather(*running, return_exceptions=True)
+        await self.pool.close()  # ends what the cancelled pages have left
         await self._gateway.close()
 
     async def _fetch(self, request: HttpRequest, on_done: OnDone) -> None:
