@@ -35,8 +35,17 @@ def test_a_page_is_its_chunks_with_their_place(tmp_path):
     ]
     assert found[1] == {
         **{name: found[1][name] for name in ("id", "fetched_at", "sha256")},
-        "job": "job-1", "url": marked.url, "url_key": key(1).hex(), "title": "Page 1", "lang": "en", "fetch_no": 1,
-        "headings": ["Top", "Two"], "position": 1, "chunks": 2, "chars": 15, "text": "## Two\n\nSecond.",
+        "job": "job-1",
+        "url": marked.url,
+        "url_key": key(1).hex(),
+        "title": "Page 1",
+        "lang": "en",
+        "fetch_no": 1,
+        "headings": ["Top", "Two"],
+        "position": 1,
+        "chunks": 2,
+        "chars": 15,
+        "text": "## Two\n\nSecond.",
     }
     assert found[2]["text"] == "text of page 2\nfetch 1"
 
