@@ -65,6 +65,7 @@ COMMANDS = {
         "Show pages that are new, changed or gone, once or continuously, or as a feed.",
     ),
     "diff": ("nephila.cli.tools.diff:diff", "Show the changes of a page between its last two versions."),
+    "schemes": ("nephila.cli.harvest.schemes:app", "Keyword schemes: searches on platforms, their pages and records."),
     "audit": ("nephila.cli.harvest.audit:app", "Precision of pages or items, from a sample that people label."),
     "extract": ("nephila.cli.tools.extract:extract", "Title, main text, metadata and links of one document, no crawl."),
     "url": ("nephila.cli.tools.url:app", "Canonical form, host key, URL key and partition of a URL."),

@@ -188,6 +188,8 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     browser: str = ""
     # Proxies of the job: any, direct, a class, "/" and a country, or both; empty: as the downloader is set.
     proxy_class: str = ""
+    # The section spec.schemes of the document as JSON; empty: none.
+    schemes: str = ""
 
 
 class JobStatus(msgspec.Struct, array_like=True, gc=False):
