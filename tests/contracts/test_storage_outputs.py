@@ -131,8 +131,8 @@ def read_raw(directory: Path) -> Rows:
             fetch_id = f"{head.url_key}-{head.fetch_no}-{head.attempt}"
             assert fetch_id not in seen
             seen.add(fetch_id)
-            told = {"url_key": head.url_key, "url": head.url, "fetch_no": head.fetch_no, "fetch_id": fetch_id}
-            rows[head.url_key] = {**told, "text": found.body.decode()}
+            reported = {"url_key": head.url_key, "url": head.url, "fetch_no": head.fetch_no, "fetch_id": fetch_id}
+            rows[head.url_key] = {**reported, "text": found.body.decode()}
     return rows
 
 
@@ -361,8 +361,8 @@ def test_a_copy_outlives_what_comes_after_it(tmp_path, name):
     if name not in COPIES:
         same(name, tmp_path)
     ledger = read_ledger(tmp_path)
-    told = [tuple(ledger[record(n).url_key.hex()][c] for c in ("outcome", "reason", "status")) for n in (1, 2, 3)]
-    assert told == [("failed", "http_404", 404), ("stored", "", 304), ("stored", "", 200)]
+    reported = [tuple(ledger[record(n).url_key.hex()][c] for c in ("outcome", "reason", "status")) for n in (1, 2, 3)]
+    assert reported == [("failed", "http_404", 404), ("stored", "", 304), ("stored", "", 200)]
     assert ["fetch 1" in ledger[record(n).url_key.hex()]["text"] for n in (1, 2, 3)] == [True, True, False]
     assert rows
 
