@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
@@ -25,6 +26,8 @@ LOG_S = 60.0
 
 if TYPE_CHECKING:
     from nephila.control.api import Job
+    from nephila.harvest.webhooks.sender import WebhookSender
+    from nephila.kernel.runtime.clock import Clock
     from nephila.programs.control_servers import TcpAddress
     from nephila.programs.service_configs import ServiceConfigs
 
@@ -34,11 +37,16 @@ def up(
     out: Out = DEFAULT_OUT,
     api: Api = "",
     api_token_file: ApiTokenFile = "",
+    webhooks: Annotated[
+        str, typer.Option(metavar="FILE", help="Deliver changes of pages to the webhooks of this file.")
+    ] = "",
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
     **options: Unpack[CommandOptions],
 ) -> None:
     """Run many jobs in DIR until it is stopped; see nephila jobs. Started again, it continues all of them."""
+    from nephila.harvest.webhooks.config import read_webhooks
     from nephila.programs.headers import redacted
+    from nephila.programs.send_webhooks import build_sender
     from nephila.programs.service_configs import archive_name, formats_of, make_configs, resolve_store
 
     given = values(options)
@@ -57,7 +65,10 @@ def up(
     given["header"] = redacted(given["header"])
     run.window = configs.scheduler.window
     try:
-        code = serve(directory, run, configs, tcp_address(api, api_token_file), quiet=quiet)
+        sender = partial(build_sender, Path(webhooks), directory.rows(run)) if webhooks else None
+        if sender is not None:
+            read_webhooks(Path(webhooks))
+        code = serve(directory, run, configs, tcp_address(api, api_token_file), quiet=quiet, webhooks=sender)
     except UserError as error:
         # `--resume` is an option of crawl; `nephila up` always continues.
         raise type(error)(without_resume(str(error))) from None
@@ -77,7 +88,15 @@ def resolve_run(directory: Directory, options: dict[str, Any]) -> Run:
     return run
 
 
-def serve(directory: Directory, run: Run, configs: ServiceConfigs, tcp: TcpAddress | None, *, quiet: bool) -> int:
+def serve(
+    directory: Directory,
+    run: Run,
+    configs: ServiceConfigs,
+    tcp: TcpAddress | None,
+    *,
+    quiet: bool,
+    webhooks: Callable[[Clock], WebhookSender] | None = None,
+) -> int:
     """Run until a signal; returns the exit code. Raises what ended the program otherwise."""
     from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
     from nephila.programs.serve import UpProgram
@@ -102,7 +121,7 @@ def serve(directory: Directory, run: Run, configs: ServiceConfigs, tcp: TcpAddre
             run.degraded_rules = degraded(program.assembly.judge.verdicts())
             _write(directory, run, program.control.jobs())
 
-        program = UpProgram(configs, rules=Path(rules) if rules else None, tcp=tcp, on_change=write)
+        program = UpProgram(configs, rules=Path(rules) if rules else None, tcp=tcp, on_change=write, webhooks=webhooks)
         lines = None if quiet else asyncio.ensure_future(_log(program.control.jobs))
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, end, number)
