@@ -180,7 +180,7 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     parse: Parse | None = None
     # Cookies that sites set are kept and sent back to them.
     cookies: bool = False
-    # Null: nobody logs in.
+    # Null: no login.
     login: Login | None = None
     # Whether pages are rendered in a browser.
     render: Render = Render.UNSPECIFIED
