@@ -62,6 +62,7 @@ COMMANDS = {
     "report": ("nephila.cli.report.command:report", "Write a report about a crawl as one HTML file."),
     "diff": ("nephila.cli.tools.diff:diff", "Show the changes of a page between its last two versions."),
     "audit": ("nephila.cli.harvest.audit:app", "Precision of pages or items, from a sample that people label."),
+    "sites": ("nephila.cli.harvest.sites:app", "Harvest sites and their directories with frequencies and scores."),
     "extract": ("nephila.cli.tools.extract:extract", "Title, main text, metadata and links of one document, no crawl."),
     "url": ("nephila.cli.tools.url:app", "Canonical form, host key, URL key and partition of a URL."),
     "robots": ("nephila.cli.tools.robots:app", "Check URLs against a robots.txt."),
