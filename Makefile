@@ -27,9 +27,9 @@ $(STAMP): pyproject.toml $(NATIVE)
 $(DEV): $(STAMP)
 	@echo "installing what checks and tests need"
 	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[dev]'
-	@$(BIN)/python tools/kafka_broker.py install --optional
-	@$(BIN)/python tools/helm.py install --optional
-	@$(BIN)/python tools/prometheus.py install --optional
+	@$(BIN)/python -m tools.kafka_broker install --optional
+	@$(BIN)/python -m tools.helm install --optional
+	@$(BIN)/python -m tools.prometheus install --optional
 	@touch $@
 
 install: $(STAMP)  ## build .venv with everything (.venv/bin/nephila)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import random
 import tempfile
@@ -31,13 +32,17 @@ from tools.kafka_broker import Broker
 
 PARTITIONS = 64
 IN_FLIGHT = 500
-WORDS = [random.Random(1).randbytes(5).hex() for _ in range(3000)]
+_words = random.Random(1)
+WORDS = [_words.randbytes(_words.randint(1, 5)).hex() for _ in range(3000)]
+WEIGHTS = list(itertools.accumulate(1 / rank for rank in range(1, len(WORDS) + 1)))
+"""Cumulative, by Zipf's law, as the words of a text have them."""
 
 
 def body(number: int) -> bytes:
     """A page of 80 KB that compresses about as well as text in markup does."""
     rng = random.Random(number)
-    return "".join(f"<p class=x>{' '.join(rng.choices(WORDS, k=12))}</p>" for _ in range(540)).encode()[: 80 << 10]
+    lines = (" ".join(rng.choices(WORDS, cum_weights=WEIGHTS, k=12)) for _ in range(1200))
+    return "".join(f'<p class="text entry">{line}</p>\n' for line in lines).encode()[: 80 << 10]
 
 
 def makers() -> dict[str, tuple[Topic, Callable[[int], Any]]]:

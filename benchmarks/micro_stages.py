@@ -267,7 +267,7 @@ def sqlite_batch(stack: ExitStack) -> Work:
 
 def gunzip(stack: ExitStack) -> Work:
     """A page of 80 KB decoded from gzip; per page."""
-    from nephila.downloader.http.decode import codings_of, pump_all
+    from nephila.downloader.http.response.decode import codings_of, pump_all
 
     wire = gzip.compress(document(), 6, mtime=0)
 

@@ -10,10 +10,13 @@ import pytest
 
 from tests.browser_fixtures import chromium  # noqa: F401 - fixtures of all tests
 from tests.bucket_fixtures import bucket, s3_server  # noqa: F401 - fixtures of all tests
+from tests.fetcher_fixtures import make_fetcher  # noqa: F401 - fixtures of all tests
 from tests.postgres_fixtures import mortal, postgres, store  # noqa: F401 - fixtures of all tests
-from tools.kafka_broker import Broker, Missing
+from tests.required import required
+from tools.install import Missing
+from tools.kafka_broker import Broker
 
-# Programs that tests start are of the tree that the tests are of, whatever is installed.
+# Programs that tests start are those of this tree, not those that are installed.
 os.environ["PYTHONPATH"] = str(Path(__file__).parent.parent / "services")
 
 # Skips that say something about the machine's user or about the copy of the sources, not about a part that is missing.
@@ -46,11 +49,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A real Kafka broker on a port of its own; tests keep apart by prefixes. A test that kills it starts it again."""
-    try:
+    with required(Missing):
         found = Broker(tmp_path_factory.mktemp("kafka")).start()
-    except Missing as missing:
-        if os.environ.get("CI") or os.environ.get("NEPHILA_REQUIRE_ALL"):
-            pytest.fail(str(missing))
-        pytest.skip(str(missing))
     yield found
     found.stop()

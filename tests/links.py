@@ -11,7 +11,15 @@ from nephila.kernel.messages import Outlinks
 from nephila.native import parse_url
 
 
-def outlinks(*urls: str, job: str = "j", depth: int = 1, anchors: Sequence[str] = (), **fields: Any) -> Outlinks:
+def outlinks(
+    *urls: str,
+    job: str = "j",
+    depth: int = 1,
+    anchors: Sequence[str] = (),
+    parent_key: bytes = b"p" * 16,
+    parent_url: str = "http://parent/",
+    **fields: Any,
+) -> Outlinks:
     """The links of one page."""
     parts = [parse_url(url) for url in urls]
     packed, ends, spans = b"", [], []
@@ -27,8 +35,8 @@ def outlinks(*urls: str, job: str = "j", depth: int = 1, anchors: Sequence[str] 
     fields.setdefault("flags", bytes(len(urls)))
     return Outlinks(
         job,
-        b"p" * 16,
-        "http://parent/",
+        parent_key,
+        parent_url,
         depth,
         fingerprints=b"".join(one.fingerprint for one in parts),
         urls=packed,

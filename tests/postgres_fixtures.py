@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator
 
 import psycopg
 import pytest
 
+from tests.required import required
 from tools.postgres import NoServer, Server
 
 _numbers = itertools.count(1)
@@ -17,12 +17,8 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     """The server, running. Where there is none: a failure on CI, a skip elsewhere."""
-    try:
+    with required(NoServer):
         server = Server()
-    except NoServer as error:
-        if os.environ.get("CI") or os.environ.get("NEPHILA_REQUIRE_ALL"):
-            pytest.fail(str(error), pytrace=False)
-        pytest.skip(str(error))
     try:
         server.start()
         yield server

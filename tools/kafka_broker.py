@@ -1,14 +1,13 @@
 """A real single-node Kafka broker for tests: jars by Maven into the user's cache, a Java of the system or from a
 wheel.
 
-`python tools/kafka_broker.py install` resolves the jars once (half a minute, 180 MB) and keeps a class archive, with
+`python -m tools.kafka_broker install` resolves the jars once (half a minute, 180 MB) and keeps a class archive, with
 which a start takes about 2 s. `Broker` starts one on a port and in a directory of its own and ends only that one, by
 its pid. Nothing here is for production: one node, no security, topics with one replica.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import fcntl
 import os
@@ -22,6 +21,8 @@ import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from tools.install import Missing, run
 
 KAFKA_VERSION = "4.1.1"
 SCALA_VERSION = "2.13"
@@ -83,10 +84,6 @@ appender.file.layout.pattern = [%d] %p %m (%c)%n
 rootLogger.level = INFO
 rootLogger.appenderRef.file.ref = FILE
 """
-
-
-class Missing(Exception):
-    """The broker cannot be had on this machine; the text says what to install."""
 
 
 def cache() -> Path:
@@ -293,7 +290,7 @@ def _is_open(port: int) -> bool:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports nobody listens on, held open until all are known."""
+    """Unused ports, held open until all are known."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
@@ -301,19 +298,5 @@ def _free_ports(count: int) -> list[int]:
         return [one.getsockname()[1] for one in sockets]
 
 
-def main() -> int:
-    """`install` and nothing else: whoever needs a broker starts a `Broker`."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("command", choices=["install"])
-    parser.add_argument("--optional", action="store_true", help="say what is missing and go on")
-    arguments = parser.parse_args()
-    try:
-        print(f"test broker: {install()}")
-    except Missing as missing:
-        print(f"test broker: {missing}", file=sys.stderr)
-        return 0 if arguments.optional else 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__.splitlines()[0], install, "test broker", "tests over Kafka need it"))

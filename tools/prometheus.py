@@ -1,6 +1,6 @@
 """Prometheus and promtool for tests and shows: those on the PATH, or those of Debian's package in the user's cache.
 
-    python tools/prometheus.py install [--optional]
+    python -m tools.prometheus install [--optional]
 
 The package is downloaded by `apt-get download` and unpacked, not installed: no right is needed, and no server starts.
 `Server` runs one Prometheus on a port and in a directory of its own and ends only that one, by its pid.
@@ -8,7 +8,6 @@ The package is downloaded by `apt-get download` and unpacked, not installed: no 
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import json
 import os
@@ -25,11 +24,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tools.install import Missing, run
+
 START_S = 30.0
-
-
-class Missing(Exception):
-    """There are no binaries; the text says how to get some."""
 
 
 def cached() -> Path:
@@ -44,7 +41,7 @@ def find(name: str) -> Path:
         return Path(found)
     if (unpacked := cached() / "usr" / "bin" / name).exists():
         return unpacked
-    raise Missing(f"no {name}: run `python tools/prometheus.py install`, or apt-get install prometheus")
+    raise Missing(f"no {name}: run `python -m tools.prometheus install`, or apt-get install prometheus")
 
 
 def install() -> Path:
@@ -139,18 +136,5 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["install"])
-    parser.add_argument("--optional", action="store_true", help="exit 0 where it cannot be had")
-    options = parser.parse_args()
-    try:
-        print(f"promtool: {install()}")
-    except (OSError, subprocess.CalledProcessError) as error:
-        line = f"Prometheus was not unpacked ({error}); tests of alerts need it: install it (Debian: prometheus)"
-        print(line, file=sys.stderr)
-        sys.exit(0 if options.optional else 1)
-
-
 if __name__ == "__main__":
-    main()
+    sys.exit(run(__doc__, install, "promtool", "tests of alerts need it: apt-get install prometheus"))

@@ -13,41 +13,14 @@ import trustme
 from adversary_server import CASES, DNS, FETCHED, LIMITS, PAGE, REDIRECT, Case, Rebinding, silent
 from fetcher_server import Server, response
 from gateway_client import DOCUMENT, client_of
-from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.service import build
-from nephila.kernel.bus.contract import Delivery
-from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.messages import FetchOutcome, FetchRequest, FetchResult
-from nephila.kernel.runtime.clock import SystemClock
-from nephila.kernel.topics import OUTCOMES, REQUESTS
+from nephila.kernel.messages import FetchOutcome, FetchResult
 
 from tests.dns_server import DnsServer
+from tests.downloader_client import outcomes
 
 GOOD = response(PAGE, "Content-Type: text/html")
+UNPACED = {"per_address": 0, "address_gap_s": 0, **LIMITS}
 RESULTS = {FetchResult.FETCHED: FETCHED, FetchResult.REDIRECT: REDIRECT}
-
-
-async def outcomes(*urls: str, **settings: Any) -> list[FetchOutcome]:
-    """Fetch these URLs one after the other by a downloader with the limits of the adversary."""
-    clock = SystemClock()
-    bus = LocalBus(clock)
-    config = DownloaderConfig(**{"allow_private": True, "per_address": 0, "address_gap_s": 0, **LIMITS, **settings})
-    downloader = build(config, bus, clock)
-    got: asyncio.Queue[FetchOutcome] = asyncio.Queue()
-
-    def on_outcome(delivery: Delivery) -> None:
-        got.put_nowait(delivery.message)
-        delivery.ack()
-
-    bus.subscribe(OUTCOMES, "test", on_outcome, credits=10)
-    await downloader.start()
-    found = []
-    for url in urls:
-        bus.publish(REQUESTS, 0, FetchRequest(url=url, host="bad.test"))
-        found.append(await asyncio.wait_for(got.get(), 20))
-    await downloader.close()
-    assert bus.unacked == 0
-    return found
 
 
 def named(outcome: FetchOutcome) -> str:
@@ -62,7 +35,7 @@ async def test_http(case: Case, fetcher: str) -> None:
     async with Server(case.answer, GOOD) as server:
         host_map = (f"*.test=127.0.0.1:{server.port}",)
         urls = ("http://bad.test/bad", "http://bad.test/good", "http://bad.test/again")
-        bad, good, again = await outcomes(*urls, fetcher=fetcher, host_map=host_map)
+        bad, good, again = await outcomes(*urls, **UNPACED, fetcher=fetcher, host_map=host_map)
         expected = case.aiohttp if fetcher == "aiohttp" and case.aiohttp else case.outcome
         assert named(bad) == expected, bad.detail
         if bad.result == FetchResult.FAILED and not bad.reason.startswith("http_"):
@@ -149,7 +122,7 @@ async def test_tls(make: Any, expected: str, lane: str, authority: trustme.CA) -
     async with Server(GOOD, tls=make(authority)) as server:
         host_map = (f"*.test=127.0.0.1:{server.port}",)
         if lane != "gateway":
-            (outcome,) = await outcomes("https://bad.test/", fetcher=lane, host_map=host_map)
+            (outcome,) = await outcomes("https://bad.test/", **UNPACED, fetcher=lane, host_map=host_map)
             assert named(outcome) == expected, outcome.detail
         else:
             async with client_of(server, tls_verify=True, **LIMITS) as client:
@@ -176,7 +149,7 @@ async def test_no_handshake(answer: Any, expected: str, lane: str) -> None:
     limits = {**LIMITS, "connect_timeout_s": 0.3}
     settings = {"host_map": (f"*.test=127.0.0.1:{port}",), **limits}
     if lane != "gateway":
-        (outcome,) = await outcomes("https://bad.test/", fetcher=lane, **settings)
+        (outcome,) = await outcomes("https://bad.test/", fetcher=lane, **(UNPACED | settings))
         assert named(outcome) == expected, outcome.detail
     else:
         async with client_of(None, allow_private=True, **settings) as client:
@@ -198,7 +171,7 @@ async def test_dns(answer: Any, expected: str, lane: str) -> None:
             "dns_servers": (dns.address,), "dns_resolver": "aiodns", "dns_timeout_s": 0.5, "allow_private": False,
         }  # fmt: skip
         if lane == "lean":
-            (outcome,) = await outcomes("http://bad.test/", **settings)
+            (outcome,) = await outcomes("http://bad.test/", **(UNPACED | settings))
             assert named(outcome) == expected, outcome.detail
         else:
             async with client_of(None, **LIMITS, **settings) as client:
@@ -212,7 +185,7 @@ async def test_fifty_addresses_cost_three_attempts() -> None:
     addresses = tuple(f"127.0.9.{number}" for number in range(1, 51))
     async with DnsServer({"bad.test": addresses}) as dns:
         settings = {"dns_servers": (dns.address,), "dns_resolver": "aiodns"}
-        (outcome,) = await outcomes("http://bad.test:9/", **settings)
+        (outcome,) = await outcomes("http://bad.test:9/", **(UNPACED | settings))
         assert (named(outcome), outcome.address in addresses) == ("connect", True)
 
 
@@ -229,7 +202,7 @@ async def test_a_name_that_is_rebound() -> None:
             for _ in range(3):
                 await client.get(url, DOCUMENT)
             assert server.connections == 0
-        first, second = await outcomes(url, url, **settings)
+        first, second = await outcomes(url, url, **(UNPACED | settings))
         assert (named(first), named(second)) == ("address", "address")
         assert server.connections == 0
 

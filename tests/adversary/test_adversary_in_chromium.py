@@ -10,8 +10,6 @@ from fetcher_server import Server, response
 from gateway_client import client_of
 from nephila.downloader.browser.gateway.chromium_flags import chromium_flags
 
-from tools import chromium
-
 SUB_REQUESTS = response(
     b"<title>start</title><link rel=stylesheet href=/css><script src=/js></script><iframe src=/frame></iframe>"
     b"<script>fetch('/data').then(r => r.text()).catch(() => 0).then(() => document.title = 'done')</script>",
@@ -22,15 +20,13 @@ GOOD = response(PAGE, "Content-Type: text/html")
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
-async def test_one_browser_survives_all() -> None:
+async def test_one_browser_survives_all(chromium: str) -> None:
     """Each load ends within its time; afterwards the same browser renders a page."""
-    if chromium.find() is None:
-        pytest.skip(chromium.MISSING)
     from playwright.async_api import Error, async_playwright
 
     async with async_playwright() as playwright, Server(GOOD) as server, client_of(server, **LIMITS) as client:
         browser = await playwright.chromium.launch(
-            executable_path=chromium.find(),
+            executable_path=chromium,
             args=["--no-sandbox", "--disable-dev-shm-usage", *chromium_flags(client.address)],
         )
 

@@ -9,17 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tools import chromium
-
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.full
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("chromium")
 def test_no_channel_reaches_a_private_address() -> None:
     """Every channel is tried with the guard; the attempts without it, which prove the channel, are in `make canary`."""
-    if chromium.find() is None:
-        pytest.skip(chromium.MISSING)
     run = subprocess.run(
         [sys.executable, "-m", "tests.canary.canary", "--tries", "200", "--no-control"],
         cwd=ROOT,

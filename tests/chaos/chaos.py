@@ -27,7 +27,7 @@ from tests.chaos import chaos_web
 from tests.chaos.chaos_plan import SERVICES, Counts, Fault, plan
 from tests.chaos.chaos_verdict import SLACK_S, Happened, Show, judge, load_rows, longest_silence
 from tests.chaos.conductor import Conductor
-from tools.kafka_broker import Missing
+from tools.install import Missing
 from tools.postgres import NoServer
 from tools.system import NotReady, System, free_port
 
@@ -199,10 +199,10 @@ def head(args: argparse.Namespace, show: Show, took_s: float) -> str:
         f"seed {args.seed}: {len(show.case.pages)} URLs on {args.hosts} hosts, delay {args.delay:g} s; {sizes}",
         f"took {took_s:.0f} s; longest time without a request {longest_silence(show):.1f} s",
     ]
-    return "\n".join([*lines, *(f"  {line}" for line in told(show.happened))])
+    return "\n".join([*lines, *(f"  {line}" for line in result(show.happened))])
 
 
-def told(happened: Any) -> list[str]:
+def result(happened: Any) -> list[str]:
     """How often each thing happened to whom, a line per kind."""
     found: dict[str, list[Happened]] = {}
     for one in happened:

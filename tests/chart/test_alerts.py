@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from pathlib import Path
 
-import pytest
 import yaml
 
-from tools.prometheus import Missing, find
+from tests.required import required
+from tools.install import Missing
+from tools.prometheus import find
 
 ROOT = Path(__file__).parents[2]
 ALERTS = ROOT / "charts" / "nephila" / "alerts.yaml"
@@ -20,12 +20,8 @@ RULES = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule
 
 def promtool(*words: str) -> subprocess.CompletedProcess[str]:
     """Run promtool; the test is skipped, or fails on CI, where there is none."""
-    try:
+    with required(Missing):
         command = find("promtool")
-    except Missing as missing:
-        if os.environ.get("CI") or os.environ.get("NEPHILA_REQUIRE_ALL"):
-            pytest.fail(str(missing))
-        pytest.skip(str(missing))
     return subprocess.run([str(command), *words], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
 
 

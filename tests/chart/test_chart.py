@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import subprocess
 from collections.abc import Iterator
 from functools import cache
@@ -14,6 +12,10 @@ import kubernetes_validate
 import pytest
 import yaml
 from nephila.programs.service import settings
+
+from tests.required import required
+from tools.helm import find
+from tools.install import Missing
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "nephila"
@@ -29,19 +31,9 @@ SERVICES = {"scheduler", "downloader", "parser", "storage"}
 
 @cache
 def helm() -> str:
-    """The path of helm, as tools/helm.py finds it."""
-    spec = importlib.util.spec_from_file_location("helm", ROOT / "tools" / "helm.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found = module.find()
-    if found is None:
-        message = "no helm: run `python tools/helm.py install`"
-        if os.environ.get("CI") or os.environ.get("NEPHILA_REQUIRE_ALL"):
-            pytest.fail(message)
-        pytest.skip(message)
-    return str(found)
+    """The path of helm."""
+    with required(Missing):
+        return str(find())
 
 
 def template(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -320,6 +312,21 @@ def test_rules_of_a_config_map_and_of_a_repository_are_folders_of_the_operator()
     secret = ("--set", "rules.git.repository=git@git.example:rules.git,rules.git.existingSecret=key")
     _, sync = named(objects(*secret), "Deployment", "web-nephila-operator")["spec"]["template"]["spec"]["containers"]
     assert "GITSYNC_SSH_KEY_FILE" in [one["name"] for one in sync["env"]]
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://me:hunter2@git.example/r.git", "https://hunter2@git.example/r.git", "ssh://git:hunter2@git.example/r"],
+)
+def test_a_password_in_the_address_of_a_repository_is_refused(url: str) -> None:
+    done = template("--set", f"rules.git.repository={url}")
+    assert done.returncode != 0
+    assert "rules.git.repository holds a password or token; put it into rules.git.existingSecret" in done.stderr
+    assert "hunter2" not in done.stderr
+
+
+def test_the_user_name_of_an_ssh_address_is_no_password() -> None:
+    assert template("--set", "rules.git.repository=ssh://git@git.example/rules.git").returncode == 0
 
 
 def test_crds_are_kept_and_can_be_left_out() -> None:

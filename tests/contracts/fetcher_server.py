@@ -8,7 +8,6 @@ import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
 from nephila.downloader.http.route import direct_route
 from nephila.downloader.http.target import Target
@@ -120,8 +119,3 @@ async def get(fetcher: Fetcher, what: HttpRequest) -> HttpResponse:
     future: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
     fetcher.fetch(what, future.set_result)
     return await future
-
-
-def settings(**changes: object) -> DownloaderConfig:
-    """A configuration for tests: everything may be dialled, time limits that no good case meets."""
-    return DownloaderConfig(**{"allow_private": True, "tls_verify": False, **changes})  # type: ignore[arg-type]

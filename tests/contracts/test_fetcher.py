@@ -7,23 +7,24 @@ import gzip
 import socket
 import tracemalloc
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import brotli
 import pytest
 import zstandard
-from fetcher_server import Server, chunked, get, request_at, request_to, response, settings
+from fetcher_server import Server, chunked, get, request_at, request_to, response
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
-from nephila.downloader.http.contract import Fetcher, HttpResponse
+from nephila.downloader.http.contract import HttpResponse
 from nephila.downloader.http.lean import LeanFetcher
 from nephila.downloader.http.target import Target
 from nephila.kernel.runtime.clock import SystemClock
 
+from tests.fetcher_fixtures import MakeFetcher, settings
+
 HTML = "Content-Type: text/html; charset=UTF-8"
 PAGE = b"<title>x</title>" * 500
-Make = Callable[..., Fetcher]
 
 
 def aiohttp_cannot(request: pytest.FixtureRequest, why: str) -> None:
@@ -32,34 +33,20 @@ def aiohttp_cannot(request: pytest.FixtureRequest, why: str) -> None:
         request.applymarker(pytest.mark.xfail(strict=True, reason=why))
 
 
-@pytest.fixture(params=[LeanFetcher, AiohttpFetcher])
-async def make(request: pytest.FixtureRequest) -> AsyncIterator[Make]:
-    """Builds the implementation under test and closes it."""
-    made: list[Fetcher] = []
-
-    def build(**changes: object) -> Fetcher:
-        made.append(request.param(settings(**changes), SystemClock()))
-        return made[-1]
-
-    yield build
-    for fetcher in made:
-        await fetcher.close()
-
-
 async def fetch(
-    make: Make, *answers: Any, close: bool = False, config: dict[str, Any] | None = None, **options: Any
+    make_fetcher: MakeFetcher, *answers: Any, close: bool = False, config: dict[str, Any] | None = None, **options: Any
 ) -> HttpResponse:
     """One fetch from a server that gives these answers."""
     async with Server(*answers, close=close) as server:
-        return await get(make(**(config or {})), request_to(server, **options))
+        return await get(make_fetcher(**(config or {})), request_to(server, **options))
 
 
 # Framing
 
 
-async def test_length_known(make: Make) -> None:
+async def test_length_known(make_fetcher: MakeFetcher) -> None:
     """A body with Content-Length comes whole, with its type, charset, counts and address."""
-    answer = await fetch(make, response(PAGE, HTML))
+    answer = await fetch(make_fetcher, response(PAGE, HTML))
     assert (answer.status, answer.reason, answer.body) == (200, "", PAGE)
     assert (answer.content_type, answer.charset) == ("text/html", "utf-8")
     assert (answer.wire_bytes, answer.address) == (len(PAGE), "127.0.0.1")
@@ -67,15 +54,15 @@ async def test_length_known(make: Make) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 70_000, 262_143, 262_144, 262_145, 1_000_000, 5_000_000])
-async def test_sizes(make: Make, size: int) -> None:
+async def test_sizes(make_fetcher: MakeFetcher, size: int) -> None:
     """Bodies around and beyond the size of a read buffer come whole."""
     body = bytes(range(256)) * (size // 256 + 1)
-    answer = await fetch(make, response(body[:size], HTML))
+    answer = await fetch(make_fetcher, response(body[:size], HTML))
     assert answer.reason == ""
     assert answer.body == body[:size]
 
 
-async def test_piece_by_piece(make: Make) -> None:
+async def test_piece_by_piece(make_fetcher: MakeFetcher) -> None:
     """Head and body may come byte by byte."""
 
     async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -84,17 +71,17 @@ async def test_piece_by_piece(make: Make) -> None:
             await writer.drain()
             await asyncio.sleep(0)
 
-    assert (await fetch(make, talk)).body == b"hello"
+    assert (await fetch(make_fetcher, talk)).body == b"hello"
 
 
-async def test_chunked(make: Make) -> None:
+async def test_chunked(make_fetcher: MakeFetcher) -> None:
     """Chunks are joined; extensions and trailers are read over."""
     body = b"4;x=y\r\nwiki\r\n" + chunked(b"pedia", b" " * 20_000, end=b"0\r\nX-Trailer: 1\r\n\r\n")
-    answer = await fetch(make, response(b"", HTML, "Transfer-Encoding: chunked", length=False) + body)
+    answer = await fetch(make_fetcher, response(b"", HTML, "Transfer-Encoding: chunked", length=False) + body)
     assert (answer.reason, answer.body) == ("", b"wikipedia" + b" " * 20_000)
 
 
-async def test_chunked_byte_by_byte(make: Make) -> None:
+async def test_chunked_byte_by_byte(make_fetcher: MakeFetcher) -> None:
     """The chunked coding may be cut anywhere."""
 
     async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -104,147 +91,147 @@ async def test_chunked_byte_by_byte(make: Make) -> None:
             await writer.drain()
             await asyncio.sleep(0)
 
-    assert (await fetch(make, talk)).body == b"ab" + b"c" * 17
+    assert (await fetch(make_fetcher, talk)).body == b"ab" + b"c" * 17
 
 
-async def test_missing_last_chunk(make: Make) -> None:
+async def test_missing_last_chunk(make_fetcher: MakeFetcher) -> None:
     """Chunks that end without the last one are a lost connection, not a page."""
     data = response(b"", HTML, "Transfer-Encoding: chunked", length=False) + chunked(b"half", end=b"")
-    answer = await fetch(make, data, close=True)
+    answer = await fetch(make_fetcher, data, close=True)
     assert (answer.reason, answer.status, answer.body) == ("disconnected", 200, b"")
 
 
-async def test_broken_chunk_size(make: Make) -> None:
+async def test_broken_chunk_size(make_fetcher: MakeFetcher) -> None:
     """A chunk size that is no number is a broken protocol."""
     data = response(b"", HTML, "Transfer-Encoding: chunked", length=False) + b"zz\r\nhello\r\n0\r\n\r\n"
-    assert (await fetch(make, data)).reason == "protocol"
+    assert (await fetch(make_fetcher, data)).reason == "protocol"
 
 
-async def test_until_close(make: Make) -> None:
+async def test_until_close(make_fetcher: MakeFetcher) -> None:
     """Without a length the body ends with the connection."""
-    answer = await fetch(make, response(PAGE, HTML, length=False), close=True)
+    answer = await fetch(make_fetcher, response(PAGE, HTML, length=False), close=True)
     assert (answer.reason, answer.body) == ("", PAGE)
 
 
-async def test_http_1_0(make: Make) -> None:
+async def test_http_1_0(make_fetcher: MakeFetcher) -> None:
     """HTTP/1.0 is understood, and its connections are not kept unless it says so."""
     data = b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi"
     async with Server(data, close=True) as server:
-        fetcher = make()
+        fetcher = make_fetcher()
         assert (await get(fetcher, request_to(server))).body == b"hi"
         assert (await get(fetcher, request_to(server))).body == b"hi"
         assert server.connections == 2
 
 
-async def test_length_too_long(make: Make) -> None:
+async def test_length_too_long(make_fetcher: MakeFetcher) -> None:
     """A body shorter than its Content-Length is a lost connection."""
     data = response(b"short", HTML, "Content-Length: 50", length=False)
-    answer = await fetch(make, data, close=True)
+    answer = await fetch(make_fetcher, data, close=True)
     assert (answer.reason, answer.body) == ("disconnected", b"")
 
 
-async def test_length_too_short(make: Make, request: pytest.FixtureRequest) -> None:
+async def test_length_too_short(make_fetcher: MakeFetcher, request: pytest.FixtureRequest) -> None:
     """What comes beyond Content-Length is not read, and the next fetch does not suffer from it."""
     aiohttp_cannot(request, "llhttp takes what follows for a broken second answer")
     data = response(b"hello and garbage", HTML, "Content-Length: 5", length=False)
     async with Server(data, response(b"clean", HTML)) as server:
-        fetcher = make()
+        fetcher = make_fetcher()
         assert (await get(fetcher, request_to(server))).body == b"hello"
         assert (await get(fetcher, request_to(server))).body == b"clean"
 
 
 @pytest.mark.parametrize("status", ["204 No Content", "205 Reset Content"])
-async def test_no_body(make: Make, status: str) -> None:
+async def test_no_body(make_fetcher: MakeFetcher, status: str) -> None:
     """204 and 205 have no body, whatever the headers say."""
-    answer = await fetch(make, response(b"", HTML, status=status))
+    answer = await fetch(make_fetcher, response(b"", HTML, status=status))
     assert (answer.reason, answer.body) == ("", b"")
 
 
-async def test_304(make: Make) -> None:
+async def test_304(make_fetcher: MakeFetcher) -> None:
     """A 304 answers validators, which are sent as given; its Content-Length announces no body."""
     data = response(b"", 'ETag: "a"', "Content-Length: 500", status="304 Not Modified", length=False)
     async with Server(data) as server:
         request = request_to(server)
         request.add_header("If-None-Match", '"a"')
         request.add_header("If-Modified-Since", "Sat, 21 Nov 2026 09:04:09 GMT")
-        answer = await get(make(), request)
+        answer = await get(make_fetcher(), request)
         assert (answer.status, answer.reason, answer.body) == (304, "", b"")
         assert 'If-None-Match: "a"\r\n' in server.requests[0]
         assert "If-Modified-Since: Sat, 21 Nov 2026 09:04:09 GMT\r\n" in server.requests[0]
 
 
-async def test_early_hints(make: Make) -> None:
+async def test_early_hints(make_fetcher: MakeFetcher) -> None:
     """1xx answers come before the one that counts."""
     early = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
-    answer = await fetch(make, early + response(b"real", HTML))
+    answer = await fetch(make_fetcher, early + response(b"real", HTML))
     assert (answer.status, answer.body, "link" in answer.headers) == (200, b"real", False)
 
 
-async def test_length_beside_chunked(make: Make, request: pytest.FixtureRequest) -> None:
+async def test_length_beside_chunked(make_fetcher: MakeFetcher, request: pytest.FixtureRequest) -> None:
     """Chunked wins over a length (RFC 9112 6.3), and such a connection is not used again."""
     aiohttp_cannot(request, "llhttp refuses the message")
     data = response(b"", HTML, "Transfer-Encoding: chunked", "Content-Length: 3", length=False) + chunked(b"hello")
     async with Server(data, close=False) as server:
-        fetcher = make()
+        fetcher = make_fetcher()
         assert (await get(fetcher, request_to(server))).body == b"hello"
         assert (await get(fetcher, request_to(server))).body == b"hello"
         assert server.connections == 2
 
 
-async def test_two_lengths(make: Make) -> None:
+async def test_two_lengths(make_fetcher: MakeFetcher) -> None:
     """Lengths that contradict each other are a broken protocol."""
     data = response(b"hello", HTML, "Content-Length: 4", "Content-Length: 5", length=False)
-    assert (await fetch(make, data)).reason == "protocol"
+    assert (await fetch(make_fetcher, data)).reason == "protocol"
 
 
 # Heads
 
 
-async def test_folded_header(make: Make) -> None:
+async def test_folded_header(make_fetcher: MakeFetcher) -> None:
     """A folded line belongs to the header before it (RFC 9112 5.2)."""
     data = b"HTTP/1.1 200 OK\r\nX-Long: one\r\n  two\r\nContent-Type: text/html\r\nContent-Length: 1\r\n\r\nx"
-    answer = await fetch(make, data)
+    answer = await fetch(make_fetcher, data)
     assert answer.headers["x-long"].split() == ["one", "two"]
     assert answer.body == b"x"
 
 
-async def test_bare_newlines(make: Make) -> None:
+async def test_bare_newlines(make_fetcher: MakeFetcher) -> None:
     """Heads with bare LF are read."""
-    answer = await fetch(make, b"HTTP/1.1 200 OK\nContent-Type: text/html\nContent-Length: 2\n\nhi")
+    answer = await fetch(make_fetcher, b"HTTP/1.1 200 OK\nContent-Type: text/html\nContent-Length: 2\n\nhi")
     assert (answer.reason, answer.body) == ("", b"hi")
 
 
-async def test_repeated_headers(make: Make) -> None:
+async def test_repeated_headers(make_fetcher: MakeFetcher) -> None:
     """Headers of one name are joined; X-Robots-Tag by lines, since an agent's name holds for its own line."""
-    answer = await fetch(make, response(b"x", HTML, "X-Robots-Tag: noindex", "X-Robots-Tag: nofollow"))
+    answer = await fetch(make_fetcher, response(b"x", HTML, "X-Robots-Tag: noindex", "X-Robots-Tag: nofollow"))
     assert answer.headers["x-robots-tag"] == "noindex\nnofollow"
 
 
-async def test_octets_in_headers(make: Make) -> None:
+async def test_octets_in_headers(make_fetcher: MakeFetcher) -> None:
     """Octets above ASCII in a header survive as Latin-1."""
     raw = "Location: /caf\u00c3\u00a9"
-    answer = await fetch(make, response(b"", raw, status="301 Moved"))
+    answer = await fetch(make_fetcher, response(b"", raw, status="301 Moved"))
     assert answer.headers["location"].encode("latin-1") == "/café".encode()
 
 
-async def test_headers_without_end(make: Make) -> None:
+async def test_headers_without_end(make_fetcher: MakeFetcher) -> None:
     """A head over 64 KiB is refused."""
-    answer = await fetch(make, b"HTTP/1.1 200 OK\r\nX: " + b"a" * 200_000 + b"\r\n\r\n", close=True)
+    answer = await fetch(make_fetcher, b"HTTP/1.1 200 OK\r\nX: " + b"a" * 200_000 + b"\r\n\r\n", close=True)
     assert answer.reason == "protocol"
 
 
 @pytest.mark.parametrize(
     "data", [b"SSH-2.0-OpenSSH_9.2\r\n\r\n", b"\x16\x03\x01\x00\x00\r\n\r\n", b"HTTP/3 abc\r\n\r\n"]
 )
-async def test_not_http(make: Make, data: bytes) -> None:
+async def test_not_http(make_fetcher: MakeFetcher, data: bytes) -> None:
     """What is not HTTP is a broken protocol."""
-    assert (await fetch(make, data)).reason == "protocol"
+    assert (await fetch(make_fetcher, data)).reason == "protocol"
 
 
-async def test_request_head(make: Make) -> None:
+async def test_request_head(make_fetcher: MakeFetcher) -> None:
     """One request line, Host with its port, the agent with a contact, and every coding that can be taken off."""
     async with Server(response(b"x", HTML)) as server:
-        await get(make(), request_to(server, "/a%20b?q=1"))
+        await get(make_fetcher(), request_to(server, "/a%20b?q=1"))
         lines = server.requests[0].split("\r\n")
         assert lines[0] == "GET /a%20b?q=1 HTTP/1.1"
         assert f"Host: site.test:{server.port}" in lines
@@ -254,27 +241,27 @@ async def test_request_head(make: Make) -> None:
         assert "Authorization" not in server.requests[0]
 
 
-async def test_own_headers(make: Make) -> None:
+async def test_own_headers(make_fetcher: MakeFetcher) -> None:
     """Configured headers are sent, and replace defaults of their name."""
     async with Server(response(b"x", HTML)) as server:
-        await get(make(headers=("Accept-Language: la", "accept: text/html")), request_to(server))
+        await get(make_fetcher(headers=("Accept-Language: la", "accept: text/html")), request_to(server))
         assert "Accept-Language: la\r\n" in server.requests[0]
         assert server.requests[0].lower().count("\r\naccept:") == 1
 
 
-async def test_credentials(make: Make) -> None:
+async def test_credentials(make_fetcher: MakeFetcher) -> None:
     """Userinfo of a URL is sent as Basic credentials and nowhere else."""
     async with Server(response(b"x", HTML)) as server:
-        await get(make(), request_to(server, user="me:p%40ss@"))
+        await get(make_fetcher(), request_to(server, user="me:p%40ss@"))
         assert "Authorization: Basic bWU6cEBzcw==\r\n" in server.requests[0]
         assert "me:" not in server.requests[0]
 
 
-async def test_forwarded(make: Make) -> None:
+async def test_forwarded(make_fetcher: MakeFetcher) -> None:
     """The request of another client has only its own method and headers; bodies of errors are returned."""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\n"
     async with Server(response(b"no", HTML, status="404 Not Found"), head, response(b"yes", HTML)) as server:
-        fetcher = make()
+        fetcher = make_fetcher()
         wrong = request_to(server, forwarded=True, method="OPTIONS")
         wrong.add_header("User-Agent", "other")
         assert (await get(fetcher, wrong)).body == b"no"
@@ -290,12 +277,12 @@ async def test_forwarded(make: Make) -> None:
 # Connections
 
 
-async def test_sent_is_said(make: Make) -> None:
+async def test_sent_is_said(make_fetcher: MakeFetcher) -> None:
     """Once per order, when the request has been written, on a new connection and on a kept one; not when nobody could
     be dialled."""
     said: list[str] = []
     async with Server(response(PAGE, HTML), response(PAGE, HTML)) as server:
-        fetcher = make()
+        fetcher = make_fetcher()
         for number in range(2):
             await get(fetcher, request_to(server, on_sent=lambda number=number: said.append(f"sent {number}")))
             said.append(f"done {number}")
@@ -307,25 +294,25 @@ async def test_sent_is_said(make: Make) -> None:
     assert "never" not in said
 
 
-async def test_keep_alive(make: Make) -> None:
+async def test_keep_alive(make_fetcher: MakeFetcher) -> None:
     """A connection serves fetch after fetch."""
     async with Server(response(b"x", HTML)) as server:
-        fetcher = make()
+        fetcher = make_fetcher()
         for _ in range(5):
             assert (await get(fetcher, request_to(server))).body == b"x"
         assert (server.connections, len(server.requests)) == (1, 5)
 
 
-async def test_connection_close(make: Make) -> None:
+async def test_connection_close(make_fetcher: MakeFetcher) -> None:
     """A server that says close is not asked again on that connection."""
     async with Server(response(b"x", HTML, "Connection: close"), close=True) as server:
-        fetcher = make()
+        fetcher = make_fetcher()
         for _ in range(2):
             assert (await get(fetcher, request_to(server))).body == b"x"
         assert server.connections == 2
 
 
-async def test_stale_connection(make: Make) -> None:
+async def test_stale_connection(make_fetcher: MakeFetcher) -> None:
     """A kept connection that dies before the first byte is told as such and not sent again: the server may have read
     it, and the host's delay lies between two requests. On a new connection the same is a plain disconnect."""
 
@@ -333,7 +320,7 @@ async def test_stale_connection(make: Make) -> None:
         writer.close()
 
     async with Server(response(b"x", HTML), hang_up, hang_up, response(b"again", HTML)) as server:
-        fetcher = make()
+        fetcher = make_fetcher()
         await get(fetcher, request_to(server))
         assert (await get(fetcher, request_to(server))).reason == "stale"
         assert len(server.requests) == 2
@@ -341,7 +328,7 @@ async def test_stale_connection(make: Make) -> None:
         assert (await get(fetcher, request_to(server))).body == b"again"
 
 
-async def test_server_that_speaks_out_of_turn(make: Make) -> None:
+async def test_server_that_speaks_out_of_turn(make_fetcher: MakeFetcher) -> None:
     """What comes on an idle connection is no answer to the next request."""
 
     async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -352,7 +339,7 @@ async def test_server_that_speaks_out_of_turn(make: Make) -> None:
 
     asked_again = asyncio.Event()
     async with Server(talk, response(b"second", HTML)) as server:
-        fetcher = make()
+        fetcher = make_fetcher()
         assert (await get(fetcher, request_to(server))).body == b"first"
         asked_again.set()
         await server.lost.wait()
@@ -361,7 +348,7 @@ async def test_server_that_speaks_out_of_turn(make: Make) -> None:
         assert (await get(fetcher, request_to(server))).body == b"second"
 
 
-async def test_silent_address_first(make: Make) -> None:
+async def test_silent_address_first(make_fetcher: MakeFetcher) -> None:
     """An address that takes no connection within the limit is followed by the next."""
     async with Server(response(b"x", HTML)) as server:
         with socket.socket() as deaf:
@@ -375,50 +362,50 @@ async def test_silent_address_first(make: Make) -> None:
                 fillers.append(filler)
             target = Target(f"http://x.test:{server.port}/")
             what = request_at(target, ("127.0.0.2", "127.0.0.1"), server.port)
-            answer = await get(make(connect_timeout_s=0.1), what)
+            answer = await get(make_fetcher(connect_timeout_s=0.1), what)
             for filler in fillers:
                 filler.close()
         assert (answer.body, answer.address) == (b"x", "127.0.0.1")
 
 
-async def test_reset_before_answer(make: Make) -> None:
+async def test_reset_before_answer(make_fetcher: MakeFetcher) -> None:
     """A new connection that dies before the first byte is reported, not tried for ever."""
 
     async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.transport.abort()
 
     async with Server(hang_up) as server:
-        answer = await get(make(), request_to(server))
+        answer = await get(make_fetcher(), request_to(server))
         assert (answer.reason, answer.status) == ("disconnected", 0)
 
 
-async def test_errors_keep_the_connection(make: Make) -> None:
+async def test_errors_keep_the_connection(make_fetcher: MakeFetcher) -> None:
     """The short body of a 404 is drained, so its connection goes on."""
     async with Server(response(b"gone", HTML, status="404 Not Found"), response(b"x", HTML)) as server:
-        fetcher = make()
+        fetcher = make_fetcher()
         answer = await get(fetcher, request_to(server))
         assert (answer.status, answer.reason, answer.body) == (404, "", b"")
         assert (await get(fetcher, request_to(server))).body == b"x"
         assert server.connections == 1
 
 
-async def test_error_with_a_broken_body(make: Make) -> None:
+async def test_error_with_a_broken_body(make_fetcher: MakeFetcher) -> None:
     """The status of an error counts even where its body breaks off."""
     data = response(b"gone", HTML, "Content-Length: 99", status="500 Oops", length=False)
-    answer = await fetch(make, data, close=True)
+    answer = await fetch(make_fetcher, data, close=True)
     assert (answer.status, answer.reason) == (500, "")
 
 
-async def test_error_with_a_huge_body(make: Make) -> None:
+async def test_error_with_a_huge_body(make_fetcher: MakeFetcher) -> None:
     """Nobody reads the megabytes of a 404."""
-    answer = await fetch(make, response(b"x" * 3_000_000, HTML, status="404 Not Found"))
+    answer = await fetch(make_fetcher, response(b"x" * 3_000_000, HTML, status="404 Not Found"))
     assert (answer.status, answer.reason) == (404, "")
 
 
-async def test_hosts_do_not_share(make: Make) -> None:
+async def test_hosts_do_not_share(make_fetcher: MakeFetcher) -> None:
     """Two hosts on one address are asked by their own names."""
     async with Server(response(b"x", HTML)) as server:
-        fetcher = make()
+        fetcher = make_fetcher()
         await get(fetcher, request_to(server, host="one.test"))
         await get(fetcher, request_to(server, host="two.test"))
         assert [
@@ -427,60 +414,60 @@ async def test_hosts_do_not_share(make: Make) -> None:
         ] == [True, True]
 
 
-async def test_refused(make: Make) -> None:
+async def test_refused(make_fetcher: MakeFetcher) -> None:
     """Nobody listens: connect."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    answer = await get(make(), request_at(Target(f"http://x.test:{port}/"), ("127.0.0.1",), port))
+    answer = await get(make_fetcher(), request_at(Target(f"http://x.test:{port}/"), ("127.0.0.1",), port))
     assert (answer.reason, answer.status) == ("connect", 0)
     assert answer.detail
 
 
-async def test_next_address(make: Make) -> None:
+async def test_next_address(make_fetcher: MakeFetcher) -> None:
     """An address that refuses is followed by the next."""
     async with Server(response(b"x", HTML)) as server:
         target = Target(f"http://x.test:{server.port}/")
-        answer = await get(make(), request_at(target, ("127.0.0.9", "127.0.0.8", "127.0.0.1"), server.port))
+        answer = await get(make_fetcher(), request_at(target, ("127.0.0.9", "127.0.0.8", "127.0.0.1"), server.port))
         assert (answer.body, answer.address) == (b"x", "127.0.0.1")
 
 
-async def test_three_addresses_at_most(make: Make) -> None:
+async def test_three_addresses_at_most(make_fetcher: MakeFetcher) -> None:
     """A fourth address is not dialled."""
     async with Server(response(b"x", HTML)) as server:
         target = Target(f"http://x.test:{server.port}/")
         addresses = ("127.0.0.9", "127.0.0.8", "127.0.0.7", "127.0.0.1")
-        assert (await get(make(), request_at(target, addresses, server.port))).reason == "connect"
+        assert (await get(make_fetcher(), request_at(target, addresses, server.port))).reason == "connect"
 
 
-async def test_https(make: Make) -> None:
+async def test_https(make_fetcher: MakeFetcher) -> None:
     """https, kept alive, large bodies included."""
     body = b"y" * 600_000
     async with Server(response(b"x", HTML), response(body, HTML), tls=True) as server:
-        fetcher = make()
+        fetcher = make_fetcher()
         assert (await get(fetcher, request_to(server, host="tls.test", scheme="https"))).body == b"x"
         assert (await get(fetcher, request_to(server, host="tls.test", scheme="https"))).body == body
         assert server.connections == 1
 
 
-async def test_a_certificate_speaks_for_its_name_only(make: Make) -> None:
+async def test_a_certificate_speaks_for_its_name_only(make_fetcher: MakeFetcher) -> None:
     """Two https names on one address never share a connection: it was checked for one of them."""
     async with Server(response(b"x", HTML), tls=True) as server:
-        fetcher = make()
+        fetcher = make_fetcher()
         for host in ("one.test", "two.test", "one.test"):
             assert (await get(fetcher, request_to(server, host=host, scheme="https"))).body == b"x"
         assert server.connections == 2
 
 
-async def test_bad_certificate(make: Make) -> None:
+async def test_bad_certificate(make_fetcher: MakeFetcher) -> None:
     """A certificate nobody vouches for: tls."""
     async with Server(response(b"x", HTML), tls=True) as server:
-        answer = await get(make(tls_verify=True), request_to(server, host="tls.test", scheme="https"))
+        answer = await get(make_fetcher(tls_verify=True), request_to(server, host="tls.test", scheme="https"))
         assert answer.reason == "tls"
         assert "certificate" in answer.detail
 
 
-async def test_no_tls_there(make: Make) -> None:
+async def test_no_tls_there(make_fetcher: MakeFetcher) -> None:
     """https to a server that does not speak it: tls."""
 
     async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -496,14 +483,14 @@ async def test_no_tls_there(make: Make) -> None:
     closed = asyncio.Event()
     server = await asyncio.start_server(talk, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    answer = await get(make(), request_at(Target(f"https://x.test:{port}/"), ("127.0.0.1",), port))
+    answer = await get(make_fetcher(), request_at(Target(f"https://x.test:{port}/"), ("127.0.0.1",), port))
     assert answer.reason == "tls"
     await closed.wait()
     server.close()
     await server.wait_closed()
 
 
-async def test_abort(make: Make) -> None:
+async def test_abort(make_fetcher: MakeFetcher) -> None:
     """An aborted fetch closes its connection and says nothing."""
 
     async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
@@ -511,7 +498,7 @@ async def test_abort(make: Make) -> None:
 
     async with Server(silent) as server:
         answers: list[HttpResponse] = []
-        handle = make().fetch(request_to(server), answers.append)
+        handle = make_fetcher().fetch(request_to(server), answers.append)
         await server.asked.wait()
         handle.abort()
         handle.abort()
@@ -519,10 +506,10 @@ async def test_abort(make: Make) -> None:
         assert answers == []
 
 
-async def test_never_done_before_fetch_returns(make: Make) -> None:
+async def test_never_done_before_fetch_returns(make_fetcher: MakeFetcher) -> None:
     """`on_done` may order the next fetch, ten times in a row."""
     async with Server(response(b"x", HTML)) as server:
-        fetcher, done, answers = make(), asyncio.Event(), []
+        fetcher, done, answers = make_fetcher(), asyncio.Event(), []
 
         def on_done(answer: HttpResponse) -> None:
             answers.append(answer.body)
@@ -554,9 +541,9 @@ async def test_never_done_before_fetch_returns(make: Make) -> None:
         "",
     ],
 )
-async def test_wanted_types(make: Make, wanted: str) -> None:
+async def test_wanted_types(make_fetcher: MakeFetcher, wanted: str) -> None:
     """Documents are downloaded, and what says nothing of itself."""
-    answer = await fetch(make, response(b"x", *([f"Content-Type: {wanted}"] if wanted else [])))
+    answer = await fetch(make_fetcher, response(b"x", *([f"Content-Type: {wanted}"] if wanted else [])))
     assert (answer.reason, answer.body) == ("", b"x")
 
 
@@ -574,7 +561,7 @@ async def test_wanted_types(make: Make, wanted: str) -> None:
         "application/javascript",
     ],
 )
-async def test_unwanted_types(make: Make, unwanted: str) -> None:
+async def test_unwanted_types(make_fetcher: MakeFetcher, unwanted: str) -> None:
     """Other things are stopped after the headers, and the connection is closed."""
 
     async def endless(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -584,25 +571,25 @@ async def test_unwanted_types(make: Make, unwanted: str) -> None:
             await writer.drain()
 
     async with Server(endless) as server:
-        answer = await get(make(), request_to(server))
+        answer = await get(make_fetcher(), request_to(server))
         assert (answer.reason, answer.status, answer.body) == ("content_type", 200, b"")
         await server.lost.wait()
 
 
-async def test_any_type(make: Make) -> None:
+async def test_any_type(make_fetcher: MakeFetcher) -> None:
     """A seed is fetched whatever it is."""
-    assert (await fetch(make, response(b"x", "Content-Type: image/png"), any_type=True)).body == b"x"
+    assert (await fetch(make_fetcher, response(b"x", "Content-Type: image/png"), any_type=True)).body == b"x"
 
 
 @pytest.mark.parametrize("coding", ["", "gzip"])
-async def test_an_order_with_its_own_limit(make: Make, coding: str) -> None:
+async def test_an_order_with_its_own_limit(make_fetcher: MakeFetcher, coding: str) -> None:
     """`max_bytes` stands in for the limits of the configuration, wider or narrower, on the wire and decoded."""
     body = b"".join(b"%d\n" % n for n in range(300))
     headers = ("Content-Encoding: gzip",) if coding else ()
     wire = gzip.compress(body) if coding else body
     for limit, reason in ((len(body), ""), (len(body) - 1, "too_large")):
         narrow = {"max_wire_bytes": 100, "max_body_bytes": 100}
-        answer = await fetch(make, response(wire, HTML, *headers), config=narrow, max_bytes=limit)
+        answer = await fetch(make_fetcher, response(wire, HTML, *headers), config=narrow, max_bytes=limit)
         assert (answer.reason, answer.body) == (reason, b"" if reason else body)
 
 
@@ -631,7 +618,7 @@ CODED = {
 
 @pytest.mark.parametrize("coding", CODED)
 @pytest.mark.parametrize("framing", ["length", "chunked", "close"])
-async def test_codings(make: Make, coding: str, framing: str) -> None:
+async def test_codings(make_fetcher: MakeFetcher, coding: str, framing: str) -> None:
     """Every coding comes off, under every framing; wire bytes are counted as they came."""
     wire = CODED[coding]
     header = f"Content-Encoding: {coding}"
@@ -642,49 +629,51 @@ async def test_codings(make: Make, coding: str, framing: str) -> None:
         data = response(b"", HTML, header, "Transfer-Encoding: chunked", length=False) + chunked(*pieces)
     else:
         data = response(wire, HTML, header, length=False)
-    answer = await fetch(make, data, close=framing == "close")
+    answer = await fetch(make_fetcher, data, close=framing == "close")
     assert (answer.reason, answer.detail) == ("", "")
     assert answer.body == PAGE
     assert answer.wire_bytes == len(wire)
 
 
-async def test_gzip_members(make: Make) -> None:
+async def test_gzip_members(make_fetcher: MakeFetcher) -> None:
     """gzip of several members is one body; padding behind it is nothing."""
     wire = gzip.compress(b"one ") + gzip.compress(b"two") + b"\0" * 20
-    assert (await fetch(make, response(wire, HTML, "Content-Encoding: gzip"))).body == b"one two"
+    assert (await fetch(make_fetcher, response(wire, HTML, "Content-Encoding: gzip"))).body == b"one two"
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd"])
-async def test_broken_coding(make: Make, coding: str) -> None:
+async def test_broken_coding(make_fetcher: MakeFetcher, coding: str) -> None:
     """Garbage, and a stream that ends early, are failures of encoding."""
-    assert (await fetch(make, response(b"\x05garbage" * 9, HTML, f"Content-Encoding: {coding}"))).reason == "encoding"
+    assert (
+        await fetch(make_fetcher, response(b"\x05garbage" * 9, HTML, f"Content-Encoding: {coding}"))
+    ).reason == "encoding"
     torn = CODED[coding][:-9]
-    assert (await fetch(make, response(torn, HTML, f"Content-Encoding: {coding}"))).reason == "encoding"
+    assert (await fetch(make_fetcher, response(torn, HTML, f"Content-Encoding: {coding}"))).reason == "encoding"
 
 
-async def test_unknown_coding(make: Make) -> None:
+async def test_unknown_coding(make_fetcher: MakeFetcher) -> None:
     """A coding nobody knows, or three of them, are failures of encoding."""
     for coding in ("compress", "gzip, gzip, gzip"):
-        assert (await fetch(make, response(PAGE, HTML, f"Content-Encoding: {coding}"))).reason == "encoding"
+        assert (await fetch(make_fetcher, response(PAGE, HTML, f"Content-Encoding: {coding}"))).reason == "encoding"
 
 
-async def test_coded_nothing(make: Make) -> None:
+async def test_coded_nothing(make_fetcher: MakeFetcher) -> None:
     """An empty body needs no coding."""
-    answer = await fetch(make, response(b"", HTML, "Content-Encoding: gzip"))
+    answer = await fetch(make_fetcher, response(b"", HTML, "Content-Encoding: gzip"))
     assert (answer.reason, answer.body) == ("", b"")
 
 
-async def test_raw_capture(make: Make) -> None:
+async def test_raw_capture(make_fetcher: MakeFetcher) -> None:
     """Request head, response head and the body as it came are kept when asked for."""
     wire = gzip.compress(PAGE)
-    answer = await fetch(make, response(wire, HTML, "Content-Encoding: gzip"), config={"raw_capture": True})
+    answer = await fetch(make_fetcher, response(wire, HTML, "Content-Encoding: gzip"), config={"raw_capture": True})
     assert answer.wire_body == wire
     assert answer.body == PAGE
     assert answer.request_head.startswith(b"GET / HTTP/1.1\r\n")
     assert answer.request_head.endswith(b"\r\n\r\n")
     assert answer.response_head.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b"Content-Encoding: gzip\r\n" in answer.response_head
-    plain = await fetch(make, response(PAGE, HTML), config={"raw_capture": True})
+    plain = await fetch(make_fetcher, response(PAGE, HTML), config={"raw_capture": True})
     assert (plain.wire_body, plain.body) == (None, PAGE)
 
 
@@ -692,7 +681,7 @@ async def test_raw_capture(make: Make) -> None:
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked", "close"])
-async def test_too_large_on_the_wire(make: Make, framing: str) -> None:
+async def test_too_large_on_the_wire(make_fetcher: MakeFetcher, framing: str) -> None:
     """A body beyond the limit is cut off, by its announcement where there is one."""
     body = b"x" * 200_000
     if framing == "length":
@@ -701,20 +690,20 @@ async def test_too_large_on_the_wire(make: Make, framing: str) -> None:
         data = response(b"", HTML, "Transfer-Encoding: chunked", length=False) + chunked(body)
     else:
         data = response(body, HTML, length=False)
-    answer = await fetch(make, data, config={"max_wire_bytes": 100_000}, close=True)
+    answer = await fetch(make_fetcher, data, config={"max_wire_bytes": 100_000}, close=True)
     assert (answer.reason, answer.body) == ("too_large", b"")
     assert answer.wire_bytes <= 100_000 + 262_144
 
 
-async def test_too_large_decoded(make: Make) -> None:
+async def test_too_large_decoded(make_fetcher: MakeFetcher) -> None:
     """Few bytes that become many are cut off."""
     data = response(gzip.compress(b"x" * 300_000), HTML, "Content-Encoding: gzip")
-    answer = await fetch(make, data, config={"max_body_bytes": 100_000})
+    answer = await fetch(make_fetcher, data, config={"max_body_bytes": 100_000})
     assert (answer.reason, answer.body) == ("too_large", b"")
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "gzip, gzip"])
-async def test_bomb(make: Make, coding: str) -> None:
+async def test_bomb(make_fetcher: MakeFetcher, coding: str) -> None:
     """A bomb costs neither its memory nor its time: the ratio or the size stops it."""
     megabytes = 64
     if coding == "br":
@@ -728,7 +717,7 @@ async def test_bomb(make: Make, coding: str) -> None:
         if "," in coding:
             wire = gzip.compress(wire)
     async with Server(response(wire, HTML, f"Content-Encoding: {coding}")) as server:
-        fetcher = make()
+        fetcher = make_fetcher()
         tracemalloc.start()
         try:
             answer = await get(fetcher, request_to(server))
@@ -739,7 +728,7 @@ async def test_bomb(make: Make, coding: str) -> None:
     assert peak < 24 << 20  # 250 times the 64 KiB that came at once, and a piece
 
 
-async def test_endless_body(make: Make) -> None:
+async def test_endless_body(make_fetcher: MakeFetcher) -> None:
     """A body that never ends is cut off at the limit."""
 
     async def endless(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -749,19 +738,19 @@ async def test_endless_body(make: Make) -> None:
             await writer.drain()
 
     async with Server(endless) as server:
-        answer = await get(make(max_wire_bytes=1 << 20), request_to(server))
+        answer = await get(make_fetcher(max_wire_bytes=1 << 20), request_to(server))
         assert answer.reason == "too_large"
         await server.lost.wait()
 
 
-async def test_announced_ten_gigabytes(make: Make) -> None:
+async def test_announced_ten_gigabytes(make_fetcher: MakeFetcher) -> None:
     """An announcement of 10 GB ends the fetch before the first byte of it."""
-    answer = await fetch(make, response(b"x", HTML, "Content-Length: 10000000000", length=False))
+    answer = await fetch(make_fetcher, response(b"x", HTML, "Content-Length: 10000000000", length=False))
     assert (answer.reason, answer.wire_bytes) == ("too_large", 0)
 
 
 @pytest.mark.parametrize("coding", ["", "gzip"])
-async def test_keep(make: Make, coding: str) -> None:
+async def test_keep(make_fetcher: MakeFetcher, coding: str) -> None:
     """With `keep`, so many decoded bytes are taken and the rest is not read; that is no failure."""
 
     async def endless(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -778,16 +767,16 @@ async def test_keep(make: Make, coding: str) -> None:
             await asyncio.sleep(0)  # compressed, it does not fill the buffers that would make it wait
 
     async with Server(endless) as server:
-        answer = await get(make(), request_to(server, keep=512_000, any_type=True))
+        answer = await get(make_fetcher(), request_to(server, keep=512_000, any_type=True))
         assert (answer.reason, answer.status, len(answer.body)) == ("", 200, 512_000)
         assert answer.body.startswith(b"robots!\n")
         await server.lost.wait()
 
 
-async def test_keep_of_a_short_one(make: Make) -> None:
+async def test_keep_of_a_short_one(make_fetcher: MakeFetcher) -> None:
     """What is shorter than `keep` comes whole and keeps its connection."""
     async with Server(response(b"User-agent: *", "Content-Type: text/plain")) as server:
-        fetcher = make()
+        fetcher = make_fetcher()
         for _ in range(2):
             assert (await get(fetcher, request_to(server, keep=512_000, any_type=True))).body == b"User-agent: *"
         assert server.connections == 1
@@ -837,10 +826,10 @@ TIMES = [
 
 
 @pytest.mark.parametrize(("phase", "talk", "limits"), TIMES)
-async def test_time_limits(make: Make, phase: str, talk: Any, limits: dict[str, float]) -> None:
+async def test_time_limits(make_fetcher: MakeFetcher, phase: str, talk: Any, limits: dict[str, float]) -> None:
     """Each phase has its limit; the detail says which one passed, and the connection is closed."""
     async with Server(talk) as server:
-        answer = await get(make(**limits), request_to(server))
+        answer = await get(make_fetcher(**limits), request_to(server))
         assert answer.reason == "timeout"
         assert answer.detail.startswith(phase)
         assert answer.body == b""
@@ -849,7 +838,7 @@ async def test_time_limits(make: Make, phase: str, talk: Any, limits: dict[str, 
             await server.lost.wait()
 
 
-async def test_connect_limit(make: Make) -> None:
+async def test_connect_limit(make_fetcher: MakeFetcher) -> None:
     """A server that takes no connection within the limit: timeout, phase connect."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -862,7 +851,7 @@ async def test_connect_limit(make: Make) -> None:
             filler.connect_ex(("127.0.0.1", port))
             fillers.append(filler)
         answer = await get(
-            make(connect_timeout_s=0.1), request_at(Target(f"http://x.test:{port}/"), ("127.0.0.1",), port)
+            make_fetcher(connect_timeout_s=0.1), request_at(Target(f"http://x.test:{port}/"), ("127.0.0.1",), port)
         )
         for filler in fillers:
             filler.close()
@@ -870,11 +859,11 @@ async def test_connect_limit(make: Make) -> None:
     assert answer.detail.startswith("connect")
 
 
-async def test_error_that_drips(make: Make) -> None:
+async def test_error_that_drips(make_fetcher: MakeFetcher) -> None:
     """A 404 whose body never ends is a 404 when its time is over."""
     talk = drips(response(b"", HTML, status="404 Not Found", length=False), b"x")
     async with Server(talk) as server:
-        answer = await get(make(body_timeout_s=0.1), request_to(server))
+        answer = await get(make_fetcher(body_timeout_s=0.1), request_to(server))
         assert (answer.status, answer.reason) == (404, "")
 
 

@@ -6,10 +6,12 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import psycopg
+import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 from nephila.kernel import messages as m
@@ -40,17 +42,41 @@ def read_sqlite(directory: Path) -> Rows:
 
 
 def read_jsonl(directory: Path) -> Rows:
-    """The lines, folded as the format says; each fetch stands there once."""
-    rows: Rows = {}
-    seen = set()
+    """The lines, folded; each fetch stands there once."""
+    values = []
     data = (directory / "pages.jsonl").read_bytes()
     assert not data or data.endswith(b"\n")
     for value in map(json.loads, data.splitlines()):
         LINE_ITEMS[directory, value["fetch_id"]] = value.pop("items", [])
         assert tuple(value) == COLUMNS
+        value["meta"] = json.dumps(value["meta"]) if value["meta"] else ""
+        values.append(value)
+    return folded(values)
+
+
+def read_dataset(directory: Path) -> Rows:
+    """All files, read as a dataset with job and day from the paths, then folded."""
+    values = []
+    found = pyarrow.dataset.dataset(directory / "dataset", partitioning=pyarrow.dataset.HivePartitioning(HIVE))
+    for value in found.to_table().to_pylist():
+        time = value["fetched_at"]
+        value["fetched_at"] = time.isoformat(timespec="milliseconds").replace("+00:00", "Z") if time else ""
+        assert value.pop("day") == (value["fetched_at"][:10] or None)
+        values.append({name: value[name] for name in COLUMNS})
+    assert not list(directory.glob("*.part"))
+    return folded(sorted(values, key=itemgetter("fetch_no")))
+
+
+HIVE = pyarrow.schema([("job", pyarrow.string()), ("day", pyarrow.string())])
+
+
+def folded(values: list[dict[str, Any]]) -> Rows:
+    """One row per URL from the rows of all its fetches, each of which is there once."""
+    rows: Rows = {}
+    seen = set()
+    for value in values:
         assert value["fetch_id"] not in seen
         seen.add(value["fetch_id"])
-        value["meta"] = json.dumps(value["meta"]) if value["meta"] else ""
         old = rows.get(value["url_key"])
         if old is not None and old["sha256"] and not value["sha256"]:
             value = {**old, **{name: value[name] for name in _MOVED}}
@@ -105,8 +131,23 @@ def read_raw(directory: Path) -> Rows:
             fetch_id = f"{head.url_key}-{head.fetch_no}-{head.attempt}"
             assert fetch_id not in seen
             seen.add(fetch_id)
-            told = {"url_key": head.url_key, "url": head.url, "fetch_no": head.fetch_no, "fetch_id": fetch_id}
-            rows[head.url_key] = {**told, "text": found.body.decode()}
+            reported = {"url_key": head.url_key, "url": head.url, "fetch_no": head.fetch_no, "fetch_id": fetch_id}
+            rows[head.url_key] = {**reported, "text": found.body.decode()}
+    return rows
+
+
+def read_chunks(directory: Path) -> Rows:
+    """Copies: the fields of the row and the text, one chunk as long as the text is short."""
+    rows: Rows = {}
+    seen = set()
+    for value in map(json.loads, (directory / "chunks.jsonl").read_bytes().splitlines()):
+        assert (value["id"], value["fetch_no"]) not in seen
+        seen.add((value["id"], value["fetch_no"]))
+        assert value["chars"] == len(value["text"]) <= 2000
+        row = {name: value[name] for name in ("job", "url", "url_key", "title", "fetch_no", "sha256", "text")}
+        old = rows.get(row["url_key"])
+        if old is None or row["fetch_no"] >= old["fetch_no"]:
+            rows[row["url_key"]] = row
     return rows
 
 
@@ -132,14 +173,19 @@ READERS: dict[str, Callable[[Path], Rows]] = {
     "postgres": read_postgres,
     "jsonl": read_jsonl,
     "parquet": read_parquet,
+    "dataset": read_dataset,
+    "chunks": read_chunks,
     "warc": read_warc,
     "raw": read_raw,
 }
-COMBINED = ("postgres+jsonl", "postgres+warc")
-"""Files beside a database on a server."""
-APPEND_ONLY = ("jsonl", "warc", "raw")
-COPIES = ("warc", "raw")
-"""They keep what was on the wire, not what has become of it."""
+COMBINED = ("postgres+jsonl", "postgres+warc", "postgres+dataset", "by_day+postgres", "by_day+jsonl")
+"""Files beside a database on a server; by_day: its tables are partitioned by day. Each fetch is a day after the one
+before."""
+BY_DAY: set[Path] = set()
+"""Directories of tests whose database is partitioned."""
+APPEND_ONLY = ("jsonl", "chunks", "warc", "raw")
+COPIES = ("warc", "raw", "chunks")
+"""They keep what was on the wire, not what has become of it; a 304 leaves nothing in raw and chunks."""
 
 
 def record(number: int, fetch_no: int = 1, attempt: int = 1, **fields: Any) -> m.Record:
@@ -157,7 +203,7 @@ def record(number: int, fetch_no: int = 1, attempt: int = 1, **fields: Any) -> m
         "title": f"Page {number}",
         "text": f"text {number} of fetch {fetch_no}, żółć".encode(),
         "lang": "en",
-        "fetched_at": 1_800_000_000.25 + fetch_no,
+        "fetched_at": 1_800_000_000.25 + 86_400 * fetch_no,
         "meta": '{"description": "d"}',
     }
     return m.Record(fetch_no=fetch_no, attempt=attempt, **{**values, **fields})
@@ -190,7 +236,13 @@ def page_of(item: m.Record) -> m.Page | None:
 def opened(directory: Path, name: str) -> Writer:
     """A writer with one sink besides the ledger."""
     config = StorageConfig(
-        directory=directory, formats=(name,), fsync=False, store=STORES.get(directory, ""), writer="test"
+        directory=directory,
+        formats=(name,),
+        fsync=False,
+        store=STORES.get(directory, ""),
+        partition_by="day" if directory in BY_DAY else "",
+        dataset=str(directory / "dataset"),
+        writer="test",
     )
     writer = Writer(config)
     writer.open()
@@ -218,7 +270,7 @@ def same(name: str, directory: Path) -> None:
     mine, ledger = READERS[name](directory), read_ledger(directory)
     if name in COPIES:
         ledger = {key: row for key, row in ledger.items() if row["outcome"] == "stored"}
-    if name == "raw":  # a 304 leaves nothing there
+    if name in ("raw", "chunks"):  # a 304 leaves nothing there
         ledger = {key: row for key, row in ledger.items() if row["reason"] != "not_modified"}
         moved = {key for key, row in ledger.items() if row["status"] == 304}
         for key in moved & mine.keys():
@@ -236,8 +288,10 @@ WITHOUT_ROWS = ("markdown",)
 def name(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Every output there is, and files beside a server."""
     ledger, _, sink = str(request.param).partition("+")
-    if ledger == "postgres":
+    if ledger in ("postgres", "by_day"):
         STORES[tmp_path] = request.getfixturevalue("store")
+    if ledger == "by_day":
+        BY_DAY.add(tmp_path)
     return sink or ledger
 
 
@@ -295,7 +349,7 @@ def test_a_304_moves_the_fetch_and_keeps_the_content(tmp_path, name):
     """In a later flush and in the same one."""
     rows = written(tmp_path, name, [record(1), record(2), not_modified(2, 2)], [not_modified(1, 2)])
     same(name, tmp_path)
-    newest = 1 if name == "raw" else 2
+    newest = 1 if name in ("raw", "chunks") else 2
     assert {(row["fetch_no"], "fetch 1" in row["text"]) for row in rows.values()} == {(newest, True)}
 
 
@@ -307,8 +361,8 @@ def test_a_copy_outlives_what_comes_after_it(tmp_path, name):
     if name not in COPIES:
         same(name, tmp_path)
     ledger = read_ledger(tmp_path)
-    told = [tuple(ledger[record(n).url_key.hex()][c] for c in ("outcome", "reason", "status")) for n in (1, 2, 3)]
-    assert told == [("failed", "http_404", 404), ("stored", "", 304), ("stored", "", 200)]
+    reported = [tuple(ledger[record(n).url_key.hex()][c] for c in ("outcome", "reason", "status")) for n in (1, 2, 3)]
+    assert reported == [("failed", "http_404", 404), ("stored", "", 304), ("stored", "", 200)]
     assert ["fetch 1" in ledger[record(n).url_key.hex()]["text"] for n in (1, 2, 3)] == [True, True, False]
     assert rows
 
@@ -391,7 +445,9 @@ def test_a_failed_commit_leaves_nothing(tmp_path, name, monkeypatch):
     """Sinks go back to the committed length at once, rows are rolled back, and the writer takes no more."""
     writer = opened(tmp_path, name)
     put(writer, record(1))
-    before = {path.name: path.stat().st_size for path in tmp_path.iterdir() if path.suffix in (".jsonl", ".gz")}
+    before = {
+        path.name: path.stat().st_size for path in tmp_path.iterdir() if path.suffix in (".jsonl", ".gz", ".spool")
+    }
 
     def full(lengths: object) -> None:
         if tmp_path in STORES:
@@ -446,6 +502,7 @@ def test_lost_bytes_are_refused_and_nothing_is_overwritten(tmp_path, append_only
     ("name", "file"),
     [
         ("jsonl", "pages.jsonl"),
+        ("chunks", "chunks.jsonl"),
         ("warc", "nephila-00000.warc.gz"),
         ("raw", "raw-00000.gz"),
         ("parquet", "pages-00000.parquet"),

@@ -27,11 +27,13 @@ spec:
 
 
 class Site:
-    """Pages for members only; a session ends after some requests, and at once by its logout link."""
+    """Pages for members only. A session ends by its logout link; the first one also after `first_session` pages."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_session: int = 1_000, pages: int = 0) -> None:
         self.sessions: dict[str, int] = {}
         self.logins = 0
+        self.first_session = first_session
+        self.links = [f"/p{number}" for number in range(pages)]
 
     def __call__(self, request):
         """The answer to one request."""
@@ -42,15 +44,15 @@ class Site:
                 return FORM
             self.logins += 1
             sid = f"s{self.logins}"
-            self.sessions[sid] = 0
+            self.sessions[sid] = self.first_session if self.logins == 1 else 1_000
             return Reply("", 302, headers={"Location": "/home", "Set-Cookie": f"sid={sid}; Path=/; HttpOnly"})
         sid = request.headers.get("Cookie", "").partition("=")[2]
         if sid not in self.sessions:
             return Reply("", 302, headers={"Location": "/login?back=1"})
-        if "logout" in request.path:
+        self.sessions[sid] -= 1
+        if "logout" in request.path or not self.sessions[sid]:
             del self.sessions[sid]
-            return page()
-        return page("/a", "/b", "/c", "/user/logout", "/logout?x=1", "http://other.test/")
+        return page("/a", "/b", "/c", *self.links, "/user/logout", "/logout?x=1", "http://other.test/")
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
@@ -68,6 +70,18 @@ def test_a_crawl_behind_a_login(tmp_path, workers):
         assert not path.is_file() or b"s3cret" not in path.read_bytes(), path
 
 
+def test_a_session_that_expires_in_the_middle(tmp_path):
+    """It is renewed at once, however young it is: all pages are stored, with exactly one new login."""
+    (tmp_path / "job.yaml").write_text(JOB)
+    site = Site(first_session=20, pages=40)
+    with serve(site) as web:
+        done = crawl(web, "job.yaml", "--workers", "0", cwd=tmp_path, **PASSWORD)
+    assert done.returncode == 0, done.stderr
+    inside = sorted(f"http://site.test{path}" for path in ("/", "/a", "/b", "/c", *site.links))
+    assert rows(tmp_path, "url, outcome") == [(url, "stored") for url in inside]
+    assert site.logins == 2
+
+
 def test_a_login_that_is_refused(tmp_path):
     """The reason is said, and the account is tried once."""
     (tmp_path / "job.yaml").write_text(JOB)
@@ -82,7 +96,7 @@ def test_cookies_of_a_file_and_a_secret_header(tmp_path):
     """Both reach the seeds' host alone; run.json keeps neither, and a resume asks for the header again."""
     (tmp_path / "c.txt").write_text("site.test\tFALSE\t/\tFALSE\t0\tsid\ts1\n")
     site = Site()
-    site.sessions["s1"] = 0
+    site.sessions["s1"] = 1_000
     words = ("http://site.test/", "--scope", "any", "--cookies", "c.txt", "--header", "X-Key: s3cret")
     with serve(site) as web:
         done = crawl(web, *words, "--header", "Accept-Language: de", "--workers", "0", cwd=tmp_path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import sqlite3
 import subprocess
@@ -19,7 +18,8 @@ from benchmarks.web.checks import no_row_lost, none_twice, outcomes_right
 from benchmarks.web.evidence import Case, Row, ending, load_log
 from tests.chaos import chaos_web
 from tests.e2e.web import run
-from tools.kafka_broker import Missing
+from tests.required import required
+from tools.install import Missing
 from tools.postgres import NoServer
 from tools.system import SERVICES, System, free_port
 
@@ -79,12 +79,8 @@ def by_one_program(site, tmp_path: Path, workers: str) -> list[tuple]:
 def by_services(site, tmp_path: Path) -> list[tuple]:
     """Rows of a system over Kafka and PostgreSQL."""
     downloader = {"allow_private": True, "host_map": maps(site), **PACE}
-    try:
+    with required(NoServer, Missing):
         system = System(tmp_path / "system", {"scheduler": PACE, "downloader": downloader})
-    except (NoServer, Missing) as missing:
-        if os.environ.get("CI") or os.environ.get("NEPHILA_REQUIRE_ALL"):
-            pytest.fail(str(missing), pytrace=False)
-        pytest.skip(str(missing))
     system.environment |= HASTE
     try:
         system.open()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,9 +26,11 @@ from nephila.kernel.messages import (
 )
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, REQUESTS_BROWSER, SEEDS
-from nephila.native import parse_url, partition_of
+from nephila.native import partition_of
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.standalone import Scheduler
+
+from tests.links import outlinks
 
 JOB = "t"
 
@@ -68,29 +69,14 @@ class Fetched:
 Web = Callable[[FetchRequest], Answer]
 
 
-def outlinks(parent: FetchRequest, links: list[str]) -> Outlinks:
-    """The packed message that the parser makes of a list of URLs."""
-    urls, ends, spans, keys = bytearray(), array("I"), array("I"), bytearray()
-    for link in links:
-        parts = parse_url(link)
-        start = len(urls)
-        urls += parts.href.encode()
-        ends.append(len(urls))
-        at = start + parts.href.index(parts.host_key)
-        spans.extend((at, at + len(parts.host_key)))
-        keys += parts.fingerprint
-    return Outlinks(
-        parent.job,
-        parent.url_key,
-        parent.url,
-        parent.depth + 1,
-        bytes(keys),
-        bytes(urls),
-        ends.tobytes(),
-        spans.tobytes(),
-        b"",
-        array("I", [0] * len(ends)).tobytes(),
-        bytes(len(ends)),
+def links_of(parent: FetchRequest, links: list[str]) -> Outlinks:
+    """The message that the parser makes of a page's links."""
+    return outlinks(
+        *links,
+        job=parent.job,
+        depth=parent.depth + 1,
+        parent_key=parent.url_key,
+        parent_url=parent.url,
         parent_priority=int(parent.priority),
         context=parent.context,
     )
@@ -224,7 +210,7 @@ class World:
     def _parse(self, request: FetchRequest, answer: Answer) -> list:
         receipts = []
         if answer.links:
-            receipts.append(self.bus.publish(OUTLINKS, 0, outlinks(request, answer.links)))
+            receipts.append(self.bus.publish(OUTLINKS, 0, links_of(request, answer.links)))
         record = Record(
             request.job,
             request.url_key,

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 from fastwarc.warc import ArchiveIterator, WarcRecordType
@@ -22,7 +23,8 @@ from pathlib import Path
 from tests.storage.storage_rig import page, record, running
 
 async def main(directory, flushes, size):
-    async with running(directory, formats=("sqlite", "jsonl", "warc", "parquet"), fsync=True) as rig:
+    async with running(directory, formats=("sqlite", "jsonl", "warc", "parquet", "dataset"), fsync=True,
+                       dataset=str(directory / "dataset"), parquet_rows=30) as rig:
         for flush in range(flushes):
             numbers = range(flush * size, flush * size + size)
             rig.send_page(*(page(n, attempt=int(sys.argv[2])) for n in numbers))
@@ -59,11 +61,11 @@ def warc_fetches(directory: Path) -> list[str]:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("point", ["sink_flush_before", "sink_flush_after"])
+@pytest.mark.parametrize("point", ["sink_flush_before", "sink_flush_after", "dataset_uploaded"])
 def test_killed_at_every_flush(tmp_path, point):
     """Each run commits one flush more than the previous one and dies in the next; the last run completes."""
     for attempt in range(1, 5):
-        ended = crawl(tmp_path, attempt, f"{point}:{1 if point == 'sink_flush_after' else min(attempt, 2)}")
+        ended = crawl(tmp_path, attempt, f"{point}:{min(attempt, 2) if point == 'sink_flush_before' else 1}")
         assert ended.returncode == -signal.SIGKILL, ended.stderr
         receipted = int((ended.stdout.split() or ["0"])[-1])
         assert len(rows(tmp_path)) >= receipted
@@ -76,6 +78,8 @@ def test_killed_at_every_flush(tmp_path, point):
     assert len(rows(tmp_path, "fetches", "id")) == len(expected)
     tables = [pyarrow.parquet.read_table(path) for path in sorted(tmp_path.glob("pages-*.parquet"))]
     assert sorted(found for table in tables for found in table.column("url_key").to_pylist()) == expected
+    dataset = pyarrow.dataset.dataset(tmp_path / "dataset", partitioning="hive")
+    assert sorted(dataset.to_table().column("url_key").to_pylist()) == expected
     # Each sink has the fetch of the database.
     fetch_ids = {row["fetch_id"] for row in rows(tmp_path)}
     assert fetch_ids == {line["fetch_id"] for line in lines(tmp_path)} == set(warc_fetches(tmp_path))

@@ -60,7 +60,12 @@ COMMANDS = {
     ),
     "export": ("nephila.cli.tools.export:export", "Write the result of a crawl as JSONL, CSV, Parquet or Markdown."),
     "report": ("nephila.cli.report.command:report", "Write a report about a crawl as one HTML file."),
+    "changes": (
+        "nephila.cli.harvest.changes:changes",
+        "Show pages that are new, changed or gone, once or continuously, or as a feed.",
+    ),
     "diff": ("nephila.cli.tools.diff:diff", "Show the changes of a page between its last two versions."),
+    "schemes": ("nephila.cli.harvest.schemes:app", "Keyword schemes: searches on platforms, their pages and records."),
     "audit": ("nephila.cli.harvest.audit:app", "Precision of pages or items, from a sample that people label."),
     "sites": ("nephila.cli.harvest.sites:app", "Harvest sites and their directories with frequencies and scores."),
     "extract": ("nephila.cli.tools.extract:extract", "Title, main text, metadata and links of one document, no crawl."),

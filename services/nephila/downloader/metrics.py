@@ -9,8 +9,19 @@ from nephila.downloader.browser.lane import BrowserLane
 from nephila.downloader.middleware.block_detector import BlockDetector
 from nephila.downloader.middleware.user_files import UserMiddleware
 from nephila.downloader.proxies.proxy import ALIVE, Fault
+from nephila.downloader.proxies.selection import ProxySelection
 from nephila.downloader.service import Downloader
 from nephila.kernel.runtime.metrics import Metric
+
+
+def _proxies(read: Callable[[ProxySelection], Any], empty: Any = 0) -> Callable[[Downloader], Any]:
+    """A figure of the proxies; `empty` in a downloader without proxies."""
+    return lambda d: empty if d.proxies is None else read(d.proxies)
+
+
+def _faults(proxies: ProxySelection) -> dict[str, float]:
+    return {fault.value: count for fault, count in proxies.faults.items() if fault is not Fault.BANNED}
+
 
 PLAIN_METRICS: tuple[Metric[Downloader], ...] = (
     Metric(
@@ -114,59 +125,53 @@ PLAIN_METRICS: tuple[Metric[Downloader], ...] = (
     Metric(
         "proxy_requests_total",
         "Requests sent through proxies, by class of the proxy. A rise is normal where proxies are set.",
-        lambda d: {} if d.proxies is None else dict(d.proxies.picks),
+        _proxies(lambda proxies: dict(proxies.picks), {}),
         "class",
         counter=True,
     ),
     Metric(
         "proxy_failures_total",
         "Requests that a proxy failed, by fault; a rise of `dead` or `refused`: proxies or credentials do not work.",
-        lambda d: _faults(d),
+        _proxies(_faults, {}),
         "fault",
         counter=True,
     ),
     Metric(
         "proxy_bans_total",
         "Responses by which a server blocked a proxy (403, 429, block pages). A rise: the site refuses these proxies.",
-        lambda d: 0 if d.proxies is None else d.proxies.faults[Fault.BANNED],
+        _proxies(lambda proxies: proxies.faults[Fault.BANNED]),
         counter=True,
     ),
     Metric(
         "proxy_proxies",
         "Proxies by state; `alive` near 0: requests wait for proxies.",
-        lambda d: {} if d.proxies is None else {s.value: n for s, n in d.proxies.pool.counts().items()},
+        _proxies(lambda proxies: {state.value: count for state, count in proxies.pool.counts().items()}, {}),
         "state",
     ),
     Metric(
         "proxy_alive",
         "Proxies that requests may use. A rise: evicted proxies have passed a check, or lists have grown.",
-        lambda d: 0 if d.proxies is None else d.proxies.pool.counts()[ALIVE],
+        _proxies(lambda proxies: proxies.pool.counts()[ALIVE]),
     ),
     Metric(
         "proxy_evicted_total",
         "Evictions of proxies that worked before. A rise: proxies die, lie or are banned.",
-        lambda d: 0 if d.proxies is None else d.proxies.pool.evicted,
+        _proxies(lambda proxies: proxies.pool.evicted),
         counter=True,
     ),
     Metric(
         "proxy_readmitted_total",
         "Evicted proxies that passed a later check. A rise: proxies fail now and then.",
-        lambda d: 0 if d.proxies is None else d.proxies.pool.readmitted,
+        _proxies(lambda proxies: proxies.pool.readmitted),
         counter=True,
     ),
     Metric(
         "proxy_none_total",
         "Requests that found no working proxy; a rise: no proxy of their class works, and their hosts wait.",
-        lambda d: 0 if d.proxies is None else d.proxies.without_proxy,
+        _proxies(lambda proxies: proxies.without_proxy),
         counter=True,
     ),
 )
-
-
-def _faults(downloader: Downloader) -> dict[str, float]:
-    if downloader.proxies is None:
-        return {}
-    return {fault.value: count for fault, count in downloader.proxies.faults.items() if fault is not Fault.BANNED}
 
 
 def _browser(read: Callable[[BrowserLane], Any], empty: Any = 0) -> Callable[[Downloader], Any]:

@@ -40,6 +40,7 @@ from nephila.downloader.limits.address_slots import AddressSlots
 from nephila.downloader.limits.host_rate import HostRates
 from nephila.downloader.limits.slots import Slots
 from nephila.downloader.middleware.chain import MiddlewareChain
+from nephila.downloader.middleware.contract import PausedError
 from nephila.downloader.outcome import undialled
 from nephila.downloader.proxies.selection import WAIT_S, NoProxyError, ProxySelection, Step
 from nephila.downloader.proxies.use import ProxyTries
@@ -335,6 +336,9 @@ class Pipeline:
         started = self._clock.now()
         try:
             await work
+        except PausedError as error:
+            fetch.handle = None
+            self._end_paused(fetch, error.reason, str(error), error.retry_after_s)
         except FetchError as error:
             fetch.handle = None
             fetch.started, fetch.origin_address = started, fetch.route.pace_address
@@ -449,8 +453,12 @@ class Pipeline:
         """No proxy serves the request: its host waits, and after a long time the request fails."""
         if error.final:
             return self._end(fetch, m.FetchResult.FAILED, "proxy", str(error))
+        return self._end_paused(fetch, "proxy", str(error), WAIT_S)
+
+    def _end_paused(self, fetch: InFlight, reason: str, detail: str, retry_after_s: float) -> Verdict:
+        """Give a request back before its dial; its host pauses."""
         outcome = given_back(fetch.request)
-        outcome.reason, outcome.detail, outcome.retry_after_s = "proxy", str(error), WAIT_S
+        outcome.reason, outcome.detail, outcome.retry_after_s = reason, detail, retry_after_s
         outcome.ended_at = self._clock.now()
         self._clock.call_soon(lambda: self._on_end(fetch, outcome))
         return END

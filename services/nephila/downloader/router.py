@@ -87,7 +87,7 @@ class ProxyRouter(DirectRouter):
         try:
             return super().cached(target, request)
         except ResolveError:
-            if not self._only_proxy_knows(target, request):
+            if not self._is_resolved_by_proxy(target, request):
                 raise
             return _unresolved(target)
 
@@ -96,11 +96,11 @@ class ProxyRouter(DirectRouter):
         try:
             return await super().route(target, request)
         except ResolveError:
-            if not self._only_proxy_knows(target, request):
+            if not self._is_resolved_by_proxy(target, request):
                 raise
             return _unresolved(target)
 
-    def _only_proxy_knows(self, target: Target, request: m.FetchRequest | None) -> bool:
+    def _is_resolved_by_proxy(self, target: Target, request: m.FetchRequest | None) -> bool:
         if self._proxies.names != PROXY_ONLY or request is None:
             return False
         return self._proxies.selector(request, target) is not None

@@ -36,6 +36,10 @@ class Conflict(UserError):
     """The object has changed since it was read, or exists already."""
 
 
+class Refused(UserError):
+    """The API server refuses the content of a request; the same request would be refused again."""
+
+
 def timestamp(seconds: float) -> str:
     """A time as Kubernetes writes it."""
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -48,7 +52,7 @@ def micro_timestamp(seconds: float) -> str:
 
 class Cluster:
     """Requests of one thread at a time, beside the event loop. All methods raise `NotReadyError` while the API server
-    cannot be reached, `Absent`, `Conflict`, or `UserError` with the refusal in one line."""
+    cannot be reached, `Absent`, `Conflict`, or `Refused` in one line."""
 
     def __init__(self, namespace: str, timeout_s: float = TIMEOUT_S) -> None:
         """Raises `UserError` without a service account and without a kubeconfig."""
@@ -213,7 +217,7 @@ def _translated(error: ApiException) -> UserError:
         return Conflict(message)
     if error.status in (401, 408, 429) or error.status >= 500:
         return NotReadyError(f"the API server of Kubernetes does not answer now: {message}")
-    return UserError(f"the API server of Kubernetes refuses this: {message}")
+    return Refused(f"the API server of Kubernetes refuses this: {message}")
 
 
 def _message(error: ApiException) -> str:

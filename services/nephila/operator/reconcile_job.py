@@ -18,17 +18,14 @@ from nephila.operator.plan import (
     FINALIZER,
     Again,
     Plan,
-    Refusal,
-    condition,
-    dated,
     document_of,
     faults_of,
     finalizers_of,
     find,
     is_deleted,
     one_line,
-    settle,
 )
+from nephila.operator.reconcile import Observed, Verdict, delete, fault, is_accepted, write_status
 from nephila.operator.status import MAX_REFUSED
 
 REASONS = {"new": "Starting", "running": "Crawling", "paused": "Paused", "limit": "LimitReached", "idle": "Idle"}
@@ -43,48 +40,37 @@ MESSAGES = {
 
 
 @dataclass(frozen=True, slots=True)
-class ObservedJob:
-    """What is known about the job of a resource."""
+class ObservedJob(Observed):
+    """The job of a resource in the control API."""
 
-    problem: str = ""
-    """Why the control API cannot be asked; the rest is then unknown."""
     job: api.Job | None = None
     """None: there is no such job."""
     applied: api.JobApplied | None = None
     """The answer to the request of this reconciliation."""
-    refusal: Refusal | None = None
-    """That the request of this reconciliation was refused."""
 
 
 def reconcile_job(body: Mapping[str, Any], seen: ObservedJob, now: str) -> Plan:
     """`now`: the time as Kubernetes writes it."""
-    old = body.get("status") or {}
+
+    def report(accepted: Verdict, again: Again) -> Plan:
+        verdicts = {"Accepted": accepted, "Ready": _ready(seen, accepted), "Progressing": _progressing(seen)}
+        return write_status(body, verdicts, _values(seen), now, again)
+
     if is_deleted(body):
-        return _delete(body, old, seen, now)
+        request = None if seen.job is None else api.JobName(name=body["metadata"]["name"])
+        return delete(body, seen, "job", request, report)
     if FINALIZER not in finalizers_of(body):
         return Plan(finalizers=[*finalizers_of(body), FINALIZER])
-    generation = body["metadata"]["generation"]
-    document, fault = _read(document_of(body, "CrawlJob"))
+    document, error = _read(document_of(body, "CrawlJob"))
     if document is None:
-        return _report(
-            old, seen, generation, ("False", "Invalid", fault), now, "never" if seen.job is None else "interval"
-        )
-    if seen.refusal is not None:
-        accepted = ("False", "Invalid" if seen.refusal.final else "Refused", seen.refusal.message)
-        return _report(old, seen, generation, accepted, now, "retry")
-    before = find(old, "Accepted")
-    done = before.get("observedGeneration") == generation and before.get("status") == "True"
-    if seen.problem:
-        accepted = (
-            ("True", before["reason"], before["message"])
-            if done
-            else ("Unknown", "ControlApiUnavailable", seen.problem)
-        )
-        return _report(old, seen, generation, accepted, now, "retry")
+        return report(("False", "Invalid", error), "never" if seen.job is None else "interval")
+    if (verdict := fault(body, seen)) is not None:
+        return report(verdict, "retry")
     if seen.applied is not None:
-        return _report(old, seen, generation, ("True", "Applied", _answer(seen.applied)), now, "interval")
-    if done and seen.job is not None:
-        return _report(old, seen, generation, ("True", before["reason"], before["message"]), now, "interval")
+        return report(("True", "Applied", _answer(seen.applied)), "interval")
+    if is_accepted(body) and seen.job is not None:
+        before = find(body["status"], "Accepted")
+        return report(("True", before["reason"], before["message"]), "interval")
     return Plan(request=api.ApplyJob(job=document))
 
 
@@ -107,42 +93,7 @@ def _without_empty(content: dict[str, Any]) -> dict[str, Any]:
     return {key: one for key, one in found.items() if one != {}}
 
 
-def _delete(body: Mapping[str, Any], old: Mapping[str, Any], seen: ObservedJob, now: str) -> Plan:
-    if FINALIZER not in finalizers_of(body):
-        return Plan(again="never")
-    generation = body["metadata"]["generation"]
-    if fault := seen.problem or (seen.refusal.message if seen.refusal else ""):
-        message = f"the job cannot be deleted yet: {fault}"
-        return _report(old, seen, generation, ("Unknown", "Deleting", message), now, "retry")
-    if seen.job is not None:
-        return Plan(request=api.JobName(name=body["metadata"]["name"]))
-    return Plan(finalizers=[one for one in finalizers_of(body) if one != FINALIZER], again="never")
-
-
-def _report(
-    old: Mapping[str, Any],
-    seen: ObservedJob,
-    generation: int,
-    accepted: tuple[str, str, str],
-    now: str,
-    again: Again,
-) -> Plan:
-    conditions = [
-        condition("Accepted", *accepted, generation),
-        condition("Ready", *_ready(seen, accepted), generation),
-        condition("Progressing", *_progressing(seen), generation),
-    ]
-    new = {**old, "observedGeneration": generation, "conditions": dated(old, conditions, now)}
-    if seen.job is not None:
-        new |= _numbers(seen.job)
-    if seen.applied is not None:
-        new["refusedSeeds"] = [
-            {"url": one.url[:8192], "reason": one_line(one.reason)} for one in seen.applied.refused[:MAX_REFUSED]
-        ]
-    return settle(old, new, again)
-
-
-def _ready(seen: ObservedJob, accepted: tuple[str, str, str]) -> tuple[str, str, str]:
+def _ready(seen: ObservedJob, accepted: Verdict) -> Verdict:
     if seen.problem:
         return "Unknown", "ControlApiUnavailable", seen.problem
     if seen.job is None:
@@ -154,13 +105,23 @@ def _ready(seen: ObservedJob, accepted: tuple[str, str, str]) -> tuple[str, str,
     return "True", REASONS[seen.job.state], MESSAGES[seen.job.state]
 
 
-def _progressing(seen: ObservedJob) -> tuple[str, str, str]:
+def _progressing(seen: ObservedJob) -> Verdict:
     if seen.problem:
         return "Unknown", "ControlApiUnavailable", seen.problem
     if seen.job is None:
         return "False", "NoJob", "the crawler has no such job"
     moves = "True" if seen.job.state in ("new", "running") else "False"
     return moves, REASONS[seen.job.state], MESSAGES[seen.job.state]
+
+
+def _values(seen: ObservedJob) -> dict[str, Any]:
+    """The status beside its conditions; values that are unknown now keep their last state."""
+    values: dict[str, Any] = {} if seen.job is None else _numbers(seen.job)
+    if seen.applied is not None:
+        values["refusedSeeds"] = [
+            {"url": one.url[:8192], "reason": one_line(one.reason)} for one in seen.applied.refused[:MAX_REFUSED]
+        ]
+    return values
 
 
 def _numbers(job: api.Job) -> dict[str, Any]:

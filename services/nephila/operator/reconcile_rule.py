@@ -15,20 +15,8 @@ import msgspec
 from nephila.control import api
 from nephila.kernel.documents.yaml import MAX_BYTES
 from nephila.kernel.runtime.errors import UsageError
-from nephila.operator.plan import (
-    FINALIZER,
-    Again,
-    Plan,
-    Refusal,
-    condition,
-    dated,
-    document_of,
-    faults_of,
-    finalizers_of,
-    find,
-    is_deleted,
-    settle,
-)
+from nephila.operator.plan import FINALIZER, Again, Plan, document_of, faults_of, finalizers_of, is_deleted
+from nephila.operator.reconcile import Observed, Verdict, delete, fault, write_status
 from nephila.parser.rules import load
 
 FILE = "nephila.dev/file"
@@ -38,48 +26,37 @@ FILE_ERROR = "nephila.dev/file-error"
 
 
 @dataclass(frozen=True, slots=True)
-class ObservedRule:
-    """What is known about the rule of a resource."""
+class ObservedRule(Observed):
+    """The rule of a resource in the control API."""
 
-    problem: str = ""
-    """Why the control API cannot be asked; the rest is then unknown."""
     rule: api.Rule | None = None
     """The rule that pages are read by; None: there is none of this name."""
     health: api.RuleHealth | None = None
-    refusal: Refusal | None = None
-    """That the request of this reconciliation was refused."""
 
 
 def reconcile_rule(body: Mapping[str, Any], seen: ObservedRule, now: str) -> Plan:
     """`now`: the time as Kubernetes writes it."""
-    old = body.get("status") or {}
+
+    def report(accepted: Verdict, again: Again) -> Plan:
+        verdicts = {"Accepted": accepted, "Ready": _ready(seen, accepted), "Degraded": _degraded(seen)}
+        return write_status(body, verdicts, _values(seen), now, again)
+
     if is_deleted(body):
-        return _delete(body, old, seen, now)
+        request = None if seen.rule is None else api.RuleName(name=body["metadata"]["name"])
+        return delete(body, seen, "rule", request, report)
     if FINALIZER not in finalizers_of(body):
         return Plan(finalizers=[*finalizers_of(body), FINALIZER])
-    generation = body["metadata"]["generation"]
     document = document_of(body, "ParseRule")
-    wanted, fault = _read(document)
+    wanted, error = _read(document)
     if wanted is None:
-        return _report(old, seen, generation, ("False", "Invalid", fault), now, "interval")
-    if seen.refusal is not None:
-        accepted = ("False", "Invalid" if seen.refusal.final else "Refused", seen.refusal.message)
-        return _report(old, seen, generation, accepted, now, "retry")
-    before = find(old, "Accepted")
-    if seen.problem:
-        done = before.get("observedGeneration") == generation and before.get("status") == "True"
-        accepted = (
-            ("True", before["reason"], before["message"])
-            if done
-            else ("Unknown", "ControlApiUnavailable", seen.problem)
-        )
-        return _report(old, seen, generation, accepted, now, "retry")
-    if seen.rule is not None and seen.rule.document == wanted:
-        if error := (body["metadata"].get("annotations") or {}).get(FILE_ERROR):
-            return _report(old, seen, generation, ("False", "InvalidFile", error), now, "interval")
-        message = f"pages are read by version {seen.rule.version}"
-        return _report(old, seen, generation, ("True", "Applied", message), now, "interval")
-    return Plan(request=api.ApplyRules(rules=[document]))
+        return report(("False", "Invalid", error), "interval")
+    if (verdict := fault(body, seen)) is not None:
+        return report(verdict, "retry")
+    if seen.rule is None or seen.rule.document != wanted:
+        return Plan(request=api.ApplyRules(rules=[document]))
+    if error := (body["metadata"].get("annotations") or {}).get(FILE_ERROR, ""):
+        return report(("False", "InvalidFile", error), "interval")
+    return report(("True", "Applied", f"pages are read by version {seen.rule.version}"), "interval")
 
 
 def _read(document: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
@@ -93,40 +70,18 @@ def _read(document: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
         return None, faults_of(error)
 
 
-def _delete(body: Mapping[str, Any], old: Mapping[str, Any], seen: ObservedRule, now: str) -> Plan:
-    if FINALIZER not in finalizers_of(body):
-        return Plan(again="never")
-    generation = body["metadata"]["generation"]
-    if fault := seen.problem or (seen.refusal.message if seen.refusal else ""):
-        message = f"the rule cannot be deleted yet: {fault}"
-        return _report(old, seen, generation, ("Unknown", "Deleting", message), now, "retry")
-    if seen.rule is not None:
-        return Plan(request=api.RuleName(name=body["metadata"]["name"]))
-    return Plan(finalizers=[one for one in finalizers_of(body) if one != FINALIZER], again="never")
+def _values(seen: ObservedRule) -> dict[str, Any]:
+    """The status beside its conditions; values that are unknown now keep their last state."""
+    if seen.problem:
+        return {}
+    return {
+        "version": seen.rule.version if seen.rule else 0,
+        "pages": seen.health.pages if seen.health else 0,
+        "fillRate": seen.health.fill_rate if seen.health else 0.0,
+    }
 
 
-def _report(
-    old: Mapping[str, Any],
-    seen: ObservedRule,
-    generation: int,
-    accepted: tuple[str, str, str],
-    now: str,
-    again: Again,
-) -> Plan:
-    conditions = [
-        condition("Accepted", *accepted, generation),
-        condition("Ready", *_ready(seen, accepted), generation),
-        condition("Degraded", *_degraded(seen), generation),
-    ]
-    new = {**old, "observedGeneration": generation, "conditions": dated(old, conditions, now)}
-    if not seen.problem:
-        new["version"] = seen.rule.version if seen.rule else 0
-        new["pages"] = seen.health.pages if seen.health else 0
-        new["fillRate"] = seen.health.fill_rate if seen.health else 0.0
-    return settle(old, new, again)
-
-
-def _ready(seen: ObservedRule, accepted: tuple[str, str, str]) -> tuple[str, str, str]:
+def _ready(seen: ObservedRule, accepted: Verdict) -> Verdict:
     if seen.problem:
         return "Unknown", "ControlApiUnavailable", seen.problem
     if seen.rule is None:
@@ -136,7 +91,7 @@ def _ready(seen: ObservedRule, accepted: tuple[str, str, str]) -> tuple[str, str
     return "True", "Live", f"pages are read by version {seen.rule.version}"
 
 
-def _degraded(seen: ObservedRule) -> tuple[str, str, str]:
+def _degraded(seen: ObservedRule) -> Verdict:
     if seen.health is None:
         return "Unknown", "NoPages", "no page has been read yet"
     if seen.health.degraded:

@@ -1,8 +1,10 @@
 """Folders with files of rules, which become ParseRule resources: a ConfigMap, or a repository that git-sync keeps.
 
 Files are checked every CHECK_S seconds. A file that is refused changes no rule: the error is written to the annotation
-`nephila.dev/file-error` of the rules that were read from it before, and to an Event of the operator's pod. Invariant: a
-rule whose file is gone stays, unless `prune` is set.
+`nephila.dev/file-error` of the rules that were read from it before, and to an Event of the operator's pod.
+
+Invariants: a rule has one file, and a second file with its name is refused; a rule whose file is gone stays, unless
+`prune` is set.
 """
 
 from __future__ import annotations
@@ -10,16 +12,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
+from nephila.operator.cluster import Refused
 from nephila.operator.election import wait
 from nephila.operator.plan import one_line
 from nephila.operator.reconcile_rule import FILE, FILE_ERROR
-from nephila.parser.rules.load import RuleDocument
+from nephila.parser.rules.load import RuleDocument, distinct
 from nephila.rulekit.files import read
 
 log = logging.getLogger(__name__)
@@ -58,24 +61,31 @@ def find(folder: Path) -> Iterator[Path]:
                 yield Path(place, name)
 
 
-def read_folder(folder: Path) -> tuple[dict[str, list[RuleDocument]], dict[str, str]]:
-    """File → its rules, and file → why it is refused; files are named relative to the folder."""
+def read_folders(
+    folders: Sequence[Path], owners: Mapping[str, str]
+) -> tuple[dict[str, list[RuleDocument]], dict[str, str]]:
+    """File → its rules, and file → why it is refused. A file is named relative to its folder, or completely where there
+    are several folders. `owners`: rule → the file that it was read from before; the rule stays with that file while the
+    file has it or is refused, else the first file has it."""
     found: dict[str, list[RuleDocument]] = {}
     refused: dict[str, str] = {}
-    owners: dict[str, str] = {}
-    for path in find(folder):
-        name = str(path.relative_to(folder))
-        try:
-            documents = read(path, name)
-        except (UserError, OSError) as error:
-            refused[name] = one_line(str(error))
-            continue
-        twice = next((one for one in documents if one.name in owners), None)
+    for folder in folders:
+        for path in find(folder):
+            name = str(path.relative_to(folder) if len(folders) == 1 else path)
+            try:
+                found[name] = distinct(read(path, name))
+            except (UserError, OSError) as error:
+                refused[name] = one_line(str(error))
+    first: dict[str, str] = {rule: file for rule, file in owners.items() if file in refused}
+    for file, documents in found.items():
+        for document in documents:
+            if first.get(document.name) is None or owners.get(document.name) == file:
+                first[document.name] = file
+    for file, documents in list(found.items()):
+        twice = next((one for one in documents if first[one.name] != file), None)
         if twice is not None:
-            refused[name] = f"{twice.location}: the rule {twice.name!r} comes twice, first in {owners[twice.name]}"
-            continue
-        owners.update(dict.fromkeys((one.name for one in documents), name))
-        found[name] = documents
+            refused[file] = f"{twice.location}: the rule {twice.name!r} comes twice, first in {first[twice.name]}"
+            del found[file]
     return found, refused
 
 
@@ -133,20 +143,14 @@ class RuleFiles:
             for name, one in resources.items()
             if FILE in (annotations := one["metadata"].get("annotations") or {})
         }
-        refused: dict[str, str] = {}
-        present: set[str] = set()
-        for folder in self._folders:
-            found, wrong = await asyncio.to_thread(read_folder, folder)
-            refused |= wrong
-            for file, documents in found.items():
-                for document in documents:
-                    present.add(document.name)
-                    try:
-                        await self._put(file, document, resources.get(document.name))
-                    except UserError as error:
-                        if "refuses" not in str(error):
-                            raise
-                        refused[file] = one_line(f"{document.location}: {error}")
+        found, refused = await asyncio.to_thread(read_folders, self._folders, files)
+        for file, documents in found.items():
+            for document in documents:
+                try:
+                    await self._put(file, document, resources.get(document.name))
+                except Refused as error:
+                    refused[file] = one_line(f"{document.location}: {error}")
+        present = {document.name for documents in found.values() for document in documents}
         await self._report(refused, files)
         if absent := [str(folder) for folder in self._folders if not folder.is_dir()]:
             # A repository that was not synchronised yet must not delete the rules of the last one.

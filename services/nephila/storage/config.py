@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -17,12 +18,20 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Directory of nephila.db and all files; created if absent."""
 
     formats: tuple[str, ...] = ("sqlite",)
-    """Outputs: jsonl, markdown, parquet, raw, warc, and the database sqlite or postgres, which is always
-    written."""
+    """Outputs: chunks, dataset, jsonl, markdown, parquet, raw, warc, and the database sqlite or postgres, which is
+    always written."""
 
     store: Secret = ""
     """URL of a PostgreSQL database for the rows, postgresql://user@host:5432/database. Empty: nephila.db in
     `directory`."""
+
+    partition_by: Literal["", "day"] = ""
+    """day: the tables `pages` and `fetches` of `store` have one partition per UTC day. Existing tables are converted at
+    the start, which copies their rows. Empty: as the database is."""
+
+    retention: str = ""
+    """Age at which whole partitions are dropped, such as 90d: pages by their newest fetch, with their links and items.
+    Longer than the longest recrawl interval. Needs partitions by day. Empty: nothing is dropped."""
 
     writer: str = ""
     """Name of this writer, under which a shared database stores the lengths of its files."""
@@ -82,5 +91,16 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Maximum time that a raw page waits for its record; then it is written without. Over Kafka another member may
     have received the record."""
 
+    chunk_chars: Positive = 2000
+    """Maximum characters of a chunk (format chunks), overlap included; some 500 tokens of English."""
+
+    chunk_overlap: int = 200
+    """Characters at the end of a chunk that the next one of the section repeats; at most half of `chunk_chars`."""
+
+    dataset: str = ""
+    """Place of the Parquet dataset (format dataset): a directory, or s3://bucket/path, gs://, az:// with the extra s3.
+    Credentials come from the variables of the cloud, such as AWS_ACCESS_KEY_ID."""
+
     parquet_rows: Positive = 50_000
-    """Rows of a Parquet file. It is written between two flushes, so a larger file causes a longer pause."""
+    """Rows of a Parquet file, also in a dataset. It is written between two flushes, so a larger file causes a longer
+    pause."""

@@ -8,12 +8,15 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.ledgers.sqlite import Sqlite
+from nephila.storage.retention import retention_days
 from nephila.storage.sinks.bodies import Bodies
+from nephila.storage.sinks.chunks import Chunks
 from nephila.storage.sinks.contract import Sink
 from nephila.storage.sinks.jsonl import Jsonl
 from nephila.storage.sinks.markdown import Markdown
 from nephila.storage.sinks.parquet import Parquet
-from nephila.storage.sinks.warc import Warc
+from nephila.storage.sinks.remote.dataset import Dataset
+from nephila.storage.sinks.warcs.warc import Warc
 from nephila.storage.source import is_url, require_driver
 
 
@@ -29,19 +32,22 @@ LEDGERS: dict[str, Callable[[StorageConfig], Ledger]] = {"sqlite": Sqlite, "post
 """Databases; one of them is always used."""
 
 SINKS: dict[str, Callable[[StorageConfig, Ledger], Sink]] = {
+    "chunks": Chunks,
+    "dataset": Dataset,
     "jsonl": Jsonl,
     "markdown": Markdown,
     "parquet": Parquet,
     "raw": Bodies,
     "warc": Warc,
 }
-"""Files in addition to the database."""
+"""Outputs in addition to the database."""
 
 FORMATS = (*LEDGERS, *SINKS)
 
 
 def ledger_of(config: StorageConfig) -> Ledger:
     """The database of a configuration, not yet open. Raises `UsageError`."""
+    retention_days(config)
     if config.store:
         if not is_url(config.store):
             raise UsageError("store is no URL of the form postgresql://user@host:5432/database")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from array import array
 from html.parser import HTMLParser
 
 import pytest
 from nephila.cli.report.charts import timeline
 from nephila.cli.report.facts import BINS, BROKEN, Timeline, gather
 from nephila.cli.report.markup import link, share, size, span
-from nephila.kernel.messages import Outcome, Outlinks, Record
+from nephila.kernel.messages import Outcome, Record
 from nephila.native import parse_url
 from nephila.programs.output_directory import Directory, Run
 
 from tests.cli.crawled import store
+from tests.links import outlinks
 
 EVIL = '"><script>alert(1)</script><img src=http://evil.test/x onerror=alert(2)>\x1b[31m\u202e</title></style>'
 VOID = {"meta", "br", "img", "link", "hr", "input"}
@@ -58,18 +58,8 @@ class Checked(HTMLParser):
 
 def links_of(parent, targets):
     """The packed links of a page, all with a hostile text."""
-    urls, ends, anchors, anchor_ends, keys = bytearray(), array("I"), bytearray(), array("I"), bytearray()
-    for target in targets:
-        parts = parse_url(target)
-        urls += parts.href.encode()
-        ends.append(len(urls))
-        anchors += EVIL.encode()
-        anchor_ends.append(len(anchors))
-        keys += parts.fingerprint
-    return Outlinks(
-        "crawl", parse_url(parent).fingerprint, parent, 1, bytes(keys), bytes(urls), ends.tobytes(), b"",
-        bytes(anchors), anchor_ends.tobytes(), bytes(len(ends)),
-    )  # fmt: skip
+    key = parse_url(parent).fingerprint
+    return outlinks(*targets, job="crawl", anchors=[EVIL] * len(targets), parent_key=key, parent_url=parent)
 
 
 def record(url, outcome=Outcome.STORED, reason="", at=1_800_000_000.0, links=None, **fields):

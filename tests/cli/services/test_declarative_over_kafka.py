@@ -31,7 +31,7 @@ def settings(broker, tmp_path):
 
 
 def test_recurring_jobs_of_a_folder(nephila, settings, tmp_path):
-    """A repeated apply changes nothing; a changed schedule is a new generation."""
+    """A repeated apply changes nothing, a changed schedule is a new generation, --prune deletes what has no file."""
     folder = tmp_path / "jobs"
     (folder / "daily").mkdir(parents=True)
     (folder / "daily" / "news.yaml").write_text(JOB.format(name="news", schedule="0 6 * * *"))
@@ -48,6 +48,19 @@ def test_recurring_jobs_of_a_folder(nephila, settings, tmp_path):
     assert (news, shop.partition(" (")[0]) == (again[0], "shop: changed")
     document = json.loads(nephila("jobs", "get", "shop", "--bootstrap", settings).out)["document"]
     assert document["spec"]["schedule"] == "0 5 * * 1"
+    (folder / "shop.yml").unlink()
+    nephila(*apply)
+    assert jobs_of(nephila, settings) == ["news", "shop"]
+    assert nephila(*apply, "--prune").out.splitlines() == [again[0], "shop: deleted (generation 4)"]
+    assert jobs_of(nephila, settings) == ["news"]
+    (folder / "daily" / "news.yaml").write_text("kind: CrawlJob\n")
+    assert nephila(*apply, "--prune").code == 2
+    assert jobs_of(nephila, settings) == ["news"]
+
+
+def jobs_of(nephila, settings):
+    """Names of the jobs of a system."""
+    return [one["name"] for one in json.loads(nephila("jobs", "list", "--bootstrap", settings, "--json").out)]
 
 
 def test_rules_of_a_folder_replace_all_others(nephila, settings, tmp_path):

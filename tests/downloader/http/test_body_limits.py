@@ -10,10 +10,10 @@ import brotli
 import pytest
 from encoders import ENCODERS
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.body import Body
-from nephila.downloader.http.chunked import Chunked
 from nephila.downloader.http.contract import FetchError
-from nephila.downloader.http.decode import codings_of
+from nephila.downloader.http.response.body import Body
+from nephila.downloader.http.response.chunked import Chunked
+from nephila.downloader.http.response.decode import codings_of
 
 
 @pytest.mark.parametrize("coding", ["", "gzip"])

@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 import uvloop
-from fetcher_server import Server, get, request_to, response, settings
+from fetcher_server import Server, get, request_to, response
 from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
 from nephila.downloader.http.contract import Fetcher
 from nephila.downloader.http.lean import LeanFetcher
 from nephila.kernel.runtime.clock import SystemClock
+
+from tests.fetcher_fixtures import settings
 
 HTML = "Content-Type: text/html"
 LONG = response(b"x" * 1000, HTML, "Content-Length: 2000", length=False)

@@ -10,42 +10,17 @@ from typing import Any
 
 import pytest
 from fetcher_server import Server, response
-from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.service import build
-from nephila.kernel.bus.contract import Delivery
-from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult
-from nephila.kernel.runtime.clock import SystemClock
-from nephila.kernel.topics import OUTCOMES, REQUESTS
+from nephila.kernel.messages import FetchKind, FetchOutcome, FetchResult
+
+from tests.downloader_client import outcomes
 
 HTML = "Content-Type: text/html"
 
 
-async def outcomes(
-    server: Server, *paths: str, fetcher: str, kind: FetchKind = FetchKind.UNSPECIFIED, **settings: Any
-) -> list[FetchOutcome]:
+async def of_paths(server: Server, *paths: str, **settings: Any) -> list[FetchOutcome]:
     """Fetch these paths from the server, one after the other."""
-    clock = SystemClock()
-    bus = LocalBus(clock)
-    config = DownloaderConfig(
-        allow_private=True, fetcher=fetcher, host_map=(f"*.test=127.0.0.1:{server.port}",), **settings
-    )
-    downloader = build(config, bus, clock)
-    got: asyncio.Queue[FetchOutcome] = asyncio.Queue()
-
-    def on_outcome(delivery: Delivery) -> None:
-        got.put_nowait(delivery.message)
-        delivery.ack()
-
-    bus.subscribe(OUTCOMES, "test", on_outcome, credits=10)
-    await downloader.start()
-    found = []
-    for path in paths:
-        bus.publish(REQUESTS, 0, FetchRequest(url=f"http://bad.test{path}", host="bad.test", kind=kind))
-        found.append(await got.get())
-    await downloader.close()
-    assert bus.unacked == 0
-    return found
+    urls = [f"http://bad.test{path}" for path in paths]
+    return await outcomes(*urls, host_map=(f"*.test=127.0.0.1:{server.port}",), **settings)
 
 
 async def never(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
@@ -114,7 +89,7 @@ IDS = ["never", "drip", "endless", "bomb", "garbage", "head", "size", "trailers"
 async def test_hostile(talk: Any, reason: str, settings: dict[str, float], fetcher: str) -> None:
     """The hostile page fails with its reason; the page after it comes."""
     async with Server(talk, response(b"fine", HTML)) as server:
-        bad, good = await outcomes(server, "/bad", "/good", fetcher=fetcher, **settings)
+        bad, good = await of_paths(server, "/bad", "/good", fetcher=fetcher, **settings)
         assert (bad.result, bad.reason) == (FetchResult.FAILED, reason)
         assert bad.detail
         assert "\n" not in bad.detail
@@ -125,7 +100,7 @@ async def test_hostile(talk: Any, reason: str, settings: dict[str, float], fetch
 async def test_redirect_loop_of_robots(fetcher: str) -> None:
     """A robots.txt that redirects for ever costs six requests."""
     async with Server(response(b"", "Location: /robots.txt", status="302 Found")) as server:
-        (outcome,) = await outcomes(server, "/robots.txt", fetcher=fetcher, kind=FetchKind.ROBOTS)
+        (outcome,) = await of_paths(server, "/robots.txt", fetcher=fetcher, kind=FetchKind.ROBOTS)
         assert (outcome.result, len(server.requests)) == (FetchResult.REDIRECT, 6)
 
 
@@ -133,6 +108,6 @@ async def test_redirect_loop_of_robots(fetcher: str) -> None:
 async def test_endless_robots(fetcher: str) -> None:
     """Of an endless robots.txt the first 500 KiB count."""
     async with Server(endless) as server:
-        (outcome,) = await outcomes(server, "/robots.txt", fetcher=fetcher, kind=FetchKind.ROBOTS)
+        (outcome,) = await of_paths(server, "/robots.txt", fetcher=fetcher, kind=FetchKind.ROBOTS)
         assert (outcome.result, outcome.status, len(outcome.body)) == (FetchResult.FETCHED, 200, 512_000)
         await server.lost.wait()

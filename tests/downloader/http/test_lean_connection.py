@@ -8,7 +8,7 @@ import random
 from typing import Any
 
 import pytest
-from fetcher_server import Server, get, request_at, response, settings
+from fetcher_server import Server, get, request_at, response
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.lean import STAGGER_S, LeanFetcher
@@ -16,6 +16,8 @@ from nephila.downloader.http.lean_conn import Connection
 from nephila.downloader.http.route import direct_route
 from nephila.downloader.http.target import Target
 from nephila.kernel.runtime.clock import ManualClock
+
+from tests.fetcher_fixtures import settings
 
 KEY = ("127.0.0.1", 80, "a.test", "http")
 TARGET = Target("http://a.test/")

@@ -6,11 +6,13 @@ import asyncio
 import ssl
 
 import pytest
-from fetcher_server import CERTIFICATE, Server, get, request_to, response, settings
+from fetcher_server import CERTIFICATE, Server, get, request_to, response
 from nephila.downloader.http import tls
 from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
 from nephila.downloader.http.lean import LeanFetcher
 from nephila.kernel.runtime.clock import SystemClock
+
+from tests.fetcher_fixtures import settings
 
 PAGE = response(b"x", "Content-Type: text/html", "Connection: close")
 

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 import pytest
 from downloader_room import Room, answer
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
+from nephila.downloader.middleware.login import PAUSES_S, FormLogin
 from nephila.downloader.middleware.login_form import login_form
 from nephila.kernel import messages as m
 from nephila.kernel.messages import FetchResult
@@ -161,6 +162,103 @@ async def test_a_lost_session_is_renewed(monkeypatch: pytest.MonkeyPatch) -> Non
     await site.run()
     assert room.pages[-1].url == "http://a.test/2"
     assert site.asked.count("POST /session") == 2
+
+
+async def test_a_session_of_a_few_pages_is_renewed_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when it is younger than a minute; other pages may come between the renewal and its URL."""
+    room, site = await logged_in(monkeypatch)
+    monkeypatch.setattr(room.clock, "advance", lambda seconds: room.clock.run_due())
+    login = m.Login("http://a.test/login", LOGIN.fields, check="inside")
+    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", generation=2, login=login))
+    for number in range(6):
+        for name in (f"{number}a", f"{number}b", f"{number}c"):
+            url = {"url": f"http://a.test/{name}", "url_key": name.encode() * 8}
+            room.request(**url)
+            await site.run()
+            if room.outcomes[-1].reason == "stale":
+                room.request(**url)
+                await site.run()
+            assert room.pages[-1].url == url["url"]
+        site.session = f"session{number}"
+    assert site.asked.count("POST /session") == 6
+
+
+async def test_a_login_that_is_not_renewed_pauses_its_site(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its requests are given back with the rest of the pause; after the last try they fail. Other sites continue."""
+    room, site = await logged_in(monkeypatch)
+    room.request("http://a.test/1")
+    await site.run()
+    site.session, site.password = "s2", "changed"
+    room.request("http://a.test/2")
+    await site.run()
+    assert room.outcomes[-1].reason == "stale"
+    for tries in range(1, len(PAUSES_S) + 1):
+        room.request("http://a.test/2")
+        room.request("http://a.test/3", url_key=b"3" * 16)
+        room.request("http://b.test/", url_key=b"b" * 16)
+        await site.run()
+        *_, first, second = [one for one in room.outcomes if one.host == "a.test"]
+        for one in (first, second):
+            assert (one.result, one.reason, one.started_at) == (FetchResult.UNSPECIFIED, "login", 0.0)
+            assert 0 < one.retry_after_s <= PAUSES_S[tries - 1]
+        assert sum(one.host == "b.test" for one in room.outcomes) == tries
+        assert site.asked.count("POST /session") == 1 + tries
+        room.clock.advance(PAUSES_S[tries - 1])
+    assert "its site pauses 60 s" in caplog.text
+    room.request("http://a.test/2")
+    await site.run()
+    assert (room.outcomes[-1].result, room.outcomes[-1].reason) == (FetchResult.FAILED, "login")
+    assert "is not renewed after 4 tries" in room.outcomes[-1].detail
+    room.request("http://a.test/4")
+    await site.run()
+    assert site.asked.count("POST /session") == 5
+
+
+async def test_a_pause_ends_with_the_first_login_that_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The site is fetched again, and the tries are counted from the start."""
+    room, site = await logged_in(monkeypatch)
+    for _ in range(3):
+        site.password = "s3cret"  # noqa: S105
+        room.request("http://a.test/1")
+        await site.run()
+        assert room.pages[-1].url == "http://a.test/1"
+        site.session += "x"
+        site.password = "down"  # noqa: S105
+        for _ in range(3):
+            room.request("http://a.test/1")
+            await site.run()
+            room.clock.advance(PAUSES_S[-1])
+        assert room.outcomes[-1].reason == "login"
+
+
+async def test_a_changed_job_cancels_the_login_of_the_old_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that waits for the old login waits for the new one instead."""
+    room, site = await logged_in(monkeypatch)
+    room.request("http://a.test/1")
+    await room.settle()
+    (old,) = room.fetcher.fetches
+    login = m.Login("http://a.test/login", LOGIN.fields, check="inside")
+    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", generation=2, login=login))
+    await room.settle()
+    assert old.aborted
+    await site.run()
+    assert site.asked == ["GET /login", "POST /session", "GET /home", "GET /1"]
+    assert [page.url for page in room.pages] == ["http://a.test/1"]
+
+
+async def test_requests_that_are_aborted_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request without a response, such as one of a revoked partition, is removed when newer ones come."""
+    monkeypatch.setattr("nephila.downloader.middleware.login.MAX_SENT", 10)
+    room, site = await logged_in(monkeypatch, per_host=0, per_address=0)
+    room.request("http://a.test/1")
+    await site.run()
+    for number in range(50):
+        room.request(f"http://a.test/{number}", url_key=number.to_bytes(16, "big"))
+    await room.settle()
+    login = room.downloader.chain.find(FormLogin)
+    assert len(login._sessions["j"].sent) == 10
 
 
 async def test_renewals_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
-from fetcher_server import settings
 from nephila.downloader.dns.resolvers import make_guarded_resolver
 from nephila.downloader.http.lean import LeanFetcher
 from nephila.downloader.proxies.build import make_router
@@ -26,6 +25,7 @@ from nephila.downloader.router import Router
 from nephila.kernel.runtime.clock import ManualClock, SystemClock
 from nephila.kernel.runtime.errors import UsageError
 
+from tests.fetcher_fixtures import settings
 from tests.proxy_server import Mood, ProxyServer
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-
 import pytest
-from fetcher_server import Server, get, response, settings
-from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
+from fetcher_server import Server, get, response
 from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
 from nephila.downloader.http.lean import LeanFetcher
 from nephila.downloader.http.route import direct_route
@@ -16,24 +13,10 @@ from nephila.downloader.proxies.proxy import Proxy
 from nephila.downloader.proxies.selection import LOCAL, PROXY, route_through
 from nephila.kernel.runtime.clock import SystemClock
 
+from tests.fetcher_fixtures import MakeFetcher, settings
 from tests.proxy_server import Mood, ProxyServer
 
 HTML = "Content-Type: text/html"
-Make = Callable[..., Fetcher]
-
-
-@pytest.fixture(params=[LeanFetcher, AiohttpFetcher])
-async def make(request: pytest.FixtureRequest) -> AsyncIterator[Make]:
-    """Builds the implementation under test and closes it."""
-    made: list[Fetcher] = []
-
-    def build(**changes: object) -> Fetcher:
-        made.append(request.param(settings(**changes), SystemClock()))
-        return made[-1]
-
-    yield build
-    for fetcher in made:
-        await fetcher.close()
 
 
 def through(proxy: ProxyServer, url: str, scheme: str = "http", names: str = LOCAL, line: str = "") -> HttpRequest:
@@ -51,11 +34,11 @@ async def fetch(fetcher: Fetcher, request: HttpRequest) -> HttpResponse:
 
 @pytest.mark.parametrize("scheme", ["http", "socks5"])
 @pytest.mark.parametrize("tls", [False, True])
-async def test_names_resolved_here(make: Make, scheme: str, tls: bool) -> None:
+async def test_names_resolved_here(make_fetcher: MakeFetcher, scheme: str, tls: bool) -> None:
     """The proxy receives the checked address, never the name; the server receives path and name."""
     async with Server(response(b"x", HTML), tls=tls) as server, ProxyServer(user="u") as proxy:
         url = f"http{'s' if tls else ''}://site.test:{server.port}/a?b"
-        answer = await fetch(make(), through(proxy, url, scheme))
+        answer = await fetch(make_fetcher(), through(proxy, url, scheme))
         assert (answer.status, answer.reason, answer.body) == (200, "", b"x")
         assert dict(proxy.asked) == {f"127.0.0.1:{server.port}": 1}
         assert server.requests[0].startswith("GET /a?b HTTP/1.1\r\n")
@@ -65,12 +48,12 @@ async def test_names_resolved_here(make: Make, scheme: str, tls: bool) -> None:
 
 @pytest.mark.parametrize("scheme", ["http", "socks5"])
 @pytest.mark.parametrize("tls", [False, True])
-async def test_names_resolved_by_the_proxy(make: Make, scheme: str, tls: bool) -> None:
+async def test_names_resolved_by_the_proxy(make_fetcher: MakeFetcher, scheme: str, tls: bool) -> None:
     """The proxy receives the name: in the request line, in CONNECT or in the SOCKS5 request."""
     async with Server(response(b"x", HTML), tls=tls) as server, ProxyServer(user="u") as proxy:
         proxy.hosts["site.test"] = ("127.0.0.1", server.port)
         url = f"http{'s' if tls else ''}://site.test:{server.port}/a?b"
-        answer = await fetch(make(), through(proxy, url, scheme, PROXY))
+        answer = await fetch(make_fetcher(), through(proxy, url, scheme, PROXY))
         assert (answer.status, answer.reason, answer.body) == (200, "", b"x")
         assert dict(proxy.asked) == {f"site.test:{server.port}": 1}
         assert server.requests[0].startswith("GET /a?b HTTP/1.1\r\n")
@@ -91,11 +74,11 @@ async def test_a_tunnel_is_used_again_for_the_same_server_only() -> None:
 
 
 @pytest.mark.parametrize("names", [LOCAL, PROXY])
-async def test_a_dead_proxy_is_the_reason(make: Make, names: str) -> None:
+async def test_a_dead_proxy_is_the_reason(make_fetcher: MakeFetcher, names: str) -> None:
     """Nothing listens on its port."""
     async with ProxyServer() as proxy:
         request = through(proxy, "http://site.test/", names=names)
-    answer = await fetch(make(), request)
+    answer = await fetch(make_fetcher(), request)
     assert answer.reason == "proxy"
     assert "127.0.0.1" in answer.detail
 
@@ -111,42 +94,43 @@ async def test_a_dead_proxy_is_the_reason(make: Make, names: str) -> None:
         (Mood.SLOW, "socks5", "timeout"),
     ],
 )
-async def test_faults_of_a_tunnel(make: Make, mood: Mood, scheme: str, reason: str) -> None:
+async def test_faults_of_a_tunnel(make_fetcher: MakeFetcher, mood: Mood, scheme: str, reason: str) -> None:
     """The reason says where the fetch broke: before the tunnel, at the server, or within the response."""
     async with Server(response(b"x", HTML)) as server, ProxyServer() as proxy:
         proxy.become(mood)
-        fetcher = make(headers_timeout_s=0.3)
+        fetcher = make_fetcher(headers_timeout_s=0.3)
         answer = await fetch(fetcher, through(proxy, f"http://site.test:{server.port}/", scheme))
         assert answer.reason == reason, answer.detail
         assert not server.requests
 
 
 @pytest.mark.parametrize("scheme", ["http", "socks5"])
-async def test_a_tunnel_that_does_not_open(make: Make, scheme: str) -> None:
+async def test_a_tunnel_that_does_not_open(make_fetcher: MakeFetcher, scheme: str) -> None:
     """The proxy is connected, so the time-out is not one of the connection to it."""
     async with ProxyServer() as proxy:
         proxy.become(Mood.SILENT)
-        answer = await fetch(make(connect_timeout_s=0.2), through(proxy, "http://site.test/", scheme))
+        answer = await fetch(make_fetcher(connect_timeout_s=0.2), through(proxy, "http://site.test/", scheme))
         assert (answer.reason, answer.detail.partition(":")[0]) == ("timeout", "tunnel")
 
 
 @pytest.mark.parametrize("scheme", ["http", "socks5"])
-async def test_wrong_credentials(make: Make, scheme: str) -> None:
+async def test_wrong_credentials(make_fetcher: MakeFetcher, scheme: str) -> None:
     """407, or the refusal of SOCKS5."""
     async with Server(response(b"x", HTML)) as server, ProxyServer(user="u") as proxy:
         line = f"{scheme}://u:wrong@127.0.0.1:{proxy.port}"
-        answer = await fetch(make(), through(proxy, f"http://site.test:{server.port}/", scheme, line=line))
+        answer = await fetch(make_fetcher(), through(proxy, f"http://site.test:{server.port}/", scheme, line=line))
         assert answer.reason == "proxy_auth"
         assert "wrong" not in answer.detail
         assert not server.requests
 
 
-async def test_a_lie_within_tls_is_a_wrong_certificate(make: Make) -> None:
+async def test_a_lie_within_tls_is_a_wrong_certificate(make_fetcher: MakeFetcher) -> None:
     """A proxy that answers in the place of an https server cannot show its certificate."""
     async with Server(response(b"x", HTML), tls=True) as server, ProxyServer() as proxy:
         proxy.become(Mood.LYING)
         answer = await fetch(
-            make(headers_timeout_s=0.5, connect_timeout_s=0.5), through(proxy, f"https://site.test:{server.port}/")
+            make_fetcher(headers_timeout_s=0.5, connect_timeout_s=0.5),
+            through(proxy, f"https://site.test:{server.port}/"),
         )
         assert answer.reason in ("tls", "timeout")
         assert not answer.body

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from nephila.downloader.http.contract import FetchError
-from nephila.downloader.http.proxy_handshake import ConnectHandshake, Handshake, Socks5Handshake
 from nephila.downloader.http.route import ProxyHop
+from nephila.downloader.http.tunnel.proxy_handshake import ConnectHandshake, Handshake, Socks5Handshake
 
 
 def hop(scheme: str = "http", host: str = "203.0.113.9", user: str = "", password: str = "") -> ProxyHop:

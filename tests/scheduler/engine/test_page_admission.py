@@ -32,6 +32,8 @@ from nephila.scheduler.frontier.link_scope import is_common
 from nephila.scheduler.frontier.queue_entry import unpacked_rows
 from nephila.scheduler.frontier.scope import CompiledScope
 
+from tests.links import outlinks
+
 pytestmark = pytest.mark.skipif(native.IMPLEMENTATION != "rust", reason="the Rust core is not built here")
 
 HOSTS = ["a.test", "www.a.test", "b.a.test", "c.co.uk", "d.c.co.uk", "e.test:81", "[::1]", "10.0.0.1"]
@@ -52,26 +54,14 @@ contexts = st.none() | st.just(Context()) | st.just(Context(session="s", stage="
 def pages(draw: st.DrawFn) -> Outlinks:
     """A message of links, each once."""
     urls = draw(st.lists(links, unique=True, max_size=12))
-    data, ends, spans, keys = bytearray(), array("I"), array("I"), bytearray()
-    for url in urls:
-        parts = parse_url(url)
-        start = len(data)
-        data += parts.href.encode()
-        ends.append(len(data))
-        at = start + parts.href.index(parts.host_key)
-        spans.extend((at, at + len(parts.host_key)))
-        keys += parts.fingerprint
     count = len(urls)
     parent = parse_url(draw(links))
-    return Outlinks(
-        "t",
-        parent.fingerprint,
-        draw(st.sampled_from([parent.href, ""])),
-        draw(st.integers(0, 4)),
-        bytes(keys),
-        bytes(data),
-        ends.tobytes(),
-        spans.tobytes(),
+    return outlinks(
+        *urls,
+        job="t",
+        parent_key=parent.fingerprint,
+        parent_url=draw(st.sampled_from([parent.href, ""])),
+        depth=draw(st.integers(0, 4)),
         flags=bytes(draw(st.lists(st.sampled_from([0, 1, 12, 16, 32]), min_size=count, max_size=count))),
         priorities=bytes(draw(st.lists(st.integers(0, 255), min_size=count, max_size=count)))
         if draw(st.booleans())

@@ -160,9 +160,9 @@ async def test_a_sitemap_makes_a_changed_page_due(tmp_path):
     links.lastmods, links.source, links.depth = array("d", [world.clock.now() - 1]).tobytes(), LinkSource.SITEMAP, 0
     world.bus.publish(OUTLINKS, 0, links)
     pass_time(world, HOUR + 120)
-    told = world.fetched[before:]
-    assert len(told) == 1
-    assert told[0].start >= world.fetched[before - 1].end + HOUR - 1
+    reported = world.fetched[before:]
+    assert len(reported) == 1
+    assert reported[0].start >= world.fetched[before - 1].end + HOUR - 1
     assert +world.scheduler.ended("t") == {Outcome.STORED: 1}
     await world.scheduler.close()
 

@@ -26,11 +26,11 @@ from nephila.scheduler.frontier.frontier import DELETED
 from nephila.scheduler.frontier.queue_entry import unpack
 from nephila.scheduler.standalone import Scheduler
 
+from tests.links import outlinks
 from tests.scheduler.frontier.frontier_model import (
     HOST_OF,
     KEYS,
     PARTITION_OF,
-    PARTS,
     URL_OF,
     JobModel,
     Key,
@@ -53,17 +53,9 @@ def finish(coroutine: Any) -> None:
 
 def listed(job: str, parent: str, depth: int, urls: list[str], lastmods: list[float], source: LinkSource) -> Outlinks:
     """What the parser says of a page's links, or of a list of URLs."""
-    ends, spans, text = array("I"), array("I"), bytearray()
-    for url in urls:
-        start = len(text)
-        text += url.encode()
-        ends.append(len(text))
-        spans.extend((start + 7, start + 7 + len(PARTS[url].host_key)))
-    return Outlinks(
-        job, KEYS[parent], parent, depth, b"".join(KEYS[url] for url in urls), bytes(text), ends.tobytes(),
-        spans.tobytes(), b"", array("I", [0] * len(urls)).tobytes(), bytes(len(urls)),
-        array("d", lastmods).tobytes() if lastmods else b"", b"", source,
-    )  # fmt: skip
+    found = outlinks(*urls, job=job, depth=depth, parent_key=KEYS[parent], parent_url=parent, source=source)
+    found.lastmods = array("d", lastmods).tobytes() if lastmods else b""
+    return found
 
 
 class Rig:

@@ -11,7 +11,7 @@ from nephila.native import parse_url
 from nephila.scheduler.engine import admission
 from nephila.scheduler.frontier.scope import CompiledScope
 
-from tests.scheduler.world import Answer, World, outlinks
+from tests.scheduler.world import Answer, World, links_of
 
 
 def decide(scope: Scope, seed: str, url: str, depth: int = 1) -> bool:
@@ -114,7 +114,7 @@ async def test_what_many_jobs_remember_as_refused_has_one_bound(tmp_path, monkey
         request = FetchRequest(name, parent.fingerprint, parent.href)
         for page in range(10):
             links = [f"http://elsewhere.test/{page}/{n}" for n in range(100)]
-            world.bus.publish(OUTLINKS, 0, outlinks(request, links))
+            world.bus.publish(OUTLINKS, 0, links_of(request, links))
     jobs = world.scheduler.frontier.jobs.values()
     assert 0 < sum(len(job.rejected) for job in jobs) <= 200
     assert all(len(job.seen) == 1 for job in jobs)

@@ -36,6 +36,8 @@ def apply(
         list[str],
         typer.Option("--file", "-f", metavar="FILE|DIR", help="Job files, or folders of them; - is standard input."),
     ],
+    *,
+    prune: Annotated[bool, typer.Option("--prune", help="Delete the jobs that are not in these files.")] = False,
     target: Target,
     json: Json = False,
 ) -> None:
@@ -54,6 +56,10 @@ def apply(
             else:
                 typer.echo(f"{answer.name}: {answer.verdict} (generation {answer.generation})")
             _note_refused(refused, answer.refused_count - len(answer.refused))
+        if prune:
+            wanted = {document.name for document in documents}
+            for name in [one.name for one in (await control.list_jobs(api.Empty())).jobs if one.name not in wanted]:
+                _print_change(await control.delete_job(api.JobName(name=name)), as_json=json)
 
     call(target, work, START_S)
 
@@ -165,7 +171,10 @@ def release(
 
 
 def _change(target: Target, work: Callable[[Control], Awaitable[api.JobChanged]], *, as_json: bool) -> None:
-    answer = call(target, work)
+    _print_change(call(target, work), as_json=as_json)
+
+
+def _print_change(answer: api.JobChanged, *, as_json: bool) -> None:
     if as_json:
         print_json(answer)
     else:

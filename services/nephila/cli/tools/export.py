@@ -17,7 +17,9 @@ from nephila.storage.source import Source, display_name, is_url, with_password
 
 def export(
     place: Annotated[str, typer.Argument(metavar="DIR|URL", help="Directory of a crawl, or a database's URL.")],
-    format: Annotated[str, typer.Option("--format", metavar="jsonl|csv|parquet|markdown", help="What to write.")],
+    format: Annotated[
+        str, typer.Option("--format", metavar="jsonl|csv|parquet|markdown|chunks", help="What to write.")
+    ],
     out: Annotated[
         str,
         typer.Option(
@@ -51,11 +53,18 @@ def export(
         str,
         typer.Option(metavar="A,B", help="Only these, in this order; meta.NAME of pages, price.amount of --items."),
     ] = "",
+    chunk_chars: Annotated[
+        int, typer.Option("--chunk-chars", metavar="N", help="Maximum characters of a chunk, for --format chunks.")
+    ] = 2000,
+    chunk_overlap: Annotated[
+        int,
+        typer.Option("--chunk-overlap", metavar="N", help="Characters of a chunk that the next one repeats."),
+    ] = 200,
     since: Annotated[
         str, typer.Option("--since", metavar="ISO", help="With --changes: at or after this instant, in UTC.")
     ] = "",
 ) -> None:
-    """Write the pages of a crawl as JSON lines, CSV, Parquet or Markdown."""
+    """Write the pages of a crawl as JSON lines, CSV, Parquet, Markdown, or chunks for language models."""
     from nephila.storage.read.export import FORMATS
     from nephila.storage.read.export import export as write
 
@@ -67,12 +76,16 @@ def export(
         raise UsageError("--since needs --changes")
     if items and (changes or all_outcomes):
         raise UsageError("--items are those of stored pages: leave --changes and --all out")
+    if format == "chunks":
+        from nephila.storage.sinks.chunks import check_chunk_size
+
+        check_chunk_size(chunk_chars, chunk_overlap, ("--chunk-chars", "--chunk-overlap"))
     source, only = find(place)
     chosen = tuple(name.strip() for name in columns.split(",") if name.strip())
     if items:
         _items(source, format, out, job or only, chosen, raw_csv=raw_csv)
         return
-    texts = MarkdownTexts(source if isinstance(source, Path) else None) if format == "markdown" else None
+    texts = MarkdownTexts(source if isinstance(source, Path) else None) if format in ("markdown", "chunks") else None
     rows = write(
         source,
         format,
@@ -83,6 +96,7 @@ def export(
         changes=changes,
         since=since,
         **({"text": texts} if texts is not None else {}),
+        chunk=(chunk_chars, chunk_overlap),
         columns=chosen,
         shown=escape_controls,
     )

@@ -11,8 +11,9 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from pathlib import Path
+from typing import Any, TypeVar
 
 from nephila.downloader.browser.contract import GatewayAddress
 from nephila.downloader.browser.engine import RenderError
@@ -20,6 +21,7 @@ from nephila.downloader.browser.gateway.chromium_flags import chromium_flags
 from nephila.downloader.browser.process_tree import kill_group, members_of, memory_of
 from nephila.kernel.runtime.parent_death import die_with
 
+T = TypeVar("T")
 EXECUTABLES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 """Names searched in PATH; Debian installs /usr/bin/chromium."""
 START_S = 30.0
@@ -72,6 +74,18 @@ def switches(gateway: GatewayAddress, profile: str, blocked: Iterable[str], *, s
     ]
 
 
+async def _uncancelled(work: Coroutine[Any, Any, T]) -> tuple[T, bool]:
+    """The result of work that runs to its end, and whether the caller was cancelled meanwhile."""
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError:
+            cancelled = True
+    return task.result(), cancelled
+
+
 class Chromium:
     """One process group of Chromium."""
 
@@ -92,14 +106,16 @@ class Chromium:
         try:
             stderr = os.open(os.path.join(profile, STDERR), os.O_WRONLY | os.O_CREAT)
             try:
-                process = await asyncio.create_subprocess_exec(
-                    executable,
-                    *switches(gateway, profile, blocked, sandbox=sandbox),
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=asyncio.subprocess.DEVNULL,
-                    stderr=stderr,
-                    start_new_session=True,
-                    preexec_fn=lambda: die_with(parent),
+                process, cancelled = await _uncancelled(
+                    asyncio.create_subprocess_exec(
+                        executable,
+                        *switches(gateway, profile, blocked, sandbox=sandbox),
+                        stdin=asyncio.subprocess.DEVNULL,
+                        stdout=asyncio.subprocess.DEVNULL,
+                        stderr=stderr,
+                        start_new_session=True,
+                        preexec_fn=lambda: die_with(parent),
+                    )
                 )
             finally:
                 os.close(stderr)
@@ -108,6 +124,8 @@ class Chromium:
             raise RenderError("browser", f"{executable} does not start: {error.strerror}") from None
         browser = cls(process, profile)
         try:
+            if cancelled:
+                raise asyncio.CancelledError
             await browser._wait_until_ready()
         except BaseException:
             await browser.kill()
@@ -117,7 +135,7 @@ class Chromium:
     async def _wait_until_ready(self) -> None:
         for _ in range(int(START_S / POLL_S)):
             if self._process.returncode is not None:
-                raise RenderError("browser", f"Chromium ended at its start: {self._last_words()}")
+                raise RenderError("browser", f"Chromium ended at its start: {self._end_reason()}")
             if endpoint := self._find_endpoint():
                 self.endpoint = endpoint
                 return
@@ -131,7 +149,7 @@ class Chromium:
             return f"ws://127.0.0.1:{port}{path.strip()}" if path.strip() else ""
         return ""
 
-    def _last_words(self) -> str:
+    def _end_reason(self) -> str:
         """The last line that it wrote on standard error, or its exit code."""
         with contextlib.suppress(OSError):
             lines = Path(self._profile, STDERR).read_text("utf-8", "replace").strip().split("\n")
@@ -148,7 +166,12 @@ class Chromium:
         return memory_of(self.pid)
 
     async def kill(self) -> None:
-        """Kill all processes of the group, wait for their end, delete the profile."""
+        """Kill all processes of the group, wait for their end, delete the profile. A cancelled caller stops nothing."""
+        _, cancelled = await _uncancelled(self._kill())
+        if cancelled:
+            raise asyncio.CancelledError
+
+    async def _kill(self) -> None:
         kill_group(self.pid)
         await self._process.wait()
         for _ in range(int(START_S / POLL_S)):

@@ -68,7 +68,7 @@ class Comparison:
             needed = needs_browser(
                 Content(plain.body, url, plain.charset or "utf-8"), Content(rendered.body, url, "utf-8")
             )
-        except Exception:  # a page that the core refuses teaches nothing
+        except Exception:  # a page that the native core refuses is not compared
             log.exception("two copies of a page could not be compared")
             self._on_done(plain)
             return

@@ -27,7 +27,7 @@ from nephila.downloader.browser.pool import HANG_S, TRIES, BrowserPool
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest, HttpResponse, OnDone
 from nephila.downloader.http.request import media_filter
-from nephila.downloader.http.response_head import media_type
+from nephila.downloader.http.response.response_head import media_type
 from nephila.kernel.messages import FetchRequest
 from nephila.kernel.runtime.clock import Clock
 from nephila.native import parse_url
@@ -92,9 +92,12 @@ class BrowserFetcher:
 
     async def close(self) -> None:
         """See `Fetcher.close`."""
-        for task in list(self._running):
+        running = list(self._running)
+        for task in running:
             task.cancel()
         await self.pool.close()
+        await asyncio.gather(*running, return_exceptions=True)
+        await self.pool.close()  # ends what the cancelled pages have left
         await self._gateway.close()
 
     async def _fetch(self, request: HttpRequest, on_done: OnDone) -> None:
@@ -221,10 +224,10 @@ def _with_route(href: str, url: str) -> str:
     return href + mark + fragment
 
 
-def _left_origin(asked: str, url: str) -> str:
+def _left_origin(requested: str, url: str) -> str:
     """The URL of a page that a script navigated to another host; empty when it stayed."""
     try:
         found = parse_url(url)
-        return found.href if found.host_key != parse_url(asked).host_key else ""
+        return found.href if found.host_key != parse_url(requested).host_key else ""
     except ValueError:
         return ""

@@ -1,6 +1,6 @@
 """One page in a browser: navigation, waits, steps, captures. The context is closed afterwards, with all it stored.
 
-Dialogs are dismissed, downloads refused, popups closed and service workers blocked; permissions are not granted.
+Dialogs are dismissed, downloads refused, popups closed and service workers refused; permissions are not granted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import AsyncIterator
 from typing import Final
 
-from playwright.async_api import Browser, BrowserContext, Page, Response
+from playwright.async_api import Browser, BrowserContext, Page, Response, Route
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
@@ -28,6 +28,16 @@ MAX_XHR_BYTES: Final = 16 << 20
 MAX_SCREENSHOT_PX: Final = 16_000
 """Height of a screenshot; Chromium cannot paint more than 16,384 rows."""
 CLOSE_S: Final = 5.0
+WAIT_SHARE: Final = 0.5
+"""Part of the time of a page in which it has to be idle; the rest is for steps, content and captures."""
+CONTENT_TRIES: Final = 10
+CONTENT_RETRY_S: Final = 0.2
+REFUSE_SERVICE_WORKERS: Final = """
+if (self.ServiceWorkerContainer)
+  ServiceWorkerContainer.prototype.register = () =>
+    Promise.reject(new DOMException('service workers are refused', 'SecurityError'));
+"""
+"""Playwright's own refusal leaves the promise open or gives it no value, and pages that wait for it stay empty."""
 _MEDIA = re.compile(r"\.(mp4|m4v|webm|ogv|mov|avi|m3u8|mpd|ts|mp3|m4a|aac|ogg|oga|opus|wav|flac)([?#]|$)", re.I)
 _IMAGE = re.compile(r"\.(png|jpe?g|gif|webp|avif|ico|bmp|svg)([?#]|$)", re.I)
 _FONT = re.compile(r"\.(woff2?|ttf|otf|eot)([?#]|$)", re.I)
@@ -59,6 +69,7 @@ async def _context(
         viewport={"width": 1280, "height": 900},
     )
     try:
+        await context.add_init_script(REFUSE_SERVICE_WORKERS)
         for kind in blocked:
             if kind in _PATTERNS:
                 await context.route(_PATTERNS[kind], lambda route: route.abort("blockedbyclient"))
@@ -94,9 +105,9 @@ async def _render(page: Page, task: RenderTask) -> RenderedPage:
         if page.is_closed():
             raise
         raise RenderError("navigation", _first_line(error)) from None
-    await _wait(page, instructions.browser.wait)
+    await _wait(page, instructions.browser.wait, task.timeout_s * WAIT_SHARE)
     await run_steps(page, instructions.steps)
-    html = await page.content()
+    html = await _content(page)
     found = RenderedPage(html=html.encode("utf-8", "replace"), url=page.url)
     if responses:
         found.captures += await _bodies(responses)
@@ -107,8 +118,37 @@ async def _render(page: Page, task: RenderTask) -> RenderedPage:
     return found
 
 
-async def _wait(page: Page, wait: Wait) -> None:
-    limit_ms = seconds(wait.timeout) * 1000
+async def _content(page: Page) -> str:
+    """The document. While a page navigates there is none: further navigations are refused, so the last one stays."""
+    try:
+        return await page.content()
+    except PlaywrightError:
+        if page.is_closed():
+            raise
+    await page.route("**/*", _refuse_navigation)
+    for number in range(1, CONTENT_TRIES + 1):
+        try:
+            return await page.content()
+        except PlaywrightError as error:
+            if page.is_closed():
+                raise
+            if number == CONTENT_TRIES:
+                raise RenderError("browser", f"the page navigates without end: {_first_line(error)}") from None
+            await asyncio.sleep(CONTENT_RETRY_S)
+    raise AssertionError
+
+
+async def _refuse_navigation(route: Route) -> None:
+    """Chromium keeps the document when a navigation is aborted."""
+    with contextlib.suppress(PlaywrightError):
+        if route.request.is_navigation_request():
+            await route.abort("aborted")
+        else:
+            await route.continue_()
+
+
+async def _wait(page: Page, wait: Wait, longest_s: float) -> None:
+    limit_ms = min(seconds(wait.timeout), longest_s) * 1000
     state = {"idle": "networkidle", "load": "load", "dom": "domcontentloaded"}[wait.until]
     with contextlib.suppress(PlaywrightTimeout):  # a page that is never idle is read as it is
         await page.wait_for_load_state(state, timeout=limit_ms)  # type: ignore[arg-type]

@@ -89,17 +89,22 @@ class PlaywrightEngine:
         return PlaywrightProcess(chromium, browser, self._gateway, self._blocked, on_gone)
 
     async def _connect(self, chromium: Chromium) -> Browser:
+        driver = await self._running_driver(None)
+        try:
+            return await asyncio.wait_for(driver.chromium.connect_over_cdp(chromium.endpoint), CONNECT_S)
+        except Exception:  # a driver that was killed fails in many ways
+            if await _is_alive(driver):
+                raise  # the fault is in this Chromium: other browsers keep their driver
+        driver = await self._running_driver(driver)
+        return await asyncio.wait_for(driver.chromium.connect_over_cdp(chromium.endpoint), CONNECT_S)
+
+    async def _running_driver(self, dead: Playwright | None) -> Playwright:
+        """The driver; a new one if there is none, or if it is the `dead` one."""
         async with self._starting:
-            for again in (False, True):
-                if self._driver is None or again:
-                    await self._stop_driver()
-                    self._driver = await async_playwright().start()
-                try:
-                    return await asyncio.wait_for(self._driver.chromium.connect_over_cdp(chromium.endpoint), CONNECT_S)
-                except Exception:  # a driver that was killed fails in many ways
-                    if again:
-                        raise
-        raise AssertionError
+            if self._driver is None or self._driver is dead:
+                await self._stop_driver()
+                self._driver = await async_playwright().start()
+            return self._driver
 
     async def _stop_driver(self) -> None:
         driver, self._driver = self._driver, None
@@ -110,3 +115,13 @@ class PlaywrightEngine:
     async def close(self) -> None:
         """See `Engine.close`."""
         await self._stop_driver()
+
+
+async def _is_alive(driver: Playwright) -> bool:
+    """Whether the driver process answers."""
+    try:
+        context = await asyncio.wait_for(driver.request.new_context(), CONNECT_S)
+        await asyncio.wait_for(context.dispose(), CONNECT_S)
+    except Exception:  # a driver that was killed fails in many ways
+        return False
+    return True

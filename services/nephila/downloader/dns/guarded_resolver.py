@@ -26,7 +26,7 @@ MAX_ADDRESSES = 32
 MIN_TTL_S = 30.0
 """Shortest time that an answer is used: records with a TTL of 0 would cost a look-up for each page."""
 MAX_NEGATIVE_TTL_S = 900.0
-"""Longest time that a name counts as nonexistent, whatever its zone says: RFC 2308 allows hours, a crawl retries."""
+"""Longest time that a name counts as nonexistent, also with a longer TTL: RFC 2308 allows hours, a crawl retries."""
 RETRY_S = 30.0
 """Between two look-ups of a name whose stale answer is served (RFC 8767, section 5)."""
 MAX_REFRESHES = 50
@@ -172,7 +172,7 @@ class GuardedResolver:
     async def _look_up(self, host: str) -> None:
         """Store the answer for a name: checked addresses or an error."""
         try:
-            answer, ttl_s = await self._ask(host)
+            answer, ttl_s = await self._query(host)
         except EgressError as error:
             self._put(host, CachedError(EgressError, error.args), self._negative_ttl_s)
         except ResolveError as error:
@@ -193,7 +193,7 @@ class GuardedResolver:
             return self._negative_ttl_s
         return max(min(error.ttl_s, MAX_NEGATIVE_TTL_S), self._negative_ttl_s)
 
-    async def _ask(self, host: str) -> tuple[Endpoint, float]:
+    async def _query(self, host: str) -> tuple[Endpoint, float]:
         """(checked addresses and mapped port, time to live)."""
         mapped = self._map.find(host)
         if mapped is not None:

@@ -13,9 +13,6 @@ import aiohttp
 from yarl import URL
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http import response_head
-from nephila.downloader.http.aiohttp_tunnel import TUNNEL_OF_TASK, TunnelConnector
-from nephila.downloader.http.body import Body
 from nephila.downloader.http.contract import (
     DRAIN_BYTES,
     MAX_DIALS,
@@ -27,9 +24,12 @@ from nephila.downloader.http.contract import (
     OnDone,
 )
 from nephila.downloader.http.deadlines import BODY, CONNECT, HEADERS, TUNNEL, DeadlineTimer, TimedFetch
-from nephila.downloader.http.decode import codings_of
 from nephila.downloader.http.request import media_filter, proxy_headers_of, request_headers, request_headers_of
+from nephila.downloader.http.response import response_head
+from nephila.downloader.http.response.body import Body
+from nephila.downloader.http.response.decode import codings_of
 from nephila.downloader.http.tls import dial_error, tls_context
+from nephila.downloader.http.tunnel.aiohttp_tunnel import TUNNEL_OF_TASK, TunnelConnector
 from nephila.kernel.runtime.clock import Clock
 
 _OWN_HEADERS = frozenset(("User-Agent", "Accept", "Accept-Encoding"))

@@ -20,7 +20,7 @@ from nephila.downloader.http.request import RequestHeads, media_filter
 from nephila.downloader.http.route import ProxyHop
 from nephila.downloader.http.target import Target
 from nephila.downloader.http.tls import ResumingContext, dial_error, tls_context
-from nephila.downloader.http.tunnel import open_tunnel
+from nephila.downloader.http.tunnel.open_tunnel import open_tunnel
 from nephila.kernel.runtime.clock import Clock, Timer
 
 STAGGER_S = 0.25

@@ -11,12 +11,12 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from nephila.downloader.http import response_head
-from nephila.downloader.http.body import Body
-from nephila.downloader.http.chunked import Chunked
 from nephila.downloader.http.contract import DRAIN_BYTES, MAX_HEAD_BYTES, MAX_INTERIM, SLICE_S, FetchError
 from nephila.downloader.http.deadlines import BODY
-from nephila.downloader.http.decode import codings_of
+from nephila.downloader.http.response import response_head
+from nephila.downloader.http.response.body import Body
+from nephila.downloader.http.response.chunked import Chunked
+from nephila.downloader.http.response.decode import codings_of
 
 if TYPE_CHECKING:
     from nephila.downloader.http.lean import Exchange, LeanFetcher
@@ -218,7 +218,7 @@ class Connection(asyncio.BufferedProtocol):
             if status >= 200:
                 break
             if status == 101:
-                raise FetchError("protocol", "the server switches protocols unasked")
+                raise FetchError("protocol", "the server switches protocols without a request")
             self._interim += 1
             if self._interim > MAX_INTERIM:
                 raise FetchError("protocol", f"over {MAX_INTERIM} heads with a status of 1xx")

@@ -1,7 +1,7 @@
 """Idle connections by key: the newest of a key is used first, the oldest of all is evicted first. Pure: the caller
 closes connections.
 
-The size follows what hosts return. It grows by one when a key is asked for whose connection was evicted less than
+The size follows what hosts return. It grows by one when a key is requested whose connection was evicted less than
 `keepalive_s` before, and falls by one when a connection was idle for so long.
 """
 

@@ -8,11 +8,11 @@ from functools import lru_cache
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest
-from nephila.downloader.http.decode import ACCEPT_ENCODING
 from nephila.downloader.http.headers import split_header
-from nephila.downloader.http.proxy_handshake import basic_credentials
+from nephila.downloader.http.response.decode import ACCEPT_ENCODING
 from nephila.downloader.http.route import ProxyHop, Route
 from nephila.downloader.http.target import Target
+from nephila.downloader.http.tunnel.proxy_handshake import basic_credentials
 from nephila.kernel.messages import FetchKind, FetchRequest
 from nephila.kernel.runtime.errors import UsageError
 

@@ -21,7 +21,7 @@ class ProxyHop(msgspec.Struct, frozen=True, gc=False):
     user: str
     password: str
     host: str
-    """What the proxy is asked to connect to: an address that passed the egress guard, or the name of the server."""
+    """What the proxy connects to: an address that passed the egress guard, or the name of the server."""
     port: int
     """Port of the server."""
     tunnel: bool = True

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.body import Body
 from nephila.downloader.http.contract import FetchError, HttpResponse
-from nephila.downloader.http.decode import codings_of
+from nephila.downloader.http.response.body import Body
+from nephila.downloader.http.response.decode import codings_of
 from nephila.downloader.http.target import Target
 from nephila.downloader.middleware.block_pages import SCAN_BYTES, block_page_of
 from nephila.downloader.middleware.contract import Middleware

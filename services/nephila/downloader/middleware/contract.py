@@ -14,6 +14,15 @@ from nephila.downloader.http.target import Target
 from nephila.kernel import messages as m
 
 
+class PausedError(Exception):
+    """Work before a request failed for a while: the request is given back, and its host pauses."""
+
+    def __init__(self, reason: str, detail: str, retry_after_s: float) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+
+
 class Middleware:
     """Base class; every hook does nothing. The chain calls only hooks that a subclass overrides."""
 
@@ -25,7 +34,8 @@ class Middleware:
         return True
 
     def before_request(self, request: m.FetchRequest, target: Target) -> Coroutine[Any, Any, None] | None:
-        """Work that must come before this request; None: nothing. The coroutine may raise `FetchError`."""
+        """Work that must come before this request; None: nothing. The coroutine may raise `FetchError`,
+        or `PausedError`."""
         return None
 
     def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:

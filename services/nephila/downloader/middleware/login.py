@@ -4,10 +4,13 @@ The login of a job applies to all hosts of the site of its URL. The member that 
 form, fills it in and posts it; each member has its own session. Other requests for the site wait until then. A password
 is sent only to the site of the login URL, and only over https when that URL is https.
 
-Bounds: a login that the site refuses is not repeated before the job changes, since an account may be locked. A login
-that fails because of the network is repeated after `RETRY_S`. A session that seems lost is renewed at most every
-`RENEW_S`. After `FALSE_ALARMS` pages that look the same after a renewal, the session is not renewed for such pages any
-more: the site refuses them to this user.
+Bounds of the first login: one that the site refuses is not repeated before the job changes, since an account may be
+locked. One that fails because of the network is repeated after `RETRY_S`.
+
+Bounds of a renewal: a URL that looks the same as the first page of its new session is refused to this user; so is one
+that has cost `URL_RENEWALS` renewals. After `FALSE_ALARMS` such URLs, a session is renewed at most every `RENEW_S`, and
+only if it has served a page. A renewal that fails pauses the site for `PAUSES_S`, one pause per try; its requests are
+given back. After the last try its URLs end as failed(login) until the job changes. Other sites of the job continue.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from nephila.downloader.dns.contract import ResolveError
 from nephila.downloader.http.contract import Fetcher, FetchError, HttpRequest, HttpResponse
 from nephila.downloader.http.route import Route
 from nephila.downloader.http.target import Target
-from nephila.downloader.middleware.contract import Middleware
+from nephila.downloader.middleware.contract import Middleware, PausedError
 from nephila.downloader.middleware.cookies import host_of
 from nephila.downloader.middleware.login_form import forms_of, login_form
 from nephila.downloader.middleware.secrets import SecretError, from_environment, from_file
@@ -38,8 +41,12 @@ from nephila.kernel.runtime.clock import Clock
 log = logging.getLogger(__name__)
 
 RETRY_S = 30.0
+PAUSES_S = (60.0, 120.0, 240.0)
 RENEW_S = 60.0
 FALSE_ALARMS = 5
+URL_RENEWALS = 3
+MAX_SENT = 10_000
+"""URLs in flight of which the session is known; requests that are aborted have no response to remove them."""
 MAX_HOPS = 5
 PAGE_BYTES = 512 << 10
 """Bytes read of a login page."""
@@ -65,13 +72,21 @@ class _Session:
         """Monotonic instant at which the login was accepted."""
         self.failed_at = -RETRY_S
         self.failure: FetchError | None = None
+        self.paused_until = 0.0
+        """Monotonic instant before which a login that could not be renewed is not tried again."""
+        self.failed_renewals = 0
+        """Since the last login that succeeded."""
+        self.problem = ""
+        """Why the last renewal failed."""
         self.task: asyncio.Task[None] | None = None
         self.number = 0
         """Number of logins so far."""
         self.sent: dict[bytes, int] = {}
         """URLs in flight, with the `number` of the session that they were requested in."""
-        self.renewed_for: set[bytes] = set()
-        """URLs for which the session was renewed."""
+        self.served = 0
+        """Pages that the current session has served."""
+        self.renewed_for: dict[bytes, int] = {}
+        """URLs that the session was renewed for, and how often."""
         self.false_alarms = 0
 
 
@@ -99,6 +114,8 @@ class FormLogin(Middleware):
             self._sessions.pop(job.uid, None)
         elif before is None or before.login != job.login:
             self._sessions[job.uid] = _Session(job, job.login)
+        if before is not None and before is not self._sessions.get(job.uid) and before.task is not None:
+            before.task.cancel()
 
     def _session(self, request: m.FetchRequest, target: Target) -> _Session | None:
         session = self._sessions.get(request.job)
@@ -116,26 +133,44 @@ class FormLogin(Middleware):
         if session.refused:
             raise FetchError("login", session.refused)
         if session.task is None:
+            self._check_pause(session)
             if session.failure is not None and self._clock.monotonic() - session.failed_at < RETRY_S:
                 raise _copy(session.failure)
             session.task = asyncio.get_running_loop().create_task(self._open(session, request))
-        await asyncio.shield(session.task)
+        task = session.task
+        await asyncio.wait((task,))
+        if self._sessions.get(request.job) is not session:
+            return  # the job has changed: the pipeline calls `before_request` again
+        if task.cancelled():
+            raise asyncio.CancelledError
+        self._check_pause(session)
         if session.failure is not None:
             raise _copy(session.failure)
         if session.refused:
             raise FetchError("login", session.refused)
+
+    def _check_pause(self, session: _Session) -> None:
+        rest_s = session.paused_until - self._clock.monotonic()
+        if rest_s > 0:
+            raise PausedError("login", session.problem, rest_s)
 
     async def _open(self, session: _Session, request: m.FetchRequest) -> None:
         session.failure = None
         try:
             await self._log_in(session, request)
         except LoginRefusedError as error:
-            session.refused = f"login at {session.target.host_header}: {error}"
-            log.error("job %s: %s", request.job, session.refused)
+            if session.number:
+                self._pause(session, request, str(error))
+            else:
+                session.refused = f"login at {session.target.host_header}: {error}"
+                log.error("job %s: %s", request.job, session.refused)
         except FetchError as error:
-            session.failed_at = self._clock.monotonic()
-            session.failure = error
-            log.warning("job %s: %s", request.job, error.detail)
+            if session.number:
+                self._pause(session, request, error.detail)
+            else:
+                session.failed_at = self._clock.monotonic()
+                session.failure = error
+                log.warning("job %s: %s", request.job, error.detail)
         except Exception as error:  # a login that failed in an unexpected way is not repeated at once either
             session.failed_at = self._clock.monotonic()
             session.failure = FetchError("internal", f"login: {type(error).__name__}")
@@ -143,9 +178,22 @@ class FormLogin(Middleware):
         else:
             session.open, session.since = True, self._clock.monotonic()
             session.number += 1
+            session.served = session.failed_renewals = 0
             log.info("job %s: logged in at %s", request.job, session.target.host_header)
         finally:
             session.task = None
+
+    def _pause(self, session: _Session, request: m.FetchRequest, problem: str) -> None:
+        """A renewal has failed: pause the site, or after the last try refuse its URLs."""
+        where, tries = session.target.host_header, session.failed_renewals
+        session.failed_renewals += 1
+        if tries == len(PAUSES_S):
+            session.refused = f"the login at {where} is not renewed after {tries + 1} tries: {problem}"
+            log.error("job %s: %s", request.job, session.refused)
+            return
+        session.problem = f"the login at {where} is not renewed: {problem}"
+        session.paused_until = self._clock.monotonic() + PAUSES_S[tries]
+        log.warning("job %s: %s; its site pauses %g s", request.job, session.problem, PAUSES_S[tries])
 
     async def _log_in(self, session: _Session, request: m.FetchRequest) -> None:
         names = [field.name for field in session.login.fields]
@@ -260,6 +308,8 @@ class FormLogin(Middleware):
         session = self._session(request, http_request.target)
         if session is not None:
             session.sent[request.url_key] = session.number
+            if len(session.sent) > MAX_SENT:
+                del session.sent[next(iter(session.sent))]
 
     def on_response(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
         """See `Middleware`. A response that shows a lost session closes the session and gives the request back."""
@@ -267,19 +317,26 @@ class FormLogin(Middleware):
         if session is None:
             return
         number = session.sent.pop(request.url_key, session.number)
-        if response.reason or not self._is_lost(session, target, response):
+        if response.reason:
+            return
+        if not self._is_lost(session, target, response):
+            if number == session.number and 200 <= response.status < 300:
+                session.served += 1
+                session.renewed_for.pop(request.url_key, None)
             return
         if not session.open or number < session.number:
             # Requested in an earlier session that another response has shown to be lost.
             _give_back(response, "the session was lost")
             return
-        if request.url_key in session.renewed_for:
-            session.renewed_for.discard(request.url_key)
+        renewals = session.renewed_for.get(request.url_key, 0)
+        if renewals and (not session.served or renewals >= URL_RENEWALS):
+            del session.renewed_for[request.url_key]
             session.false_alarms += 1
             return
-        if session.false_alarms >= FALSE_ALARMS or self._clock.monotonic() - session.since < RENEW_S:
+        age_s = self._clock.monotonic() - session.since
+        if session.false_alarms >= FALSE_ALARMS and (not session.served or age_s < RENEW_S):
             return
-        session.renewed_for.add(request.url_key)
+        session.renewed_for[request.url_key] = renewals + 1
         session.open = False
         _give_back(response, "the session is lost; logging in again")
         log.info("job %s: the session at %s is lost", request.job, session.target.host_header)

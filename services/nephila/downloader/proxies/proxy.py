@@ -40,8 +40,8 @@ class Fault(Enum):
     """A time limit passed while the response was awaited."""
     BROKEN = "broken"
     """The connection broke within the response."""
-    LIED = "lied"
-    """The certificate is not the server's, the answer is not HTTP, or a check shows another page than was asked for."""
+    TAMPERED = "tampered"
+    """The certificate is not the server's, the answer is not HTTP, or a check returns another page."""
     BANNED = "banned"
     """The server blocks this proxy: 403, 429 or a block page."""
     REFUSED = "refused"
@@ -54,7 +54,7 @@ PENALTY = {
     Fault.DEAD: 0.4,
     Fault.SLOW: 0.2,
     Fault.BROKEN: 0.15,
-    Fault.LIED: 1.0,
+    Fault.TAMPERED: 1.0,
     Fault.BANNED: 0.1,
     Fault.REFUSED: 1.0,
     Fault.UNREACHABLE: 0.02,

@@ -203,11 +203,11 @@ class ProxySelection:
         if tries.by_tunnel and fault is Fault.DEAD:
             fault = Fault.UNREACHABLE  # a proxy may permit CONNECT only to port 443
         tries.failed.append(proxy.name)
-        if fault is Fault.LIED:
+        if fault is Fault.TAMPERED:
             tries.suspects.append((proxy, fault))
         else:
             self._fail(proxy, fault, target.host)
-        if fault not in (Fault.LIED, Fault.UNREACHABLE) or self.has_another(target, selector, tries):
+        if fault not in (Fault.TAMPERED, Fault.UNREACHABLE) or self.has_another(target, selector, tries):
             return Step.RETRY
         # Most often the server is the cause: with no proxy left, this is its result.
         if tries.by_tunnel:
@@ -301,7 +301,7 @@ def _fault_before_request(response: HttpResponse) -> Fault | None:
         case "connect":
             return Fault.UNREACHABLE
         case "tls":
-            return Fault.LIED
+            return Fault.TAMPERED
         case "timeout" if response.detail.startswith("connect:"):
             return Fault.DEAD
         case "timeout" if response.detail.startswith("tunnel:"):

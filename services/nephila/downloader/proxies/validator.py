@@ -1,4 +1,4 @@
-"""The validator: is a proxy reachable, does it answer with what was asked for, what does it reveal, where is it?
+"""The validator: is a proxy reachable, does it return the requested page, what does it reveal, where is it?
 
 With a check URL the proxy fetches an echo page, a page that shows the request it received: `proxy_check_url`. The
 request carries a random token, and the answer has to contain it, so a proxy that shows a page of its own fails. The
@@ -162,9 +162,9 @@ def _judge(response: HttpResponse, token: str) -> tuple[Fault | None, str]:
     if response.status == 407 or response.reason == "proxy_auth":
         return Fault.REFUSED, response.detail or "407"
     if response.reason:
-        return (Fault.LIED if response.reason == "tls" else Fault.DEAD), response.detail
+        return (Fault.TAMPERED if response.reason == "tls" else Fault.DEAD), response.detail
     if response.status != 200:
         return Fault.DEAD, f"status {response.status} for the check URL"
     if token.encode() not in response.body:
-        return Fault.LIED, "another page than the check URL"
+        return Fault.TAMPERED, "another page than the check URL"
     return None, ""

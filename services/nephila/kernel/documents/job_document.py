@@ -59,12 +59,12 @@ class JobDocument:
 
 def load(data: bytes, name: str) -> list[JobDocument]:
     """The jobs of a file, at least one. Raises `UsageError` in one line that begins with file:line:column."""
-    return document_files.load(data, name, _document, "job", "CrawlJob")
+    return document_files.load(data, name, from_node, "job", "CrawlJob")
 
 
 def from_json(content: Any, place: str = "job") -> JobDocument:
     """The job of parsed JSON. Raises `UsageError` that names the key."""
-    return _document(from_builtins(content, place))
+    return from_node(from_builtins(content, place))
 
 
 def distinct(found: Iterable[JobDocument]) -> list[JobDocument]:
@@ -72,7 +72,8 @@ def distinct(found: Iterable[JobDocument]) -> list[JobDocument]:
     return document_files.distinct(found, "job")
 
 
-def _document(node: Node) -> JobDocument:
+def from_node(node: Node) -> JobDocument:
+    """The job of a YAML node. Raises `UsageError` with the place."""
     document = read(node, schema.CrawlJob)
     seeds = [seed.source for seed in document.spec.seeds]
     job = _job(document.metadata.name, document.spec, [value for kind, value in seeds if kind == "url"])
@@ -137,6 +138,7 @@ def _job(name: str, spec: schema.JobSpec, seeds: list[str]) -> CrawlJob:
         browser=msgspec.json.encode(spec.browser).decode() if spec.browser != Browser() else "",
         login=_login(spec.login) if spec.login else None,
         proxy_class=spec.proxy_class,
+        schemes=msgspec.json.encode(spec.schemes).decode() if spec.schemes is not None else "",
     )
 
 

@@ -27,6 +27,7 @@ from nephila.kernel.documents.field_types import (
     Url,
     seconds,
 )
+from nephila.kernel.documents.scheme_schema import Schemes
 from nephila.kernel.documents.struct_reader import Section
 from nephila.kernel.messages import MainText, Render, ScopeMode, Strategy
 from nephila.native import UrlError, parse_url
@@ -55,7 +56,7 @@ MAIN_TEXTS: dict[str, MainText] = {
 }
 RenderMode = Literal["never", "auto", "always"]
 RENDERS: dict[str, Render] = {"never": Render.UNSPECIFIED, "auto": Render.AUTO, "always": Render.ALWAYS}
-Sink = Literal["sqlite", "postgres", "jsonl", "markdown", "warc", "raw", "parquet"]
+Sink = Literal["sqlite", "postgres", "jsonl", "markdown", "warc", "raw", "parquet", "dataset", "chunks"]
 _SINKS_LATER = ("s3", "kafka", "elasticsearch", "opensearch", "mongodb", "stdout")
 _SECRET = re.compile(r"pass|pwd|secret|token|pin$", re.IGNORECASE)
 
@@ -276,8 +277,8 @@ class JobSpec(Section, kw_only=True):
 
     paused: bool = False
     """No URL of the job is fetched."""
-    seeds: Annotated[list[Seed], Meta(min_length=1, max_length=50_000)]
-    """Where to start: URLs, files, sitemaps, feeds."""
+    seeds: Annotated[list[Seed], Meta(max_length=50_000)] = field(default_factory=list)
+    """Where to start: URLs, files, sitemaps, feeds. At least one, unless the job has schemes."""
     scope: Scope = field(default_factory=Scope)
     """Which URLs belong to the job."""
     strategy: Order = "bfs"
@@ -318,8 +319,12 @@ class JobSpec(Section, kw_only=True):
     """Names of ParseRules. Left out: generic extraction."""
     sinks: Annotated[list[SinkEntry], Meta(max_length=20)] = field(default_factory=list)
     """Outputs in addition to the database."""
+    schemes: Schemes | None = None
+    """Keyword schemes; their searches are seeds. `nephila schemes apply` writes them."""
 
     def __post_init__(self) -> None:
+        if not self.seeds and self.schemes is None:
+            raise ValueError("it has no seeds")
         if self.recrawl is None:
             return
         if self.recrawl.every is not None and self.schedule:

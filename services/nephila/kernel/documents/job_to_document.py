@@ -62,6 +62,8 @@ def to_document(job: CrawlJob, sources: Iterable[tuple[str, str]] = ()) -> dict[
         spec["browser"] = msgspec.json.decode(job.browser)
     if job.login is not None:
         spec["login"] = _login(job.login)
+    if job.schemes:
+        spec["schemes"] = msgspec.json.decode(job.schemes)
     return {"apiVersion": API_VERSION, "kind": "CrawlJob", "metadata": {"name": job.uid}, "spec": spec}
 
 

@@ -182,7 +182,7 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     parse: Parse | None = None
     # Cookies that sites set are kept and sent back to them.
     cookies: bool = False
-    # Null: nobody logs in.
+    # Null: no login.
     login: Login | None = None
     # Whether pages are rendered in a browser.
     render: Render = Render.UNSPECIFIED
@@ -190,6 +190,8 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     browser: str = ""
     # Proxies of the job: any, direct, a class, "/" and a country, or both; empty: as the downloader is set.
     proxy_class: str = ""
+    # The section spec.schemes of the document as JSON; empty: none.
+    schemes: str = ""
 
 
 class JobStatus(msgspec.Struct, array_like=True, gc=False):

@@ -12,6 +12,7 @@ import signal
 POINTS = (
     "sink_flush_before",
     "sink_flush_after",
+    "dataset_uploaded",
     "frontier_commit_before",
     "frontier_commit_after",
     "snapshot",

@@ -114,7 +114,7 @@ class OutcomeHandler:
         if outcome.address:
             host.address = outcome.address
         if outcome.started_at <= 0:
-            if outcome.retry_after_s > 0:  # given back undialled: no proxy works
+            if outcome.retry_after_s > 0:  # given back undialled: no proxy works, or a login is paused
                 host.pace.after_fetch(now, outcome.retry_after_s)
             return
         host.pace.took_s = took_s(outcome)

@@ -16,20 +16,20 @@ from psycopg.pq import TransactionStatus
 
 from nephila import __version__
 from nephila.kernel import messages as m
-from nephila.storage.changes import DEAD_LETTER, StoredVersion
+from nephila.storage.changes import Change, StoredVersion
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Key
 from nephila.storage.ledgers.item_parts import complete, has_parts
 from nephila.storage.ledgers.postgres_arrays import columns, int_array, register, text_array
+from nephila.storage.ledgers.postgres_days import Days, convert, is_partitioned
 from nephila.storage.ledgers.postgres_link import Connection, connect, translate_errors
 from nephila.storage.ledgers.postgres_schema import LOCKS, migrate
+from nephila.storage.ledgers.postgres_statements import arrays, statements
 from nephila.storage.ledgers.read_connection import PostgresReadConnection
-from nephila.storage.ledgers.schema import INTEGERS
-from nephila.storage.ledgers.versions import INTO, ON_CONFLICT
+from nephila.storage.retention import retention_days
 from nephila.storage.rows import (
     BYTES,
     CHANGE,
-    COLUMNS,
     FETCH_ID,
     FETCH_NO,
     FETCHED_AT,
@@ -52,56 +52,27 @@ _CHUNK_BYTES = 16 * 1024 * 1024
 """Bytes of text in one statement; they are copied several times."""
 
 
-def _arrays(names: Sequence[str]) -> str:
-    return "unnest(" + ", ".join("%s::bigint[]" if name in _NUMBERS else "%s::text[]" for name in names) + ")"
-
-
-_NUMBERS = INTEGERS | {"attempt", "ordinal"}
-_HISTORY_COLUMNS = (
-    *("job", "url_key", "fetch_no", "outcome", "reason", "status", "fetched_at", "bytes", "sha256", "change"),
-    *("text_hash", "attempt", "old_hash"),
-)
+_PLAIN, _BY_DAY = statements(by_day=False), statements(by_day=True)
 _ITEM_COLUMNS = ("job", "url_key", "rule", "rule_version", "ordinal", "data")
 _LINK_COLUMNS = ("job", "from_key", "to_url", "to_key", "anchor")
-_INSERT = (
-    f"INSERT INTO pages ({', '.join(COLUMNS)}) SELECT * FROM {_arrays(COLUMNS)}"
-    " ON CONFLICT (job, url_key) DO UPDATE SET "
-)
-_GUARD = " WHERE excluded.fetch_no >= pages.fetch_no"
-_FETCH = ", ".join(
-    f"{name} = excluded.{name}"
-    for name in ("outcome", "status", "final_url", "fetched_at", "fetch_id", "fetch_no", "change")
-)
-"""Columns of a fetch that brought no copy."""
-_UPSERT = (
-    _INSERT + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS if name not in ("job", "url_key")) + _GUARD
-)
-_NOT_MODIFIED = f"{_INSERT}{_FETCH}, reason = CASE pages.sha256 WHEN '' THEN excluded.reason ELSE '' END{_GUARD}"
-_COPY_KEPT = f"{_INSERT}{_FETCH}, reason = excluded.reason{_GUARD}"
-_KEEP_PREVIOUS = f"{INTO} WHERE (job, url_key) IN (SELECT * FROM unnest(%s::text[], %s::text[])) {ON_CONFLICT}"
-_HISTORY = (
-    f"INSERT INTO fetches ({', '.join(_HISTORY_COLUMNS)}) SELECT * FROM {_arrays(_HISTORY_COLUMNS)}"
-    " ON CONFLICT (job, url_key, fetch_no) DO UPDATE SET "
-    + ", ".join(f"{name} = excluded.{name}" for name in _HISTORY_COLUMNS if name not in ("job", "url_key", "fetch_no"))
-    + f" WHERE fetches.reason = '{DEAD_LETTER}'"
-)
 _UNLINK = (
     "DELETE FROM links USING unnest(%s::text[], %s::text[]) AS old (job, key)"
     " WHERE links.job = old.job AND links.from_key = old.key"
 )
-_LINK = f"INSERT INTO links ({', '.join(_LINK_COLUMNS)}) SELECT * FROM {_arrays(_LINK_COLUMNS)}"
+_LINK = f"INSERT INTO links ({', '.join(_LINK_COLUMNS)}) SELECT * FROM {arrays(_LINK_COLUMNS)}"
 _UNITEM = (
     "DELETE FROM items USING unnest(%s::text[], %s::text[]) AS old (job, key)"
     " WHERE items.job = old.job AND items.url_key = old.key"
 )
-_ITEM = f"INSERT INTO items ({', '.join(_ITEM_COLUMNS)}) SELECT * FROM {_arrays(_ITEM_COLUMNS)}"
+_ITEM = f"INSERT INTO items ({', '.join(_ITEM_COLUMNS)}) SELECT * FROM {arrays(_ITEM_COLUMNS)}"
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _LOCK = f"SELECT pg_advisory_xact_lock({LOCKS}, bucket::int) FROM unnest(%s::bigint[]) AS bucket"
-_LOCK_WAITS = f"SELECT pg_advisory_xact_lock({LOCKS}, -2)"
-_STORED_COLUMNS = (
-    f"SELECT url_key, fetch_no, outcome, sha256 <> '', text_hash, first_at, changed_at, reason = '{DEAD_LETTER}'"
-    " FROM pages WHERE job = %s AND url_key = ANY (%s::text[])"
+_LOCK_CHANGES = f"SELECT pg_advisory_xact_lock({LOCKS}, -3)"
+_CHANGES = f"INSERT INTO changes ({', '.join(Change._fields)}) SELECT * FROM {arrays(Change._fields)}"
+_COPIES = (
+    "SELECT job, url_key, title, text FROM pages WHERE (job, url_key) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
 )
+_LOCK_WAITS = f"SELECT pg_advisory_xact_lock({LOCKS}, -2)"
 _REGISTER = (
     "INSERT INTO sinks VALUES (%s, %s, %s, %s) ON CONFLICT (writer, name) DO UPDATE SET length = excluded.length,"
     " last_fetch = excluded.last_fetch"
@@ -118,14 +89,18 @@ class Postgres:
         self._url = config.store
         self._writer = config.writer
         self._fsync = config.fsync
+        self._by_day = bool(config.partition_by)
+        self._retention_days = retention_days(config)
         self._connection: Connection | None = None
+        self._days: Days | None = None
+        self._statements = _PLAIN
 
     def examine(self, ended: Mapping[str, int]) -> None:
         """See `Ledger`. The server checks its own pages, and other users may have deleted rows."""
 
     def last_fetches(self) -> dict[str, int]:
         """See `Ledger`."""
-        query = "SELECT job, max(fetch_no) FROM pages GROUP BY job"
+        query = f"SELECT job, max(fetch_no) FROM {'page_keys' if self._days is not None else 'pages'} GROUP BY job"
         with self._speaking() as connection:
             return dict(connection.execute(query).fetchall())
 
@@ -136,25 +111,48 @@ class Postgres:
             register(connection)
             with translate_errors(self._url):
                 migrate(connection, self._url, f"nephila {__version__}")
+                self._open_days(connection)
         except BaseException:
             self.close()
             raise
+
+    def _open_days(self, connection: Connection) -> None:
+        # The layout belongs to the database: a writer without the setting writes partitions too.
+        if self._by_day:
+            convert(connection)
+        elif not is_partitioned(connection):
+            return
+        self._days = Days(connection, self._retention_days)
+        self._statements = _BY_DAY
+        self._drop_old()
 
     def durable(self, wanted: Mapping[str, Iterable[str]]) -> dict[Key, StoredVersion]:
         """See `Ledger`. Begins the transaction and waits for other holders of these buckets."""
         keys = {job: list(of_job) for job, of_job in wanted.items()}
         buckets = sorted({int(key[:2], 16) for of_job in keys.values() for key in of_job})
         found: dict[Key, StoredVersion] = {}
+        days = self._days
+        if days is not None:
+            days.begin()
         with self._speaking() as connection:
             connection.execute(_BEGIN)
             connection.execute(_LOCK, (int_array(buckets),), prepare=True)
             for job, of_job in keys.items():
-                cursor = connection.execute(_STORED_COLUMNS, (job, text_array(of_job)), prepare=True)
-                for key, fetch_no, outcome, copy, copy_hash, *instants in cursor:
+                cursor = connection.execute(self._statements.durable, (job, text_array(of_job)), prepare=True)
+                for key, fetch_no, outcome, copy, copy_hash, first_at, changed_at, is_gone, is_dead, *day in cursor:
                     found[job, key] = StoredVersion(
-                        fetch_no, _OUTCOMES[outcome], copy, bytes.fromhex(copy_hash), *instants
+                        *(fetch_no, _OUTCOMES[outcome], copy, bytes.fromhex(copy_hash)),
+                        *(first_at, changed_at, is_gone, is_dead),
                     )
+                    if days is not None:
+                        days.found((job, key), day[0], fetch_no, is_dead)
         return found
+
+    def copies(self, wanted: Iterable[Key]) -> dict[Key, tuple[str, bytes]]:
+        """See `Ledger`. In the transaction of `durable`."""
+        with self._speaking() as connection:
+            found = connection.execute(_COPIES, columns(list(wanted)))
+            return {(job, key): (title, text.encode()) for job, key, title, text in found}
 
     def sinks(self) -> dict[str, int]:
         """See `Ledger`. Only files of this writer, by the name in the configuration."""
@@ -170,9 +168,20 @@ class Postgres:
     def stage(self, batch: Batch) -> None:
         """See `Ledger`."""
         attempt_and_old_hash = batch.attempt_and_old_hash
+        days, statements = self._days, self._statements
+        pages = days.of_pages(batch) if days is not None else {}
+        if days is not None and (missing := days.missing(batch, pages)):
+            # Before this transaction locks a table; on a connection of its own, because other writers need them too.
+            with translate_errors(self._url), connect(self._url, fsync=self._fsync) as other:
+                days.create(other, missing)
         # By fetch: a batch may contain a dead letter and its replayed record; the later one counts.
         fetches = {(row[JOB], row[URL_KEY], row[FETCH_NO]): row for row in batch.fetches()}
-        history = [_of_fetch(row) + attempt_and_old_hash[row[JOB], row[FETCH_ID]] for row in fetches.values()]
+        history = [
+            _of_fetch(row)
+            + attempt_and_old_hash[row[JOB], row[FETCH_ID]]
+            + ((days.of_fetch(row),) if days is not None else ())
+            for row in fetches.values()
+        ]
         with self._speaking() as connection:
             if connection.info.transaction_status == TransactionStatus.IDLE:
                 connection.execute(_BEGIN)
@@ -182,17 +191,23 @@ class Postgres:
                 # Before the first row: of two flushes with a part and the item that waits for it, one sees the rows of
                 # the other.
                 connection.execute(_LOCK_WAITS, prepare=True)
-            if batch.changed:
-                connection.execute(_KEEP_PREVIOUS, columns(list(dict.fromkeys(batch.changed))), prepare=True)
+            changed = dict.fromkeys(batch.changed)
+            if before := list(changed) if days is None else days.with_old_day(changed):
+                connection.execute(statements.keep_previous, columns(before), prepare=True)
+            if days is not None:
+                days.move(connection, batch, pages)
             for statement, rows in (
-                (_UPSERT, batch.rows),
-                (_NOT_MODIFIED, batch.not_modified),
-                (_COPY_KEPT, batch.copy_kept),
+                (statements.upsert, batch.rows),
+                (statements.not_modified, batch.not_modified),
+                (statements.copy_kept, batch.copy_kept),
             ):
                 for part in _parts(rows):
-                    connection.execute(statement, columns(part), prepare=True)
+                    of_rows = [text_array([pages[row[JOB], row[URL_KEY]] for row in part])] if pages else []
+                    connection.execute(statement, [*columns(part), *of_rows], prepare=True)
+            if days is not None:
+                days.write_keys(connection, pages)
             if history:
-                connection.execute(_HISTORY, columns(history), prepare=True)
+                connection.execute(statements.history, columns(history), prepare=True)
             if batch.links:
                 _write_links(connection, {(job, key): links for job, key, links in batch.links})
             if batch.items:
@@ -201,6 +216,11 @@ class Postgres:
                     connection.execute(_ITEM, columns(rows), prepare=True)
             if completing:
                 complete(database, batch)
+            if batch.changes:
+                # The last lock of a flush, held to its commit: so changes become visible in the order of `seq`, and a
+                # reader that continues behind the last one misses none.
+                connection.execute(_LOCK_CHANGES, prepare=True)
+                connection.execute(_CHANGES, columns(batch.changes), prepare=True)
 
     def commit(self, lengths: Mapping[str, int]) -> None:
         """See `Ledger`."""
@@ -211,7 +231,13 @@ class Postgres:
             connection.execute("COMMIT")
 
     def after_commit(self) -> None:
-        """Nothing to do: the server maintains its log."""
+        """Drop old partitions when a new day has begun; the server maintains its log."""
+        self._drop_old()
+
+    def _drop_old(self) -> None:
+        if self._days is not None and self._days.drop_due:
+            with translate_errors(self._url), connect(self._url, fsync=self._fsync) as connection:
+                self._days.drop_old(connection)
 
     def rollback(self) -> None:
         """See `Ledger`."""

@@ -6,8 +6,9 @@ pyarrow is imported when the first file is opened; the import costs 0.2 s and 60
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
+from itertools import compress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,18 +22,24 @@ _GROUP_BYTES = 32 * 1024 * 1024
 """Maximum rows and bytes of text held in memory."""
 
 
+def require_arrow() -> Any:
+    """The library. Raises `UserError` if it is missing."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise UserError("Parquet needs pyarrow: pip install 'nephila[parquet]'") from None
+    return pyarrow
+
+
 class ParquetFile:
     """A context manager. On success the file is complete and synced; otherwise the caller removes it."""
 
-    def __init__(self, path: Path) -> None:
-        """Raises `UserError` without pyarrow, `OSError`."""
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError:
-            raise UserError("Parquet needs pyarrow: pip install 'nephila[parquet]'") from None
-        self._arrow: Any = pyarrow
-        self._schema = pyarrow.schema([(name, self._type(name)) for name in COLUMNS])
+    def __init__(self, path: Path, left_out: Collection[str] = ()) -> None:
+        """`left_out`: columns that the file does not have. Raises `UserError` without pyarrow, `OSError`."""
+        pyarrow = self._arrow = require_arrow()
+        self._kept = [name not in left_out for name in COLUMNS]
+        self._schema = pyarrow.schema([(name, self._type(name)) for name in compress(COLUMNS, self._kept)])
         self._file = path.open("wb")
         self._writer = pyarrow.parquet.ParquetWriter(self._file, self._schema, compression="zstd")
         self._rows: list[Row] = []
@@ -69,7 +76,8 @@ class ParquetFile:
         columns: list[Any] = [list(column) for column in zip(*self._rows, strict=True)]
         columns[FETCHED_AT] = [datetime.fromisoformat(text) if text else None for text in columns[FETCHED_AT]]
         arrays = [
-            self._arrow.array(column, type=field.type) for column, field in zip(columns, self._schema, strict=True)
+            self._arrow.array(column, type=field.type)
+            for column, field in zip(compress(columns, self._kept), self._schema, strict=True)
         ]
         self._writer.write_table(self._arrow.Table.from_arrays(arrays, schema=self._schema))
         self._rows = []

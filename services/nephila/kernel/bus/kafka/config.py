@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -48,7 +50,8 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sasl_oauth_token_file: str = ""
     """File of the token for OAUTHBEARER; read again for each connection, so another program may renew it."""
     sasl_oauth_token_url: str = ""
-    """Token endpoint of an OAuth server (grant client_credentials), instead of sasl_oauth_token_file."""
+    """Token endpoint of an OAuth server (grant client_credentials), instead of sasl_oauth_token_file. https://, or
+    http:// on this machine."""
     sasl_oauth_client_id: str = ""
     """Client id at the token endpoint."""
     sasl_oauth_client_secret: Secret = ""
@@ -153,10 +156,32 @@ def _check_security(config: KafkaConfig, where: str) -> None:
         _require(config, where, mechanism, "sasl_username", "sasl_password")
     elif config.sasl_oauth_token_url:
         _require(config, where, mechanism, "sasl_oauth_client_id", "sasl_oauth_client_secret")
+        _check_token_url(config.sasl_oauth_token_url, where)
     elif not config.sasl_oauth_token_file:
         raise UsageError(f"{where}: OAUTHBEARER needs sasl_oauth_token_file or sasl_oauth_token_url")
     if config.sasl_oauth_token_file and config.sasl_oauth_token_url:
         raise UsageError(f"{where}: sasl_oauth_token_file and sasl_oauth_token_url are both set; set one of them")
+
+
+def _check_token_url(url: str, where: str) -> None:
+    """Raise `UsageError` for an address to which the client secret would travel in the clear."""
+    name = f"{where}: sasl_oauth_token_url {url!r}"
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        raise UsageError(f"{name} is no address") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise UsageError(f"{name} is no https:// address")
+    if parts.scheme == "http" and not _is_loopback(host):
+        raise UsageError(f"{name} would send the client secret unencrypted; use https://")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _given(config: KafkaConfig, prefix: str) -> str:

@@ -19,7 +19,13 @@ from nephila.kernel.bus.kafka.config import KafkaConfig, kafka_config
 from nephila.kernel.runtime.errors import UsageError
 
 CLIENTS = ("AIOKafkaConsumer", "AIOKafkaProducer", "AIOKafkaAdminClient")
-PHRASE = "pass word"
+PHRASE = "pass word/"
+OAUTH = {
+    "security_protocol": "SASL_SSL",
+    "sasl_mechanism": "OAUTHBEARER",
+    "sasl_oauth_client_id": "me",
+    "sasl_oauth_client_secret": PHRASE,
+}
 LOGIN = {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_username": "u"}
 
 
@@ -52,6 +58,12 @@ def test_every_client_uses_the_same_options():
             {**LOGIN, "sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_url": "https://a.test/"},
             "OAUTHBEARER needs sasl_oauth_client_id",
         ),
+        (
+            {**OAUTH, "sasl_oauth_token_url": "http://login.test/token"},
+            "sasl_oauth_token_url 'http://login.test/token' would send the client secret unencrypted; use https://",
+        ),
+        ({**OAUTH, "sasl_oauth_token_url": "http://127.0.0.1.login.test/token"}, "sasl_oauth_token_url .* unencrypted"),
+        ({**OAUTH, "sasl_oauth_token_url": "file:///etc/passwd"}, "sasl_oauth_token_url .* is no https:// address"),
     ],
 )
 def test_settings_that_contradict_are_refused(settings, says):
@@ -74,6 +86,13 @@ def test_a_password_is_read_from_a_file(tmp_path, monkeypatch):
     monkeypatch.setenv("NEPHILA_KAFKA__SASL_PASSWORD", "other")
     with pytest.raises(UsageError, match="environment: sasl_password and sasl_password_file are both set"):
         kafka_config({}, "here", LOGIN, "system.yaml")
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.3.2.1:8080", "[::1]:8080"])
+def test_a_token_endpoint_of_this_machine_may_be_without_tls(host):
+    """As a sidecar that has the credentials of the cloud."""
+    config = kafka_config({**OAUTH, "sasl_oauth_token_url": f"http://{host}/token"}, "here")
+    assert config.sasl_oauth_token_url.endswith("/token")
 
 
 @pytest.fixture
@@ -106,7 +125,7 @@ def endpoint():
 def _provider(endpoint, now: list[float]) -> EndpointToken:
     config = KafkaConfig(
         sasl_oauth_token_url=endpoint.url,
-        sasl_oauth_client_id="me",
+        sasl_oauth_client_id="me/1:2",
         sasl_oauth_client_secret=PHRASE,
         sasl_oauth_scope="kafka",
     )
@@ -123,7 +142,7 @@ async def test_a_token_is_requested_again_before_it_expires(endpoint):
     now[0] = 81.0
     assert await provider.token() == "t2"
     authorization, form = endpoint.requests[0]
-    assert base64.b64decode(authorization.removeprefix("Basic ")) == b"me:pass%20word"
+    assert base64.b64decode(authorization.removeprefix("Basic ")) == b"me%2F1%3A2:pass%20word%2F"
     assert form == {"grant_type": ["client_credentials"], "scope": ["kafka"]}
 
 

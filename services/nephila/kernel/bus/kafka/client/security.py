@@ -142,8 +142,9 @@ class EndpointToken(AbstractTokenProvider):  # type: ignore[misc]
         form = {"grant_type": "client_credentials"}
         if config.sasl_oauth_scope:
             form["scope"] = config.sasl_oauth_scope
-        pair = (
-            f"{urllib.parse.quote(config.sasl_oauth_client_id)}:{urllib.parse.quote(config.sasl_oauth_client_secret)}"
+        # RFC 6749, 2.3.1: both are encoded, also a slash and a colon.
+        pair = ":".join(
+            urllib.parse.quote(one, safe="") for one in (config.sasl_oauth_client_id, config.sasl_oauth_client_secret)
         )
         headers = {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}", "Accept": "application/json"}
         try:

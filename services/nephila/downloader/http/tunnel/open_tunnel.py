@@ -10,8 +10,8 @@ import socket
 from collections.abc import Callable
 
 from nephila.downloader.http.contract import FetchError
-from nephila.downloader.http.proxy_handshake import handshake
 from nephila.downloader.http.route import ProxyHop
+from nephila.downloader.http.tunnel.proxy_handshake import handshake
 
 _READ_BYTES = 4096
 

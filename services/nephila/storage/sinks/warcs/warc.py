@@ -13,9 +13,9 @@ from pathlib import Path
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import Batch
-from nephila.storage.sinks.captures import Captures
 from nephila.storage.sinks.series import FileSeries, SeriesBackend
-from nephila.storage.sinks.warc_records import gzip_member, metadata, page_records, warc_date, warcinfo
+from nephila.storage.sinks.warcs.captures import Captures
+from nephila.storage.sinks.warcs.warc_records import gzip_member, metadata, page_records, warc_date, warcinfo
 
 _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 

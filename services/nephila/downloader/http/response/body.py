@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.chunked import Piece
 from nephila.downloader.http.contract import FetchError
-from nephila.downloader.http.decode import BoundedCoding, Coding, pump_all
+from nephila.downloader.http.response.chunked import Piece
+from nephila.downloader.http.response.decode import BoundedCoding, Coding, pump_all
 
 # Below this many decoded bytes the ratio is not checked: a small page of zeros is harmless.
 RATIO_FLOOR_BYTES = 1 << 20

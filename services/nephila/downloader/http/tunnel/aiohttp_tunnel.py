@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 
 from nephila.downloader.http.route import ProxyHop
-from nephila.downloader.http.tunnel import open_tunnel
+from nephila.downloader.http.tunnel.open_tunnel import open_tunnel
 
 TUNNEL_OF_TASK: ContextVar[tuple[ProxyHop, Callable[[], None]]] = ContextVar("TUNNEL_OF_TASK")
 """The proxy of the request that the current task makes, and what to call once it is connected."""

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import brotli
 
-from nephila.downloader.http.chunked import Piece
 from nephila.downloader.http.contract import FetchError
+from nephila.downloader.http.response.chunked import Piece
 
 fast_zlib: Any = zlib
 try:

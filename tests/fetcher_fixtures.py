@@ -1,0 +1,33 @@
+"""Both fetchers, for tests that hold for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
+from nephila.downloader.http.contract import Fetcher
+from nephila.downloader.http.lean import LeanFetcher
+from nephila.kernel.runtime.clock import SystemClock
+
+MakeFetcher = Callable[..., Fetcher]
+
+
+def settings(**changes: object) -> DownloaderConfig:
+    """A configuration for tests: everything may be dialled, time limits that no good case meets."""
+    return DownloaderConfig(**{"allow_private": True, "tls_verify": False, **changes})  # type: ignore[arg-type]
+
+
+@pytest.fixture(params=[LeanFetcher, AiohttpFetcher])
+async def make_fetcher(request: pytest.FixtureRequest) -> AsyncIterator[MakeFetcher]:
+    """Builds the implementation under test and closes it."""
+    made: list[Fetcher] = []
+
+    def build(**changes: object) -> Fetcher:
+        made.append(request.param(settings(**changes), SystemClock()))
+        return made[-1]
+
+    yield build
+    for fetcher in made:
+        await fetcher.close()

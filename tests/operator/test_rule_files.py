@@ -1,0 +1,135 @@
+"""Files of rules: which file owns a rule, and which answers of the API server concern the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.errors import NotReadyError, UserError
+from nephila.operator.cluster import Refused
+from nephila.operator.reconcile_rule import FILE, FILE_ERROR
+from nephila.operator.rule_files import RuleFiles
+
+
+class Resources:
+    """The ParseRules of a namespace."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.events: list[str] = []
+        self.fault: UserError | None = None
+        """Every write of a rule is answered with this."""
+
+    async def rules(self) -> list[dict[str, Any]]:
+        return list(self.objects.values())
+
+    async def put_rule(self, document: Mapping[str, Any], annotations: Mapping[str, str | None]) -> str:
+        if self.fault is not None:
+            raise self.fault
+        name = document["metadata"]["name"]
+        given = {key: value for key, value in annotations.items() if value is not None}
+        self.objects[name] = {**document, "metadata": {"name": name, "annotations": given}}
+        return "changed"
+
+    async def annotate_rule(self, name: str, annotations: Mapping[str, str | None]) -> None:
+        self.objects[name]["metadata"]["annotations"] |= annotations
+
+    async def delete_rule(self, name: str) -> None:
+        del self.objects[name]
+
+    async def post_own_event(self, pod: str, reason: str, message: str, now: float) -> None:
+        self.events.append(message)
+
+    def owner(self, name: str) -> str:
+        return str(self.objects[name]["metadata"]["annotations"][FILE])
+
+    def title(self, name: str) -> str:
+        return str(self.objects[name]["spec"]["fields"]["title"]["css"])
+
+
+def write(path: Path, *names: str, title: str = "h1") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        "---\n".join(
+            f"apiVersion: nephila.dev/v1\nkind: ParseRule\nmetadata: {{name: {name}}}\n"
+            f"spec:\n  match: {{url: '^https://a'}}\n  fields: {{title: {title}}}\n"
+            for name in names
+        )
+    )
+
+
+def rule_files(resources: Resources, *folders: Path, prune: bool = False) -> RuleFiles:
+    return RuleFiles(folders, resources, ManualClock(), prune=prune, pod="operator-0")
+
+
+async def test_a_rule_in_two_folders_belongs_to_the_first_and_the_other_file_is_refused(tmp_path: Path) -> None:
+    first, second = tmp_path / "configmap", tmp_path / "git"
+    write(first / "shop.yaml", "shop", title="h1")
+    write(second / "shop" / "rule.yaml", "shop", title="h2")
+    write(second / "news" / "rule.yaml", "news")
+    resources = Resources()
+    files = rule_files(resources, first, second)
+    await files.check()
+    assert resources.title("shop") == "h1"
+    assert sorted(resources.objects) == ["news", "shop"]
+    (message,) = files.refused.values()
+    assert list(files.refused) == [f"{second}/shop/rule.yaml"]
+    assert message == f"{second}/shop/rule.yaml:1:1: the rule 'shop' comes twice, first in {first}/shop.yaml"
+    assert resources.events == [message]
+
+
+async def test_files_of_one_name_in_two_folders_are_different_files(tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    write(first / "rule.yaml", "one")
+    write(second / "rule.yaml", "two")
+    resources = Resources()
+    files = rule_files(resources, first, second)
+    await files.check()
+    (second / "rule.yaml").write_text("kind: ParseRool\n")
+    await files.check()
+    assert FILE_ERROR not in resources.objects["one"]["metadata"]["annotations"]
+    assert FILE_ERROR in resources.objects["two"]["metadata"]["annotations"]
+
+
+async def test_a_rule_stays_with_its_file_while_that_file_is_refused_or_another_comes_first(tmp_path: Path) -> None:
+    write(tmp_path / "shop" / "rule.yaml", "shop", title="h1")
+    resources = Resources()
+    files = rule_files(resources, tmp_path)
+    await files.check()
+    write(tmp_path / "a" / "rule.yaml", "shop", title="h2")
+    await files.check()
+    assert list(files.refused) == ["a/rule.yaml"]
+    (tmp_path / "shop" / "rule.yaml").write_text("kind: ParseRool\n")
+    await files.check()
+    assert sorted(files.refused) == ["a/rule.yaml", "shop/rule.yaml"]
+    assert (resources.title("shop"), resources.owner("shop")) == ("h1", "shop/rule.yaml")
+    (tmp_path / "shop" / "rule.yaml").unlink()
+    await files.check()
+    assert files.refused == {}
+    assert (resources.title("shop"), resources.owner("shop")) == ("h2", "a/rule.yaml")
+
+
+async def test_a_rule_twice_in_one_file_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "rule.yaml", "shop", "shop")
+    resources = Resources()
+    files = rule_files(resources, tmp_path)
+    await files.check()
+    assert resources.objects == {}
+    assert "'shop'" in files.refused["rule.yaml"]
+
+
+@pytest.mark.parametrize("fault", [Refused("the spec is too large"), NotReadyError("it refuses connections")])
+async def test_only_a_refusal_of_the_api_server_concerns_the_file(tmp_path: Path, fault: UserError) -> None:
+    write(tmp_path / "rule.yaml", "shop")
+    resources = Resources()
+    resources.fault = fault
+    files = rule_files(resources, tmp_path)
+    await files.check()
+    refused = isinstance(fault, Refused)
+    assert files.refused == ({"rule.yaml": f"rule.yaml:1:1: {fault}"} if refused else {})
+    resources.fault = None
+    await files.check()
+    assert sorted(resources.objects) == ([] if refused else ["shop"])
