@@ -166,7 +166,7 @@ class TrapFact(msgspec.Struct):
 class RecrawlFact(msgspec.Struct):
     """When the page is fetched again, and why."""
 
-    policy: Literal["adaptive", "fixed", "cron"]
+    policy: Literal["adaptive", "fixed", "cron", "on request"]
     interval_s: float
     changes_per_day: float
     """Estimated."""
