@@ -175,9 +175,9 @@ def run(
     """Start the runs of directories when they are due, until it is stopped: in a program of its own in DIR as
     `nephila up`, or over the control API of one that runs in DIR, of a server or of a broker."""
     from nephila.harvest.sites.planner import Planner
-    from nephila.harvest.sites.runner import SiteRunner
     from nephila.harvest.sites.store import only_runner
     from nephila.kernel.runtime.clock import SystemClock
+    from nephila.programs.site_runner import SiteRunner
 
     path = _file(out, sites)
     print_line = (lambda _: None) if quiet else partial(print, flush=True)

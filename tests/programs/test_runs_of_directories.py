@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from nephila.control import api
 from nephila.harvest.sites.planner import Planner
-from nephila.harvest.sites.runner import MAX_RUN_S, POLL_S, SETTLE_S, SiteRunner
 from nephila.harvest.sites.site_documents import load
 from nephila.harvest.sites.store import open_store
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
+from nephila.programs.site_runner import MAX_RUN_S, POLL_S, SETTLE_S, SiteRunner
 
 DOCUMENT = """\
 apiVersion: nephila.dev/v1
