@@ -67,6 +67,7 @@ COMMANDS = {
     "diff": ("nephila.cli.tools.diff:diff", "Show the changes of a page between its last two versions."),
     "schemes": ("nephila.cli.harvest.schemes:app", "Keyword schemes: searches on platforms, their pages and records."),
     "audit": ("nephila.cli.harvest.audit:app", "Precision of pages or items, from a sample that people label."),
+    "sites": ("nephila.cli.harvest.sites:app", "Harvest sites and their directories with frequencies and scores."),
     "extract": ("nephila.cli.tools.extract:extract", "Title, main text, metadata and links of one document, no crawl."),
     "url": ("nephila.cli.tools.url:app", "Canonical form, host key, URL key and partition of a URL."),
     "robots": ("nephila.cli.tools.robots:app", "Check URLs against a robots.txt."),
