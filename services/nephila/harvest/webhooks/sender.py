@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 
 BATCH = 100
 """Changes that one destination reads at once; with diffs of 4 KB at most 0.5 MB."""
+WARN_FAILURES = 3
+"""Failures in a row that are worth a warning."""
 FIRST = "first"
 DATABASE_PAUSE_S = 5.0
 """Pause after the database could not be read or written."""
@@ -173,7 +175,7 @@ class WebhookSender:
                 after = Position(row.seq)
                 stored = await self._database(self.store.advance, name, position, row.seq)
                 self.delivered[name] += 1
-                if position.failures:
+                if position.failures >= WARN_FAILURES:
                     log.warning("webhooks: %s accepts deliveries again after %d failures", name, position.failures)
                 return self._stored(name, after) if stored else None
             after, is_dead = self._after_failure(webhook, position, row, answer)
@@ -203,10 +205,10 @@ class WebhookSender:
         now = self._clock.now()
         error = answer.error or f"status {answer.status}"
         since = float(position.failing_since) if position.failing_since else now
-        if not position.failures:
-            log.warning("webhooks: %s: %s; trying again with growing pauses", webhook.name, error)
         self.failed[webhook.name] += 1
         failures = position.failures + 1
+        if failures == WARN_FAILURES:
+            log.warning("webhooks: %s: %s; trying again with growing pauses", webhook.name, error)
         refused = 400 <= answer.status < 500 and answer.status not in _RETRIED
         is_dead = now - since >= self._config.give_up_s or (refused and failures >= self._config.refusals)
         if refused and is_dead:  # the fault may be that of this change alone: the next one begins with all attempts
