@@ -16,7 +16,7 @@ from tests.required import required
 from tools.install import Missing
 from tools.kafka_broker import Broker
 
-# Programs that tests start are of the tree that the tests are of, whatever is installed.
+# Programs that tests start are those of this tree, not those that are installed.
 os.environ["PYTHONPATH"] = str(Path(__file__).parent.parent / "services")
 
 # Skips that say something about the machine's user or about the copy of the sources, not about a part that is missing.

@@ -9,7 +9,7 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import RECEIPTS
-from nephila.storage.changes import change_of
+from nephila.storage.changes import change_of, text_diff
 from nephila.storage.read.export import export
 
 from tests.storage.storage_rig import JOB, Rig, key, lines, record, rows, running
@@ -73,8 +73,8 @@ async def test_every_fetch_has_its_change(tmp_path, flushes):
     assert (row["first_at"], row["changed_at"]) == ("2027-01-15T13:00:00.000Z", "2027-01-15T21:00:00.000Z")
 
 
-async def test_the_view_of_changes_holds_new_and_changed_alone(tmp_path):
-    """With the hashes before and after."""
+async def test_the_change_feed_has_each_change_once(tmp_path):
+    """With the hashes before and after; a page that is gone is gone once, and returns with its text."""
     async with running(tmp_path) as rig:
         rig.send(*(item for item, _ in LIFE), record(2, outcome=m.Outcome.DENIED, sha256=b""))
         await rig.storage.flush()
@@ -83,8 +83,12 @@ async def test_the_view_of_changes_holds_new_and_changed_alone(tmp_path):
     assert [(row["fetch_no"], row["change"], row["old_hash"], row["text_hash"]) for row in found] == [
         (1, "new", "", one),
         (4, "changed", one, two),
+        (6, "gone", "", ""),
+        (8, "returned", "", two),
         (9, "changed", two, one),
     ]
+    assert [row["diff"] for row in found] == ["", "-one\n+two", "", "", "-two\n+one"]
+    assert found[2]["title"] == "Page 1"
     assert {(row["job"], row["url"], row["url_key"]) for row in found} == {(JOB, record(1).url, key(1).hex())}
 
 
@@ -147,3 +151,14 @@ def test_a_page_that_could_not_be_had_is_exported_a_gone_one_is_not(changing, tm
     """One 503 does not remove a page from the result of a monitoring crawl."""
     assert [page for page, _, _ in exported(changing, tmp_path / "o")] == ["1.html", "2.html", "3.html", "5.html"]
     assert export(changing, "csv", tmp_path / "o", all_outcomes=True) == 6
+
+
+def test_a_diff_is_bounded_and_linear():
+    """Two hostile texts of 2 MB: 4,000 characters and a last line with the number of the others."""
+    old = b"\n".join(b"%d a" % (n % 7) for n in range(400_000))
+    new = b"\n".join(b"%d b" % n for n in range(200_000)) + b"\n" + b"x" * 1_000_000
+    diff = text_diff(old, new)
+    assert len(diff) < 4100
+    assert diff.startswith("-0 a\n-1 a")
+    assert diff.splitlines()[-1].endswith("more lines differ")
+    assert text_diff(b"a\nb\n\nc", b"a\nB\nc") == "-b\n+B"

@@ -58,6 +58,8 @@ class Target:
     token_file: str = ""
     prefix: str = ""
     """Prefix of the names of topics and groups; empty: that of the settings."""
+    rows: str = ""
+    """URL of a database with rows, in place of a directory."""
 
     def __post_init__(self) -> None:
         if self.bootstrap and self.server:

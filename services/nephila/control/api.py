@@ -15,7 +15,8 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 from msgspec import Meta
 
-from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.messages import Context, Seed
+from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.scheduler.explain.explain import Explanation
 
 MAX_JOBS = 10_000
@@ -23,12 +24,15 @@ SEED_BATCH = 1000
 """Seeds of one request at most; an implementation gives the loop back after so many."""
 MAX_REFUSED = 100
 """Refused seeds listed in one answer; beyond that only their number."""
+MAX_CHANGES = 1000
+"""Changes of one answer at most."""
 MAX_DEAD_LETTERS = 1000
 """Dead letters of one answer at most."""
 
 Name = Annotated[
     str, Meta(min_length=1, max_length=1000, pattern=r"^[^\x00-\x1f]+$", description="Name of a job or of a rule.")
 ]
+ContextWord = Annotated[str, Meta(max_length=253)]
 Url = Annotated[str, Meta(max_length=100_000)]
 """A seed in the characters of any language, percent-encoded at most this long."""
 JobState = Literal["new", "running", "paused", "limit", "idle"]
@@ -68,15 +72,37 @@ class ApplyJob(Request):
     """More seeds come with `add_seeds`; the last request of them has `last`."""
 
 
+class SeedContext(Request):
+    """What a seed stands for in a crawl by keyword schemes."""
+
+    stage: ContextWord = ""
+    scheme: ContextWord = ""
+    platform: ContextWord = ""
+    group: ContextWord = ""
+
+
 class AddSeeds(Request):
     """More seeds of a job."""
 
     name: Name
     urls: Annotated[list[Url], Meta(max_length=SEED_BATCH)] = []
+    contexts: Annotated[list[SeedContext], Meta(max_length=SEED_BATCH)] = []
+    """One for each URL, or none at all."""
     last: bool = False
     """No more seeds follow."""
     held_generation: Annotated[int, Meta(ge=0)] = 0
     """With `last`: the generation that `apply_job` answered for a job that is held until its seeds are in."""
+
+    def seeds(self, uid: str) -> list[Seed]:
+        """The messages of these seeds. Raises `UsageError`."""
+        if not self.contexts:
+            return [Seed(uid, url, "file") for url in self.urls]
+        if len(self.contexts) != len(self.urls):
+            raise UsageError(f"{len(self.urls)} seeds have {len(self.contexts)} contexts")
+        return [
+            Seed(uid, url, "scheme", context=Context("", one.stage, one.scheme, platform=one.platform, group=one.group))
+            for url, one in zip(self.urls, self.contexts, strict=True)
+        ]
 
 
 class ReleaseQuarantine(Request):
@@ -106,6 +132,20 @@ class RuleName(Request):
     """One rule."""
 
     name: Name
+
+
+class ListChanges(Request):
+    """Changes of pages in the order in which they were recorded."""
+
+    since: Annotated[str, Meta(max_length=100)] = ""
+    """A time (at or after it), or the id or number of a change (behind it); empty: from the first one."""
+    job: Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00-\x1f]*$")] = ""
+    """Of this job only."""
+    change: Literal["", "new", "changed", "gone", "returned"] = ""
+    """Of this kind only."""
+    limit: Annotated[int, Meta(ge=1, le=MAX_CHANGES)] = 100
+    newest: bool = False
+    """The last `limit` changes behind `since`, not the first ones."""
 
 
 class ListDeadLetters(Request):
@@ -290,6 +330,37 @@ class RuleHealthList(msgspec.Struct, kw_only=True):
     rules: list[RuleHealth]
 
 
+class Change(msgspec.Struct, kw_only=True):
+    """A page that is new, changed, gone or returned."""
+
+    seq: int
+    """Rises in the order of commits."""
+    id: str
+    """Stable; the same for a change that is delivered twice."""
+    at: str
+    """When it was recorded, ISO 8601 in UTC."""
+    job: str
+    url: str
+    url_key: str
+    fetch_no: int
+    change: str
+    """new, changed, gone (404 or 410), or returned: gone before, and back with its old text."""
+    title: str
+    fetched_at: str
+    old_hash: str
+    text_hash: str
+    diff: str
+    """Of a changed text: removed lines after -, added lines after +, 4,000 characters at most."""
+
+
+class ChangeList(msgspec.Struct, kw_only=True):
+    """Some changes."""
+
+    changes: list[Change]
+    next: str
+    """Pass it as `since` for what follows."""
+
+
 class DeadLetter(msgspec.Struct, kw_only=True):
     """A message that a service could not process."""
 
@@ -449,6 +520,9 @@ class Control(Protocol):
 
     async def rule_health(self, request: Empty) -> RuleHealthList:
         """Whether the rules still fit their sites."""
+
+    async def list_changes(self, request: ListChanges) -> ChangeList:
+        """Pages that are new, changed, gone or returned."""
 
     async def list_dead_letters(self, request: ListDeadLetters) -> DeadLetterList:
         """Messages that a service could not process."""

@@ -20,6 +20,7 @@ import msgspec
 
 from nephila import __version__
 from nephila.control import api
+from nephila.control.changes import TableChanges
 from nephila.control.job_view import quarantine
 from nephila.control.rule_documents import read_rules, rule_change, rule_health, rule_list
 from nephila.control.throughput import Rates
@@ -43,6 +44,7 @@ from nephila.kernel.messages import (
     Setting,
 )
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.config import secret_variable
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UsageError, UserError
 from nephila.kernel.topics import (
     EXPLAIN_ANSWERS,
@@ -58,6 +60,7 @@ from nephila.kernel.topics import (
 )
 from nephila.native import UrlError, parse_url, partition_of
 from nephila.scheduler.explain.explain import Explanation
+from nephila.storage.source import ENVIRONMENT, Source
 
 if TYPE_CHECKING:
     from nephila.kernel.bus.kafka.bus import KafkaBus
@@ -110,8 +113,18 @@ class DeadLetters(Protocol):
 class ClusterControl:
     """See `nephila.control.api.Control`. Build it before the bus is started."""
 
-    def __init__(self, bus: ClusterBus, clock: Clock, letters: DeadLetters, *, partitions: int, place: str) -> None:
-        """`place`: HOST:PORT of the broker, as commands name it."""
+    def __init__(
+        self,
+        bus: ClusterBus,
+        clock: Clock,
+        letters: DeadLetters,
+        *,
+        partitions: int,
+        place: str,
+        rows: Source | None = None,
+    ) -> None:
+        """`place`: HOST:PORT of the broker, as commands name it. `rows`: the database of the rows, if it is known."""
+        self._changes = TableChanges(rows)
         self._bus = bus
         self._clock = clock
         self._letters = letters
@@ -261,7 +274,7 @@ class ClusterControl:
     async def add_seeds(self, request: api.AddSeeds) -> api.SeedsAdded:
         """See `Control.add_seeds`."""
         job = self._known(request.name)
-        refused = await self._seed([Seed(job.uid, url, "file") for url in request.urls])
+        refused = await self._seed(request.seeds(job.uid))
         held = bool(request.held_generation)
         if request.last and held:
             held = not await self._release(job.uid, request.held_generation)
@@ -463,6 +476,10 @@ class ClusterControl:
 
     # ---- the rest
 
+    async def list_changes(self, request: api.ListChanges) -> api.ChangeList:
+        """See `Control.list_changes`."""
+        return await self._changes.list_changes(request)
+
     async def list_dead_letters(self, request: api.ListDeadLetters) -> api.DeadLetterList:
         """See `Control.list_dead_letters`."""
         return await self._letters.page(request)
@@ -639,7 +656,8 @@ async def open_cluster(settings: KafkaConfig) -> AsyncIterator[ClusterControl]:
     claims = open_claim_store(config.blobs)
     bus: KafkaBus = KafkaBus(config, SystemClock(), claims)
     letters = KafkaDeadLetters(config, claims)
-    control = ClusterControl(bus, bus.clock, letters, partitions=config.partitions, place=config.bootstrap)
+    rows = secret_variable(ENVIRONMENT) or None
+    control = ClusterControl(bus, bus.clock, letters, partitions=config.partitions, place=config.bootstrap, rows=rows)
     try:
         await bus.start()
         yield control

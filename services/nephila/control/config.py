@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
+from nephila.kernel.runtime.config import Secret
+
 
 class ControlConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Each field with its unit and its reason."""
 
     token_file: str = ""
     """File that holds the bearer token, one word of at least 16 characters; required: the port is open to a network."""
+
+    store: Secret = ""
+    """URL of the PostgreSQL database with the rows, as in storage.store: changes are read from it. Empty: requests for
+    changes are refused."""

@@ -19,6 +19,7 @@ import msgspec
 
 from nephila import __version__
 from nephila.control import api, job_view
+from nephila.control.changes import TableChanges
 from nephila.control.rule_documents import read_rules, rule_change, rule_health, rule_list
 from nephila.control.rule_store import RuleStore
 from nephila.control.throughput import Rates
@@ -183,7 +184,7 @@ class LocalControl:
         name = self._known(request.name).uid
         if name in self._held:
             self._hold(name, self._held[name][0])
-        refused = await self._seed([Seed(name, url, "file") for url in request.urls])
+        refused = await self._seed(request.seeds(name))
         if request.last and request.held_generation:
             await _taken(self._continue(name, request.held_generation))
         await self._scheduler.durable()
@@ -375,6 +376,10 @@ class LocalControl:
         return {**(self._rules.rules if self._rules is not None else {}), **files}
 
     # ---- the rest
+
+    async def list_changes(self, request: api.ListChanges) -> api.ChangeList:
+        """See `Control.list_changes`."""
+        return await TableChanges(self._source).list_changes(request)
 
     async def list_dead_letters(self, request: api.ListDeadLetters) -> api.DeadLetterList:
         """One program keeps no dead letters: the URL of such a message ends as failed(dead_letter)."""

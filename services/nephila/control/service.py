@@ -44,5 +44,12 @@ def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
     kafka = cast("KafkaBus", bus)
     token = read_token(config.token_file, "api.token_file")
     letters = KafkaDeadLetters(kafka.config, kafka.claim_store)
-    control = ClusterControl(kafka, clock, letters, partitions=kafka.config.partitions, place=kafka.config.bootstrap)
+    control = ClusterControl(
+        kafka,
+        clock,
+        letters,
+        partitions=kafka.config.partitions,
+        place=kafka.config.bootstrap,
+        rows=config.store or None,
+    )
     return ControlService(control, token)

@@ -33,7 +33,7 @@ class Topic:
     retention_s: float = 7 * 86_400.0
     """How long a log is kept over a broker; a reader that is further behind than this refuses to go on."""
     leased: bool = False
-    """Losing a message is harmless: its lease repeats it, or nobody needs it. So its offset is committed when read."""
+    """Losing a message is harmless: its lease repeats it, or it is not needed. So its offset is committed when read."""
     may_gather: bool = False
     """No host waits for these messages: over a broker a reader may fetch them in larger batches."""
 

@@ -23,6 +23,7 @@ IMPLEMENTATION: str
 if TYPE_CHECKING:
     from nephila.native._core import (
         HostStore,
+        KeywordSet,
         LinkScope,
         PagePass,
         RobotsRules,
@@ -57,6 +58,7 @@ else:
 
         IMPLEMENTATION = "python"
     HostStore = _chosen.HostStore
+    KeywordSet = _chosen.KeywordSet
     LinkScope = _chosen.LinkScope
     PagePass = _chosen.PagePass
     RobotsRules = _chosen.RobotsRules
@@ -102,6 +104,7 @@ __all__ = [
     "IMPLEMENTATION",
     "KEY_VERSION",
     "HostStore",
+    "KeywordSet",
     "LinkScope",
     "PagePass",
     "RobotsRules",

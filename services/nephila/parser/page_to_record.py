@@ -275,6 +275,7 @@ def record_of(page: m.Page) -> m.Record:
         fetched_at=page.fetched_at,
         etag=page.etag,
         last_modified=page.last_modified,
+        context=page.context,
     )
 
 

@@ -1,17 +1,28 @@
-"""What a fetch changed, compared with the stored copy. Pure.
+"""What a fetch changed, compared with the stored copy, and the change feed made of it. Pure.
 
 new: the first copy of a page · changed: another text than the copy's · same: the same text, or a 304 · gone: 404 or 410
 where there is a copy · empty: no statement. A copy stays until a newer copy replaces it: a page that is gone, or could
 not be fetched, keeps its text, and if it comes back with this text it is the same.
+
+The feed has one row for each change that a subscriber has to know: new, changed, gone (once, not at each 404), and
+returned: a page that was gone and has its old text again.
 """
 
 from __future__ import annotations
 
+import hashlib
 from typing import NamedTuple
 
 from nephila.kernel import messages as m
 
 NEW, CHANGED, SAME, GONE = "new", "changed", "same", "gone"
+RETURNED = "returned"
+FEED_CHANGES = (NEW, CHANGED, GONE, RETURNED)
+"""The changes that the table `changes` has."""
+DIFF_CHARACTERS = 4000
+"""Size of a stored diff; the rest is left out, with a line that says so."""
+DIFF_LINE = 300
+"""Characters of one line of a diff."""
 HASH_BYTES = 8
 _GONE_STATUS = (404, 410)
 
@@ -27,6 +38,8 @@ class StoredVersion(NamedTuple):
     """Hash of the copy."""
     first_at: str
     changed_at: str
+    is_gone: bool = False
+    """It was gone, and no later fetch brought the page."""
     is_dead_letter: bool = False
     """It ended as a dead letter: a replayed record of the same fetch replaces the row."""
 
@@ -58,3 +71,58 @@ def change_of(record: m.Record, stored: StoredVersion | None) -> str:
             return NEW
         return SAME if stored is not None and copy_hash_of(record) == stored.copy_hash else CHANGED
     return GONE if held and record.status in _GONE_STATUS else ""
+
+
+class Change(NamedTuple):
+    """A row of the table `changes`, without its sequence number, which the database assigns."""
+
+    id: str
+    at: str
+    """When the row was written, ISO 8601; rises with the sequence number while the clock is not set back."""
+    job: str
+    url_key: str
+    fetch_no: int
+    change: str
+    url: str
+    title: str
+    """Of the text at this change; of a page that is gone, its last one."""
+    fetched_at: str
+    old_hash: str
+    text_hash: str
+    diff: str
+    """Of a changed text: removed lines after "-", added lines after "+"."""
+
+
+def change_id(job: str, url_key: str, fetch_no: int) -> str:
+    """The stable id: 32 hex digits that depend on the fetch alone, so that two writers of one fetch agree."""
+    return hashlib.blake2b(f"{job}\0{url_key}\0{fetch_no}".encode(), digest_size=16).hexdigest()
+
+
+def feed_change(change: str, stored: StoredVersion | None) -> str:
+    """The change that the feed shows for a fetch; empty if none."""
+    was_gone = stored is not None and stored.is_gone
+    if change == GONE:
+        return "" if was_gone else GONE
+    if change == SAME:
+        return RETURNED if was_gone else ""
+    return change
+
+
+def text_diff(old: bytes, new: bytes) -> str:
+    """Lines that only one of two texts has, in their order. O(bytes) for any two texts: lines are not aligned, so a
+    line that only moved or is repeated is not shown."""
+    before, after = old.split(b"\n"), new.split(b"\n")
+    in_old, in_new = set(before), set(after)
+    lines = [b"-" + line for line in before if line not in in_new and line.strip()]
+    lines += [b"+" + line for line in after if line not in in_old and line.strip()]
+    shown: list[str] = []
+    size = 0
+    for line in lines:
+        text = line[: 4 * DIFF_LINE + 1].decode("utf-8", "replace")
+        text = text if len(text) <= DIFF_LINE else text[: DIFF_LINE - 1] + "…"
+        size += len(text) + 1
+        if size > DIFF_CHARACTERS:
+            shown.append(f"… {len(lines) - len(shown):,} more lines differ")
+            break
+        shown.append(text)
+    return "\n".join(shown)

@@ -91,6 +91,12 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Maximum time that a raw page waits for its record; then it is written without. Over Kafka another member may
     have received the record."""
 
+    chunk_chars: Positive = 2000
+    """Maximum characters of a chunk (format chunks), overlap included; some 500 tokens of English."""
+
+    chunk_overlap: int = 200
+    """Characters at the end of a chunk that the next one of the section repeats; at most half of `chunk_chars`."""
+
     dataset: str = ""
     """Place of the Parquet dataset (format dataset): a directory, or s3://bucket/path, gs://, az:// with the extra s3.
     Credentials come from the variables of the cloud, such as AWS_ACCESS_KEY_ID."""

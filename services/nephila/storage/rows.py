@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from nephila.kernel import messages as m
 from nephila.kernel.item_parts import is_part
 from nephila.native import is_storable
-from nephila.storage.changes import CHANGED, NEW, StoredVersion, copy_hash_of
+from nephila.storage.changes import CHANGED, NEW, Change, StoredVersion, copy_hash_of
 
 COLUMNS = (
     "url",
@@ -69,8 +69,8 @@ class Items(NamedTuple):
     """Fetch of the copy from which they were extracted."""
 
 
-URL, URL_KEY, JOB, OUTCOME, REASON, STATUS = (
-    COLUMNS.index(name) for name in ("url", "url_key", "job", "outcome", "reason", "status")
+URL, URL_KEY, JOB, OUTCOME, REASON, STATUS, TITLE = (
+    COLUMNS.index(name) for name in ("url", "url_key", "job", "outcome", "reason", "status", "title")
 )
 BYTES, SHA256, FETCHED_AT, FETCH_ID, FETCH_NO, META, TEXT = (
     COLUMNS.index(name) for name in ("bytes", "sha256", "fetched_at", "fetch_id", "fetch_no", "meta", "text")
@@ -96,6 +96,8 @@ class Batch:
     """(job, fetch_id) → fields of the history alone: the attempt and, of a changed text, the previous hash."""
     changed: list[tuple[str, str]] = field(default_factory=list)
     """(job, url_key) of rows whose text differs from the stored copy; that copy becomes the previous version."""
+    changes: list[Change] = field(default_factory=list)
+    """Rows of the change feed, in order."""
     links: list[tuple[str, str, m.Outlinks]] = field(default_factory=list)
     """(job, url_key, links) of rows whose links are stored."""
     items: dict[tuple[str, str], Items] = field(default_factory=dict)

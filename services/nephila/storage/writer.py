@@ -21,12 +21,44 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.failpoints import reach
 from nephila.kernel.runtime.histogram import NETWORK_S, Histogram
 from nephila.storage.append_file import keep_tail
-from nephila.storage.changes import CHANGED, DEAD_LETTER, StoredVersion, change_of, copy_hash_of, is_durable
+from nephila.storage.changes import (
+    CHANGED,
+    DEAD_LETTER,
+    GONE,
+    NEW,
+    RETURNED,
+    Change,
+    StoredVersion,
+    change_id,
+    change_of,
+    copy_hash_of,
+    feed_change,
+    is_durable,
+    text_diff,
+)
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost, busy, commit_unknown, write_fault
 from nephila.storage.ledgers.contract import Key, Ledger
 from nephila.storage.outputs import choose, ledger_of
-from nephila.storage.rows import CHANGED_AT, FETCH_ID, FIRST_AT, JOB, OUTCOMES, URL_KEY, Batch, items_of, row_of
+from nephila.storage.rows import (
+    CHANGED_AT,
+    FETCH_ID,
+    FETCH_NO,
+    FETCHED_AT,
+    FIRST_AT,
+    JOB,
+    OUTCOMES,
+    TEXT,
+    TEXT_HASH,
+    TITLE,
+    URL,
+    URL_KEY,
+    Batch,
+    Row,
+    iso,
+    items_of,
+    row_of,
+)
 from nephila.storage.sinks.contract import Sink
 
 log = logging.getLogger(__name__)
@@ -188,6 +220,7 @@ class Writer:
     def _prepare(self, records: Sequence[m.Record], pages: Sequence[m.Page | None]) -> tuple[Batch, FlushResult]:
         batch, result = Batch(), FlushResult()
         durable = self._durable(records)
+        feed: list[tuple[str, Row]] = []
         for record, page in zip(records, pages, strict=True):
             key = (record.job, record.url_key.hex())
             stored = durable.get(key)
@@ -195,11 +228,11 @@ class Writer:
                 result.outcomes.append(stored.outcome)
                 continue
             try:
-                known = self._add(batch, record, stored)
+                known = self._add(batch, record, stored, feed)
             except Exception as error:  # one invalid record must not fail the 255 others
                 log.error("storage: dead letter: %s: %s", type(error).__name__, error)
                 result.dead.append((record, f"{type(error).__name__}: {error}"))
-                known = self._add(batch, dead_letter_record(record), stored)
+                known = self._add(batch, dead_letter_record(record), stored, feed)
             durable[key] = known
             if page is not None:
                 batch.pages.append(page)
@@ -208,11 +241,34 @@ class Writer:
             result.new[OUTCOMES[known.outcome]] += 1
             if stored is not None:
                 result.new[OUTCOMES[stored.outcome]] -= 1
+        batch.changes = self._changes(batch, feed)
         return batch, result
 
-    def _add(self, batch: Batch, record: m.Record, stored: StoredVersion | None) -> StoredVersion:
-        """Add the record to the right list of the batch; returns the new version of its URL. Atomic: on an error
-        nothing is added."""
+    def _changes(self, batch: Batch, feed: list[tuple[str, Row]]) -> list[Change]:
+        """The rows of the change feed, each compared with the copy before it."""
+        at = iso(self._clock.now())
+        wanted = {(row[JOB], row[URL_KEY]) for change, row in feed if change != NEW}
+        copies = self._ledger.copies(wanted) if wanted else {}
+        found = []
+        for change, row in feed:
+            key, diff, old_hash, title = (row[JOB], row[URL_KEY]), "", "", row[TITLE]
+            if change == CHANGED:
+                diff = text_diff(copies[key][1], row[TEXT]) if key in copies else ""
+                old_hash = batch.attempt_and_old_hash[row[JOB], row[FETCH_ID]][1]
+            elif change in (GONE, RETURNED) and key in copies:
+                title = copies[key][0]
+            if key in wanted and change in (NEW, CHANGED):
+                copies[key] = (title, row[TEXT])
+            id = change_id(*key, row[FETCH_NO])
+            hashes = (old_hash, row[TEXT_HASH])
+            found.append(Change(id, at, *key, row[FETCH_NO], change, row[URL], title, row[FETCHED_AT], *hashes, diff))
+        return found
+
+    def _add(
+        self, batch: Batch, record: m.Record, stored: StoredVersion | None, feed: list[tuple[str, Row]]
+    ) -> StoredVersion:
+        """Add the record to the right list of the batch, and its change to the feed; returns the new version of its
+        URL. Atomic: on an error nothing is added."""
         change = change_of(record, stored)
         row = row_of(record, stored, change)
         old = stored.copy_hash.hex() if stored is not None and change == CHANGED else ""
@@ -235,10 +291,12 @@ class Writer:
                 batch.links.append((record.job, row[URL_KEY], record.links))
             if record.items or (stored is not None and stored.copy):
                 batch.items[row[JOB], row[URL_KEY]] = items_of(record, row[FETCH_ID])
+        if shown := feed_change(change, stored):
+            feed.append((shown, row))
+        is_gone = change == GONE or (not change and stored is not None and stored.is_gone)
+        instants = row[FIRST_AT], row[CHANGED_AT]
         is_dead_letter = record.reason == DEAD_LETTER
-        return StoredVersion(
-            record.fetch_no, record.outcome, copy, copy_hash, row[FIRST_AT], row[CHANGED_AT], is_dead_letter
-        )
+        return StoredVersion(record.fetch_no, record.outcome, copy, copy_hash, *instants, is_gone, is_dead_letter)
 
     def _durable(self, records: Sequence[m.Record]) -> dict[Key, StoredVersion]:
         # For every batch, resumed or not: 1 µs per row, and it loads the index pages that the insert needs next.

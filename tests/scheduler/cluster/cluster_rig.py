@@ -40,7 +40,7 @@ from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.frontier.job_state import Job
 
 from tests.fake_kafka import PARTITIONS, FakeKafka, FakeKafkaBus
-from tests.scheduler.world import outlinks
+from tests.scheduler.world import links_of
 
 READERS = {REQUESTS: "downloader", RECORDS: "storage"}
 """The groups that the model reads as."""
@@ -240,7 +240,7 @@ class World:
         elif target is not None:
             outcome.result, outcome.location, outcome.status = FetchResult.REDIRECT, target, 302
         else:
-            self.outside.publish(OUTLINKS, partition, outlinks(request, self.site.links[request.url]))
+            self.outside.publish(OUTLINKS, partition, links_of(request, self.site.links[request.url]))
             row = Record(
                 request.job, request.url_key, request.url, request.fetch_no, request.attempt, Outcome.STORED, status=200
             )

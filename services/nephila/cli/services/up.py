@@ -24,9 +24,13 @@ LOG_S = 60.0
 """Seconds between two lines about the jobs."""
 
 if TYPE_CHECKING:
-    from nephila.control.api import Job
+    from collections.abc import Awaitable
+
+    from nephila.control.api import Control, Job
     from nephila.programs.control_servers import TcpAddress
     from nephila.programs.service_configs import ServiceConfigs
+
+    Companion = Callable[[Control, asyncio.Event], Awaitable[None]]
 
 
 @with_options("up")
@@ -38,10 +42,16 @@ def up(
     **options: Unpack[CommandOptions],
 ) -> None:
     """Run many jobs in DIR until it is stopped; see nephila jobs. Started again, it continues all of them."""
+    raise typer.Exit(run_up(out, values(options), tcp_address(api, api_token_file), quiet=quiet))
+
+
+def run_up(
+    out: Path, given: dict[str, Any], tcp: TcpAddress | None, *, quiet: bool, companion: Companion | None = None
+) -> int:
+    """Serve the jobs of a directory with these options until a signal; returns the exit code."""
     from nephila.programs.headers import redacted
     from nephila.programs.service_configs import archive_name, formats_of, make_configs, resolve_store
 
-    given = values(options)
     store = given.pop("store")
     directory = Directory(out)
     run = resolve_run(directory, given)
@@ -57,11 +67,10 @@ def up(
     given["header"] = redacted(given["header"])
     run.window = configs.scheduler.window
     try:
-        code = serve(directory, run, configs, tcp_address(api, api_token_file), quiet=quiet)
+        return serve(directory, run, configs, tcp, quiet=quiet, companion=companion)
     except UserError as error:
         # `--resume` is an option of crawl; `nephila up` always continues.
         raise type(error)(without_resume(str(error))) from None
-    raise typer.Exit(code)
 
 
 def resolve_run(directory: Directory, options: dict[str, Any]) -> Run:
@@ -77,8 +86,17 @@ def resolve_run(directory: Directory, options: dict[str, Any]) -> Run:
     return run
 
 
-def serve(directory: Directory, run: Run, configs: ServiceConfigs, tcp: TcpAddress | None, *, quiet: bool) -> int:
-    """Run until a signal; returns the exit code. Raises what ended the program otherwise."""
+def serve(
+    directory: Directory,
+    run: Run,
+    configs: ServiceConfigs,
+    tcp: TcpAddress | None,
+    *,
+    quiet: bool,
+    companion: Companion | None = None,
+) -> int:
+    """Run until a signal; returns the exit code. Raises what ended the program otherwise. `companion`: runs beside
+    the services, with their control API, until its event is set; when it fails, the program ends."""
     from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
     from nephila.programs.serve import UpProgram
     from nephila.rulekit.health import degraded
@@ -91,9 +109,18 @@ def serve(directory: Directory, run: Run, configs: ServiceConfigs, tcp: TcpAddre
 
         def end(number: signal.Signals) -> None:
             ended_by.append(number)
+            stop.set()
             program.stop()
 
+        def companion_ended(task: asyncio.Future[None]) -> None:
+            if not task.cancelled() and not stop.is_set() and (error := task.exception()) is not None:
+                failed.append(error)
+                program.stop()
+
         def ready(jobs: list[Job]) -> None:
+            if companion is not None:
+                beside.append(asyncio.ensure_future(companion(program.control, stop)))
+                beside[0].add_done_callback(companion_ended)
             if not quiet:
                 what = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"
                 print(f"{what} in {directory.path}; jobs are taken at {', '.join(program.servers.places)}", flush=True)
@@ -102,15 +129,19 @@ def serve(directory: Directory, run: Run, configs: ServiceConfigs, tcp: TcpAddre
             run.degraded_rules = degraded(program.assembly.judge.verdicts())
             _write(directory, run, program.control.jobs())
 
+        stop, beside, failed = asyncio.Event(), list[asyncio.Future[None]](), list[BaseException]()
         program = UpProgram(configs, rules=Path(rules) if rules else None, tcp=tcp, on_change=write)
         lines = None if quiet else asyncio.ensure_future(_log(program.control.jobs))
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, end, number)
         try:
             await program.run(ready)
+            if failed:
+                raise failed[0]
         finally:
-            if lines is not None:
-                lines.cancel()
+            for task in (lines, *beside):
+                if task is not None:
+                    task.cancel()
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
         return program

@@ -20,6 +20,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route as HttpRoute
 
 from nephila.control import api
+from nephila.control.change_feeds import FORMATS
 from nephila.control.http.openapi import document
 from nephila.control.http.routes import CODES, PREFIX, ROUTES, ErrorAnswer, ErrorBody, Route
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
@@ -78,6 +79,7 @@ def application(
     if control is not None:
         routes.append(HttpRoute(f"{PREFIX}/openapi.json", openapi))
         routes += _api_routes(control, token, unready)
+        routes += [_feed_route(name, control, token, unready) for name in FORMATS]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _unexpected})
     # A path with a further slash is another path: 404 in the one shape of errors, not a redirect.
     app.router.redirect_slashes = False
@@ -122,6 +124,31 @@ def _endpoint(
         return Response(msgspec.json.encode(found), media_type="application/json")
 
     return answer
+
+
+def _feed_route(name: str, control: api.Control, token: str, unready: Callable[[], str]) -> HttpRoute:
+    """/changes/feed/NAME: the newest changes in a format of feed readers."""
+    write, kind = FORMATS[name]
+    listing = next(route for route in ROUTES if route.operation == "list_changes")
+
+    async def feed(request: Request) -> Response:
+        if (refused := _unauthorized(request, token)) is not None:
+            return refused
+        if reason := unready():
+            return _error("unavailable", reason)
+        try:
+            wanted = await _read(request, listing)
+            found = await control.list_changes(msgspec.structs.replace(wanted, newest=True))
+            body = await asyncio.to_thread(write, found.changes, str(request.url))
+        except _Refusal as error:
+            return _response(error.body)
+        except UserError as error:
+            return _error(_code(error), str(error))
+        except Exception as error:
+            return await _unexpected(request, error)
+        return Response(body, headers={"content-type": kind})
+
+    return HttpRoute(f"{PREFIX}/changes/feed/{name}", feed)
 
 
 def _code(error: UserError) -> str:

@@ -140,6 +140,10 @@ class HttpControl:
         """See `Control.rule_health`."""
         return await self._call("rule_health", request, api.RuleHealthList)
 
+    async def list_changes(self, request: api.ListChanges) -> api.ChangeList:
+        """See `Control.list_changes`."""
+        return await self._call("list_changes", request, api.ChangeList)
+
     async def list_dead_letters(self, request: api.ListDeadLetters) -> api.DeadLetterList:
         """See `Control.list_dead_letters`."""
         return await self._call("list_dead_letters", request, api.DeadLetterList)

@@ -67,6 +67,7 @@ ROUTES = (
     Route("POST", "/rules", "apply_rules", api.ApplyRules, api.RulesApplied),
     Route("DELETE", "/rules/{name}", "delete_rule", api.RuleName, api.RuleChange),
     Route("GET", "/rule-health", "rule_health", api.Empty, api.RuleHealthList),
+    Route("GET", "/changes", "list_changes", api.ListChanges, api.ChangeList),
     Route("GET", "/dead-letters", "list_dead_letters", api.ListDeadLetters, api.DeadLetterList),
     Route("POST", "/dead-letters/replay", "replay_dead_letters", api.ReplayDeadLetters, api.ReplayedList),
     Route("GET", "/members", "list_members", api.Empty, api.MemberList),

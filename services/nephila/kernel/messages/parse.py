@@ -123,6 +123,10 @@ class Outlinks(msgspec.Struct, array_like=True, gc=False):
     parent_priority: int = 0
     # Of the page: all its links inherit it.
     context: Context | None = None
+    # Links to further pages of the list, which are followed only if one of the links above is new.
+    next_pages: Outlinks | None = None
+    # The further pages are followed in any case.
+    next_always: bool = False
 
 
 class Record(msgspec.Struct, array_like=True, gc=False):
@@ -173,6 +177,8 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     rendered: bool = False
     # Not set.
     captures: list[str] = msgspec.field(default_factory=list)
+    # Of the page.
+    context: Context | None = None
 
 
 class Receipt(msgspec.Struct, array_like=True, gc=False):

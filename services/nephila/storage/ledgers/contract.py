@@ -39,6 +39,9 @@ class Ledger(Protocol):
     def durable(self, wanted: Mapping[str, Iterable[str]]) -> dict[Key, StoredVersion]:
         """The stored version of each wanted key that has a row."""
 
+    def copies(self, wanted: Iterable[Key]) -> dict[Key, tuple[str, bytes]]:
+        """Title and text of the stored copy of each key. Called between `durable` and `stage`."""
+
     def sinks(self) -> dict[str, int]:
         """Name → committed length in bytes of each append-only file that this writer has created."""
 

@@ -16,7 +16,7 @@ from psycopg.pq import TransactionStatus
 
 from nephila import __version__
 from nephila.kernel import messages as m
-from nephila.storage.changes import StoredVersion
+from nephila.storage.changes import Change, StoredVersion
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Key
 from nephila.storage.ledgers.item_parts import complete, has_parts
@@ -67,6 +67,11 @@ _UNITEM = (
 _ITEM = f"INSERT INTO items ({', '.join(_ITEM_COLUMNS)}) SELECT * FROM {arrays(_ITEM_COLUMNS)}"
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _LOCK = f"SELECT pg_advisory_xact_lock({LOCKS}, bucket::int) FROM unnest(%s::bigint[]) AS bucket"
+_LOCK_CHANGES = f"SELECT pg_advisory_xact_lock({LOCKS}, -3)"
+_CHANGES = f"INSERT INTO changes ({', '.join(Change._fields)}) SELECT * FROM {arrays(Change._fields)}"
+_COPIES = (
+    "SELECT job, url_key, title, text FROM pages WHERE (job, url_key) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
+)
 _LOCK_WAITS = f"SELECT pg_advisory_xact_lock({LOCKS}, -2)"
 _REGISTER = (
     "INSERT INTO sinks VALUES (%s, %s, %s, %s) ON CONFLICT (writer, name) DO UPDATE SET length = excluded.length,"
@@ -134,14 +139,20 @@ class Postgres:
             connection.execute(_LOCK, (int_array(buckets),), prepare=True)
             for job, of_job in keys.items():
                 cursor = connection.execute(self._statements.durable, (job, text_array(of_job)), prepare=True)
-                for key, fetch_no, outcome, copy, copy_hash, first_at, changed_at, is_dead_letter, *day in cursor:
+                for key, fetch_no, outcome, copy, copy_hash, first_at, changed_at, is_gone, is_dead, *day in cursor:
                     found[job, key] = StoredVersion(
                         *(fetch_no, _OUTCOMES[outcome], copy, bytes.fromhex(copy_hash)),
-                        *(first_at, changed_at, is_dead_letter),
+                        *(first_at, changed_at, is_gone, is_dead),
                     )
                     if days is not None:
-                        days.found((job, key), day[0], fetch_no, is_dead_letter)
+                        days.found((job, key), day[0], fetch_no, is_dead)
         return found
+
+    def copies(self, wanted: Iterable[Key]) -> dict[Key, tuple[str, bytes]]:
+        """See `Ledger`. In the transaction of `durable`."""
+        with self._speaking() as connection:
+            found = connection.execute(_COPIES, columns(list(wanted)))
+            return {(job, key): (title, text.encode()) for job, key, title, text in found}
 
     def sinks(self) -> dict[str, int]:
         """See `Ledger`. Only files of this writer, by the name in the configuration."""
@@ -205,6 +216,11 @@ class Postgres:
                     connection.execute(_ITEM, columns(rows), prepare=True)
             if completing:
                 complete(database, batch)
+            if batch.changes:
+                # The last lock of a flush, held to its commit: so changes become visible in the order of `seq`, and a
+                # reader that continues behind the last one misses none.
+                connection.execute(_LOCK_CHANGES, prepare=True)
+                connection.execute(_CHANGES, columns(batch.changes), prepare=True)
 
     def commit(self, lengths: Mapping[str, int]) -> None:
         """See `Ledger`."""

@@ -19,7 +19,6 @@ from nephila.storage.ledgers.postgres_arrays import columns
 from nephila.storage.ledgers.postgres_link import Connection
 from nephila.storage.ledgers.postgres_schema import LOCKS
 from nephila.storage.ledgers.postgres_statements import DAY, arrays
-from nephila.storage.ledgers.schema import CHANGES
 from nephila.storage.rows import FETCH_NO, FETCHED_AT, JOB, SHA256, URL_KEY, Batch, Row
 
 log = logging.getLogger(__name__)
@@ -28,16 +27,18 @@ META: Final = "partition_by"
 """Row of the table meta; its value is "day"."""
 _TABLES: Final = {"pages": ("job", "url_key"), "fetches": ("job", "url_key", "fetch_no")}
 _DAY_OF_ROW: Final = "CASE fetched_at WHEN '' THEN current_date ELSE left(fetched_at, 10)::date END"
-_KEY_COLUMNS: Final = "job, url_key, day, fetch_no, outcome, copy, text_hash, first_at, changed_at, dead_letter"
+_KEY_COLUMNS: Final = "job, url_key, day, fetch_no, outcome, copy, text_hash, first_at, changed_at, gone, dead_letter"
 _KEY_OF_PAGE: Final = (
-    "job, url_key, day, fetch_no, outcome, sha256 <> '', text_hash, first_at, changed_at, reason = 'dead_letter'"
+    "job, url_key, day, fetch_no, outcome, sha256 <> '', text_hash, first_at, changed_at, change = 'gone',"
+    " reason = 'dead_letter'"
 )
 _OF_COPY: Final = ("text_hash", "first_at", "changed_at")
 _KEYS: Final = (
     f"INSERT INTO page_keys ({_KEY_COLUMNS}) SELECT {_KEY_OF_PAGE} FROM pages"
     f" WHERE (job, url_key, day) IN (SELECT * FROM {arrays(('job', 'url_key', DAY))})"
     " ON CONFLICT (job, url_key) DO UPDATE SET day = excluded.day, fetch_no = excluded.fetch_no,"
-    " outcome = excluded.outcome, dead_letter = excluded.dead_letter, copy = page_keys.copy OR excluded.copy, "
+    " outcome = excluded.outcome, gone = excluded.gone, dead_letter = excluded.dead_letter,"
+    " copy = page_keys.copy OR excluded.copy, "
     + ", ".join(
         f"{name} = CASE WHEN excluded.copy OR NOT page_keys.copy THEN excluded.{name} ELSE page_keys.{name} END"
         for name in _OF_COPY
@@ -81,7 +82,6 @@ def convert(connection: Connection) -> None:
         if is_partitioned(connection):
             return
         connection.execute("LOCK TABLE pages, fetches IN ACCESS EXCLUSIVE MODE")
-        connection.execute("DROP VIEW changes")
         connection.execute("ALTER TABLE fetches ALTER COLUMN id DROP IDENTITY")
         connection.execute("CREATE SEQUENCE fetches_id")
         connection.execute("SELECT setval('fetches_id', coalesce((SELECT max(id) FROM fetches), 0) + 1, false)")
@@ -96,7 +96,8 @@ def convert(connection: Connection) -> None:
         connection.execute(
             'CREATE TABLE page_keys (job text COLLATE "C" NOT NULL, url_key text COLLATE "C" NOT NULL,'
             " day date NOT NULL, fetch_no bigint NOT NULL, outcome text NOT NULL, copy boolean NOT NULL,"
-            " text_hash text NOT NULL, first_at text NOT NULL, changed_at text NOT NULL, dead_letter boolean NOT NULL,"
+            " text_hash text NOT NULL, first_at text NOT NULL, changed_at text NOT NULL, gone boolean NOT NULL,"
+            " dead_letter boolean NOT NULL,"
             " PRIMARY KEY (job, url_key))"
         )
         for table in _TABLES:
@@ -106,7 +107,6 @@ def convert(connection: Connection) -> None:
             connection.execute(f"INSERT INTO {table} SELECT *, {_DAY_OF_ROW} FROM {table}_plain")
             connection.execute(f"DROP TABLE {table}_plain")
         connection.execute(f"INSERT INTO page_keys ({_KEY_COLUMNS}) SELECT {_KEY_OF_PAGE} FROM pages")
-        connection.execute(CHANGES.replace("CROSS JOIN", "JOIN"))
         connection.execute("INSERT INTO meta VALUES (%s, 'day')", (META,))
 
 
@@ -223,6 +223,9 @@ class Days:
         (oldest,) = connection.execute(
             "SELECT to_char(current_date - %s::int, 'YYYYMMDD')", (self._retention_days,)
         ).fetchone() or ("",)
+        connection.execute(
+            "DELETE FROM changes WHERE at < to_char(current_date - %s::int, 'YYYY-MM-DD')", (self._retention_days,)
+        )
         connection.execute("SET lock_timeout = '5s'")
         for table in _TABLES:
             for (name,) in connection.execute(_PARTITIONS, (table,)).fetchall():

@@ -17,7 +17,7 @@ from nephila.storage.source import display_name
 
 LOCKS = 0x6E657068
 """First number of all advisory locks of Nephila ("neph"). The second is a bucket of keys, -1 for the schema, -2 for
-items that wait for a second page."""
+items that wait for a second page, -3 for the order of changes."""
 
 _KEYS = ("job", "url_key", "to_key")
 
@@ -55,8 +55,11 @@ STEPS: Mapping[int, Sequence[str]] = {
         " last_fetch bigint NOT NULL DEFAULT 0, PRIMARY KEY (writer, name))",
         "CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL)",
         *map(_here, (*SECOND_PAGES, PREVIOUS)),
-        CHANGES.replace("CROSS JOIN", "JOIN"),
         f"INSERT INTO meta VALUES ('key_version', '{KEY_VERSION}')",
+    ),
+    3: (
+        "DROP VIEW IF EXISTS changes",
+        _here(CHANGES.replace("INTEGER PRIMARY KEY AUTOINCREMENT", "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY")),
     ),
 }
 """Version 2 is the first one on PostgreSQL; nephila.db had the same version then."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from nephila.storage.changes import DEAD_LETTER
+from nephila.storage.changes import DEAD_LETTER, GONE
 from nephila.storage.ledgers.schema import INTEGERS
 from nephila.storage.ledgers.versions import INTO, ON_CONFLICT
 from nephila.storage.rows import COLUMNS
@@ -21,12 +21,16 @@ _HISTORY_COLUMNS: Final = (
     *("text_hash", "attempt", "old_hash"),
 )
 _GUARD: Final = " WHERE excluded.fetch_no >= pages.fetch_no"
-_FETCH: Final = ", ".join(
-    f"{name} = excluded.{name}"
-    for name in ("outcome", "status", "final_url", "fetched_at", "fetch_id", "fetch_no", "change")
+_FETCH: Final = (
+    ", ".join(
+        f"{name} = excluded.{name}" for name in ("outcome", "status", "final_url", "fetched_at", "fetch_id", "fetch_no")
+    )
+    + f", change = CASE WHEN excluded.change = '' AND pages.change = '{GONE}' THEN '{GONE}' ELSE excluded.change END"
 )
-"""Columns of a fetch that brought no copy."""
-_STORED: Final = f"fetch_no, outcome, sha256 <> '', text_hash, first_at, changed_at, reason = '{DEAD_LETTER}'"
+"""Columns of a fetch that brought no copy. A page stays gone until a fetch brings it: a time-out is no statement."""
+_STORED: Final = (
+    f"fetch_no, outcome, sha256 <> '', text_hash, first_at, changed_at, change = '{GONE}', reason = '{DEAD_LETTER}'"
+)
 
 
 class Statements(NamedTuple):
@@ -60,7 +64,7 @@ def statements(*, by_day: bool) -> Statements:
     )
     history, history_key = (*_HISTORY_COLUMNS, *day), ("job", "url_key", "fetch_no", *day)
     stored = "page_keys" if by_day else "pages"
-    looked_up = "fetch_no, outcome, copy, text_hash, first_at, changed_at, dead_letter, day::text"
+    looked_up = "fetch_no, outcome, copy, text_hash, first_at, changed_at, gone, dead_letter, day::text"
     return Statements(
         durable=f"SELECT url_key, {looked_up if by_day else _STORED} FROM {stored}"
         " WHERE job = %s AND url_key = ANY (%s::text[])",

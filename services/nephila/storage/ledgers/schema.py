@@ -13,20 +13,20 @@ from nephila.storage.faults import cannot_open, damaged, sqlite_fault
 from nephila.storage.rows import COLUMNS
 
 DATABASE = "nephila.db"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 INTEGERS = {"status", "depth", "bytes", "fetch_no", "rule_version"}
 """Columns of `pages` that hold numbers; all others are text."""
 
 CHANGES = (
-    "CREATE VIEW changes AS SELECT fetches.job AS job, pages.url AS url, fetches.url_key AS url_key,"
-    " fetches.fetch_no AS fetch_no, fetches.change AS change, fetches.fetched_at AS fetched_at, pages.title AS title,"
-    " fetches.old_hash AS old_hash, fetches.text_hash AS text_hash"
-    " FROM fetches CROSS JOIN pages ON pages.job = fetches.job AND pages.url_key = fetches.url_key"
-    " WHERE fetches.change IN ('new', 'changed')"
+    "CREATE TABLE changes (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, at TEXT NOT NULL,"
+    " job TEXT NOT NULL, url_key TEXT NOT NULL, fetch_no INTEGER NOT NULL, change TEXT NOT NULL, url TEXT NOT NULL,"
+    " title TEXT NOT NULL, fetched_at TEXT NOT NULL, old_hash TEXT NOT NULL, text_hash TEXT NOT NULL,"
+    " diff TEXT NOT NULL)"
 )
-"""Each fetch that brought a new or changed text; the title is that of the newest copy."""
+"""The change feed (storage/changes.py). `seq` rises in the order of commits and is never used twice; `id` depends on
+job, URL and fetch. Without an index on `id`: rows are appended, and a look-up by id is rare."""
 
 # A rowid table: rows of 10 KB are appended, and only the small key index is written at random positions
 # (docs/adr/0006). `fetches` has no index: its rows are always new.

@@ -19,7 +19,7 @@ from nephila import __version__
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.append_file import is_same_file, write_back
-from nephila.storage.changes import DEAD_LETTER, StoredVersion
+from nephila.storage.changes import DEAD_LETTER, GONE, Change, StoredVersion
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.ledgers.contract import Key
@@ -68,11 +68,13 @@ _UPSERT = MultiInsert(
     + " WHERE excluded.fetch_no >= pages.fetch_no",
 )
 _KEEP_PREVIOUS = f"{INTO} WHERE job = ? AND url_key = ? {ON_CONFLICT}"
-_FETCH = ", ".join(
-    f"{name} = excluded.{name}"
-    for name in ("outcome", "status", "final_url", "fetched_at", "fetch_id", "fetch_no", "change")
+_FETCH = (
+    ", ".join(
+        f"{name} = excluded.{name}" for name in ("outcome", "status", "final_url", "fetched_at", "fetch_id", "fetch_no")
+    )
+    + f", change = CASE WHEN excluded.change = '' AND pages.change = '{GONE}' THEN '{GONE}' ELSE excluded.change END"
 )
-"""Columns of a fetch that brought no copy."""
+"""Columns of a fetch that brought no copy. A page stays gone until a fetch brings it: a time-out is no statement."""
 _NOT_MODIFIED = MultiInsert(
     f"INSERT INTO pages ({_NAMES})",
     _ROW,
@@ -93,7 +95,13 @@ _HISTORY = MultiInsert(
 _of_fetch = itemgetter(JOB, URL_KEY, FETCH_NO, OUTCOME, REASON, STATUS, FETCHED_AT, BYTES, SHA256, CHANGE, TEXT_HASH)
 _LINKS = MultiInsert("INSERT INTO links (job, from_key, to_url, to_key, anchor)", "(?, ?, ?, ?, ?)")
 _ITEMS = MultiInsert("INSERT INTO items (job, url_key, rule, rule_version, ordinal, data)", "(?, ?, ?, ?, ?, ?)")
-_STORED_COLUMNS = f"url_key, fetch_no, outcome, sha256 != '', text_hash, first_at, changed_at, reason = '{DEAD_LETTER}'"
+_STORED_COLUMNS = (
+    "url_key, fetch_no, outcome, sha256 != '', text_hash, first_at, changed_at,"
+    f" change = '{GONE}', reason = '{DEAD_LETTER}'"
+)
+_CHANGES = MultiInsert(
+    f"INSERT INTO changes ({', '.join(Change._fields)})", "(" + ", ".join("?" * len(Change._fields)) + ")"
+)
 _LENGTH = "UPDATE sinks SET length = ?, last_fetch = ? WHERE name = ?"
 """Stored twice, so that a damaged number is noticed before a file is truncated to it: see `examined`."""
 _NUMBERS = {name: m.Outcome(number) for number, name in enumerate(OUTCOMES)}
@@ -175,6 +183,12 @@ class Sqlite:
                     )
         return found
 
+    def copies(self, wanted: Iterable[Key]) -> dict[Key, tuple[str, bytes]]:
+        """See `Ledger`."""
+        query = "SELECT title, CAST(text AS BLOB) FROM pages WHERE job = ? AND url_key = ?"
+        found = ((key, self.connection.execute(query, key).fetchone()) for key in wanted)
+        return {key: row for key, row in found if row is not None}
+
     def sinks(self) -> dict[str, int]:
         """Name → committed length in bytes of each append-only file that was created here."""
         return dict(self.connection.execute("SELECT name, length FROM sinks"))
@@ -197,6 +211,7 @@ class Sqlite:
         _HISTORY.run(
             connection, [_of_fetch(row) + attempt_and_old_hash[row[JOB], row[FETCH_ID]] for row in batch.fetches()]
         )
+        _CHANGES.run(connection, batch.changes)
         for job, key, links in batch.links:
             connection.execute("DELETE FROM links WHERE job = ? AND from_key = ?", (job, key))
             _LINKS.run(connection, [(job, key, url, to, anchor) for url, to, anchor in unpack_links(links)])

@@ -21,7 +21,7 @@ from typing import Any
 from nephila import __version__
 from nephila.kernel import messages as m
 from nephila.storage.rows import iso, unpack_links
-from nephila.storage.sinks.captures import Capture
+from nephila.storage.sinks.warcs.captures import Capture
 
 _CRLF = b"\r\n"
 _LINE_END = re.compile(rb"\r?\n")

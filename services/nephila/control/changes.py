@@ -1,0 +1,43 @@
+"""The operation `list_changes`: the change feed of the database that holds the rows."""
+
+from __future__ import annotations
+
+import asyncio
+
+from nephila.control import api
+from nephila.kernel.runtime.errors import UserError
+from nephila.storage.read.changes import FeedPart, UnknownChange, changes
+from nephila.storage.source import Source
+
+NO_ROWS = (
+    "changes are read from the database of the rows, and this API has none: set api.store "
+    "(for --bootstrap: NEPHILA_STORAGE__STORE), or read the topic `changes`"
+)
+
+
+class TableChanges:
+    """The change feed of one database. The control APIs use it; `nephila changes` also without a running program."""
+
+    def __init__(self, source: Source | None) -> None:
+        self._source = source
+
+    async def list_changes(self, request: api.ListChanges) -> api.ChangeList:
+        """See `Control.list_changes`."""
+        found = await asyncio.to_thread(self._read, request)
+        rows = [api.Change(seq=row.seq, **row.change._asdict()) for row in found.rows]
+        return api.ChangeList(changes=rows, next=str(found.position))
+
+    def _read(self, request: api.ListChanges) -> FeedPart:
+        if self._source is None:
+            raise UserError(NO_ROWS)
+        try:
+            return changes(
+                self._source,
+                since=request.since,
+                job=request.job,
+                change=request.change,
+                limit=request.limit,
+                newest=request.newest,
+            )
+        except UnknownChange as error:
+            raise api.NotFound(str(error)) from None
