@@ -21,7 +21,8 @@ GATEWAY = GatewayAddress("127.0.0.1", 1, "", "")
 
 def left_of_start(folder: Path) -> list[Path]:
     """Profiles, and the process whose id is in the file pid."""
-    pids = [Path("/proc", marker.read_text().strip()) for marker in folder.glob("pid")]
+    texts = [marker.read_text().strip() for marker in folder.glob("pid")]
+    pids = [Path("/proc", text) for text in texts if text]  # empty: killed before it was written
     return [*folder.glob("nephila-browser-*"), *(pid for pid in pids if pid.exists())]
 
 
