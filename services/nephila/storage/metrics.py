@@ -13,7 +13,7 @@ METRICS: tuple[Metric[Storage], ...] = (
         "outcome",
     ),
     Metric(
-        "changes",
+        "changes_total",
         "Changes of pages recorded by this process, by kind. A rise of gone: a site removes pages, or blocks.",
         lambda s: s.changes,
         "change",
