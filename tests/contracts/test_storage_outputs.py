@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from nephila.storage.outputs import FORMATS
 from nephila.storage.rows import COLUMNS
 from nephila.storage.writer import Writer
 from warcio.archiveiterator import ArchiveIterator
+
+from tests.search_server import SearchServer, running
 
 Rows = dict[str, dict[str, Any]]
 """url_key → the row that holds."""
@@ -168,6 +170,18 @@ LINE_ITEMS: dict[tuple[Path, str], list[Any]] = {}
 STORES: dict[Path, str] = {}
 """Directories of tests whose rows are on a server."""
 
+
+def read_search(directory: Path) -> Rows:
+    """The documents of the server."""
+    found = SEARCH[directory].documents.values()
+    for one in found:
+        one.pop("items", None)
+    return {one["url_key"]: {**one, "fetched_at": one["fetched_at"] or ""} for one in found}
+
+
+SEARCH: dict[Path, SearchServer] = {}
+"""Directories of tests whose documents are on a server."""
+
 READERS: dict[str, Callable[[Path], Rows]] = {
     "sqlite": read_sqlite,
     "postgres": read_postgres,
@@ -175,10 +189,18 @@ READERS: dict[str, Callable[[Path], Rows]] = {
     "parquet": read_parquet,
     "dataset": read_dataset,
     "chunks": read_chunks,
+    "opensearch": read_search,
     "warc": read_warc,
     "raw": read_raw,
 }
-COMBINED = ("postgres+jsonl", "postgres+warc", "postgres+dataset", "by_day+postgres", "by_day+jsonl")
+COMBINED = (
+    "postgres+jsonl",
+    "postgres+warc",
+    "postgres+dataset",
+    "postgres+opensearch",
+    "by_day+postgres",
+    "by_day+jsonl",
+)
 """Files beside a database on a server; by_day: its tables are partitioned by day. Each fetch is a day after the one
 before."""
 BY_DAY: set[Path] = set()
@@ -242,6 +264,7 @@ def opened(directory: Path, name: str) -> Writer:
         store=STORES.get(directory, ""),
         partition_by="day" if directory in BY_DAY else "",
         dataset=str(directory / "dataset"),
+        opensearch_url=SEARCH[directory].url if directory in SEARCH else "",
         writer="test",
     )
     writer = Writer(config)
@@ -280,19 +303,24 @@ def same(name: str, directory: Path) -> None:
         assert row == {column: ledger[key][column] for column in row}
 
 
-WITHOUT_ROWS = ("markdown",)
-"""A file per page: neither rows nor fetches can be read back from it (tests/storage/sinks/test_markdown_sink.py)."""
+WITHOUT_ROWS = ("items", "markdown")
+"""Neither rows nor fetches can be read back from them: items without pages (tests/storage/sinks/test_item_files.py), a
+file per page (test_markdown_sink.py)."""
 
 
 @pytest.fixture(params=[*(name for name in FORMATS if name not in WITHOUT_ROWS), *COMBINED])
-def name(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def name(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Every output there is, and files beside a server."""
     ledger, _, sink = str(request.param).partition("+")
     if ledger in ("postgres", "by_day"):
         STORES[tmp_path] = request.getfixturevalue("store")
     if ledger == "by_day":
         BY_DAY.add(tmp_path)
-    return sink or ledger
+    if (sink or ledger) != "opensearch":
+        yield sink or ledger
+        return
+    with running() as SEARCH[tmp_path]:
+        yield "opensearch"
 
 
 def test_every_backend_has_a_reader_here():

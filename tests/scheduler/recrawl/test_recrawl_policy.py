@@ -44,6 +44,36 @@ def lived(policy: RecrawlPolicy, texts: str, state: UrlState | None = None) -> U
     return state
 
 
+# ---- single instants
+
+
+def test_refresh_at_makes_pages_due_once():
+    """Without another frequency: at the instant, not again after the fetch; a later instant starts another run."""
+    policy = RecrawlPolicy(Recrawl(monitor=True, refresh_at=NOW - 10))
+    state = policy.after(page(seed=True), fetched(page()), NOW - 100)
+    assert state.next_at == NOW - 10
+    state = policy.after(state, fetched(state), NOW)
+    assert state.next_at == 0
+    assert policy.reapplied(state, NOW + 5).next_at == 0
+    later = RecrawlPolicy(Recrawl(monitor=True, refresh_at=NOW + DAY))
+    state = later.reapplied(state, NOW + 60)
+    assert state.next_at == NOW + DAY
+    refused = later.after(state, failed(state), NOW + DAY + 1)
+    assert refused.next_at == 0
+    assert not later.watches(seed=False)
+
+
+def test_refresh_at_beside_a_frequency_only_makes_pages_due_earlier():
+    """The interval stays."""
+    policy = RecrawlPolicy(Recrawl(every_s=10 * DAY))
+    state = policy.after(page(), fetched(page()), NOW)
+    policy = RecrawlPolicy(Recrawl(every_s=10 * DAY, refresh_at=NOW + DAY))
+    state = policy.reapplied(state, NOW + HOUR)
+    assert state.next_at == NOW + DAY
+    state = policy.after(state, fetched(state), NOW + DAY + 1)
+    assert state.next_at == pytest.approx(NOW + 11 * DAY, abs=0.6 * DAY)
+
+
 # ---- the estimate
 
 

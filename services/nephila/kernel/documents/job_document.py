@@ -16,7 +16,7 @@ import msgspec
 from nephila.kernel.documents import document_files
 from nephila.kernel.documents import job_schema as schema
 from nephila.kernel.documents.browser_schema import Browser
-from nephila.kernel.documents.field_types import seconds
+from nephila.kernel.documents.field_types import instant_s, seconds
 from nephila.kernel.documents.struct_reader import read
 from nephila.kernel.documents.yaml import Node, from_builtins
 from nephila.kernel.fragment_routes import ROUTE
@@ -165,4 +165,12 @@ def _recrawl(spec: schema.JobSpec) -> Recrawl | None:
         return None
     recrawl = spec.recrawl or schema.Recrawl()
     shortest, longest, every = (seconds(text or "0") for text in (recrawl.min, recrawl.max, recrawl.every))
-    return Recrawl(shortest, longest, every, cron=spec.schedule, monitor=recrawl.monitor, gone_after=recrawl.gone_after)
+    return Recrawl(
+        shortest,
+        longest,
+        every,
+        cron=spec.schedule,
+        monitor=recrawl.monitor,
+        gone_after=recrawl.gone_after,
+        refresh_at=instant_s(recrawl.refresh_at) if recrawl.refresh_at else 0.0,
+    )

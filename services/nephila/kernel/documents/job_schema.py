@@ -19,6 +19,7 @@ from nephila.kernel.documents.field_types import (
     Duration,
     Expression,
     FileName,
+    Instant,
     Interval,
     Metadata,
     Name,
@@ -55,8 +56,10 @@ MAIN_TEXTS: dict[str, MainText] = {
 }
 RenderMode = Literal["never", "auto", "always"]
 RENDERS: dict[str, Render] = {"never": Render.UNSPECIFIED, "auto": Render.AUTO, "always": Render.ALWAYS}
-Sink = Literal["sqlite", "postgres", "jsonl", "markdown", "warc", "raw", "parquet", "dataset", "chunks"]
-_SINKS_LATER = ("s3", "kafka", "elasticsearch", "opensearch", "mongodb", "stdout")
+Sink = Literal[
+    "sqlite", "postgres", "jsonl", "markdown", "warc", "raw", "parquet", "dataset", "chunks", "opensearch", "items"
+]
+_SINKS_LATER = ("s3", "kafka", "elasticsearch", "mongodb", "stdout")
 _SECRET = re.compile(r"pass|pwd|secret|token|pin$", re.IGNORECASE)
 
 
@@ -170,6 +173,8 @@ class Recrawl(Section):
     """Only seeds are fetched again; a new page is fetched once."""
     gone_after: Annotated[int, Meta(ge=1, le=100)] = 3
     """Answers of 404 or 410 in a row after which a page counts as gone."""
+    refresh_at: Instant | None = None
+    """Pages last fetched before this instant are fetched again at it, once. A later document moves it."""
 
     def __post_init__(self) -> None:
         if (self.min is None) != (self.max is None):
@@ -326,8 +331,9 @@ class JobSpec(Section, kw_only=True):
             return
         if self.recrawl.every is not None and self.schedule:
             raise ValueError("every and schedule exclude each other", "recrawl")
-        if self.recrawl.every is None and self.recrawl.min is None and not self.schedule:
-            raise ValueError("it has no frequency; give min and max, every, or spec.schedule", "recrawl")
+        given = (self.recrawl.every, self.recrawl.min, self.recrawl.refresh_at, self.schedule or None)
+        if all(one is None for one in given):
+            raise ValueError("it has no frequency; give min and max, every, refreshAt, or spec.schedule", "recrawl")
 
 
 class CrawlJob(Section):

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from nephila.kernel.documents.field_types import API_VERSION
+from nephila.kernel.documents.field_types import API_VERSION, instant_text
 from nephila.kernel.documents.job_schema import MAIN_TEXTS, MODES, RENDERS, STRATEGY_NUMBERS
 from nephila.kernel.messages import CrawlJob, Login, Parse, Politeness, Recrawl
 
@@ -95,6 +95,8 @@ def _recrawl(recrawl: Recrawl) -> dict[str, Any]:
         found["monitor"] = True
     if recrawl.gone_after:
         found["goneAfter"] = recrawl.gone_after
+    if recrawl.refresh_at:
+        found["refreshAt"] = instant_text(recrawl.refresh_at)
     spec: dict[str, Any] = {"schedule": recrawl.cron} if recrawl.cron else {}
     return {**spec, "recrawl": found} if found else spec
 

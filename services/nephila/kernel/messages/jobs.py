@@ -89,6 +89,8 @@ class Recrawl(msgspec.Struct, array_like=True, gc=False):
     monitor: bool = False
     # A page answered 404 or 410 this often in a row is gone and not asked for again; 0 means 3.
     gone_after: int = 0
+    # Watched pages last fetched before this instant are due at it, once; seconds since 1970 UTC, 0 = none.
+    refresh_at: float = 0.0
 
 
 class HostBudget(msgspec.Struct, array_like=True, gc=False):

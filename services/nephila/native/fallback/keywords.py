@@ -1,4 +1,4 @@
-"""Keywords in a text, with the normal form of core/src/keywords.rs. O(terms × bytes)."""
+"""Keywords in a text, as core/src/keywords.rs finds them: by substrings of a normal form. O(terms × bytes)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def normal_form(text: str) -> str:
             found.append(" ")
             in_word = not in_word
         if kind != _SPACE:
-            found.append(char.lower())
+            found.append(char.lower() if kind == _WORD else char)
     return "".join(found) + " " * in_word
 
 

@@ -21,7 +21,7 @@ from typing import IO, Any, Literal, cast
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.faults import write_fault
 from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
-from nephila.storage.read import items
+from nephila.storage.read import items, warc_export
 from nephila.storage.read.tabular import cell, write_csv, write_jsonl
 from nephila.storage.rows import CHANGE, COLUMNS, META, Row, iso
 from nephila.storage.sinks import markdown_file
@@ -31,6 +31,8 @@ from nephila.storage.sinks.parquet_file import ParquetFile
 from nephila.storage.source import Source
 
 FORMATS = ("jsonl", "csv", "parquet", "markdown", "chunks")
+ARCHIVES = ("cdxj", "wacz")
+"""Formats of WARC files."""
 STDOUT = "-"
 PRESENT = "(outcome = 'stored' OR (outcome = 'failed' AND sha256 != '' AND status NOT IN (404, 410)))"
 """Rows that hold a page: stored, or stored earlier and unavailable at the last fetch, but not gone."""
@@ -108,6 +110,33 @@ def export_items(
     if format not in items.FORMATS:
         raise UsageError(f"items are written as {' or '.join(items.FORMATS)}, not {format}")
     try:
+        if out is None:
+            return _to_stdout(lambda stream, _: write(stream), iter(()), shown)
+        return _whole(out, lambda part: _stream_to(part, write))
+    except OSError as error:
+        raise _plain(error, out) from error
+
+
+def export_archive(
+    directory: Path,
+    source: Source,
+    format: str,
+    out: Path | None,
+    *,
+    job: str | None = None,
+    shown: Shown | None = None,
+) -> int:
+    """Write the CDXJ index of the WARC files of a directory, or a WACZ package of them, and return its number of lines
+    or pages. `out` None is standard output, for WACZ DIR/export.wacz. Raises `UserError`."""
+    warc_export.warc_files(directory)
+    try:
+        if format == "wacz":
+            target = out or directory / "export.wacz"
+            return _whole(target, lambda part: warc_export.write_wacz(directory, source, part, job))
+
+        def write(stream: IO[bytes]) -> int:
+            return warc_export.write_cdxj(directory, stream)
+
         if out is None:
             return _to_stdout(lambda stream, _: write(stream), iter(()), shown)
         return _whole(out, lambda part: _stream_to(part, write))
@@ -296,4 +325,4 @@ def _plain(error: OSError, target: Path | None) -> BaseException:
     return UserError(str(fault).replace(" and run again with --resume", " and export again"))
 
 
-__all__ = ["FORMATS", "STDOUT", "export", "export_items"]
+__all__ = ["ARCHIVES", "FORMATS", "STDOUT", "export", "export_archive", "export_items"]
