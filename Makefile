@@ -160,6 +160,9 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated month, against a fixed interval
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_freshness
 
+bench-harvest: $(DEV)  ## six months of sites and directories on a virtual clock, then keyword schemes (some minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_harvest $(ARGS)
+
 bench-parser: $(DEV)  ## a page without and with a tree beside rivals, F1 of main text (WCXB=DIR), titles, rules (some minutes)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_parser_table --wcxb $(WCXB) $(ARGS)
