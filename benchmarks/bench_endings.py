@@ -80,14 +80,14 @@ def once(
                 killed_at = time.monotonic()
             time.sleep(LOOK_S)
         process.kill()
-        told, errors = process.communicate()
+        result, errors = process.communicate()
         return {
             "exit": process.returncode,
             "rows": watch.look(),
             "stored": len(stored(system)),
             "wall_s": round(time.monotonic() - began, 1),
             "killed_before_last_row_s": round(watch.marks[-1][0] - killed_at, 2) if killed_at else None,
-            "said": json.loads(told).get("outcomes") if told else errors,
+            "said": json.loads(result).get("outcomes") if result else errors,
         }
     finally:
         system.close()

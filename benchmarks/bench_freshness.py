@@ -100,8 +100,10 @@ def staleness(pages: list[Page], seed: int) -> list[dict[str, Any]]:
             ideal = known(pages, MONTH_S, formula(hours * HOUR_S, MONTH_S), seed + 2)
             figures["known"] = against(pages, ideal, seed + 1)["ratio"]
             figures["optimum"] = optimum(pages, hours * HOUR_S)
-        told = measure(list(due_table.states()), START + MONTH_S, policy.rate)
-        found.append({"case": name, **figures, "told_p95_h": told.staleness_p95_s / HOUR_S, "told_fresh": told.fresh})
+        result = measure(list(due_table.states()), START + MONTH_S, policy.rate)
+        found.append(
+            {"case": name, **figures, "told_p95_h": result.staleness_p95_s / HOUR_S, "told_fresh": result.fresh}
+        )
     for share in (1.0, 0.25):
         copies = known(pages, MONTH_S, proportional(share, HOUR_S, MONTH_S), seed + 2)
         found.append({"case": f"rejected: {share:g} x the true mean", **against(pages, copies, seed + 1)})

@@ -30,9 +30,9 @@ def readability(path: Path) -> Iterator[Pair]:
     with tarfile.open(path) as tar:
         held = {name: tar.extractfile(name) for name in tar.getnames() if name.endswith((".html", ".json"))}
         for name in sorted(held):
-            if name.endswith("/source.html") and (source := held[name]) and (told := held[_metadata(name)]):
+            if name.endswith("/source.html") and (source := held[name]) and (result := held[_metadata(name)]):
                 found = extract(source.read(), "http://fakehost/test/page.html")
-                want = json.load(told)
+                want = json.load(result)
                 yield (
                     {
                         "title": _plain(want.get("title")),
@@ -47,8 +47,12 @@ def readability(path: Path) -> Iterator[Pair]:
 def wcxb(directory: Path) -> Iterator[Pair]:
     """The same of WCXB's pages, which name no language."""
     for page in pages(directory):
-        told = json.loads((directory / "ground-truth" / f"{page.id}.json").read_text("utf-8"))["ground_truth"]
-        want = {"title": told.get("title"), "author": told.get("author"), "date": (told.get("publish_date") or "")[:10]}
+        result = json.loads((directory / "ground-truth" / f"{page.id}.json").read_text("utf-8"))["ground_truth"]
+        want = {
+            "title": result.get("title"),
+            "author": result.get("author"),
+            "date": (result.get("publish_date") or "")[:10],
+        }
         found = _said(extract(page.body, page.url))
         found["date"] = found["date"][:10]
         yield (

@@ -283,13 +283,13 @@ def title_row(archive: Path) -> str:
     with tarfile.open(archive) as tar:
         names = [name for name in tar.getnames() if name.endswith("/expected-metadata.json")]
         for name in names:
-            told = json.loads(_read(tar, name)).get("title")
-            if told:
+            result = json.loads(_read(tar, name)).get("title")
+            if result:
                 found = extract(
                     _read(tar, name.replace("expected-metadata.json", "source.html")), "http://fakehost/", "text/html"
                 )
                 count += 1
-                right += " ".join(str(found["title"]).split()) == " ".join(told.split())
+                right += " ".join(str(found["title"]).split()) == " ".join(result.split())
     return f"-- titles as readability has them: {right} of {count} ({right / max(count, 1):.1%}; >= 95 %)"
 
 

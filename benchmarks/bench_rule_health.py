@@ -120,14 +120,14 @@ def cost() -> dict[str, float]:
     for number in range(pages):
         counts.add_page(some[number % 500])
     counted = time.process_time() - began
-    told = []
+    reported = []
     for number in range(pages // AT_ONCE):
         for one in range(AT_ONCE):
             counts.add_page(some[(number * AT_ONCE + one) % 500])
-        told.append(counts.take())
+        reported.append(counts.take())
     health = RuleHealth()
     began = time.process_time()
-    for stats in told[1:]:
+    for stats in reported[1:]:
         health.add(stats, 0.0)
     judged = time.process_time() - began
     return {"count_us": round(counted / pages * 1e6, 2), "judge_us": round(judged / pages * 1e6, 2)}

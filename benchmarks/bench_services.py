@@ -80,12 +80,12 @@ def once(web: plainweb.PlainWeb, args: argparse.Namespace, folder: Path, service
         system.wait_ready(*members)
         ready = meter(system, servers)
         began = time.monotonic()
-        told = system.nephila(*crawl(web, system))
+        result = system.nephila(*crawl(web, system))
         wall_s = time.monotonic() - began
         spent = difference(meter(system, servers), ready)
         urls = stored(system)
         if urls != web.urls:
-            raise SystemExit(f"{len(urls)} of {len(web.urls)} pages: {told}")
+            raise SystemExit(f"{len(urls)} of {len(web.urls)} pages: {result}")
         before, idle_from = meter(system, servers), time.monotonic()
         time.sleep(args.idle)
         idle = difference(meter(system, servers), before)

@@ -38,10 +38,10 @@ class TruePage(NamedTuple):
 def pages(directory: Path) -> Iterator[TruePage]:
     """All pages, in the order of their ids."""
     for path in sorted((directory / "ground-truth").glob("*.json")):
-        told = json.loads(path.read_text("utf-8"))
+        result = json.loads(path.read_text("utf-8"))
         body = gzip.decompress((directory / "html" / f"{path.stem}.html.gz").read_bytes())
-        kind = told["_internal"]["page_type"]["primary"]
-        yield TruePage(path.stem, told.get("url") or "", kind, body, told["ground_truth"].get("main_content") or "")
+        kind = result["_internal"]["page_type"]["primary"]
+        yield TruePage(path.stem, result.get("url") or "", kind, body, result["ground_truth"].get("main_content") or "")
 
 
 def readability(path: Path) -> Iterator[TruePage]:

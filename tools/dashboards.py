@@ -131,8 +131,9 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
             ),
             "Storage: rate, errors, duration": (
                 Panel("Rows by outcome", total("nephila_storage_rows", "outcome"), "short", "{{outcome}}"),
+                Panel("Changes of pages", rate("nephila_storage_changes_total", "change"), "reqps", "{{change}}"),
                 Panel("Records buffered", total("nephila_storage_records_buffered", "pod"), "short", "{{pod}}"),
-                Panel("Near-copies", total("nephila_storage_near_copies", "action"), "short", "{{action}}"),
+                Panel("Near-copies", rate("nephila_storage_near_copies_total", "action"), "short", "{{action}}"),
                 Panel("Flush, 95 %", latency("nephila_storage_flush_seconds", 0.95), "s"),
                 Panel("Transaction, 95 %", latency("nephila_storage_database_seconds", 0.95), "s"),
                 Panel("URLs without receipt", total("nephila_scheduler_urls_outstanding")),

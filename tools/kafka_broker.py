@@ -290,7 +290,7 @@ def _is_open(port: int) -> bool:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports nobody listens on, held open until all are known."""
+    """Unused ports, held open until all are known."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:

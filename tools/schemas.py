@@ -10,6 +10,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCUMENTS = {
+    "crawlscheme": ("nephila.kernel.documents.scheme_schema", "CrawlScheme"),
+    "platform": ("nephila.harvest.schemes.platform_schema", "Platform"),
     "crawljob": ("nephila.kernel.documents.job_schema", "CrawlJob"),
     "parserule": ("nephila.parser.rules.rule_schema", "ParseRule"),
 }

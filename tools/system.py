@@ -100,7 +100,7 @@ class System:
         self.broker = Broker(folder / "broker")
         self.database = Server()
         self._settings = dict(settings)
-        # The services of this tree, whatever is installed.
+        # The services of this tree, not those that are installed.
         self.environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "services")}
 
     @property
@@ -114,8 +114,8 @@ class System:
         self.database.start()
         self.nephila("topics", "apply", "--bootstrap", self.broker.address, "--partitions", str(self.partitions))
         storage = {**self._settings.get("storage", {}), "store": self.store}
-        told = {**self._settings, "storage": storage, "bootstrap": self.broker.address, "partitions": self.partitions}
-        (self.folder / "system.yaml").write_text("".join(f"{key}: {json.dumps(told[key])}\n" for key in told))
+        result = {**self._settings, "storage": storage, "bootstrap": self.broker.address, "partitions": self.partitions}
+        (self.folder / "system.yaml").write_text("".join(f"{key}: {json.dumps(result[key])}\n" for key in result))
 
     def close(self) -> None:
         """End everything that was started here."""
@@ -180,7 +180,7 @@ class System:
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on, below those that outgoing connections are given: it is still free when
+    """An unused port of loopback, below those that outgoing connections are given: it is still free when
     its member comes back after a while."""
     try:
         lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])

@@ -199,10 +199,10 @@ def head(args: argparse.Namespace, show: Show, took_s: float) -> str:
         f"seed {args.seed}: {len(show.case.pages)} URLs on {args.hosts} hosts, delay {args.delay:g} s; {sizes}",
         f"took {took_s:.0f} s; longest time without a request {longest_silence(show):.1f} s",
     ]
-    return "\n".join([*lines, *(f"  {line}" for line in told(show.happened))])
+    return "\n".join([*lines, *(f"  {line}" for line in result(show.happened))])
 
 
-def told(happened: Any) -> list[str]:
+def result(happened: Any) -> list[str]:
     """How often each thing happened to whom, a line per kind."""
     found: dict[str, list[Happened]] = {}
     for one in happened:

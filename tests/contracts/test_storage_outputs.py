@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from nephila.storage.outputs import FORMATS
 from nephila.storage.rows import COLUMNS
 from nephila.storage.writer import Writer
 from warcio.archiveiterator import ArchiveIterator
+
+from tests.search_server import SearchServer, running
 
 Rows = dict[str, dict[str, Any]]
 """url_key → the row that holds."""
@@ -131,8 +133,23 @@ def read_raw(directory: Path) -> Rows:
             fetch_id = f"{head.url_key}-{head.fetch_no}-{head.attempt}"
             assert fetch_id not in seen
             seen.add(fetch_id)
-            told = {"url_key": head.url_key, "url": head.url, "fetch_no": head.fetch_no, "fetch_id": fetch_id}
-            rows[head.url_key] = {**told, "text": found.body.decode()}
+            reported = {"url_key": head.url_key, "url": head.url, "fetch_no": head.fetch_no, "fetch_id": fetch_id}
+            rows[head.url_key] = {**reported, "text": found.body.decode()}
+    return rows
+
+
+def read_chunks(directory: Path) -> Rows:
+    """Copies: the fields of the row and the text, one chunk as long as the text is short."""
+    rows: Rows = {}
+    seen = set()
+    for value in map(json.loads, (directory / "chunks.jsonl").read_bytes().splitlines()):
+        assert (value["id"], value["fetch_no"]) not in seen
+        seen.add((value["id"], value["fetch_no"]))
+        assert value["chars"] == len(value["text"]) <= 2000
+        row = {name: value[name] for name in ("job", "url", "url_key", "title", "fetch_no", "sha256", "text")}
+        old = rows.get(row["url_key"])
+        if old is None or row["fetch_no"] >= old["fetch_no"]:
+            rows[row["url_key"]] = row
     return rows
 
 
@@ -153,23 +170,44 @@ LINE_ITEMS: dict[tuple[Path, str], list[Any]] = {}
 STORES: dict[Path, str] = {}
 """Directories of tests whose rows are on a server."""
 
+
+def read_search(directory: Path) -> Rows:
+    """The documents of the server."""
+    found = SEARCH[directory].documents.values()
+    for one in found:
+        one.pop("items", None)
+    return {one["url_key"]: {**one, "fetched_at": one["fetched_at"] or ""} for one in found}
+
+
+SEARCH: dict[Path, SearchServer] = {}
+"""Directories of tests whose documents are on a server."""
+
 READERS: dict[str, Callable[[Path], Rows]] = {
     "sqlite": read_sqlite,
     "postgres": read_postgres,
     "jsonl": read_jsonl,
     "parquet": read_parquet,
     "dataset": read_dataset,
+    "chunks": read_chunks,
+    "opensearch": read_search,
     "warc": read_warc,
     "raw": read_raw,
 }
-COMBINED = ("postgres+jsonl", "postgres+warc", "postgres+dataset", "by_day+postgres", "by_day+jsonl")
+COMBINED = (
+    "postgres+jsonl",
+    "postgres+warc",
+    "postgres+dataset",
+    "postgres+opensearch",
+    "by_day+postgres",
+    "by_day+jsonl",
+)
 """Files beside a database on a server; by_day: its tables are partitioned by day. Each fetch is a day after the one
 before."""
 BY_DAY: set[Path] = set()
 """Directories of tests whose database is partitioned."""
-APPEND_ONLY = ("jsonl", "warc", "raw")
-COPIES = ("warc", "raw")
-"""They keep what was on the wire, not what has become of it."""
+APPEND_ONLY = ("jsonl", "chunks", "warc", "raw")
+COPIES = ("warc", "raw", "chunks")
+"""They keep what was on the wire, not what has become of it; a 304 leaves nothing in raw and chunks."""
 
 
 def record(number: int, fetch_no: int = 1, attempt: int = 1, **fields: Any) -> m.Record:
@@ -226,6 +264,7 @@ def opened(directory: Path, name: str) -> Writer:
         store=STORES.get(directory, ""),
         partition_by="day" if directory in BY_DAY else "",
         dataset=str(directory / "dataset"),
+        opensearch_url=SEARCH[directory].url if directory in SEARCH else "",
         writer="test",
     )
     writer = Writer(config)
@@ -254,7 +293,7 @@ def same(name: str, directory: Path) -> None:
     mine, ledger = READERS[name](directory), read_ledger(directory)
     if name in COPIES:
         ledger = {key: row for key, row in ledger.items() if row["outcome"] == "stored"}
-    if name == "raw":  # a 304 leaves nothing there
+    if name in ("raw", "chunks"):  # a 304 leaves nothing there
         ledger = {key: row for key, row in ledger.items() if row["reason"] != "not_modified"}
         moved = {key for key, row in ledger.items() if row["status"] == 304}
         for key in moved & mine.keys():
@@ -264,19 +303,24 @@ def same(name: str, directory: Path) -> None:
         assert row == {column: ledger[key][column] for column in row}
 
 
-WITHOUT_ROWS = ("markdown",)
-"""A file per page: neither rows nor fetches can be read back from it (tests/storage/sinks/test_markdown_sink.py)."""
+WITHOUT_ROWS = ("items", "markdown")
+"""Neither rows nor fetches can be read back from them: items without pages (tests/storage/sinks/test_item_files.py), a
+file per page (test_markdown_sink.py)."""
 
 
 @pytest.fixture(params=[*(name for name in FORMATS if name not in WITHOUT_ROWS), *COMBINED])
-def name(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def name(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Every output there is, and files beside a server."""
     ledger, _, sink = str(request.param).partition("+")
     if ledger in ("postgres", "by_day"):
         STORES[tmp_path] = request.getfixturevalue("store")
     if ledger == "by_day":
         BY_DAY.add(tmp_path)
-    return sink or ledger
+    if (sink or ledger) != "opensearch":
+        yield sink or ledger
+        return
+    with running() as SEARCH[tmp_path]:
+        yield "opensearch"
 
 
 def test_every_backend_has_a_reader_here():
@@ -333,7 +377,7 @@ def test_a_304_moves_the_fetch_and_keeps_the_content(tmp_path, name):
     """In a later flush and in the same one."""
     rows = written(tmp_path, name, [record(1), record(2), not_modified(2, 2)], [not_modified(1, 2)])
     same(name, tmp_path)
-    newest = 1 if name == "raw" else 2
+    newest = 1 if name in ("raw", "chunks") else 2
     assert {(row["fetch_no"], "fetch 1" in row["text"]) for row in rows.values()} == {(newest, True)}
 
 
@@ -345,8 +389,8 @@ def test_a_copy_outlives_what_comes_after_it(tmp_path, name):
     if name not in COPIES:
         same(name, tmp_path)
     ledger = read_ledger(tmp_path)
-    told = [tuple(ledger[record(n).url_key.hex()][c] for c in ("outcome", "reason", "status")) for n in (1, 2, 3)]
-    assert told == [("failed", "http_404", 404), ("stored", "", 304), ("stored", "", 200)]
+    reported = [tuple(ledger[record(n).url_key.hex()][c] for c in ("outcome", "reason", "status")) for n in (1, 2, 3)]
+    assert reported == [("failed", "http_404", 404), ("stored", "", 304), ("stored", "", 200)]
     assert ["fetch 1" in ledger[record(n).url_key.hex()]["text"] for n in (1, 2, 3)] == [True, True, False]
     assert rows
 
@@ -486,6 +530,7 @@ def test_lost_bytes_are_refused_and_nothing_is_overwritten(tmp_path, append_only
     ("name", "file"),
     [
         ("jsonl", "pages.jsonl"),
+        ("chunks", "chunks.jsonl"),
         ("warc", "nephila-00000.warc.gz"),
         ("raw", "raw-00000.gz"),
         ("parquet", "pages-00000.parquet"),

@@ -215,8 +215,8 @@ async def test_what_is_answered_is_in_the_log(desk, tmp_path):
 async def test_a_sink_that_is_not_written_is_refused(desk):
     """The line says how the program has to be started."""
     await desk.ask("apply_job", job=document(sinks=[{"type": "jsonl"}]))
-    told = await desk.refusal("apply_job", job=document("b", sinks=[{"type": "warc"}]))
-    assert "nephila up --format sqlite,jsonl,warc" in told
+    reported = await desk.refusal("apply_job", job=document("b", sinks=[{"type": "warc"}]))
+    assert "nephila up --format sqlite,jsonl,warc" in reported
     assert await desk.job("b") is None
 
 
@@ -226,10 +226,10 @@ async def test_explain_asks_the_jobs_that_there_are(desk):
     await desk.ask("apply_job", job=document("far", seeds=["http://b.test/0"]))
     await desk.ask("apply_job", job=document("near", politeness={"delay": "60s"}))
     desk.world.clock.advance(62.0)  # robots.txt came first
-    told = (await desk.ask("explain", url="http://a.test/1"))["explanation"]
-    assert (told["job"], told["seen"], told["state"]) == ("near", True, "waiting")
-    told = (await desk.ask("explain", url="http://a.test/1", job="far"))["explanation"]
-    assert (told["job"], told["seen"]) == ("far", False)
+    reported = (await desk.ask("explain", url="http://a.test/1"))["explanation"]
+    assert (reported["job"], reported["seen"], reported["state"]) == ("near", True, "waiting")
+    reported = (await desk.ask("explain", url="http://a.test/1", job="far"))["explanation"]
+    assert (reported["job"], reported["seen"]) == ("far", False)
     assert "there is no job 'x'; there are far, near" in await desk.refusal("explain", url="http://a.test/1", job="x")
     assert "is not a URL" in await desk.refusal("explain", url="ftp://a.test/1")
 
@@ -258,15 +258,15 @@ async def test_the_release_command_that_explain_shows_works(desk):
     novelty_of(host, job).restore(closed)
     frontier.note_quarantine(job, host, closed)
     url = "http://a.test/cal/7?day=3"
-    told = (await desk.ask("explain", url=url))["explanation"]
-    assert told["kind"] == "trap_quarantine"
-    words = shlex.split(told["trap"]["release"])
+    reported = (await desk.ask("explain", url=url))["explanation"]
+    assert reported["kind"] == "trap_quarantine"
+    words = shlex.split(reported["trap"]["release"])
     assert words == ["nephila", "jobs", "release", "news", "a.test", "/cal/*?day", "--out", str(desk.directory)]
     assert (await desk.ask("release_quarantine", name=words[3], host=words[4], pattern=words[5]))[
         "verdict"
     ] == "released"
-    told = (await desk.ask("explain", url=url))["explanation"]
-    assert (told["kind"], told["trap"]["released"]) == ("unknown", True)
+    reported = (await desk.ask("explain", url=url))["explanation"]
+    assert (reported["kind"], reported["trap"]["released"]) == ("unknown", True)
 
 
 async def test_explain_tells_a_deleted_job_from_one_that_never_was(desk):
@@ -274,13 +274,13 @@ async def test_explain_tells_a_deleted_job_from_one_that_never_was(desk):
     await desk.ask("apply_job", job=document())
     key = parse_url("http://a.test/0").fingerprint
     store(desk.directory, [Record("old", key, "http://a.test/0", 1, 1, Outcome.FAILED, "timeout", fetched_at=1.8e9)])
-    told = await desk.refusal("explain", url="http://a.test/0", job="old")
-    assert told == (
+    reported = await desk.refusal("explain", url="http://a.test/0", job="old")
+    assert reported == (
         "job 'old' was deleted, and all it knew but its rows; "
         "its row of this URL says failed(timeout) at 2027-01-15T08:00:00.000Z"
     )
-    told = await desk.refusal("explain", url="http://a.test/1", job="old")
-    assert told.endswith("; it has no row of this URL")
+    reported = await desk.refusal("explain", url="http://a.test/1", job="old")
+    assert reported.endswith("; it has no row of this URL")
     assert "there is no job 'x'; there are news" in await desk.refusal("explain", url="http://a.test/0", job="x")
 
 
@@ -346,9 +346,9 @@ async def test_a_single_crawl_answers_and_is_not_changed(tmp_path):
     requests = [("apply_job", {"job": document("crawl")}), ("add_seeds", {"name": "crawl", "urls": []})]
     requests += [(f"{what}_job", {"name": "crawl"}) for what in ("pause", "resume", "delete")]
     for op, values in requests:
-        told = await desk.refusal(op, **values)
-        assert told.startswith("one crawl runs here")
-        assert f"nephila crawl --resume --out {tmp_path}" in told
+        reported = await desk.refusal(op, **values)
+        assert reported.startswith("one crawl runs here")
+        assert f"nephila crawl --resume --out {tmp_path}" in reported
     assert await desk.job("crawl") == before
     assert (await desk.ask("list_quarantines", name="crawl"))["quarantines"] == []
     assert "is not in quarantine" in await desk.refusal(
@@ -361,8 +361,8 @@ async def test_quarantines_are_listed_and_released_by_name(desk):
     """A place that is in none is told so."""
     await desk.ask("apply_job", job=document())
     assert (await desk.ask("list_quarantines", name="news"))["quarantines"] == []
-    told = await desk.refusal("release_quarantine", name="news", host="a.test", pattern="/x/")
-    assert told == "a.test/x/ is not in quarantine; see nephila jobs quarantines news"
+    reported = await desk.refusal("release_quarantine", name="news", host="a.test", pattern="/x/")
+    assert reported == "a.test/x/ is not in quarantine; see nephila jobs quarantines news"
     assert "there is no job" in await desk.refusal("list_quarantines", name="other")
 
 

@@ -152,9 +152,9 @@ def test_a_change_of_layout_raises_the_alarm_in_one_program(tmp_path: Path, work
         done = crawl(web, *SEEDS, *words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     check(tmp_path / "o" / "nephila.db", shop)
-    told = json.loads((tmp_path / "o" / "run.json").read_text())["degraded_rules"]
-    assert list(told) == ["shop"]
-    assert told["shop"].startswith("price: found on 100% of pages, now on 0%")
+    result = json.loads((tmp_path / "o" / "run.json").read_text())["degraded_rules"]
+    assert list(result) == ["shop"]
+    assert result["shop"].startswith("price: found on 100% of pages, now on 0%")
     assert "Rule shop is degraded" in done.stdout
     assert "rule shop (version" in done.stderr
     assert "nephila rules try URL --rule shop" in done.stderr
@@ -183,15 +183,15 @@ def test_a_crawl_that_goes_on_knows_what_was_usual(tmp_path: Path) -> None:
     with serve(shop) as web:
         words = ("--rules", str(place), "--delay", "0", "--workers", "0")
         assert crawl(web, *SEEDS, *words, "--max-pages", "90", cwd=tmp_path).returncode == 0
-        told = run("rules", "status", "--out", str(tmp_path / "o"), cwd=tmp_path)
-        assert told.stdout.startswith("shop (version ")
-        assert "healthy, 100% of its last pages have items" in told.stdout
+        result = run("rules", "status", "--out", str(tmp_path / "o"), cwd=tmp_path)
+        assert result.stdout.startswith("shop (version ")
+        assert "healthy, 100% of its last pages have items" in result.stdout
         shop.asked += [0] * CHANGE
         done = crawl(web, "--resume", "--max-pages", str(PAGES), cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     assert list(json.loads((tmp_path / "o" / "run.json").read_text())["degraded_rules"]) == ["shop"]
-    told = run("rules", "status", "--out", str(tmp_path / "o"), cwd=tmp_path)
-    assert "degraded: price: found on 100% of pages, now on 0%" in told.stdout
+    result = run("rules", "status", "--out", str(tmp_path / "o"), cwd=tmp_path)
+    assert "degraded: price: found on 100% of pages, now on 0%" in result.stdout
 
 
 SERVICES = ("storage", "parser-1", "parser-2", "parser-3", "downloader", "scheduler")

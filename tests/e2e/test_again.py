@@ -269,10 +269,10 @@ def test_a_refresh_that_is_killed_is_gone_on_with(tmp_path):
             assert run_json(tmp_path)["left"] == 0
     assert {count for (count,) in rows(tmp_path, "fetch_no")} == {3}
     assert run_json(tmp_path)["outcomes"] == {"stored": 4, "failed": 1, "denied": 1}
-    told = run("explain", "http://a.test/a", "--out", "o", cwd=tmp_path)
-    assert told.returncode == 0, told.stderr
-    assert "stored" in told.stdout
-    assert "Traceback" not in told.stderr
+    result = run("explain", "http://a.test/a", "--out", "o", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "stored" in result.stdout
+    assert "Traceback" not in result.stderr
 
 
 def test_a_recrawl_that_makes_no_sense_is_told_before_anything_is_made(tmp_path):

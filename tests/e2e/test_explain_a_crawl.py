@@ -25,7 +25,7 @@ SITE = {
 }
 
 
-def told(cwd, url, *words):
+def result(cwd, url, *words):
     """The explanation."""
     done = run("explain", url, "--out", "o", "--json", *words, cwd=cwd)
     assert done.returncode == 0, done.stderr
@@ -48,9 +48,9 @@ def test_each_kind_after_a_crawl(tmp_path):
         "/login": "out_of_scope",
         "/nowhere": "unknown",
     }
-    found = {path: told(tmp_path, "a.test" + path) for path in kinds}
+    found = {path: result(tmp_path, "a.test" + path) for path in kinds}
     assert {path: one["kind"] for path, one in found.items()} == kinds
-    assert told(tmp_path, "http://b.test/")["kind"] == "out_of_scope"
+    assert result(tmp_path, "http://b.test/")["kind"] == "out_of_scope"
     assert found["/private"]["robots"]["line"] == 2
     assert found["/moved"]["sentence"] == ("Not crawled: it redirects to http://a.test/good; explain that URL.")
     assert found["/missing"]["fetches"][-1]["status"] == 404
@@ -68,7 +68,7 @@ def test_what_is_left_by_a_limit(tmp_path):
     """The budget, and the command that goes on."""
     with serve(lambda request: SITE.get(request.path)) as web:
         assert crawl(web, "http://a.test/", "--max-pages", "1", cwd=tmp_path).returncode == 0
-    found = told(tmp_path, "http://a.test/good")
+    found = result(tmp_path, "http://a.test/good")
     assert found["kind"] == "budget_job"
     assert found["sentence"] == (
         "Waiting: --max-pages 1 is reached; with a larger one it is fetched; nothing runs; "
@@ -82,7 +82,7 @@ def test_the_user_agent_of_the_crawl_decides_about_robots(tmp_path):
     site = {**SITE, "/robots.txt": robots}
     with serve(lambda request: site.get(request.path)) as web:
         assert crawl(web, "http://a.test/", "--user-agent", "MyBot/1.0", cwd=tmp_path).returncode == 0
-    found = told(tmp_path, "http://a.test/good")
+    found = result(tmp_path, "http://a.test/good")
     assert (found["kind"], found["robots"]["line"]) == ("robots", 2)
 
 
@@ -136,8 +136,8 @@ def test_while_a_crawl_runs(tmp_path, stuck, asked):
             refused = run("jobs", "pause", "crawl", "--out", "o", cwd=tmp_path)
             assert refused.returncode == 1
             assert refused.stderr.startswith("nephila: one crawl runs here, as its command says; ")
-        assert told(tmp_path, "http://a.test/slow")["kind"] == "leased"
-        behind = told(tmp_path, "http://a.test/4")
+        assert result(tmp_path, "http://a.test/slow")["kind"] == "leased"
+        behind = result(tmp_path, "http://a.test/4")
         assert (behind["state"], behind["seen"]) == ("waiting", True)
         assert "continue with" not in behind["sentence"]
 
@@ -156,12 +156,13 @@ def test_over_a_program_of_many_jobs(tmp_path, stuck):
         assert process.stdout.readline() == "0 jobs in o; jobs are taken at o/control.sock\n"
         assert run("jobs", "apply", "-f", "jobs.yaml", "--out", "o", cwd=tmp_path).returncode == 0
         assert stuck.asked.wait(30)
-        found = told(tmp_path, "http://a.test/slow")
+        found = result(tmp_path, "http://a.test/slow")
         assert (found["kind"], found["job"], found["owner"]) == ("leased", "a", "this program")
         assert found["lease"]["until"] - found["lease"]["since"] == pytest.approx(180)
-        assert told(tmp_path, "http://a.test/4")["kind"] == "behind"
+        assert result(tmp_path, "http://a.test/4")["kind"] == "behind"
         assert (
-            told(tmp_path, "http://b.test/")["sentence"] == "Waiting: the job is paused; nephila jobs resume b --out o."
+            result(tmp_path, "http://b.test/")["sentence"]
+            == "Waiting: the job is paused; nephila jobs resume b --out o."
         )
         first = run("explain", "http://a.test/4", "--out", "o", cwd=tmp_path).stdout.splitlines()[0]
         assert first.endswith(" of a.test go before it.")
@@ -171,7 +172,7 @@ def test_over_a_program_of_many_jobs(tmp_path, stuck):
         assert gone.stderr.startswith(
             "nephila: job 'a' was deleted, and all it knew but its rows; its row of this URL says s"
         )
-    found = told(tmp_path, "http://b.test/")
+    found = result(tmp_path, "http://b.test/")
     assert found["sentence"].endswith("; nothing runs; continue with: nephila up --out o.")
     gone = run("explain", "http://a.test/", "--job", "a", "--out", "o", cwd=tmp_path)
     assert (gone.returncode, "was deleted" in gone.stderr) == (1, True)

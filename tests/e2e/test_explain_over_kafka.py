@@ -46,9 +46,9 @@ def test_the_owner_of_the_partition_says_why(system):
     try:
         owners = set()
         for seed in seeds:
-            told = until_known(system, seed)
-            assert (told["state"], told["seen"], told["row"]) == ("waiting", True, None)
-            owners.add(told["owner"].partition(",")[0])
+            result = until_known(system, seed)
+            assert (result["state"], result["seen"], result["row"]) == ("waiting", True, None)
+            owners.add(result["owner"].partition(",")[0])
         assert owners == {"scheduler scheduler-b", f"scheduler {socket.gethostname()}"}
         text = explained(system, "h0.test")
         assert text.stdout.startswith("Waiting: ")
@@ -56,7 +56,7 @@ def test_the_owner_of_the_partition_says_why(system):
         nobody = explained(system, "http://h0.test/", "--job", "nobody")
         assert (nobody.returncode, nobody.stderr.strip().count("\n")) == (1, 0)
         assert "there is no job 'nobody'" in nobody.stderr
-        name = told["job"]
+        name = result["job"]
         for words, says, code in (
             ((name, "h0.test", "/cal/"), f"h0.test/cal/ is not in quarantine for '{name}'", 1),
             (("nobody", "h0.test", "/cal/"), "there is no job 'nobody'", 1),

@@ -68,9 +68,9 @@ class Crawl:
 
 def test_a_page_budget_is_spent_to_the_page(system):
     """Five hundred of more pages, by two schedulers: no more and no less."""
-    told = Crawl(system, "--delay", "0.02", "--max-pages", "500").result()
-    assert told["reason"] == "max_pages"
-    assert told["outcomes"] == {"stored": 500, "denied": 0, "failed": 0, "dropped": 0}
+    reported = Crawl(system, "--delay", "0.02", "--max-pages", "500").result()
+    assert reported["reason"] == "max_pages"
+    assert reported["outcomes"] == {"stored": 500, "denied": 0, "failed": 0, "dropped": 0}
     assert system.rows() == {"stored": 500}
 
 
@@ -80,9 +80,9 @@ def test_a_crawl_ends_though_a_scheduler_is_killed_in_its_last_seconds(system, k
     crawl = Crawl(system, "--delay", "0.1")
     system.until_rows(PAGES - 60)
     system.end(killed, number=signal.SIGKILL)
-    told = crawl.result()
-    assert told["reason"] == "done"
-    assert told["outcomes"]["stored"] == PAGES
+    reported = crawl.result()
+    assert reported["reason"] == "done"
+    assert reported["outcomes"]["stored"] == PAGES
     assert system.rows() == {"stored": PAGES}
 
 

@@ -36,9 +36,9 @@ def test_rules_are_tried_on_kept_bodies(tmp_path: Path, workers: str, selector: 
         assert done.returncode == 0, done.stderr
     assert list((tmp_path / "o").glob("*.warc.gz")) == []
     (rules / "rule.yaml").write_text(RULE % ", regex: 'No (\\d+)', type: integer")
-    told = run("rules", "apply", "--from", "o", "--rules", str(rules), "--json", cwd=tmp_path)
-    assert told.returncode == 0, told.stderr
-    found = json.loads(told.stdout)
+    result = run("rules", "apply", "--from", "o", "--rules", str(rules), "--json", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
     assert found["pages"] == 11
     assert found["fields"]["number"]["changed"] == 11
     first = found["fields"]["number"]["examples"][0]

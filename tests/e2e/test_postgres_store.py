@@ -69,8 +69,8 @@ def test_a_crawl_into_a_database_its_export_and_explain(tmp_path, store):
     changes = run("export", store, "--format", "csv", "--changes", "--job", book["uid"], cwd=tmp_path)
     assert changes.stdout.count(",new,") == 20
     assert len(run("export", store, "--format", "jsonl", cwd=tmp_path).stdout.splitlines()) == 25
-    told = run("explain", "http://a.test/1", "--out", "o", "--json", cwd=tmp_path, **{ENV: store})
-    assert json.loads(told.stdout)["row"]["title"] == "Page 1", told.stderr
+    result = run("explain", "http://a.test/1", "--out", "o", "--json", cwd=tmp_path, **{ENV: store})
+    assert json.loads(result.stdout)["row"]["title"] == "Page 1", result.stderr
     assert "PGPASSWORD" in run("export", "o", "--format", "jsonl", cwd=tmp_path).stderr
 
 

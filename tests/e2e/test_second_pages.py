@@ -89,8 +89,8 @@ def test_each_item_is_there_once_complete_or_with_the_reason(tmp_path: Path, wor
         assert done.returncode == 0, done.stderr
         assert items(tmp_path) == expected(web)
     applied = run("rules", "apply", "--from", "o", "--rules", "rule.yaml", "--json", cwd=tmp_path)
-    told = json.loads(applied.stdout)
-    assert {name: field["changed"] + field["lost"] for name, field in told["fields"].items()} == dict.fromkeys(
+    result = json.loads(applied.stdout)
+    assert {name: field["changed"] + field["lost"] for name, field in result["fields"].items()} == dict.fromkeys(
         ("name", "stars", "_incomplete"), 0
     )
     exported = run("export", "o", "--items", "--format", "jsonl", cwd=tmp_path)

@@ -124,9 +124,9 @@ class Crawl:
         """By itself; every URL has its row, and every item is there once and has everything."""
         out, err = self.process.communicate(timeout=100)
         assert self.process.returncode == 0, err
-        told = json.loads(out)
-        assert told["reason"] == "done"
-        assert told["outcomes"] == {"stored": STORED, "denied": 0, "failed": 0, "dropped": MOVED}
+        result = json.loads(out)
+        assert result["reason"] == "done"
+        assert result["outcomes"] == {"stored": STORED, "denied": 0, "failed": 0, "dropped": MOVED}
         assert self._system.rows() == Counter(stored=STORED, dropped=MOVED)
         assert items(self._system) == EXPECTED
 

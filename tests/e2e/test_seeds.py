@@ -66,9 +66,9 @@ def test_resume_after_standard_input(tmp_path):
         assert run_json(tmp_path)["left"] == 1
         again = start(web, tmp_path, "--resume", "--max-pages", "0")
         assert again.wait(30) == 0  # its standard input is open and silent
-        told = again.communicate()[0].decode()
-    assert "Seed left out" not in told
-    assert "Seeds redirected" not in told
+        result = again.communicate()[0].decode()
+    assert "Seed left out" not in result
+    assert "Seeds redirected" not in result
     assert [url for url, *_ in rows(tmp_path)] == ["http://a.test/1", "http://a.test/2"]
 
 

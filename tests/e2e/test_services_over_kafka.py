@@ -204,9 +204,9 @@ def test_a_crawl_by_services_ends_with_the_right_count(system):
     Robots are obeyed under the name in the User-Agent: of page 58 and of the links of page 57 nothing is asked."""
     done = run("crawl", "http://a.test/0", "--bootstrap", system.broker.address, *CRAWL, cwd=system.folder)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["reason"] == "done"
-    assert told["outcomes"] == {"stored": PAGES - 1, "denied": 1, "failed": PAGES - 3, "dropped": 0}
+    result = json.loads(done.stdout)
+    assert result["reason"] == "done"
+    assert result["outcomes"] == {"stored": PAGES - 1, "denied": 1, "failed": PAGES - 3, "dropped": 0}
     assert system.rows() == {"stored": PAGES - 1, "denied": 1, "failed": PAGES - 3}
     assert f'nephila_scheduler_urls_ended{{outcome="stored"}} {PAGES - 1}.0' in system.metrics("scheduler")
     assert f"nephila_parser_pages_parsed_total {PAGES - 1}.0" in system.metrics("parser")
@@ -338,7 +338,7 @@ def many(tmp_path, system_broker):
             program.wait(10)
 
 
-def told(system) -> subprocess.Popen[str]:
+def result(system) -> subprocess.Popen[str]:
     """A crawl of all sites is submitted; whoever told it may watch."""
     seeds = [f"http://h{number}.test/0" for number in range(HOSTS)]
     words = [*NEPHILA, "crawl", *seeds, "--bootstrap", system.broker.address, "--delay", str(DELAY_S), "--json"]
@@ -349,7 +349,7 @@ def test_a_scheduler_joins_and_one_is_killed(many):
     """Two share the partitions in the middle of a crawl, the first is killed: every URL has its row, and no host was
     asked twice within its delay, though three programs have asked."""
     system, answers = many
-    crawl = told(system)
+    crawl = result(system)
     try:
         system.until_rows(HOSTS)
         system.start("scheduler-b")

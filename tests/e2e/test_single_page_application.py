@@ -65,10 +65,10 @@ def test_an_application_by_its_routes(tmp_path: Path, workers: str) -> None:
         assert found == expected
         fetched = len(web.requests)
         assert {request.path for request in web.requests} == {"/robots.txt", "/", "/old", "/moved", "/home", "/shop"}
-        told = run("explain", "http://a.test/#/cart", "--out", "o", "--json", cwd=tmp_path)
-        assert json.loads(told.stdout)["row"]["outcome"] == "stored", told.stdout
-        told = run("explain", "http://a.test/#/never", "--out", "o", "--json", cwd=tmp_path)
-        assert not json.loads(told.stdout)["seen"]
+        result = run("explain", "http://a.test/#/cart", "--out", "o", "--json", cwd=tmp_path)
+        assert json.loads(result.stdout)["row"]["outcome"] == "stored", result.stdout
+        result = run("explain", "http://a.test/#/never", "--out", "o", "--json", cwd=tmp_path)
+        assert not json.loads(result.stdout)["seen"]
         assert crawl(web, "--resume", cwd=tmp_path).returncode == 0
         assert len([r for r in web.requests[fetched:] if r.path != "/robots.txt"]) == 0
     bodies = [
@@ -85,8 +85,8 @@ def test_other_jobs_know_no_routes(tmp_path: Path) -> None:
         assert {url for url, _, _ in rows(tmp_path)} == {
             f"http://a.test/{path}" for path in ("", "old", "moved", "home", "private", "shop")
         }
-        told = run("explain", "http://a.test/#/start", "--out", "o", "--json", cwd=tmp_path)
-        assert json.loads(told.stdout)["row"]["outcome"] == "stored"
+        result = run("explain", "http://a.test/#/start", "--out", "o", "--json", cwd=tmp_path)
+        assert json.loads(result.stdout)["row"]["outcome"] == "stored"
 
 
 RULE = """

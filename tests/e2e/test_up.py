@@ -95,8 +95,8 @@ def test_changes_while_it_runs(tmp_path, up):
         found = program.until(lambda jobs: jobs["a"]["state"] == "idle")
         assert found["a"]["dropped"] > 0
         assert all(int(path[1:]) % 2 == 0 for path in web.paths("a.test")[asked:])
-        told = program.jobs("resume", "b", code=1).stderr
-        assert told == "nephila: there is no job 'b'; there are a\n"
+        result = program.jobs("resume", "b", code=1).stderr
+        assert result == "nephila: there is no job 'b'; there are a\n"
     kept = rows(tmp_path)
     assert kept["a"] == found["a"]["stored"] + found["a"]["dropped"]
     assert kept["b"] > 0
@@ -111,8 +111,8 @@ def test_killed_it_goes_on_with_all_jobs(tmp_path, up):
         program.until(lambda jobs: jobs["b"]["stored"] > 10)
         assert program.end(signal.SIGKILL)[0] == -signal.SIGKILL
         assert (tmp_path / "o" / "control.sock").exists()
-        told = program.jobs("list", code=1).stderr
-        assert told == "nephila: no nephila up is running in o; start it with: nephila up --out o\n"
+        result = program.jobs("list", code=1).stderr
+        assert result == "nephila: no nephila up is running in o; start it with: nephila up --out o\n"
         program.start()
         assert program.ready.startswith("3 jobs in o; ")
         found = program.until(lambda jobs: jobs["a"]["state"] == jobs["b"]["state"] == "idle")
@@ -138,8 +138,8 @@ def test_seeds_of_a_file_are_streamed(tmp_path, up):
         assert "line 1501" in done.stderr
         assert program.list()["a"]["queued"] == 1500
         (tmp_path / "sub" / "job.yaml").write_text(job("a", seeds=[{"file": "nowhere"}]))
-        told = program.jobs("apply", "-f", "sub/job.yaml", code=2).stderr
-        assert "sub/job.yaml:2:1: cannot read the seeds " in told
+        result = program.jobs("apply", "-f", "sub/job.yaml", code=2).stderr
+        assert "sub/job.yaml:2:1: cannot read the seeds " in result
         assert program.list()["a"]["state"] == "paused"
 
 
@@ -152,8 +152,8 @@ def test_explain_asks_the_program(tmp_path, up):
         words = ("explain", "http://a.test/2", "--out", "o")
         assert json.loads(run(*words, "--json", cwd=tmp_path).stdout)["state"] == "stored"
         assert "Not crawled: host a.test is not a seed host." in run(*words, "--job", "b", cwd=tmp_path).stdout
-        told = run("explain", "http://b.test/0", "--out", "o", cwd=tmp_path).stdout
-        assert told.splitlines()[0] == "Waiting: the job is paused; nephila jobs resume b --out o."
+        result = run("explain", "http://b.test/0", "--out", "o", cwd=tmp_path).stdout
+        assert result.splitlines()[0] == "Waiting: the job is paused; nephila jobs resume b --out o."
         assert run(*words, "--job", "c", cwd=tmp_path).stderr == "nephila: there is no job 'c'; there are a, b\n"
         program.end()
         assert json.loads(run(*words, "--json", cwd=tmp_path).stdout)["job"] == "a"
@@ -187,11 +187,11 @@ def test_a_program_without_its_socket(tmp_path, up):
         assert program.jobs("apply", "-f", _file(tmp_path)).stdout == "a: created (generation 1)\n"
         assert program.jobs("quarantines", "a").stderr == "nephila: no part of a host is in quarantine for a\n"
         (tmp_path / "o" / "control.sock").unlink()
-        told = program.jobs("list", code=1).stderr
-        assert told.startswith(
+        result = program.jobs("list", code=1).stderr
+        assert result.startswith(
             f"nephila: the nephila that runs in o (process {program.process.pid}) takes no requests: "
         )
-        assert told.count("\n") == 1
+        assert result.count("\n") == 1
         assert program.end() == (0, "", "")
         assert "no nephila up is running in o" in program.jobs("list", code=1).stderr
 

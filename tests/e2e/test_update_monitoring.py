@@ -99,25 +99,25 @@ def test_a_monitored_site(tmp_path, up):
         assert program.end() == (0, "", "")
         asked = {path: web.paths().count(path) for path in set(web.paths())}
 
-    told = history(tmp_path)
-    assert {path: found.count("changed") for path, found in told.items()} == {
+    result = history(tmp_path)
+    assert {path: found.count("changed") for path, found in result.items()} == {
         **{f"/{seed}": int(seed in ("index", "news")) for seed in SEEDS},
         "/article/1": 0,
         "/article/2": 0,
     }
     # A kill may cost a fetch its row, never the row its place in the history.
-    assert all(found[0] == "new" and set(found[1:]) <= {"same", "changed"} for found in told.values())
-    assert all(asked[path] - 1 <= len(found) <= asked[path] for path, found in told.items())
+    assert all(found[0] == "new" and set(found[1:]) <= {"same", "changed"} for found in result.values())
+    assert all(asked[path] - 1 <= len(found) <= asked[path] for path, found in result.items())
     assert site.not_modified == asked["/etag"] - 1 >= 3
     assert asked["/article/1"] == asked["/article/2"] == 1
 
     new_content = [("/article/2", "new"), ("/index", "changed"), ("/news", "changed")]
     assert seen_in_view(tmp_path, between) == new_content
     assert exported(tmp_path, "--since", between) == new_content
-    assert len(exported(tmp_path)) == len(told)
+    assert len(exported(tmp_path)) == len(result)
     lines = [json.loads(line) for line in (tmp_path / "o" / "pages.jsonl").read_text().splitlines()]
     delivered = [(line["url"], line["change"]) for line in lines if line["change"] in ("new", "changed")]
-    assert len(delivered) == len(set(delivered)) == len(told) + 2
+    assert len(delivered) == len(set(delivered)) == len(result) + 2
     keeps_its_schedule(tmp_path)
 
 

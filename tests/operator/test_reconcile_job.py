@@ -145,7 +145,7 @@ def test_a_job_that_was_paused_elsewhere_stays_paused() -> None:
         ({"seeds": [{"file": "seeds.txt"}]}, "spec.seeds: file 'seeds.txt' cannot be read by the operator"),
         ({**SPEC, "politeness": {"delay": 5}}, "write 5s for seconds"),
         ({**SPEC, "weigth": 2}, "unknown key 'weigth'"),
-        ({}, "lacks the key 'seeds'"),
+        ({}, "it has no seeds"),
         ({"seeds": ["x:", "y:"]}, "(and 1 more)"),
     ],
 )

@@ -10,7 +10,7 @@ AGENT = "examplebot/1.0 (+https://example.org/bot)"
 
 
 @pytest.fixture
-def told(tmp_path, monkeypatch):
+def result(tmp_path, monkeypatch):
     """Reads the settings of a service from a file of these lines and an environment of its own."""
     monkeypatch.setenv("NEPHILA_BOOTSTRAP", "a:1")
 
@@ -27,24 +27,24 @@ def told(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "text", [f'user_agent: "{AGENT}"', f'downloader: {{user_agent: "{AGENT}"}}'], ids=["at the top", "downloader's"]
 )
-def test_robots_are_asked_for_the_name_that_is_sent(told, text):
+def test_robots_are_asked_for_the_name_that_is_sent(result, text):
     """Scheduler and parser take the name from the User-Agent, wherever in the file it stands."""
-    assert told("scheduler", text).service.agent == "examplebot"
-    assert told("parser", text).service.robots_agent == "examplebot"
-    assert told("downloader", text).service.agent() == AGENT
+    assert result("scheduler", text).service.agent == "examplebot"
+    assert result("parser", text).service.robots_agent == "examplebot"
+    assert result("downloader", text).service.agent() == AGENT
 
 
-def test_the_environment_names_the_user_agent_too(told):
+def test_the_environment_names_the_user_agent_too(result):
     """One variable for all services; without any it is the program's own name."""
-    assert told("scheduler").service.agent == "nephila"
-    assert told("scheduler", NEPHILA_PROGRAM__USER_AGENT="otherbot/2").service.agent == "otherbot"
-    assert told("parser").service.robots_agent == "otherbot"
-    assert told("downloader").service.agent() == "otherbot/2"
+    assert result("scheduler").service.agent == "nephila"
+    assert result("scheduler", NEPHILA_PROGRAM__USER_AGENT="otherbot/2").service.agent == "otherbot"
+    assert result("parser").service.robots_agent == "otherbot"
+    assert result("downloader").service.agent() == "otherbot/2"
 
 
-def test_a_contact_stands_at_the_top(told):
+def test_a_contact_stands_at_the_top(result):
     """It is in the default User-Agent, whose name it does not change."""
-    found = told("downloader", "contact: me@example.org")
+    found = result("downloader", "contact: me@example.org")
     assert found.service.agent().endswith("(+me@example.org)")
     assert found.agreed["user_agent"] == "nephila"
 
@@ -63,15 +63,15 @@ def test_a_contact_stands_at_the_top(told):
     ],
 )
 @pytest.mark.parametrize("service", ["scheduler", "downloader", "parser"])
-def test_differences_are_refused(told, service, text, says):
+def test_differences_are_refused(result, service, text, says):
     """With both places and the remedy, by whichever service reads the file."""
     with pytest.raises(UsageError) as error:
-        told(service, text)
+        result(service, text)
     assert says in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_the_pace_stands_once_and_repeats_are_taken(told):
+def test_the_pace_stands_once_and_repeats_are_taken(result):
     """At the top, in the scheduler's section, or the same in both."""
     for text in (
         "per_address: 9\naddress_gap_s: 0",
@@ -79,7 +79,7 @@ def test_the_pace_stands_once_and_repeats_are_taken(told):
         "scheduler: {per_address: 9, address_gap_s: 0}\ndownloader: {per_address: 9, address_gap_s: 0.0}",
     ):
         for service in ("scheduler", "downloader"):
-            found = told(service, text)
+            found = result(service, text)
             assert (found.service.per_address, found.service.address_gap_s) == (9, 0)
             assert found.agreed == {
                 "user_agent": "nephila",
@@ -89,35 +89,35 @@ def test_the_pace_stands_once_and_repeats_are_taken(told):
             }
 
 
-def test_a_difference_in_the_environment_of_another_service_is_seen(told):
+def test_a_difference_in_the_environment_of_another_service_is_seen(result):
     """An environment may serve all services as well."""
     with pytest.raises(UsageError, match=r"NEPHILA_DOWNLOADER__USER_AGENT is 'b/1', .*user_agent is 'a/1'"):
-        told("scheduler", "user_agent: a/1", NEPHILA_DOWNLOADER__USER_AGENT="b/1")
+        result("scheduler", "user_agent: a/1", NEPHILA_DOWNLOADER__USER_AGENT="b/1")
 
 
-def test_unknown_variables_are_refused(told):
+def test_unknown_variables_are_refused(result):
     """A mistyped service is no less a mistake than a mistyped field."""
     with pytest.raises(UsageError, match=r"NEPHILA_STROAGE__STORE is no .*did you mean NEPHILA_STORAGE__STORE\?"):
-        told("parser", NEPHILA_STROAGE__STORE="postgresql://a/b")
+        result("parser", NEPHILA_STROAGE__STORE="postgresql://a/b")
 
 
-def test_a_mistyped_field_of_another_service_is_refused_by_all(told):
+def test_a_mistyped_field_of_another_service_is_refused_by_all(result):
     """One environment serves all programs: whoever reads it first says so."""
     with pytest.raises(UsageError, match=r"NEPHILA_STORAGE__STROE names no setting of storage; did you mean 'store'"):
-        told("parser", NEPHILA_STORAGE__STROE="postgresql://a/b")
+        result("parser", NEPHILA_STORAGE__STROE="postgresql://a/b")
 
 
-def test_storage_without_a_store_has_to_ask_for_sqlite(told):
+def test_storage_without_a_store_has_to_ask_for_sqlite(result):
     """Else a member with a forgotten setting keeps a share of the rows to itself."""
     with pytest.raises(UsageError, match=r"storage\.store is empty; set it to postgresql://"):
-        told("storage", "storage: {directory: rows}")
-    own = told("storage", "member: m-0\nstorage: {directory: rows, formats: [sqlite, raw]}")
+        result("storage", "storage: {directory: rows}")
+    own = result("storage", "member: m-0\nstorage: {directory: rows, formats: [sqlite, raw]}")
     assert own.agreed == {"store": "nephila.db of m-0"}
-    given = told("storage", "storage: {directory: rows}", NEPHILA_STORAGE__STORE="postgresql://u:secret@db/rows")
+    given = result("storage", "storage: {directory: rows}", NEPHILA_STORAGE__STORE="postgresql://u:secret@db/rows")
     assert given.agreed == {"store": "postgresql://u@db/rows"}
 
 
-def test_sqlite_may_be_asked_for_in_the_environment(told):
+def test_sqlite_may_be_asked_for_in_the_environment(result):
     """As every setting."""
-    found = told("storage", NEPHILA_STORAGE__DIRECTORY="rows", NEPHILA_STORAGE__FORMATS='["sqlite"]')
+    found = result("storage", NEPHILA_STORAGE__DIRECTORY="rows", NEPHILA_STORAGE__FORMATS='["sqlite"]')
     assert found.service.formats == ("sqlite",)

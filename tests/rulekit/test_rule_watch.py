@@ -25,14 +25,14 @@ class Rig:
         self.place = place
         self.clock = ManualClock()
         self.bus = LocalBus(self.clock)
-        self.told: list[tuple[str, bool]] = []
+        self.result: list[tuple[str, bool]] = []
         self.rules: dict[str, ParseRule] = {}
         self.bus.subscribe(RULES, "test", self._on_rule, credits=1000)
         self._changes = 0
 
     def _on_rule(self, delivery: Delivery) -> None:
         rule: ParseRule = delivery.message
-        self.told.append((rule.name, rule.deleted))
+        self.result.append((rule.name, rule.deleted))
         self.rules[rule.name] = rule
         delivery.ack()
 
@@ -50,9 +50,9 @@ class Rig:
 
     def look(self) -> list[tuple[str, bool]]:
         """What is told when the files are looked at next."""
-        before = len(self.told)
+        before = len(self.result)
         self.clock.advance(CHECK_S)
-        return self.told[before:]
+        return self.result[before:]
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_all_rules_are_told_at_the_start(rig: Rig) -> None:
     rig.write("two")
     watch = RuleWatcher(rig.place, rig.bus, rig.clock)
     watch.start()
-    assert rig.told == [("one", False), ("two", False)]
+    assert rig.result == [("one", False), ("two", False)]
     assert (rig.look(), rig.look()) == ([], [])
     assert watch.names == ("one", "two")
 

@@ -15,7 +15,8 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 from msgspec import Meta
 
-from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.messages import Context, Seed
+from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.scheduler.explain.explain import Explanation
 
 MAX_JOBS = 10_000
@@ -31,6 +32,7 @@ MAX_DEAD_LETTERS = 1000
 Name = Annotated[
     str, Meta(min_length=1, max_length=1000, pattern=r"^[^\x00-\x1f]+$", description="Name of a job or of a rule.")
 ]
+ContextWord = Annotated[str, Meta(max_length=253)]
 Url = Annotated[str, Meta(max_length=100_000)]
 """A seed in the characters of any language, percent-encoded at most this long."""
 JobState = Literal["new", "running", "paused", "limit", "idle"]
@@ -70,15 +72,37 @@ class ApplyJob(Request):
     """More seeds come with `add_seeds`; the last request of them has `last`."""
 
 
+class SeedContext(Request):
+    """What a seed stands for in a crawl by keyword schemes."""
+
+    stage: ContextWord = ""
+    scheme: ContextWord = ""
+    platform: ContextWord = ""
+    group: ContextWord = ""
+
+
 class AddSeeds(Request):
     """More seeds of a job."""
 
     name: Name
     urls: Annotated[list[Url], Meta(max_length=SEED_BATCH)] = []
+    contexts: Annotated[list[SeedContext], Meta(max_length=SEED_BATCH)] = []
+    """One for each URL, or none at all."""
     last: bool = False
     """No more seeds follow."""
     held_generation: Annotated[int, Meta(ge=0)] = 0
     """With `last`: the generation that `apply_job` answered for a job that is held until its seeds are in."""
+
+    def seeds(self, uid: str) -> list[Seed]:
+        """The messages of these seeds. Raises `UsageError`."""
+        if not self.contexts:
+            return [Seed(uid, url, "file") for url in self.urls]
+        if len(self.contexts) != len(self.urls):
+            raise UsageError(f"{len(self.urls)} seeds have {len(self.contexts)} contexts")
+        return [
+            Seed(uid, url, "scheme", context=Context("", one.stage, one.scheme, platform=one.platform, group=one.group))
+            for url, one in zip(self.urls, self.contexts, strict=True)
+        ]
 
 
 class ReleaseQuarantine(Request):

@@ -274,7 +274,7 @@ class ClusterControl:
     async def add_seeds(self, request: api.AddSeeds) -> api.SeedsAdded:
         """See `Control.add_seeds`."""
         job = self._known(request.name)
-        refused = await self._seed([Seed(job.uid, url, "file") for url in request.urls])
+        refused = await self._seed(request.seeds(job.uid))
         held = bool(request.held_generation)
         if request.last and held:
             held = not await self._release(job.uid, request.held_generation)

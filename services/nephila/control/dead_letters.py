@@ -1,7 +1,7 @@
 """Dead letters of a system over Kafka: what they are, and how their messages are published again.
 
 A letter is named by its place in the topic `dead`, PARTITION:OFFSET, with .N behind it where a record holds several.
-Letters stay until retention removes them; to replay one twice is harmless, since whatever a message leads to is
+Letters stay until retention removes them; to replay one twice is harmless, since the effects of a message are
 idempotent: a page that can be parsed by now takes over the row that said failed(dead_letter), its links go to the
 scheduler. What cannot be replayed is said, and why. The scheduler's counts of ended URLs do not change by a replay.
 """

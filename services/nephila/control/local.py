@@ -184,7 +184,7 @@ class LocalControl:
         name = self._known(request.name).uid
         if name in self._held:
             self._hold(name, self._held[name][0])
-        refused = await self._seed([Seed(name, url, "file") for url in request.urls])
+        refused = await self._seed(request.seeds(name))
         if request.last and request.held_generation:
             await _taken(self._continue(name, request.held_generation))
         await self._scheduler.durable()

@@ -1,6 +1,7 @@
 """What a downloader needs from the rest of the system: a late address check, reports of requests sent, membership.
 
-The defaults fit a process that receives all requests: its own slots know every fetch, and nobody else can take over.
+The defaults fit a process that receives all requests: its own slots count every fetch, and no other
+process can take over.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ OTHER: Final = "other"
 
 
 def position_of(flag: int) -> str:
-    """`MAIN` if the main text contains the link, whatever is around it; else `NAV` or `OTHER`. O(1)."""
+    """`MAIN` if the main text contains the link; else `NAV` or `OTHER`. O(1)."""
     if flag & IN_MAIN:
         return MAIN
     return NAV if flag & IN_NAV else OTHER

@@ -23,6 +23,7 @@ IMPLEMENTATION: str
 if TYPE_CHECKING:
     from nephila.native._core import (
         HostStore,
+        KeywordSet,
         LinkScope,
         NearCopyIndex,
         PagePass,
@@ -59,6 +60,7 @@ else:
 
         IMPLEMENTATION = "python"
     HostStore = _chosen.HostStore
+    KeywordSet = _chosen.KeywordSet
     LinkScope = _chosen.LinkScope
     NearCopyIndex = _chosen.NearCopyIndex
     PagePass = _chosen.PagePass
@@ -106,6 +108,7 @@ __all__ = [
     "IMPLEMENTATION",
     "KEY_VERSION",
     "HostStore",
+    "KeywordSet",
     "LinkScope",
     "NearCopyIndex",
     "PagePass",

@@ -30,6 +30,7 @@ from nephila.native import page_pass, partition_of, sniff_encoding, to_utf8
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import Content
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
+from nephila.parser.keywords.scheme_records import SchemeRecords
 from nephila.parser.lists.cooperative import CooperativeTasks
 from nephila.parser.lists.detection import ListForm, form_of
 from nephila.parser.page import trafilatura_text
@@ -84,6 +85,7 @@ class Parser:
         self._classifier = BackgroundClassifier()
         self._builder = RecordBuilder(config, clock, page_pass, sniff, self._classifier)
         self._jobs: dict[str, m.CrawlJob] = {}
+        self._schemes = SchemeRecords()
         self._uses_trafilatura: set[str] = set()
         """Jobs whose main text is extracted by trafilatura."""
         self._lists = CooperativeTasks(clock)
@@ -135,6 +137,7 @@ class Parser:
     def _on_job(self, delivery: Delivery) -> None:
         job: m.CrawlJob = delivery.message
         self._jobs[job.uid] = job
+        self._schemes.update_job(job)
         self.rules.registry.update_job(job)
         self._builder.update_job(job)
         self._set_main_text(job)
@@ -226,6 +229,10 @@ class Parser:
 
     def _publish(self, delivery: Delivery, links: Links, record: m.Record) -> None:
         self.pages += 1
+        if record.context is not None:
+            self._schemes.complete(record)
+        if record.rendered:
+            note(record, "rendered", ", ".join(("document", *record.captures)))
         # Frees the body: a page that waits for its receipts holds only its text and links.
         delivery.message = None
         publish, partition = self._bus.publish, delivery.partition

@@ -69,7 +69,7 @@ class RecentLinks:
         """The part of a message to send: all of it, some of its links, or None."""
         new = self.new(message)
         if not new:
-            return None
+            return only(message, ()) if message.next_always else None
         return message if len(new) == len(message.fingerprints) // 16 else only(message, new)
 
     def new(self, message: Outlinks) -> Sequence[int]:
@@ -125,6 +125,8 @@ def only(message: Outlinks, chosen: Sequence[int]) -> Outlinks:
         source=message.source,
         parent_priority=message.parent_priority,
         context=message.context,
+        next_pages=message.next_pages,
+        next_always=message.next_always,
     )
 
 

@@ -18,8 +18,8 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Directory of nephila.db and all files; created if absent."""
 
     formats: tuple[str, ...] = ("sqlite",)
-    """Outputs: chunks, dataset, jsonl, markdown, parquet, raw, warc, and the database sqlite or postgres, which is
-    always written."""
+    """Outputs: chunks, dataset, items, jsonl, markdown, opensearch, parquet, raw, warc, and the database sqlite or
+    postgres, which is always written."""
 
     store: Secret = ""
     """URL of a PostgreSQL database for the rows, postgresql://user@host:5432/database. Empty: nephila.db in
@@ -98,9 +98,21 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     near_copy_distance: Annotated[int, msgspec.Meta(ge=0, le=3)] = 3
     """Greatest number of bits, of 64, in which the simhashes of near-copies differ."""
 
+    chunk_chars: Positive = 2000
+    """Maximum characters of a chunk (format chunks), overlap included; some 500 tokens of English."""
+
+    chunk_overlap: int = 200
+    """Characters at the end of a chunk that the next one of the section repeats; at most half of `chunk_chars`."""
+
     dataset: str = ""
     """Place of the Parquet dataset (format dataset): a directory, or s3://bucket/path, gs://, az:// with the extra s3.
     Credentials come from the variables of the cloud, such as AWS_ACCESS_KEY_ID."""
+
+    opensearch_url: Secret = ""
+    """URL of an OpenSearch or Elasticsearch server (format opensearch), https://user:password@host:9200."""
+
+    opensearch_index: str = "nephila-pages"
+    """Its index; the server creates it with the first document, by its templates."""
 
     parquet_rows: Positive = 50_000
     """Rows of a Parquet file, also in a dataset. It is written between two flushes, so a larger file causes a longer

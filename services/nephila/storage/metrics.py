@@ -13,10 +13,18 @@ METRICS: tuple[Metric[Storage], ...] = (
         "outcome",
     ),
     Metric(
-        "near_copies",
+        "near_copies_total",
         "Fetched pages that are near-copies of other pages, by what was done. A rise: syndicated or generated text.",
         lambda s: s.near_copies,
         "action",
+        counter=True,
+    ),
+    Metric(
+        "changes_total",
+        "Changes of pages recorded by this process, by kind. A rise of gone: a site removes pages, or blocks.",
+        lambda s: s.changes,
+        "change",
+        counter=True,
     ),
     Metric(
         "records_buffered",

@@ -103,4 +103,5 @@ def skipped_record(record: m.Record) -> m.Record:
         content_type=record.content_type,
         fetched_at=record.fetched_at,
         simhash=record.simhash,
+        context=record.context,
     )

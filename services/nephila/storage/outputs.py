@@ -10,12 +10,15 @@ from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.ledgers.sqlite import Sqlite
 from nephila.storage.retention import retention_days
 from nephila.storage.sinks.bodies import Bodies
+from nephila.storage.sinks.chunks import Chunks
 from nephila.storage.sinks.contract import Sink
-from nephila.storage.sinks.dataset import Dataset
+from nephila.storage.sinks.item_files import ItemFiles
 from nephila.storage.sinks.jsonl import Jsonl
 from nephila.storage.sinks.markdown import Markdown
 from nephila.storage.sinks.parquet import Parquet
-from nephila.storage.sinks.warc import Warc
+from nephila.storage.sinks.remote.dataset import Dataset
+from nephila.storage.sinks.remote.opensearch import OpenSearch
+from nephila.storage.sinks.warcs.warc import Warc
 from nephila.storage.source import is_url, require_driver
 
 
@@ -31,9 +34,12 @@ LEDGERS: dict[str, Callable[[StorageConfig], Ledger]] = {"sqlite": Sqlite, "post
 """Databases; one of them is always used."""
 
 SINKS: dict[str, Callable[[StorageConfig, Ledger], Sink]] = {
+    "chunks": Chunks,
     "dataset": Dataset,
+    "items": ItemFiles,
     "jsonl": Jsonl,
     "markdown": Markdown,
+    "opensearch": OpenSearch,
     "parquet": Parquet,
     "raw": Bodies,
     "warc": Warc,

@@ -188,8 +188,8 @@ def test_diff_tells_what_is_gained_and_lost(nephila, shop, tmp_path):
     ran = nephila("rules", "diff", str(shop), str(new), str(shop))
     assert (ran.code, "price: 1 before, 1 after: 1 changed" in ran.out) == (0, True)
     ran = nephila("rules", "diff", str(new), str(shop), str(shop), "--json")
-    told = json.loads(ran.out)["fields"]["price"]
-    assert (told["changed"], told["examples"]) == (1, [{"url": "https://a.test/p/1", "before": 5, "after": "5"}])
+    result = json.loads(ran.out)["fields"]["price"]
+    assert (result["changed"], result["examples"]) == (1, [{"url": "https://a.test/p/1", "before": 5, "after": "5"}])
     new.write_text(RULE.replace("    price: .price\n", ""))
     ran = nephila("rules", "diff", str(shop), str(new), str(shop))
     assert (ran.code, "price: 1 before, 0 after: 1 lost" in ran.out) == (1, True)
@@ -302,11 +302,11 @@ def test_lint_tells_all_mistakes_of_a_file(nephila, shop):
     )
     ran = nephila("rules", "lint", str(shop))
     assert ran.code == 1
-    told = [line for line in (ran.out + ran.err).splitlines() if "rule.yaml:" in line]
-    assert [int(line.partition("rule.yaml:")[2].partition(":")[0]) for line in told][:5] == [5, 6, 8, 8, 9]
-    assert any("lacks the key 'name'" in line for line in told)
-    assert any("lacks the key 'match'" in line for line in told)
-    assert len(told) == len(set(told)) == 7
+    result = [line for line in (ran.out + ran.err).splitlines() if "rule.yaml:" in line]
+    assert [int(line.partition("rule.yaml:")[2].partition(":")[0]) for line in result][:5] == [5, 6, 8, 8, 9]
+    assert any("lacks the key 'name'" in line for line in result)
+    assert any("lacks the key 'match'" in line for line in result)
+    assert len(result) == len(set(result)) == 7
 
 
 def test_a_fifo_is_no_rule(nephila, shop):

@@ -23,10 +23,10 @@ def test_this_machine_is_usable(nephila, tmp_path, monkeypatch):
     assert ran.code == 0
     assert "This machine can crawl.\n" in ran.out
     assert "command" in ran.out.split("More is needed by:\n")[1].splitlines()[0]
-    told = json.loads(nephila("doctor", "--json").out)
-    assert told["usable"] is True
+    result = json.loads(nephila("doctor", "--json").out)
+    assert result["usable"] is True
     assert {"python", "native core", "uvloop", "sqlite", "open files", "directory", "dns", "clock"} <= {
-        check["name"] for check in told["checks"]
+        check["name"] for check in result["checks"]
     }
 
 

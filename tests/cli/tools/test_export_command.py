@@ -67,7 +67,7 @@ def test_mistakes_are_explained(nephila, directory, tmp_path):
     """Usage is 2; a directory without a crawl or an output that cannot be written is 1."""
     assert nephila("export", directory).code == 2
     assert nephila("export", directory, "--format", "xml").err == (
-        "nephila: --format 'xml' is none of jsonl, csv, parquet, markdown\n"
+        "nephila: --format 'xml' is none of jsonl, csv, parquet, markdown, chunks, cdxj, wacz\n"
     )
     assert nephila("export", directory, "--format", "jsonl", "--raw-csv").code == 2
     ran = nephila("export", str(tmp_path / "none"), "--format", "jsonl")
@@ -76,3 +76,13 @@ def test_mistakes_are_explained(nephila, directory, tmp_path):
     assert (ran.code, ran.err.count("\n")) == (1, 1)
     ran = nephila("export", directory, "--format", "csv", "-o", str(tmp_path / "no" / "x.csv"))
     assert (ran.code, ran.err.count("\n")) == (1, 1)
+
+
+def test_chunks_are_of_the_given_size(nephila, directory):
+    """A size and an overlap that do not fit are refused with the names of the options."""
+    lines = nephila("export", directory, "--format", "chunks", "--chunk-chars", "100", "--chunk-overlap", "0").out
+    assert lines
+    assert all(json.loads(line)["chars"] <= 100 for line in lines.splitlines())
+    refused = nephila("export", directory, "--format", "chunks", "--chunk-overlap", "5000")
+    assert refused.code == 2
+    assert refused.err == ("nephila: --chunk-overlap 5000 is not between 0 and half of --chunk-chars 2000; set 200\n")

@@ -40,7 +40,7 @@ def test_every_route_is_in_it():
 def test_a_field_of_the_path_is_not_in_the_body():
     """It would be refused there."""
     schemas = document()["components"]["schemas"]
-    assert set(schemas["AddSeeds"]["properties"]) == {"urls", "last", "held_generation"}
+    assert set(schemas["AddSeeds"]["properties"]) == {"urls", "contexts", "last", "held_generation"}
 
 
 @pytest.mark.full

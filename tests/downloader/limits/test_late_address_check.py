@@ -90,8 +90,8 @@ async def test_a_further_hop_of_robots_txt_is_not_asked() -> None:
 
 async def test_what_was_sent_is_told() -> None:
     """With the instant at which the request reached the server."""
-    told: list[tuple[str, float]] = []
-    room = Room(Coordination(on_sent=lambda address, at: told.append((address, at))))
+    reported: list[tuple[str, float]] = []
+    room = Room(Coordination(on_sent=lambda address, at: reported.append((address, at))))
     await room.downloader.start()
     room.request("http://a.test/", address="8.8.8.8")
     await room.settle()
@@ -99,7 +99,7 @@ async def test_what_was_sent_is_told() -> None:
     on_sent = room.fetcher.fetches[0].request.on_sent
     assert on_sent is not None
     on_sent()
-    assert told == [("8.8.8.8", room.clock.monotonic())]
+    assert reported == [("8.8.8.8", room.clock.monotonic())]
 
 
 async def test_several_downloaders_send_back_what_nobody_has_counted_once() -> None:

@@ -94,9 +94,9 @@ def test_scalars_stay_text() -> None:
 )
 def test_mistakes_name_place_key_and_remedy(spec: str, says: str) -> None:
     """One line each."""
-    told = refused(f"{HEAD.replace('NAME', 'r')}  match: {{url: x}}\n  {spec}\n")
-    assert re.match(r"r\.yaml:\d+:\d+: ", told)
-    assert says in told
+    result = refused(f"{HEAD.replace('NAME', 'r')}  match: {{url: x}}\n  {spec}\n")
+    assert re.match(r"r\.yaml:\d+:\d+: ", result)
+    assert says in result
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_mistakes_name_place_key_and_remedy(spec: str, says: str) -> None:
 )
 def test_what_is_no_rule_at_all(text: str | bytes, says: str) -> None:
     """Bombs and other documents; nothing is built of them."""
-    told = refused(text)
-    assert says in told or "unknown key" in told
+    result = refused(text)
+    assert says in result or "unknown key" in result
 
 
 def test_versions_are_hashes_of_what_a_rule_says() -> None:

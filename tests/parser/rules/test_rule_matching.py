@@ -37,8 +37,8 @@ def test_priority_then_name() -> None:
 def test_exclude_and_several_patterns() -> None:
     """One has to match, none may."""
     rules = RuleSet([a_rule("r", "{url: ['/a/', '/b/'], exclude: ['\\?', 'x$']}")])
-    told = {path: bool(of_url(rules, f"http://a.test{path}")) for path in ("/a/", "/b/1", "/c/", "/a/?q", "/a/x")}
-    assert told == {"/a/": True, "/b/1": True, "/c/": False, "/a/?q": False, "/a/x": False}
+    result = {path: bool(of_url(rules, f"http://a.test{path}")) for path in ("/a/", "/b/1", "/c/", "/a/?q", "/a/x")}
+    assert result == {"/a/": True, "/b/1": True, "/c/": False, "/a/?q": False, "/a/x": False}
 
 
 def test_content_decides_among_rules_of_one_url() -> None:

@@ -41,8 +41,8 @@ class Broker(LocalBus):
         if self.refuses:
             raise PermanentError("half a character")
         receipt = Receipt()
-        told = all_of(receipts)
-        told.add_done_callback(lambda: self.sent.append((topic.name, partition, message, receipt)))
+        result = all_of(receipts)
+        result.add_done_callback(lambda: self.sent.append((topic.name, partition, message, receipt)))
         return receipt
 
     def confirm(self):
@@ -183,10 +183,10 @@ def test_a_record_that_cannot_travel_is_refused_at_once_and_its_substitute_waits
 
 def test_what_was_told_is_not_told_again_until_the_scope_grows(room):
     """Or the job is another."""
-    told = room.links("http://a.test/1")
-    assert not told.done
+    result = room.links("http://a.test/1")
+    assert not result.done
     assert len(room.sent()) == 1
-    assert told.done
+    assert result.done
     assert room.links("http://a.test/1").done
     assert room.sent() == []
     room.tell(JOB_STATUS, m.JobStatus("j", stored=4))

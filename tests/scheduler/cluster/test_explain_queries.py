@@ -49,12 +49,12 @@ async def test_the_owner_answers_and_is_named(world):
     assert set(found) == {"q0", "q1", "q2", "q3"}
     for host in range(4):
         url = f"http://h{host}.test/6"
-        told = msgspec.json.decode(found[f"q{host}"].explanation)
+        result = msgspec.json.decode(found[f"q{host}"].explanation)
         owner = world.owner_of(url)
         name = "a" if owner.number < 2 else "b"
-        assert (told["url"], told["url_key"], told["job"]) == (url, parse_url(url).fingerprint.hex(), "t")
-        assert (told["partition"], told["owner"]) == (owner.number, f"scheduler {name}, epoch {owner.epoch}")
-        assert told["state"] in ("waiting", "not_crawled", "never_found")
+        assert (result["url"], result["url_key"], result["job"]) == (url, parse_url(url).fingerprint.hex(), "t")
+        assert (result["partition"], result["owner"]) == (owner.number, f"scheduler {name}, epoch {owner.epoch}")
+        assert result["state"] in ("waiting", "not_crawled", "never_found")
     world.check()
 
 
@@ -63,9 +63,9 @@ async def test_what_has_ended_is_sent_to_storage(world):
     await world.until(28)
     ask(world, "http://h0.test/0", job="t")
     (answer,) = await answers(world)
-    told = msgspec.json.decode(answer.explanation)
-    assert (told["kind"], told["seen"]) == ("seen", True)
-    assert "table pages of storage" in told["sentence"]
+    result = msgspec.json.decode(answer.explanation)
+    assert (result["kind"], result["seen"]) == ("seen", True)
+    assert "table pages of storage" in result["sentence"]
 
 
 async def test_a_question_that_makes_no_sense_is_refused_in_a_line(world):
@@ -150,8 +150,8 @@ async def test_a_part_of_a_host_is_opened_again(world):
     open_again(world, "/none/", "none")
     open_again(world, "/cal/", "nobody", job="nobody")
     found = {answer.id: answer for answer in await answers(world)}
-    told = msgspec.json.decode(found["closed"].explanation)
-    assert "release it with: nephila jobs release t h0.test /cal/ --bootstrap kafka:9092" in told["sentence"]
+    result = msgspec.json.decode(found["closed"].explanation)
+    assert "release it with: nephila jobs release t h0.test /cal/ --bootstrap kafka:9092" in result["sentence"]
     assert (found["open"].released, found["open"].error) == (True, "")
     assert found["twice"].error == "h0.test/cal/ is not in quarantine for 't'"
     assert found["none"].error == "h0.test/none/ is not in quarantine for 't'"
@@ -161,8 +161,8 @@ async def test_a_part_of_a_host_is_opened_again(world):
     other = "b" if name == "a" else "a"
     await world.give(other, *((0, 1) if name == "a" else (2, 3)))
     ask(world, "http://h0.test/cal/1", name="after")
-    told = msgspec.json.decode((await answers(world))[-1].explanation)
-    assert told["trap"]["released"]
+    result = msgspec.json.decode((await answers(world))[-1].explanation)
+    assert result["trap"]["released"]
 
 
 async def test_what_is_not_in_the_log_is_not_answered(world):

@@ -10,7 +10,7 @@ from nephila.kernel.topics import OUTLINKS
 from nephila.native import parse_url
 from nephila.scheduler.engine.invariants import check
 
-from tests.scheduler.world import JOB, Answer, World, outlinks, site
+from tests.scheduler.world import JOB, Answer, World, links_of, site
 
 
 def later(world: World, directory, **config) -> World:
@@ -47,7 +47,7 @@ async def test_best_first_goes_by_the_text_before_the_menu(tmp_path, flags):
     world.crawl("http://a.test/", strategy=int(Strategy.BEST_FIRST))
     world.run()
     seed = parse_url("http://a.test/")
-    found = outlinks(
+    found = links_of(
         FetchRequest(JOB, seed.fingerprint, seed.href, priority=255), [f"http://a.test/{n}" for n in "mtb"]
     )
     found.flags = flags

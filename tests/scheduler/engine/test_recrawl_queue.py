@@ -29,7 +29,7 @@ from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.recrawl.due_table import CHECKED_OUT
 
-from tests.scheduler.world import Answer, World, outlinks, site
+from tests.scheduler.world import Answer, World, links_of, site
 
 HOUR = 3600.0
 
@@ -156,13 +156,13 @@ async def test_a_sitemap_makes_a_changed_page_due(tmp_path):
     before = len(world.fetched)
     assert world.scheduler.frontier.next_recrawl > world.clock.now() + 2 * HOUR
     parent = FetchRequest("t", bytes(16), "http://a.test/sitemap.xml")
-    links = outlinks(parent, ["http://a.test/"])
+    links = links_of(parent, ["http://a.test/"])
     links.lastmods, links.source, links.depth = array("d", [world.clock.now() - 1]).tobytes(), LinkSource.SITEMAP, 0
     world.bus.publish(OUTLINKS, 0, links)
     pass_time(world, HOUR + 120)
-    told = world.fetched[before:]
-    assert len(told) == 1
-    assert told[0].start >= world.fetched[before - 1].end + HOUR - 1
+    reported = world.fetched[before:]
+    assert len(reported) == 1
+    assert reported[0].start >= world.fetched[before - 1].end + HOUR - 1
     assert +world.scheduler.ended("t") == {Outcome.STORED: 1}
     await world.scheduler.close()
 

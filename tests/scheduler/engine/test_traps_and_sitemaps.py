@@ -14,7 +14,7 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS, RECEIPTS
 from nephila.scheduler.engine.invariants import check
 
-from tests.scheduler.world import Answer, World, outlinks, site
+from tests.scheduler.world import Answer, World, links_of, site
 
 
 class Barren(World):
@@ -75,7 +75,7 @@ async def test_a_trap_by_its_yield_is_closed_and_released(tmp_path: Path, snapsh
         world.scheduler._snapshot()
     world = await restarted(world)
     world.scheduler.bus.publish(
-        OUTLINKS, 0, outlinks(FetchRequest("t", bytes(16), "http://a.test/x"), ["http://a.test/d/900"])
+        OUTLINKS, 0, links_of(FetchRequest("t", bytes(16), "http://a.test/x"), ["http://a.test/d/900"])
     )
     world.run()
     assert world.outcomes()["http://a.test/d/900"] == "dropped(trap)"
@@ -84,7 +84,7 @@ async def test_a_trap_by_its_yield_is_closed_and_released(tmp_path: Path, snapsh
     world.clock.run_due()
     world = await restarted(world)
     world.scheduler.bus.publish(
-        OUTLINKS, 0, outlinks(FetchRequest("t", bytes(16), "http://a.test/x"), ["http://a.test/d/1000"])
+        OUTLINKS, 0, links_of(FetchRequest("t", bytes(16), "http://a.test/x"), ["http://a.test/d/1000"])
     )
     world.run(20.0)
     check(world.scheduler.dispatcher)
@@ -99,7 +99,7 @@ class Listing(World):
     def _parse(self, request: FetchRequest, answer: Answer) -> list[Ack]:
         if not request.url.endswith(".xml"):
             return super()._parse(request, answer)
-        links = outlinks(request, answer.links)
+        links = links_of(request, answer.links)
         links.depth = request.depth
         links.source = LinkSource.FEED if "feed" in request.url else LinkSource.SITEMAP
         links.lastmods = array("d", [self.clock.now()] * len(answer.links)).tobytes()
@@ -139,7 +139,7 @@ class Indexes(Listing):
     def _parse(self, request: FetchRequest, answer: Answer) -> list[Ack]:
         if not request.url.endswith(".xml"):
             return super()._parse(request, answer)
-        links = outlinks(request, answer.links)
+        links = links_of(request, answer.links)
         links.depth, links.source = request.depth, LinkSource.SITEMAP
         links.flags = bytes([6 << 1 if link.endswith(".xml") else 0 for link in answer.links])
         answer.links = []

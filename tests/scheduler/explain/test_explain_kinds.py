@@ -57,7 +57,7 @@ class Case(NamedTuple):
     fetches: tuple[dict[str, Any], ...] = ()
     running: bool = True
 
-    def told(self) -> Explanation:
+    def reported(self) -> Explanation:
         scheduler = self.world.scheduler
         now = self.world.clock.monotonic()
         return explain(
@@ -417,7 +417,7 @@ async def delay_after_a_back_off(tmp_path: Path) -> Case:
     while len(asked) < 2:
         world.clock.advance(1.0)
     world.clock.advance(1.0)
-    assert Case(world, "http://a.test/2").told().host.backoff_s > 0
+    assert Case(world, "http://a.test/2").reported().host.backoff_s > 0
     return Case(world, "http://a.test/2")
 
 
@@ -487,11 +487,11 @@ async def unknown(tmp_path: Path) -> Case:
 @pytest.mark.parametrize(("kind", "says", "maker"), CASES, ids=[maker.__name__ for _, _, maker in CASES])
 async def test_each_kind_is_named(tmp_path, kind, says, maker):
     """The kind, the words of the sentence, and an opening that fits the state."""
-    told = (await maker(tmp_path)).told()
-    assert (told.kind, says in told.sentence) == (kind, True), told.sentence
+    reported = (await maker(tmp_path)).reported()
+    assert (reported.kind, says in reported.sentence) == (kind, True), reported.sentence
     opening = {"stored": "Stored at ", "not_crawled": "Not c", "waiting": "Waiting: ", "never_found": "Never found: "}
-    assert told.sentence.startswith(opening[told.state])
-    assert told.owner == "this program"
+    assert reported.sentence.startswith(opening[reported.state])
+    assert reported.owner == "this program"
 
 
 def test_every_kind_has_a_case_and_stands_in_the_docs():
@@ -515,7 +515,7 @@ async def test_what_is_spent_of_each_budget(tmp_path):
         host_budget=budget,
         scope=Scope(max_depth=-1, max_pages=50),
     )
-    found = Case(world, "http://a.test/2").told().budget
+    found = Case(world, "http://a.test/2").reported().budget
     assert [(one.what, one.used, one.limit) for one in found.limits] == [
         ("pages of the job", 2, 50),
         ("fetches of the host", 2, 2),
@@ -527,13 +527,13 @@ async def test_what_is_spent_of_each_budget(tmp_path):
 async def test_what_the_next_fetch_follows_from(tmp_path):
     """Interval, estimated rate and instant; none of it where nothing is fetched again."""
     world = await begun(tmp_path, site({"/": []}), seconds=5, recrawl=Recrawl(min_s=3600.0, max_s=14 * DAY))
-    found = Case(world, "http://a.test/").told().recrawl
+    found = Case(world, "http://a.test/").reported().recrawl
     assert found is not None
     assert (found.policy, found.fetch_no, found.out, found.gone) == ("adaptive", 1, False, False)
     assert found.next_at == pytest.approx(found.fetched_at + found.interval_s, abs=1.0)
     assert found.changes_per_day == pytest.approx(0.25, rel=0.01)
     world.crawl()
-    assert Case(world, "http://a.test/").told().recrawl is None
+    assert Case(world, "http://a.test/").reported().recrawl is None
 
 
 async def test_a_url_far_behind_is_known_to_be_queued(tmp_path, monkeypatch):
@@ -541,10 +541,10 @@ async def test_a_url_far_behind_is_known_to_be_queued(tmp_path, monkeypatch):
     seeds = [f"http://a.test/{n}" for n in range(8)]
     world = await begun(tmp_path, lambda request: Answer(), *seeds, seconds=1.5)
     monkeypatch.setattr(facts, "LOOKED_AT", 2)
-    told = Case(world, seeds[7]).told()
-    assert (told.kind, told.queued.position, told.queued.of) in (("behind", 0, 6), ("delay", 0, 6))
-    assert Case(world, seeds[0], {"outcome": "stored"}).told().queued is None
-    assert Case(world, "http://a.test/never").told().kind == "unknown"
+    reported = Case(world, seeds[7]).reported()
+    assert (reported.kind, reported.queued.position, reported.queued.of) in (("behind", 0, 6), ("delay", 0, 6))
+    assert Case(world, seeds[0], {"outcome": "stored"}).reported().queued is None
+    assert Case(world, "http://a.test/never").reported().kind == "unknown"
     assert LOOKED_AT > 1000
 
 
@@ -554,12 +554,12 @@ async def test_a_copy_that_is_due_is_known_to_be_queued_far_behind(tmp_path, mon
     world = await begun(tmp_path, lambda request: Answer(), *seeds, seconds=60, recrawl=Recrawl(every_s=DAY))
     world.crawl(recrawl=Recrawl(every_s=DAY), delay_s=20_000.0)
     world.clock.advance(1.1 * DAY)
-    waiting = [url for url in seeds if Case(world, url).told().queued]
+    waiting = [url for url in seeds if Case(world, url).reported().queued]
     assert len(waiting) > 3
     monkeypatch.setattr(facts, "LOOKED_AT", 1)
-    told = ended(world, waiting[-1]).told()
-    assert (told.queued.position, told.queued.fetch_no) == (0, 2)
-    assert "; fetch 2 of it: " in told.sentence
+    reported = ended(world, waiting[-1]).reported()
+    assert (reported.queued.position, reported.queued.fetch_no) == (0, 2)
+    assert "; fetch 2 of it: " in reported.sentence
 
 
 # ---- reasons

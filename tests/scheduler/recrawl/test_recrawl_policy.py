@@ -44,6 +44,36 @@ def lived(policy: RecrawlPolicy, texts: str, state: UrlState | None = None) -> U
     return state
 
 
+# ---- single instants
+
+
+def test_refresh_at_makes_pages_due_once():
+    """Without another frequency: at the instant, not again after the fetch; a later instant starts another run."""
+    policy = RecrawlPolicy(Recrawl(monitor=True, refresh_at=NOW - 10))
+    state = policy.after(page(seed=True), fetched(page()), NOW - 100)
+    assert state.next_at == NOW - 10
+    state = policy.after(state, fetched(state), NOW)
+    assert state.next_at == 0
+    assert policy.reapplied(state, NOW + 5).next_at == 0
+    later = RecrawlPolicy(Recrawl(monitor=True, refresh_at=NOW + DAY))
+    state = later.reapplied(state, NOW + 60)
+    assert state.next_at == NOW + DAY
+    refused = later.after(state, failed(state), NOW + DAY + 1)
+    assert refused.next_at == 0
+    assert not later.watches(seed=False)
+
+
+def test_refresh_at_beside_a_frequency_only_makes_pages_due_earlier():
+    """The interval stays."""
+    policy = RecrawlPolicy(Recrawl(every_s=10 * DAY))
+    state = policy.after(page(), fetched(page()), NOW)
+    policy = RecrawlPolicy(Recrawl(every_s=10 * DAY, refresh_at=NOW + DAY))
+    state = policy.reapplied(state, NOW + HOUR)
+    assert state.next_at == NOW + DAY
+    state = policy.after(state, fetched(state), NOW + DAY + 1)
+    assert state.next_at == pytest.approx(NOW + 11 * DAY, abs=0.6 * DAY)
+
+
 # ---- the estimate
 
 
@@ -265,10 +295,10 @@ def test_an_announced_change_makes_the_page_due():
     policy = RecrawlPolicy(ADAPTIVE)
     state = lived(policy, "aaaa")
     last = state.fetched_at
-    told = policy.after_lastmod(state, last + 60, last + 120)
-    assert told is not None
-    assert told.next_at == last + HOUR
-    assert policy.after_lastmod(told, last + 60, last + 180) is None
+    result = policy.after_lastmod(state, last + 60, last + 120)
+    assert result is not None
+    assert result.next_at == last + HOUR
+    assert policy.after_lastmod(result, last + 60, last + 180) is None
     late = policy.after_lastmod(state, last + 60, last + 2 * HOUR)
     assert late is not None
     assert late.next_at == last + 2 * HOUR
@@ -278,9 +308,9 @@ def test_a_sitemap_that_always_says_now_is_believed_once():
     """After a fetch that found nothing new the page keeps its own pace, until a change is found."""
     policy = RecrawlPolicy(ADAPTIVE)
     state = lived(policy, "aaaa")
-    told = policy.after_lastmod(state, state.fetched_at + 5, state.fetched_at + 5)
-    assert told is not None
-    state = lived(policy, "a", told)
+    result = policy.after_lastmod(state, state.fetched_at + 5, state.fetched_at + 5)
+    assert result is not None
+    state = lived(policy, "a", result)
     assert policy.after_lastmod(state, state.fetched_at + 7, state.fetched_at + 7) is None
     state = lived(policy, "b", state)
     assert policy.after_lastmod(state, state.fetched_at + 7, state.fetched_at + 7) is not None
@@ -292,16 +322,16 @@ def test_no_change_is_believed_of_a_site_that_has_announced_one():
     state = lived(policy, "aaaa")
     stale = state.fetched_at - 5 * DAY
     assert policy.after_lastmod(state, stale, state.fetched_at + HOUR) is None, "it has proved nothing yet"
-    told = policy.after_lastmod(state, state.fetched_at + 60, state.fetched_at + 90)
-    assert told is not None
-    state = lived(policy, "b", told)
+    result = policy.after_lastmod(state, state.fetched_at + 60, state.fetched_at + 90)
+    assert result is not None
+    state = lived(policy, "b", result)
     now = state.next_at - 60
-    off = policy.after_lastmod(state, told.lastmod, now)
+    off = policy.after_lastmod(state, result.lastmod, now)
     assert off is not None
     assert off.next_at == now + state.interval_s
     today = state.fetched_at // DAY * DAY
     assert policy.after_lastmod(state, today, now) is None
-    end = policy.after_lastmod(state, told.lastmod, state.fetched_at + 2.9 * DAY)
+    end = policy.after_lastmod(state, result.lastmod, state.fetched_at + 2.9 * DAY)
     assert end is not None
     assert end.next_at == state.fetched_at + 3 * DAY
 
@@ -309,10 +339,10 @@ def test_no_change_is_believed_of_a_site_that_has_announced_one():
 def test_a_change_that_was_not_announced_ends_the_belief():
     """A sitemap that has stopped telling puts nothing off."""
     policy = RecrawlPolicy(ADAPTIVE)
-    told = policy.after_lastmod(lived(policy, "aaaa"), NOW + 9 * DAY, NOW + 9 * DAY)
-    assert told is not None
-    state = lived(policy, "bc", told)
-    assert policy.after_lastmod(state, told.lastmod, state.next_at - 1) is None
+    result = policy.after_lastmod(lived(policy, "aaaa"), NOW + 9 * DAY, NOW + 9 * DAY)
+    assert result is not None
+    state = lived(policy, "bc", result)
+    assert policy.after_lastmod(state, result.lastmod, state.next_at - 1) is None
 
 
 @pytest.mark.parametrize("lastmod", [0.0, -5.0, NOW + 400 * DAY, math.inf, math.nan])
@@ -328,10 +358,10 @@ def test_a_gone_page_that_is_announced_gets_one_more_try():
     state = lived(policy, "aab")
     gone = policy.after(state, failed(state, 410), state.next_at)
     assert gone.next_at == 0.0
-    told = policy.after_lastmod(gone, gone.fetched_at + 9 * DAY, gone.fetched_at + 9 * DAY)
-    assert told is not None
-    assert told.next_at > 0
-    assert policy.after(told, failed(told, 404), told.next_at).next_at == 0.0
+    result = policy.after_lastmod(gone, gone.fetched_at + 9 * DAY, gone.fetched_at + 9 * DAY)
+    assert result is not None
+    assert result.next_at > 0
+    assert policy.after(result, failed(result, 404), result.next_at).next_at == 0.0
 
 
 # ---- cron

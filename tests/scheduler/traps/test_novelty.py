@@ -405,20 +405,20 @@ def test_memory_is_bounded_whatever_the_urls():
 
 def test_a_memory_forgets_and_never_invents():
     """Nothing it was not told, everything while there is room, its limit whatever comes, the same after a snapshot."""
-    rng, memory, told = random.Random(9), RecentHashSet(256), set()
+    rng, memory, reported = random.Random(9), RecentHashSet(256), set()
     for number in range(20_000):
-        key = rng.getrandbits(64) if rng.random() < 0.6 or not told else rng.choice(sorted(told)[-50:])
+        key = rng.getrandbits(64) if rng.random() < 0.6 or not reported else rng.choice(sorted(reported)[-50:])
         known = key in memory
         assert memory.add(key) is not known
-        assert not known or key in told
-        told.add(key)
+        assert not known or key in reported
+        reported.add(key)
         assert key in memory
         if number % 2000 == 0:
             memory.check()
             copy = RecentHashSet(256)
             copy.restore(memory.pack())
             assert len(copy) == len(memory) <= 256
-            told = {k for k in told if k in memory}
+            reported = {k for k in reported if k in memory}
 
 
 def test_while_there_is_room_hardly_anything_is_forgotten():

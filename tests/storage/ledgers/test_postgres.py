@@ -91,9 +91,9 @@ def test_two_writers_with_the_same_keys_neither_deadlock_nor_duplicate(tmp_path,
     assert len({(fetch["url_key"], fetch["fetch_no"]) for fetch in history}) == len(history)
     # The change of each fetch was computed against the rows committed before it.
     for number in range(60):
-        told = [fetch["change"] for fetch in history if fetch["url_key"] == key(number).hex()]
-        assert told[0] == "new"
-        assert "new" not in told[1:]
+        reported = [fetch["change"] for fetch in history if fetch["url_key"] == key(number).hex()]
+        assert reported[0] == "new"
+        assert "new" not in reported[1:]
 
 
 def test_two_programs_that_start_at_once_make_the_tables_once(tmp_path, store):
@@ -442,8 +442,8 @@ def test_links_are_replaced_per_fetch(tmp_path, store):
     one.commit([record(1, links=links("http://a/", "http://b/")), record(2, links=links("http://c/"))], [None] * 2, [])
     one.commit([record(1, 2, links=links("http://d/")), record(1, 3, links=links("http://e/"))], [None] * 2, [])
     one.close()
-    told = {(row["from_key"], row["to_url"]) for row in table(store, "links", "to_url")}
-    assert told == {(key(1).hex(), "http://e/"), (key(2).hex(), "http://c/")}
+    reported = {(row["from_key"], row["to_url"]) for row in table(store, "links", "to_url")}
+    assert reported == {(key(1).hex(), "http://e/"), (key(2).hex(), "http://c/")}
 
 
 def test_changes_are_reported_as_in_a_directory(tmp_path, store):
@@ -456,14 +456,14 @@ def test_changes_are_reported_as_in_a_directory(tmp_path, store):
             record(3, 2, outcome=Outcome.FAILED, status=404, sha256=b""),
         ],
     ]
-    told, exported = [], []
+    reported, exported = [], []
     for place, url in ((tmp_path / "a", ""), (tmp_path / "b", store)):
         one = writer(place, url)
         for batch in fetches:
             one.commit(batch, [None] * 3, [])
         one.close()
         with open_for_reading(url or place) as connection:
-            told.append(
+            reported.append(
                 connection.execute(
                     "SELECT job, url, url_key, id, change, diff, title FROM changes ORDER BY seq", {}
                 ).fetchall()
@@ -471,8 +471,8 @@ def test_changes_are_reported_as_in_a_directory(tmp_path, store):
         for since in ("", "2027-01-15T08:00:02Z"):
             export(url or place, "jsonl", tmp_path / "out", changes=True, since=since)
             exported.append(sorted((tmp_path / "out").read_text().splitlines()))
-    assert [tuple(row) for row in told[0]] == [tuple(row) for row in told[1]]
-    assert [row[4] for row in told[0]].count("changed") == 1
+    assert [tuple(row) for row in reported[0]] == [tuple(row) for row in reported[1]]
+    assert [row[4] for row in reported[0]].count("changed") == 1
     assert exported[:2] == exported[2:]
     assert exported[0]
 

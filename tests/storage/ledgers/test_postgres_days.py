@@ -90,8 +90,8 @@ def test_retention_drops_whole_days_and_a_dropped_fetch_still_counts_once(tmp_pa
     assert {one for (one,) in select(store, "SELECT url_key FROM pages")} == left
     put(writer, aged(1, 0, 2, text=b"text of page 1\nfetch 1"), aged(3, 0, 2, text=b"other", text_hash=b"12345678"))
     writer.close()
-    told = dict(select(store, "SELECT url_key, change FROM pages WHERE fetch_no = 2"))
-    assert (told[key(1).hex()], told[key(3).hex()]) == ("same", "changed")
+    result = dict(select(store, "SELECT url_key, change FROM pages WHERE fetch_no = 2"))
+    assert (result[key(1).hex()], result[key(3).hex()]) == ("same", "changed")
     assert export(store, "jsonl", tmp_path / "rows.jsonl") == 4
 
 

@@ -150,7 +150,7 @@ async def follow(control: Control, name: str, generation: int, *, quiet: bool) -
 
 async def _silence(control: Control, job: api.Job) -> UserError:
     """The error of a job without reports. A job that no scheduler has read is withdrawn: otherwise it would begin when
-    the next scheduler starts, with nobody who waits for it."""
+    the next scheduler starts, after its user has gone."""
     line = f"no scheduler has reported on job {job.name!r} for {SILENT_S:g} s"
     if job.observed_generation:
         return UserError(f"{line}; the job stays, and continues when a scheduler runs")

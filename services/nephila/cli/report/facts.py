@@ -199,7 +199,7 @@ def _time(facts: Facts, query: _Query) -> None:
     if not count:
         return
     span = max(facts.last - facts.first, 1.0)
-    # To the second, the minute or the hour: a few thousand groups, whatever the number of fetches.
+    # To the second, the minute or the hour: a few thousand groups for any number of fetches.
     digits, tail = (19, "Z") if span < 7_200 else (16, ":00Z") if span < 432_000 else (13, ":00:00Z")
     groups = query(
         f"SELECT substr(fetched_at, 1, {digits}), outcome, count(*) FROM fetches"

@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
@@ -24,9 +25,15 @@ LOG_S = 60.0
 """Seconds between two lines about the jobs."""
 
 if TYPE_CHECKING:
-    from nephila.control.api import Job
+    from collections.abc import Awaitable
+
+    from nephila.control.api import Control, Job
+    from nephila.harvest.webhooks.sender import WebhookSender
+    from nephila.kernel.runtime.clock import Clock
     from nephila.programs.control_servers import TcpAddress
     from nephila.programs.service_configs import ServiceConfigs
+
+    Companion = Callable[[Control, asyncio.Event], Awaitable[None]]
 
 
 @with_options("up")
@@ -34,14 +41,33 @@ def up(
     out: Out = DEFAULT_OUT,
     api: Api = "",
     api_token_file: ApiTokenFile = "",
+    webhooks: Annotated[
+        str, typer.Option(metavar="FILE", help="Deliver changes of pages to the webhooks of this file.")
+    ] = "",
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
     **options: Unpack[CommandOptions],
 ) -> None:
     """Run many jobs in DIR until it is stopped; see nephila jobs. Started again, it continues all of them."""
+    tcp = tcp_address(api, api_token_file)
+    raise typer.Exit(run_up(out, values(options), tcp, quiet=quiet, webhooks=webhooks))
+
+
+def run_up(
+    out: Path,
+    given: dict[str, Any],
+    tcp: TcpAddress | None,
+    *,
+    quiet: bool,
+    companion: Companion | None = None,
+    webhooks: str = "",
+) -> int:
+    """Serve the jobs of a directory with these options until a signal; returns the exit code. `webhooks`: file of the
+    destinations of changes."""
+    from nephila.harvest.webhooks.config import read_webhooks
     from nephila.programs.headers import redacted
+    from nephila.programs.send_webhooks import build_sender
     from nephila.programs.service_configs import archive_name, formats_of, make_configs, resolve_store
 
-    given = values(options)
     store = given.pop("store")
     directory = Directory(out)
     run = resolve_run(directory, given)
@@ -57,11 +83,13 @@ def up(
     given["header"] = redacted(given["header"])
     run.window = configs.scheduler.window
     try:
-        code = serve(directory, run, configs, tcp_address(api, api_token_file), quiet=quiet)
+        sender = partial(build_sender, Path(webhooks), directory.rows(run)) if webhooks else None
+        if webhooks:
+            read_webhooks(Path(webhooks))
+        return serve(directory, run, configs, tcp, quiet=quiet, companion=companion, webhooks=sender)
     except UserError as error:
         # `--resume` is an option of crawl; `nephila up` always continues.
         raise type(error)(without_resume(str(error))) from None
-    raise typer.Exit(code)
 
 
 def resolve_run(directory: Directory, options: dict[str, Any]) -> Run:
@@ -77,8 +105,18 @@ def resolve_run(directory: Directory, options: dict[str, Any]) -> Run:
     return run
 
 
-def serve(directory: Directory, run: Run, configs: ServiceConfigs, tcp: TcpAddress | None, *, quiet: bool) -> int:
-    """Run until a signal; returns the exit code. Raises what ended the program otherwise."""
+def serve(
+    directory: Directory,
+    run: Run,
+    configs: ServiceConfigs,
+    tcp: TcpAddress | None,
+    *,
+    quiet: bool,
+    companion: Companion | None = None,
+    webhooks: Callable[[Clock], WebhookSender] | None = None,
+) -> int:
+    """Run until a signal; returns the exit code. Raises what ended the program otherwise. `companion`: runs beside
+    the services, with their control API, until its event is set; when it fails, the program ends."""
     from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
     from nephila.programs.serve import UpProgram
     from nephila.rulekit.health import degraded
@@ -91,9 +129,18 @@ def serve(directory: Directory, run: Run, configs: ServiceConfigs, tcp: TcpAddre
 
         def end(number: signal.Signals) -> None:
             ended_by.append(number)
+            stop.set()
             program.stop()
 
+        def companion_ended(task: asyncio.Future[None]) -> None:
+            if not task.cancelled() and not stop.is_set() and (error := task.exception()) is not None:
+                failed.append(error)
+                program.stop()
+
         def ready(jobs: list[Job]) -> None:
+            if companion is not None:
+                beside.append(asyncio.ensure_future(companion(program.control, stop)))
+                beside[0].add_done_callback(companion_ended)
             if not quiet:
                 what = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"
                 print(f"{what} in {directory.path}; jobs are taken at {', '.join(program.servers.places)}", flush=True)
@@ -102,15 +149,19 @@ def serve(directory: Directory, run: Run, configs: ServiceConfigs, tcp: TcpAddre
             run.degraded_rules = degraded(program.assembly.judge.verdicts())
             _write(directory, run, program.control.jobs())
 
-        program = UpProgram(configs, rules=Path(rules) if rules else None, tcp=tcp, on_change=write)
+        stop, beside, failed = asyncio.Event(), list[asyncio.Future[None]](), list[BaseException]()
+        program = UpProgram(configs, rules=Path(rules) if rules else None, tcp=tcp, on_change=write, webhooks=webhooks)
         lines = None if quiet else asyncio.ensure_future(_log(program.control.jobs))
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, end, number)
         try:
             await program.run(ready)
+            if failed:
+                raise failed[0]
         finally:
-            if lines is not None:
-                lines.cancel()
+            for task in (lines, *beside):
+                if task is not None:
+                    task.cancel()
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
         return program

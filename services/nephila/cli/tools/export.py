@@ -17,15 +17,18 @@ from nephila.storage.source import Source, display_name, is_url, with_password
 
 def export(
     place: Annotated[str, typer.Argument(metavar="DIR|URL", help="Directory of a crawl, or a database's URL.")],
-    format: Annotated[str, typer.Option("--format", metavar="jsonl|csv|parquet|markdown", help="What to write.")],
+    format: Annotated[
+        str, typer.Option("--format", metavar="jsonl|csv|parquet|markdown|chunks|cdxj|wacz", help="What to write.")
+    ],
     out: Annotated[
         str,
         typer.Option(
             "-o",
             "--output",
             metavar="FILE",
-            help="Output; default: standard output, for Parquet DIR/export.parquet. For Markdown, a path ending in "
-            ".jsonl is one file of JSON lines, any other path a directory with a file per page.",
+            help="Output; default: standard output, for Parquet DIR/export.parquet, for WACZ DIR/export.wacz. For "
+            "Markdown, a path ending in .jsonl is one file of JSON lines, any other path a directory with a file per "
+            "page.",
         ),
     ] = "-",
     all_outcomes: Annotated[
@@ -51,28 +54,44 @@ def export(
         str,
         typer.Option(metavar="A,B", help="Only these, in this order; meta.NAME of pages, price.amount of --items."),
     ] = "",
+    chunk_chars: Annotated[
+        int, typer.Option("--chunk-chars", metavar="N", help="Maximum characters of a chunk, for --format chunks.")
+    ] = 2000,
+    chunk_overlap: Annotated[
+        int,
+        typer.Option("--chunk-overlap", metavar="N", help="Characters of a chunk that the next one repeats."),
+    ] = 200,
     since: Annotated[
         str, typer.Option("--since", metavar="ISO", help="With --changes: at or after this instant, in UTC.")
     ] = "",
 ) -> None:
-    """Write the pages of a crawl as JSON lines, CSV, Parquet or Markdown."""
-    from nephila.storage.read.export import FORMATS
+    """Write the pages of a crawl as JSON lines, CSV, Parquet, Markdown, or chunks for language models."""
+    from nephila.storage.read.export import ARCHIVES, FORMATS
     from nephila.storage.read.export import export as write
 
-    if format not in FORMATS:
-        raise UsageError(f"--format {format!r} is none of {', '.join(FORMATS)}")
+    if format not in (*FORMATS, *ARCHIVES):
+        raise UsageError(f"--format {format!r} is none of {', '.join((*FORMATS, *ARCHIVES))}")
     if raw_csv and format != "csv":
         raise UsageError("--raw-csv needs --format csv")
     if since and not changes:
         raise UsageError("--since needs --changes")
     if items and (changes or all_outcomes):
         raise UsageError("--items are those of stored pages: leave --changes and --all out")
+    if format == "chunks":
+        from nephila.storage.sinks.chunks import check_chunk_size
+
+        check_chunk_size(chunk_chars, chunk_overlap, ("--chunk-chars", "--chunk-overlap"))
     source, only = find(place)
+    if format in ARCHIVES:
+        if changes or all_outcomes or items or columns:
+            raise UsageError(f"--format {format} is of WARC files: leave --changes, --all, --items and --columns out")
+        _archive(place, source, format, out, job or only)
+        return
     chosen = tuple(name.strip() for name in columns.split(",") if name.strip())
     if items:
         _items(source, format, out, job or only, chosen, raw_csv=raw_csv)
         return
-    texts = MarkdownTexts(source if isinstance(source, Path) else None) if format == "markdown" else None
+    texts = MarkdownTexts(source if isinstance(source, Path) else None) if format in ("markdown", "chunks") else None
     rows = write(
         source,
         format,
@@ -83,6 +102,7 @@ def export(
         changes=changes,
         since=since,
         **({"text": texts} if texts is not None else {}),
+        chunk=(chunk_chars, chunk_overlap),
         columns=chosen,
         shown=escape_controls,
     )
@@ -106,6 +126,19 @@ def _items(source: Source, format: str, out: str, job: str | None, columns: tupl
         note(f"{rows:,} items written to {out}")
     elif not rows:
         note(f"{display_name(source)} has no items; see nephila crawl --rules DIR")
+
+
+def _archive(place: str, source: Source, format: str, out: str, job: str | None) -> None:
+    from nephila.storage.read.export import export_archive
+
+    if is_url(place):
+        raise UsageError(f"--format {format} reads WARC files: name the directory of a crawl, not a database")
+    target = None if out == "-" else Path(out)
+    number = export_archive(Path(place), source, format, target, job=job, shown=escape_controls)
+    if format == "wacz":
+        note(f"{number:,} pages written to {target or Path(place, 'export.wacz')}")
+    elif target is not None:
+        note(f"{number:,} records listed in {out}")
 
 
 def find(place: str) -> tuple[Source, str | None]:

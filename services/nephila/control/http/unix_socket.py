@@ -1,4 +1,4 @@
-"""DIR/control.sock: how the socket of a directory is bound and reached, whatever the length of its path.
+"""DIR/control.sock: how the socket of a directory is bound and reached, with a path of any length.
 
 Invariants: only its owner may connect (mode 0600 from the moment of binding); a file that is no socket is not removed.
 The caller of `bind` holds the directory's lock, so a socket that is already there belongs to a dead program.

@@ -26,7 +26,7 @@ MAX_ADDRESSES = 32
 MIN_TTL_S = 30.0
 """Shortest time that an answer is used: records with a TTL of 0 would cost a look-up for each page."""
 MAX_NEGATIVE_TTL_S = 900.0
-"""Longest time that a name counts as nonexistent, whatever its zone says: RFC 2308 allows hours, a crawl retries."""
+"""Longest time that a name counts as nonexistent, also with a longer TTL: RFC 2308 allows hours, a crawl retries."""
 RETRY_S = 30.0
 """Between two look-ups of a name whose stale answer is served (RFC 8767, section 5)."""
 MAX_REFRESHES = 50

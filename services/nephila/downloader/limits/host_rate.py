@@ -1,4 +1,4 @@
-"""The highest rate of requests to one host, observed at the dial: what the sites see, whatever the scheduler planned.
+"""The highest rate of requests to one host, observed at the dial: the rate that sites see, not the planned one.
 
 Pure. Memory is O(hosts dialled in one window); a note costs one dictionary entry.
 """

@@ -16,8 +16,8 @@ class Ring(Generic[P]):
     """Members in order of quality, which of them are free, and the position of each domain.
 
     `pick` finds the next free member by a search over a byte per member, 0.2 µs per 10^4 members that are busy. A
-    domain moves on by one member per request, whatever it passes over: domains of the same pace do not push each other
-    around the ring. At most `max_domains` positions are kept; the domain that came first begins at the head again.
+    domain moves on by one member per request; busy members do not count, so domains of the same pace do not push each
+    other around the ring. At most `max_domains` positions are kept; the oldest domain begins at the head again.
     """
 
     def __init__(self, max_domains: int = 100_000) -> None:

@@ -84,7 +84,7 @@ def draw(candidates: Callable[[], Iterator[Candidate]], by: str, places: int, se
         name = stratum_of(by, one)
         if name not in heaps:
             continue
-        # The largest rank is the first to leave, hence the negative sign: heapq is a min-heap.
+        # The largest rank leaves first. heapq is a min-heap, so ranks are negative.
         entry = (-rank(seed, one), one)
         heap = heaps[name]
         if len(heap) < given[name]:

@@ -51,7 +51,7 @@ class LocalBus:
         return topic in self._groups
 
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
-        """See `Bus.publish`; a topic nobody reads takes the message at once."""
+        """See `Bus.publish`; a topic without readers takes the message at once."""
         groups = self._groups.get(topic)
         if not groups:
             return Receipt(0)

@@ -5,6 +5,7 @@ read, so that a value of a document cannot fail for its syntax later.
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
 
 import re2
@@ -53,6 +54,25 @@ def check_duration(text: str) -> str:
     return text
 
 
+def instant_s(text: str) -> float:
+    """Seconds since 1970 of "2026-11-22T06:00:00Z"; the text was read as `Instant`."""
+    return datetime.fromisoformat(text).timestamp()
+
+
+def instant_text(at: float) -> str:
+    """The instant as a document has it, in UTC."""
+    return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _instant(text: str) -> str:
+    try:
+        if datetime.fromisoformat(text).tzinfo is None:
+            raise ValueError
+    except ValueError:
+        raise ValueError("is no instant like 2026-11-22T06:00:00Z") from None
+    return text
+
+
 def _interval(text: str) -> str:
     if seconds(check_duration(text)) < 1:
         raise ValueError("is not within 1s and ten years")
@@ -90,6 +110,15 @@ Interval = Annotated[
     str, Meta(extra={"what": "a duration like 1h", "check": _interval}, extra_json_schema=DURATION_SCHEMA)
 ]
 """A duration of a second at least."""
+Instant = Annotated[
+    str,
+    Meta(
+        max_length=40,
+        extra={"what": "an instant like 2026-11-22T06:00:00Z", "check": _instant},
+        extra_json_schema={"format": "date-time"},
+    ),
+]
+"""An instant with its offset from UTC, as ISO 8601 writes it."""
 Url = Annotated[
     str,
     Meta(

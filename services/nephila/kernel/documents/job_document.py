@@ -16,7 +16,7 @@ import msgspec
 from nephila.kernel.documents import document_files
 from nephila.kernel.documents import job_schema as schema
 from nephila.kernel.documents.browser_schema import Browser
-from nephila.kernel.documents.field_types import seconds
+from nephila.kernel.documents.field_types import instant_s, seconds
 from nephila.kernel.documents.struct_reader import read
 from nephila.kernel.documents.yaml import Node, from_builtins
 from nephila.kernel.fragment_routes import ROUTE
@@ -59,12 +59,12 @@ class JobDocument:
 
 def load(data: bytes, name: str) -> list[JobDocument]:
     """The jobs of a file, at least one. Raises `UsageError` in one line that begins with file:line:column."""
-    return document_files.load(data, name, _document, "job", "CrawlJob")
+    return document_files.load(data, name, from_node, "job", "CrawlJob")
 
 
 def from_json(content: Any, place: str = "job") -> JobDocument:
     """The job of parsed JSON. Raises `UsageError` that names the key."""
-    return _document(from_builtins(content, place))
+    return from_node(from_builtins(content, place))
 
 
 def distinct(found: Iterable[JobDocument]) -> list[JobDocument]:
@@ -72,7 +72,8 @@ def distinct(found: Iterable[JobDocument]) -> list[JobDocument]:
     return document_files.distinct(found, "job")
 
 
-def _document(node: Node) -> JobDocument:
+def from_node(node: Node) -> JobDocument:
+    """The job of a YAML node. Raises `UsageError` with the place."""
     document = read(node, schema.CrawlJob)
     seeds = [seed.source for seed in document.spec.seeds]
     job = _job(document.metadata.name, document.spec, [value for kind, value in seeds if kind == "url"])
@@ -142,6 +143,7 @@ def _job(name: str, spec: schema.JobSpec, seeds: list[str]) -> CrawlJob:
         browser=msgspec.json.encode(spec.browser).decode() if spec.browser != Browser() else "",
         login=_login(spec.login) if spec.login else None,
         proxy_class=spec.proxy_class,
+        schemes=msgspec.json.encode(spec.schemes).decode() if spec.schemes is not None else "",
     )
 
 
@@ -168,4 +170,12 @@ def _recrawl(spec: schema.JobSpec) -> Recrawl | None:
         return None
     recrawl = spec.recrawl or schema.Recrawl()
     shortest, longest, every = (seconds(text or "0") for text in (recrawl.min, recrawl.max, recrawl.every))
-    return Recrawl(shortest, longest, every, cron=spec.schedule, monitor=recrawl.monitor, gone_after=recrawl.gone_after)
+    return Recrawl(
+        shortest,
+        longest,
+        every,
+        cron=spec.schedule,
+        monitor=recrawl.monitor,
+        gone_after=recrawl.gone_after,
+        refresh_at=instant_s(recrawl.refresh_at) if recrawl.refresh_at else 0.0,
+    )

@@ -19,6 +19,7 @@ from nephila.kernel.documents.field_types import (
     Duration,
     Expression,
     FileName,
+    Instant,
     Interval,
     Metadata,
     Name,
@@ -26,6 +27,7 @@ from nephila.kernel.documents.field_types import (
     Url,
     seconds,
 )
+from nephila.kernel.documents.scheme_schema import Schemes
 from nephila.kernel.documents.struct_reader import Section
 from nephila.kernel.messages import MainText, NearCopies, Render, ScopeMode, Strategy
 from nephila.native import UrlError, parse_url
@@ -60,8 +62,10 @@ NEAR_COPIES: dict[str, NearCopies] = {
 }
 RenderMode = Literal["never", "auto", "always"]
 RENDERS: dict[str, Render] = {"never": Render.UNSPECIFIED, "auto": Render.AUTO, "always": Render.ALWAYS}
-Sink = Literal["sqlite", "postgres", "jsonl", "markdown", "warc", "raw", "parquet", "dataset", "chunks"]
-_SINKS_LATER = ("s3", "kafka", "elasticsearch", "opensearch", "mongodb", "stdout")
+Sink = Literal[
+    "sqlite", "postgres", "jsonl", "markdown", "warc", "raw", "parquet", "dataset", "chunks", "opensearch", "items"
+]
+_SINKS_LATER = ("s3", "kafka", "elasticsearch", "mongodb", "stdout")
 _SECRET = re.compile(r"pass|pwd|secret|token|pin$", re.IGNORECASE)
 
 
@@ -175,6 +179,8 @@ class Recrawl(Section):
     """Only seeds are fetched again; a new page is fetched once."""
     gone_after: Annotated[int, Meta(ge=1, le=100)] = 3
     """Answers of 404 or 410 in a row after which a page counts as gone."""
+    refresh_at: Instant | None = None
+    """Pages last fetched before this instant are fetched again at it, once. A later document moves it."""
 
     def __post_init__(self) -> None:
         if (self.min is None) != (self.max is None):
@@ -282,8 +288,8 @@ class JobSpec(Section, kw_only=True):
 
     paused: bool = False
     """No URL of the job is fetched."""
-    seeds: Annotated[list[Seed], Meta(min_length=1, max_length=50_000)]
-    """Where to start: URLs, files, sitemaps, feeds."""
+    seeds: Annotated[list[Seed], Meta(max_length=50_000)] = field(default_factory=list)
+    """Where to start: URLs, files, sitemaps, feeds. At least one, unless the job has schemes."""
     scope: Scope = field(default_factory=Scope)
     """Which URLs belong to the job."""
     strategy: Order = "bfs"
@@ -324,14 +330,19 @@ class JobSpec(Section, kw_only=True):
     """Names of ParseRules. Left out: generic extraction."""
     sinks: Annotated[list[SinkEntry], Meta(max_length=20)] = field(default_factory=list)
     """Outputs in addition to the database."""
+    schemes: Schemes | None = None
+    """Keyword schemes; their searches are seeds. `nephila schemes apply` writes them."""
 
     def __post_init__(self) -> None:
+        if not self.seeds and self.schemes is None:
+            raise ValueError("it has no seeds")
         if self.recrawl is None:
             return
         if self.recrawl.every is not None and self.schedule:
             raise ValueError("every and schedule exclude each other", "recrawl")
-        if self.recrawl.every is None and self.recrawl.min is None and not self.schedule:
-            raise ValueError("it has no frequency; give min and max, every, or spec.schedule", "recrawl")
+        given = (self.recrawl.every, self.recrawl.min, self.recrawl.refresh_at, self.schedule or None)
+        if all(one is None for one in given):
+            raise ValueError("it has no frequency; give min and max, every, refreshAt, or spec.schedule", "recrawl")
 
 
 class CrawlJob(Section):

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from nephila.kernel.documents.field_types import API_VERSION
+from nephila.kernel.documents.field_types import API_VERSION, instant_text
 from nephila.kernel.documents.job_schema import MAIN_TEXTS, MODES, NEAR_COPIES, RENDERS, STRATEGY_NUMBERS
 from nephila.kernel.messages import CrawlJob, Login, Parse, Politeness, Recrawl
 
@@ -62,6 +62,8 @@ def to_document(job: CrawlJob, sources: Iterable[tuple[str, str]] = ()) -> dict[
         spec["browser"] = msgspec.json.decode(job.browser)
     if job.login is not None:
         spec["login"] = _login(job.login)
+    if job.schemes:
+        spec["schemes"] = msgspec.json.decode(job.schemes)
     return {"apiVersion": API_VERSION, "kind": "CrawlJob", "metadata": {"name": job.uid}, "spec": spec}
 
 
@@ -93,6 +95,8 @@ def _recrawl(recrawl: Recrawl) -> dict[str, Any]:
         found["monitor"] = True
     if recrawl.gone_after:
         found["goneAfter"] = recrawl.gone_after
+    if recrawl.refresh_at:
+        found["refreshAt"] = instant_text(recrawl.refresh_at)
     spec: dict[str, Any] = {"schedule": recrawl.cron} if recrawl.cron else {}
     return {**spec, "recrawl": found} if found else spec
 

@@ -32,3 +32,9 @@ class Context(msgspec.Struct, array_like=True, gc=False):
     proxy_class: str = ""
     # Browser profile of a rendered fetch.
     browser_profile: str = ""
+    # Name of the platform that the URL belongs to, in a crawl by keyword schemes.
+    platform: str = ""
+    # Name of the keyword group that the search was made for.
+    group: str = ""
+    # Number of the page in its list, from 1; 0: not a page of a list.
+    page: int = 0

@@ -46,7 +46,7 @@ class FetchRequest(msgspec.Struct, array_like=True, gc=False):
     # Tries of this fetch, from 1.
     attempt: int = 0
     epoch: int = 0
-    # Seconds since 1970 UTC; nobody dials after it.
+    # Seconds since 1970 UTC; no dial begins after it.
     start_by: float = 0.0
     # Seconds since 1970 UTC; the scheduler takes the URL back then.
     lease_until: float = 0.0
@@ -57,7 +57,7 @@ class FetchRequest(msgspec.Struct, array_like=True, gc=False):
     # Validators of the stored copy; empty when there is none.
     etag: str = ""
     last_modified: str = ""
-    # A seed is fetched whatever its content type.
+    # A seed is fetched with any content type.
     seed: bool = False
     # Server address on which the scheduler has counted this fetch; empty: none was known, or the job is not
     # paced.

@@ -97,6 +97,8 @@ class Recrawl(msgspec.Struct, array_like=True, gc=False):
     monitor: bool = False
     # A page answered 404 or 410 this often in a row is gone and not asked for again; 0 means 3.
     gone_after: int = 0
+    # Watched pages last fetched before this instant are due at it, once; seconds since 1970 UTC, 0 = none.
+    refresh_at: float = 0.0
 
 
 class HostBudget(msgspec.Struct, array_like=True, gc=False):
@@ -189,7 +191,7 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     parse: Parse | None = None
     # Cookies that sites set are kept and sent back to them.
     cookies: bool = False
-    # Null: nobody logs in.
+    # Null: no login.
     login: Login | None = None
     # Whether pages are rendered in a browser.
     render: Render = Render.UNSPECIFIED
@@ -197,6 +199,8 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     browser: str = ""
     # Proxies of the job: any, direct, a class, "/" and a country, or both; empty: as the downloader is set.
     proxy_class: str = ""
+    # The section spec.schemes of the document as JSON; empty: none.
+    schemes: str = ""
 
 
 class JobStatus(msgspec.Struct, array_like=True, gc=False):

@@ -73,7 +73,7 @@ class Page(msgspec.Struct, array_like=True, gc=False):
     context: Context | None = None
     # The body is the document of a browser, after its scripts.
     rendered: bool = False
-    # Not set: captures are files of the downloader.
+    # Their bodies are empty without raw capture; then they are only files of the downloader.
     captures: list[Capture] = msgspec.field(default_factory=list)
 
 
@@ -124,6 +124,10 @@ class Outlinks(msgspec.Struct, array_like=True, gc=False):
     parent_priority: int = 0
     # Of the page: all its links inherit it.
     context: Context | None = None
+    # Links to further pages of the list, which are followed only if one of the links above is new.
+    next_pages: Outlinks | None = None
+    # The further pages are followed in any case.
+    next_always: bool = False
 
 
 class Record(msgspec.Struct, array_like=True, gc=False):
@@ -172,8 +176,10 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     markdown: bytes = b""
     # A browser rendered the page.
     rendered: bool = False
-    # Not set.
+    # Kinds of the captures of the page, each once.
     captures: list[str] = msgspec.field(default_factory=list)
+    # Of the page.
+    context: Context | None = None
     # Simhash of the text that text_hash is of, 8 bytes big-endian; empty for a short text. Definition:
     # docs/adr/0089.
     simhash: bytes = b""

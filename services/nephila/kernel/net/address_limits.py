@@ -1,7 +1,8 @@
 """Limits per server address, by network: a table that scheduler and downloader read from their settings.
 
 An entry is "CIDR=connections/gap": "10.0.0.0/8=16/0.05" allows sixteen fetches at once and a start every 0.05 s on
-each address of 10.0.0.0/8. 0 means no limit. The longest matching prefix applies, whatever the order of the entries.
+each address of 10.0.0.0/8. 0 means no limit. The longest matching prefix applies, in any order of the
+entries.
 """
 
 from __future__ import annotations

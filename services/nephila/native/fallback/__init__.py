@@ -6,6 +6,7 @@ URLs and fingerprints, robots rules, links, titles and directives are the same. 
 from __future__ import annotations
 
 from nephila.native.fallback.hosts import HostStore
+from nephila.native.fallback.keywords import KeywordSet
 from nephila.native.fallback.link_scope import LinkScope
 from nephila.native.fallback.near_copies import NearCopyIndex, simhash
 from nephila.native.fallback.page import TAGS, PagePass, page_pass
@@ -17,6 +18,7 @@ from nephila.native.fallback.urls import UrlError, UrlParts, parse_any, parse_ur
 __all__ = [
     "TAGS",
     "HostStore",
+    "KeywordSet",
     "LinkScope",
     "NearCopyIndex",
     "PagePass",

@@ -1,8 +1,8 @@
 """Office files: what they are and what they say of themselves - title, author, dates - and nothing of what is in them.
 
 OOXML (docx, xlsx, pptx), OpenDocument and EPUB are zip archives; this reads their directory and the one small member
-with the metadata. Older formats give their type alone. Invariant: whatever the archive claims, at most MAX_ENTRIES
-entries are looked at and MAX_MEMBER_BYTES of one member unpacked.
+with the metadata. Older formats give their type alone. Invariant: at most MAX_ENTRIES entries are looked at and
+MAX_MEMBER_BYTES of one member unpacked, also for an archive with false sizes.
 
 Sources: APPNOTE.TXT (zip), ECMA-376-2 part 11 (core properties), OpenDocument 1.3 part 2 section 4, EPUB 3.3.
 """
@@ -56,7 +56,7 @@ class Member(NamedTuple):
 
 
 def read_office(body: bytes) -> Content:
-    """What an office file says of itself; `facts` has its type. O(entries), whatever it claims."""
+    """Metadata of an office file; `facts` has its type. O(entries that are present)."""
     if not body.startswith(_LOCAL):
         return Content()
     content = Content()

@@ -1,6 +1,6 @@
 """Detection of lists of links - sitemaps and feeds - and the choice of their reader. Pure.
 
-The root element decides, whatever the content type: sitemaps are served as text/html, feeds as text/plain, both in gzip
+The root element decides, not the content type: sitemaps are served as text/html, feeds as text/plain, both in gzip
 under any name. Only the name identifies a text sitemap. Invariants: for an HTML page only the first bytes are examined;
 at most `max_list_bytes` of a list are decompressed, one piece at a time.
 """
@@ -28,7 +28,7 @@ HEAD_BYTES: Final = 4096
 LOOK_BYTES: Final = 64 * 1024
 """Bytes from which the encoding is determined."""
 PIECE_BYTES: Final = 128 * 1024
-"""Bytes per slice: at most 5 to 30 ms, whatever the content."""
+"""Bytes per slice: at most 5 to 30 ms for any content."""
 INPUT_BYTES: Final = 64 * 1024
 """Compressed bytes per step: zlib copies the unused input at every step."""
 MAX_MEMBERS: Final = 1_000

@@ -1,6 +1,6 @@
 """Sitemaps (sitemaps.org 0.9): <urlset>, <sitemapindex> and text lists of one URL per line, read as a stream. Pure.
 
-The root's prefix identifies the protocol's elements, whatever its namespace. Extensions: news dates are used as
+The root's prefix identifies the protocol's elements, in any namespace. Extensions: news dates are used as
 lastmod; titles of news, videos and images as link texts; images and videos are returned separately; hreflang alternates
 follow the listed links, since most of them are listed as well. Hosts are not checked: the protocol restricts a sitemap
 to its own host, but here the job's scope decides, as for a page.

@@ -97,7 +97,7 @@ def encoding_of(body: bytes, charset: str, sniff: Sniff, classify: Classify = cl
     """WHATWG name, lower case, of the encoding of an HTML body; `charset` is the header's, "" when there is none."""
     found = _by_zeros(body) or sniff(body, charset or None) or _xml_declared(body) or detect(body, classify)
     if found == "utf-8" and not charset and b"\x1b" in body[:SCAN_BYTES] and body[:SCAN_BYTES].isascii():
-        # ISO-2022-JP is ASCII, hence valid UTF-8. A declared encoding is kept.
+        # ISO-2022-JP is ASCII, and so valid UTF-8. A declared encoding is kept.
         start = body[:_PRESCAN_BYTES]
         return detect(body, classify) if not sniff(start + b"\xff", None) and _is_japanese(body[:SCAN_BYTES]) else found
     return found

@@ -81,7 +81,7 @@ class RuleExecutor:
         done: Done,
     ) -> None:
         """Apply the rule that matches a page, if there is one. `done` is called now or in a later turn of the loop."""
-        entries = list(self.registry.for_url(page.job, page.url))
+        entries = list(self.registry.for_page(page))
         if not entries:
             done(links)
             return
@@ -175,7 +175,7 @@ class RuleExecutor:
         found = self._judged(work, entry, found)
         put_items(work.record, entry.rule, found)
         self.items += len(found.items)
-        return links_of(work.page, work.links, found) if work.follow else work.links
+        return links_of(work.page, work.links, found, entry.rule.stop) if work.follow else work.links
 
     def _judged(self, work: _Work, entry: KnownRule, found: Extraction) -> Extraction:
         """Count an extraction; returns the part that can be stored if the rule is degraded."""

@@ -19,6 +19,8 @@ from nephila.parser.rules.spec import Rule
 
 log = logging.getLogger(__name__)
 
+_NO_CONTEXT = m.Context()
+
 
 @dataclass(frozen=True, slots=True)
 class KnownRule:
@@ -75,6 +77,14 @@ class RuleRegistry:
     def has_rules(self, job: str) -> bool:
         """Whether a job has rules."""
         return job in self._names_by_job
+
+    def for_page(self, page: m.Page) -> Iterator[KnownRule]:
+        """The rules of its job that match the URL, the stage and the platform of a page, in order of priority."""
+        context = page.context or _NO_CONTEXT
+        for entry in self.for_url(page.job, page.url):
+            rule = entry.rule
+            if rule.stage in ("", context.stage) and rule.platform in ("", context.platform):
+                yield entry
 
     def for_url(self, job: str, url: str) -> Iterator[KnownRule]:
         """The rules of a job that match a URL, in order of priority."""

@@ -13,7 +13,7 @@ from nephila.native import UrlError
 from nephila.parser.links.link_list import MAX_URL_CHARS, ResolvedLink, pack
 from nephila.parser.page.text import cut_utf8
 from nephila.parser.rules.extract import Extraction, RuleLink
-from nephila.parser.rules.spec import Rule
+from nephila.parser.rules.spec import NO_STOP, Rule, Stop
 
 MAX_ANCHOR_BYTES = 200
 
@@ -33,15 +33,48 @@ def note(record: m.Record, problem: str) -> None:
     record.meta = msgspec.json.encode(meta).decode()
 
 
-def links_of(page: m.Page, links: Sequence[m.Outlinks], found: Extraction) -> list[m.Outlinks]:
+def links_of(page: m.Page, links: Sequence[m.Outlinks], found: Extraction, stop: Stop = NO_STOP) -> list[m.Outlinks]:
     """Outlinks of a page: those that the rule selects (or the page's own), pagination and second pages."""
     own = list(links) if found.links is None else list(_packed(page, found.links))
+    next_pages = _next_pages(page, found, stop)
+    again = page.fetch_no > 1 and bool(next_pages)
+    if again and (own or not stop.at_known):
+        # A list that is fetched again: its known pages are fetched again as well, as far as there is something new.
+        first = own[0] if own else pack(page, [], page.depth + 1, m.LinkSource.UNSPECIFIED)
+        own[:1] = [msgspec.structs.replace(first, next_pages=next_pages[0], next_always=not stop.at_known)]
     # Pagination first: its depth is smaller, and the scheduler keeps the first of two equal URLs.
-    return [*_packed(page, found.next_pages), *_packed(page, found.second_pages), *own]
+    return [*([] if again else next_pages), *_packed(page, found.second_pages), *own]
+
+
+def _next_pages(page: m.Page, found: Extraction, stop: Stop) -> list[m.Outlinks]:
+    """Links to further pages of the list, unless it ends here. At most one message."""
+    if not found.next_pages or _date_reached(page, found, stop):
+        return []
+    context = page.context
+    number = max(context.page, 1) if context is not None else 1
+    if stop.limit:
+        if number >= stop.limit:
+            return []
+        context = context or m.Context()
+    messages = list(_packed(page, found.next_pages))
+    for message in messages:
+        message.context = msgspec.structs.replace(context, page=number + 1) if context is not None else None
+    return messages
+
+
+def _date_reached(page: m.Page, found: Extraction, stop: Stop) -> bool:
+    if not stop.field:
+        return False
+    oldest = stop.date or datetime.fromtimestamp(page.fetched_at - stop.age_s, UTC).isoformat()
+    for item in found.items:
+        date = msgspec.json.decode(item).get(stop.field)
+        if isinstance(date, str) and date < oldest:
+            return True
+    return False
 
 
 def _packed(page: m.Page, links: Sequence[RuleLink]) -> Iterator[m.Outlinks]:
-    by_depth: dict[int, list[tuple[ResolvedLink, int]]] = {}
+    groups: dict[tuple[int, str], list[tuple[ResolvedLink, int]]] = {}
     seen: set[bytes] = set()
     for link in links:
         try:
@@ -56,11 +89,13 @@ def _packed(page: m.Page, links: Sequence[RuleLink]) -> Iterator[m.Outlinks]:
         end = href.index("/", len(parts.scheme) + 3)
         anchor = cut_utf8(link.anchor.encode("utf-8", "replace"), MAX_ANCHOR_BYTES)
         row = ResolvedLink(href.encode(), (end - len(parts.host_key), end), key, anchor, 0.0)
-        by_depth.setdefault(link.depth, []).append((row, link.priority))
-    for depth, rows in sorted(by_depth.items()):
+        groups.setdefault((link.depth, link.stage), []).append((row, link.priority))
+    for (depth, stage), rows in sorted(groups.items()):
         message = pack(page, [row for row, _ in rows], page.depth + depth, m.LinkSource.UNSPECIFIED)
         if any(priority for _, priority in rows):
             message.priorities = bytes(priority for _, priority in rows)
+        if stage:
+            message.context = msgspec.structs.replace(page.context or m.Context(), stage=stage, page=0)
         yield message
 
 

@@ -50,6 +50,8 @@ class RuleLink(msgspec.Struct, array_like=True, frozen=True):
     depth: int
     priority: int
     anchor: str
+    stage: str = ""
+    """Stage of the linked page; empty: that of the page."""
 
 
 class FieldCount(msgspec.Struct, array_like=True):
@@ -116,7 +118,7 @@ def extract(
         run.found.links = run.links(rule.outlinks)
     if rule.pages is not None:
         run.found.next_pages = run.links((rule.pages,))
-    elif rule.counter is not None and run.found.items:
+    elif rule.counter is not None and (run.found.items if rule.fields else run.found.links):
         run.found.next_pages = run.next_page()
     return run.found
 
@@ -280,7 +282,7 @@ class _Run:
                 href = self._href(value)
                 if href and href not in found and _goes_on(rule, href):
                     anchor = value_or_text(value) if isinstance(value, LexborElement | LxmlElement) else ""
-                    found[href] = RuleLink(href, rule.depth, rule.priority, " ".join(anchor.split())[:200])
+                    found[href] = RuleLink(href, rule.depth, rule.priority, " ".join(anchor.split())[:200], rule.stage)
                     if len(found) >= MAX_LINKS:
                         self._problem("outlinks", f"more than {MAX_LINKS:,} links; the rest is left out")
                         return list(found.values())
@@ -290,22 +292,24 @@ class _Run:
         """The URL of the next page where a parameter counts them."""
         counter = self._rule.counter
         assert counter is not None
-        from urllib.parse import parse_qsl, urlencode, urlsplit
+        from urllib.parse import quote_plus, unquote_plus, urlsplit
 
         parts = urlsplit(self._document.url)
-        pairs = (
-            parse_qsl(parts.query, keep_blank_values=True, max_num_fields=1000) if parts.query.count("&") < 999 else []
-        )
-        said = [value for name, value in pairs if name == counter.param]
-        now = (
-            int(said[-1])
-            if said and said[-1].isascii() and said[-1].isdecimal() and len(said[-1]) < 12
-            else counter.start
-        )
+        # The other parameters stay as they are: their encoding may be that of the site.
+        pairs = parts.query.split("&") if parts.query and parts.query.count("&") < 999 else []
+        rest: list[str] = []
+        now = counter.start
+        for pair in pairs:
+            name, _, value = pair.partition("=")
+            if unquote_plus(name) != counter.param:
+                rest.append(pair)
+            elif value.isascii() and value.isdecimal() and len(value) < 12:
+                now = int(value)
+            else:
+                now = counter.start
         if now + counter.step > counter.most:
             return []
-        rest = [(name, value) for name, value in pairs if name != counter.param]
-        query = urlencode([*rest, (counter.param, str(now + counter.step))])
+        query = "&".join([*rest, f"{quote_plus(counter.param)}={now + counter.step}"])
         fragment = parts.fragment if self._document.routes else ""
         return [RuleLink(parts._replace(query=query, fragment=fragment).geturl(), 0, 0, "")]
 

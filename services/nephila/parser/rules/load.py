@@ -1,7 +1,7 @@
 """Converts a ParseRule document to a rule. The document is a file, JSON of a message, or a custom resource.
 
-Invariants: each error is one line with file:line:column; two documents with the same content have the same version,
-whatever their formatting; a document that is read from `content` again is the same rule.
+Invariants: each error is one line with file:line:column; two documents with the same content have the same version
+in any formatting; a document that is read from `content` again is the same rule.
 """
 
 from __future__ import annotations

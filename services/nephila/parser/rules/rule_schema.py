@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta, field
 
 from nephila.kernel.documents.browser_schema import Steps
-from nephila.kernel.documents.field_types import ApiVersion, Count, Expression, Metadata, Text
+from nephila.kernel.documents.field_types import ApiVersion, Count, Expression, Interval, Metadata, Name, Text
 from nephila.kernel.documents.struct_reader import ONE_OR_MORE, Section
 from nephila.parser.page.iso_dates import fault_of_format
 from nephila.parser.rules import selectors
@@ -223,6 +223,10 @@ class Match(Section):
     """RE2, searched in the full URL; none may match."""
     content: Content = field(default_factory=Content)
     """What the page has to contain as well; all of it."""
+    stage: Name = ""
+    """Only pages of this stage of a crawl in several steps, as navigation or content."""
+    platform: Name = ""
+    """Only pages of this platform of a keyword scheme."""
 
 
 class Links(Section):
@@ -245,11 +249,27 @@ class Links(Section):
     """Added to the page's depth."""
     priority: Annotated[int, Meta(ge=0, le=255)] = 0
     """Priority for best-first."""
+    stage: Name = ""
+    """Stage of the linked pages, as content. Left out: that of the page."""
     render: Annotated[Literal["never"], Meta(extra={"later": ("auto", "always")})] = "never"
     """Which pages a browser renders."""
 
     def __post_init__(self) -> None:
         _exclusive(self, "css", "xpath", "jsonpath")
+
+
+class Until(Section):
+    """Which date ends a list whose newest entries come first."""
+
+    field: FieldName
+    """A field of the items, of type date."""
+    date: Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}$", extra={"what": "a date like 2026-01-31"})] = ""
+    """The list ends with an item before this date."""
+    age: Interval | None = None
+    """The list ends with an item that was older than this when the page was fetched."""
+
+    def __post_init__(self) -> None:
+        _one_link(self, "date", "age")
 
 
 class Pagination(Section):
@@ -272,6 +292,12 @@ class Pagination(Section):
     """Difference between two pages. Left out: 1."""
     max: Annotated[int, Meta(ge=1, le=10**9)] | None = None
     """Last value. Left out: 1000."""
+    limit: Annotated[int, Meta(ge=1, le=10**6)] | None = None
+    """Most pages of a list."""
+    until: Until | None = None
+    """The date that ends a list."""
+    known: Literal["stop", "continue"] = "stop"
+    """When a list is fetched again: stop at the first page without a new link, or continue."""
 
     def __post_init__(self) -> None:
         _one_link(self, "css", "xpath", "jsonpath", "param")
@@ -326,6 +352,9 @@ class RuleSpec(Section):
     def __post_init__(self) -> None:
         if self.fields is None and self.outlinks is None and self.pagination is None:
             raise ValueError("it has neither fields nor outlinks nor pagination: the rule would do nothing")
+        until = self.pagination.until if self.pagination is not None else None
+        if until is not None and ((named := (self.fields or {}).get(until.field)) is None or named.type != "date"):
+            raise ValueError(f"until names {until.field!r}, which is no field of type date", "pagination")
 
 
 class ParseRule(Section):

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from nephila.kernel.documents.field_types import seconds
 from nephila.kernel.documents.struct_reader import Section
 from nephila.kernel.item_parts import MISSING, part_rule
 from nephila.parser.rules import rule_schema as schema
@@ -84,6 +85,7 @@ class Links:
     exclude: tuple[str, ...]
     depth: int
     priority: int
+    stage: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,23 @@ class Counter:
     start: int
     step: int
     most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """When a list ends."""
+
+    limit: int = 0
+    """Most pages; 0 = no limit."""
+    field: str = ""
+    """Date field of the items; an item before `date`, or older than `age_s`, ends the list."""
+    date: str = ""
+    age_s: float = 0.0
+    at_known: bool = True
+    """A list that is fetched again ends at the first page without a new link."""
+
+
+NO_STOP: Final = Stop()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +148,9 @@ class Rule:
     """The worst of its CSS selectors; a group's elements are gone through again for each that it stands in."""
     scripts: bool
     follow_ups: tuple[FollowUp, ...] = ()
+    stage: str = ""
+    platform: str = ""
+    stop: Stop = NO_STOP
 
     @property
     def page_rules(self) -> Iterator[Rule]:
@@ -195,7 +217,18 @@ def build(name: str, version: int, spec: schema.RuleSpec) -> Rule:
         shape=_shape(fields, each, selections, content),
         scripts=any(field.selection.js for _, field in leaves(fields)),
         follow_ups=follow_ups,
+        stage=spec.match.stage,
+        platform=spec.match.platform,
+        stop=_stop(pagination) if pagination else NO_STOP,
     )
+
+
+def _stop(pagination: schema.Pagination) -> Stop:
+    until = pagination.until
+    limit, at_known = pagination.limit or 0, pagination.known == "stop"
+    if until is None:
+        return Stop(limit, at_known=at_known)
+    return Stop(limit, until.field, until.date, seconds(until.age or "0"), at_known)
 
 
 def _follow_up(key: str, one: schema.FollowUp, name: str, version: int, spec: schema.RuleSpec) -> FollowUp:
@@ -295,7 +328,7 @@ def _field(name: str, one: schema.Field) -> Field:
 
 
 def _links(one: schema.Links) -> Links:
-    return Links(selection_of(one), tuple(one.include), tuple(one.exclude), one.depth, one.priority)
+    return Links(selection_of(one), tuple(one.include), tuple(one.exclude), one.depth, one.priority, one.stage)
 
 
 def _scope_of(selection: Selection, outer: str) -> str:

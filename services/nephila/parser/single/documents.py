@@ -1,4 +1,4 @@
-"""One document that is not HTML, for `nephila extract`: the fields of its answer, filled in from whatever it is.
+"""One document that is not HTML, for `nephila extract`: the fields of its answer, from each kind of document.
 
 The service sends the same things on as messages. A PDF goes to the child process of the sandbox that is given.
 """

@@ -221,7 +221,7 @@ def _one(line: str, sandbox: BlockingSandbox, defaults: Mapping[str, Any]) -> di
     except OSError as error:
         return {"error": f"cannot read {request['file']!r}: {error.strerror or error}"}
     except Exception as error:
-        # One document never ends the batch, whatever is in it.
+        # One document never ends the batch.
         expected = isinstance(error, ValueError | msgspec.DecodeError)
         text = str(error) if expected else f"{type(error).__name__}: {error}"
         return {"error": text.encode("utf-8", "replace").decode()}

@@ -13,6 +13,8 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
+import msgspec
+
 from nephila.kernel.bus.contract import Bus, DeadHandler, Delivery, Handler, Receipt, all_of
 from nephila.kernel.messages import CrawlJob, JobStatus, Outlinks, Record
 from nephila.kernel.runtime.clock import Clock, Timer
@@ -89,9 +91,10 @@ class Exchange:
     # ---- links, then their record
 
     def _links(self, links: Outlinks) -> Receipt:
-        receipts = [
-            self._put(partition, part) for partition, part in split(links, self.recent.new(links), self._partitions)
-        ]
+        parts = split(links, self.recent.new(links), self._partitions)
+        if links.next_pages is not None:
+            parts = with_next_pages(links, parts, self._partitions)
+        receipts = [self._put(partition, part) for partition, part in parts]
         if receipts:
             self._open.setdefault((links.job, links.parent_key), []).extend(receipts)
         return all_of(receipts)
@@ -169,6 +172,20 @@ def split(links: Outlinks, chosen: Sequence[int], partitions: int) -> list[tuple
     for i in chosen:
         groups.setdefault(found[i], []).append(i)
     return [(partition, only(links, indices)) for partition, indices in groups.items()]
+
+
+def with_next_pages(links: Outlinks, parts: list[tuple[int, Outlinks]], partitions: int) -> list[tuple[int, Outlinks]]:
+    """The parts of a page's links, with its next pages on their partition alone. The owner of that partition follows
+    them if one of the links there is new. Where all links are of other partitions, they are followed."""
+    assert links.next_pages is not None
+    target = partitions_of(links.next_pages.fingerprints, partitions)[0]
+    found = [
+        (partition, msgspec.structs.replace(part, next_pages=links.next_pages if partition == target else None))
+        for partition, part in parts
+    ]
+    if all(partition != target for partition, _ in parts) and (parts or links.next_always):
+        found.append((target, msgspec.structs.replace(only(links, ()), next_always=True)))
+    return found
 
 
 def partitions_of(fingerprints: bytes, partitions: int) -> Sequence[int]:

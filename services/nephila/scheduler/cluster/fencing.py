@@ -48,7 +48,7 @@ class EpochFence:
         self._on_claimed = on_claimed
         self._epoch = -1
         self._next = 0
-        """Offset of this owner's next record if nobody else writes."""
+        """Offset of this owner's next record if no other member writes."""
         self._unknown: deque[tuple[int, int]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._closed = False

@@ -156,7 +156,16 @@ def admit(
 
 
 def add_links(frontier: Frontier, links: Outlinks) -> int:
-    """Admit the new links of one page that are in scope; returns how many."""
+    """Admit the new links of one page that are in scope; returns how many. Further pages of a list follow, if one of
+    its links is new."""
+    admitted = _add_links(frontier, links)
+    if links.next_pages is not None and (admitted or links.next_always):
+        admitted += _add_links(frontier, links.next_pages)
+        recrawl_queue.queue_next_pages(frontier, links.next_pages)
+    return admitted
+
+
+def _add_links(frontier: Frontier, links: Outlinks) -> int:
     job = frontier.jobs.get(links.job)
     if job is None or 0 <= job.scope.max_depth < links.depth:
         return 0

@@ -94,7 +94,7 @@ def record_fetch(frontier: Frontier, job: Job, waiting: Outstanding, receipt: Re
     watched = job.recrawl.watches(seed)
     old = job.due_table.get(entry.url_key)
     if old is None:
-        if not watched:
+        if not watched and not (job.recrawl.active and _is_further_page(entry)):
             return
         old = UrlState(job.uid, entry.url_key, entry.url, waiting.host.key, entry.depth, seed)
         old.context, old.render = unpack_context(entry.context), entry.render
@@ -117,6 +117,24 @@ def apply_lastmods(frontier: Frontier, job: Job, links: Outlinks) -> None:
             new = job.recrawl.after_lastmod(old, lastmod, frontier.utc_now)
             if new is not None:
                 _keep(frontier, job, new)
+
+
+def queue_next_pages(frontier: Frontier, links: Outlinks) -> None:
+    """Fetch known pages of a list again: the page before them has new links. A page that is open stays as it is."""
+    job = frontier.jobs.get(links.job)
+    if job is None:
+        return
+    for at in range(0, len(links.fingerprints), 16):
+        state = job.due_table.get(bytes(links.fingerprints[at : at + 16]))
+        if state is not None and not job.due_table.is_checked_out(state.url_key):
+            job.due_table.check_out(state.url_key)
+            requeue(frontier, job, state)
+
+
+def _is_further_page(entry: Entry) -> bool:
+    """Whether a URL is a later page of a list. Its state is kept without a time: the page before it makes it due."""
+    context = unpack_context(entry.context)
+    return context is not None and context.page > 1
 
 
 def _keep(frontier: Frontier, job: Job, state: UrlState) -> None:

@@ -166,7 +166,7 @@ class TrapFact(msgspec.Struct):
 class RecrawlFact(msgspec.Struct):
     """When the page is fetched again, and why."""
 
-    policy: Literal["adaptive", "fixed", "cron"]
+    policy: Literal["adaptive", "fixed", "cron", "on request"]
     interval_s: float
     changes_per_day: float
     """Estimated."""
@@ -346,7 +346,13 @@ def recrawl(job: Job, state: UrlState | None, key: bytes) -> RecrawlFact | None:
         return None
     out = job.due_table.is_checked_out(key)
     return RecrawlFact(
-        policy="cron" if policy.schedule is not None else "fixed" if policy.every_s else "adaptive",
+        policy="cron"
+        if policy.schedule is not None
+        else "fixed"
+        if policy.every_s
+        else "adaptive"
+        if policy.adaptive
+        else "on request",
         interval_s=state.interval_s,
         changes_per_day=policy.rate(state) * 86_400.0,
         checks=state.checks,

@@ -1,7 +1,8 @@
 """Recrawl policy: when a page is fetched again. Pure: state, event and instant in, new state out.
 
-A `RecrawlPolicy` is adaptive within [min, max], or a fixed interval, or the instants of a cron expression. Adaptive
-intervals follow from the page's rate of change r (`change_rate`):
+A `RecrawlPolicy` is adaptive within [min, max], or a fixed interval, or the instants of a cron expression. An instant
+`refresh_at` makes pages due once that were last fetched before it; it may be all that there is. Adaptive intervals
+follow from the page's rate of change r (`change_rate`):
 
     interval = sqrt(min² + 2 k min / r),  k = 0.4
 
@@ -65,6 +66,7 @@ class RecrawlPolicy:
         self.monitor = recrawl.monitor
         self.gone_after = recrawl.gone_after or GONE_AFTER
         self.every_s = recrawl.every_s
+        self.refresh_at = recrawl.refresh_at
         try:
             self.schedule = Schedule(recrawl.cron) if recrawl.cron else None
         except ValueError as error:
@@ -78,6 +80,11 @@ class RecrawlPolicy:
     @property
     def active(self) -> bool:
         """Whether anything is ever fetched again."""
+        return self.recurs or self.refresh_at > 0
+
+    @property
+    def recurs(self) -> bool:
+        """Whether there is a frequency, not only single instants of the job document."""
         return self.adaptive or bool(self.every_s) or self.schedule is not None
 
     def watches(self, seed: bool) -> bool:
@@ -95,7 +102,7 @@ class RecrawlPolicy:
 
     def refresh_due(self, state: UrlState, now: float) -> bool:
         """Whether a one-time refresh run takes this URL; without a policy it takes every page that is not gone."""
-        if self._gone(state) or not self.active:
+        if self._gone(state) or not self.recurs:
             return not self._gone(state)
         return self.watches(state.seed) and 0 < state.next_at <= now + EARLY * state.interval_s
 
@@ -168,11 +175,15 @@ class RecrawlPolicy:
         elif self.schedule is not None:
             following = self.schedule.after(now)
             next_at = min(old.next_at, following) if old.next_at else following
+        elif not self.recurs:
+            next_at = 0.0
         else:
             longest = self.every_s * (1 + JITTER / 2) if self.every_s else self.max_s
             reach = min(old.interval_s or longest, longest)
             next_at = min(old.next_at, now + reach) if old.next_at else now
         fetched_at = min(old.fetched_at, now)
+        if not over and self.watches(old.seed) and old.fetch_no and fetched_at < self.refresh_at:
+            next_at = min(next_at or self.refresh_at, self.refresh_at)
         if self.adaptive and old.checks:
             self.prior.learn(self.rate(old), old.quiet_s + old.changed_s)
         if (next_at, fetched_at) == (old.next_at, old.fetched_at):
@@ -218,6 +229,9 @@ class RecrawlPolicy:
 
     def _due(self, state: UrlState, old: UrlState, at: float, interval_s: float) -> UrlState:
         """Set the next fetch; `interval_s` is the adaptive interval."""
+        if not self.recurs:
+            state.next_at, state.interval_s = self.refresh_at if at < self.refresh_at else 0.0, 0.0
+            return state
         if self.schedule is not None:
             served = old.next_at if old.next_at <= at + REPEAT_S else 0.0
             state.next_at = self.schedule.after(max(at, served))

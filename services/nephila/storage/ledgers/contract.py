@@ -9,13 +9,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from nephila.storage.changes import StoredVersion
+from nephila.storage.changes import Change, StoredVersion
 from nephila.storage.rows import Batch
 
+RECENT_CHANGES = 100_000
+"""More than the records that all members of a system have received and not acknowledged."""
 Key = tuple[str, str]
 """(job, url_key in hex)"""
 
@@ -47,6 +49,9 @@ class Ledger(Protocol):
 
     def pages_by_prefix(self, job: str, prefix: str) -> Iterable[tuple[str, str, str]]:
         """(url_key, URL, simhash in hex) of those whose url_key begins with `prefix`."""
+
+    def recorded_changes(self, ids: Collection[str]) -> list[Change]:
+        """Those of these changes that are among the last `RECENT_CHANGES`, in order. O(RECENT_CHANGES)."""
 
     def sinks(self) -> dict[str, int]:
         """Name → committed length in bytes of each append-only file that this writer has created."""

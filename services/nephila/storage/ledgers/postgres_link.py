@@ -113,7 +113,7 @@ def _unreachable(error: psycopg.Error, url: str) -> UserError:
     elif "certificate verify failed" in text or "root certificate file" in text:
         remedy = "set sslrootcert in the URL, or PGSSLROOTCERT, to the CA of the server"
     elif "does not support SSL" in text:
-        remedy = "turn TLS on at the server, or set sslmode=disable where nobody can listen"
+        remedy = "turn TLS on at the server, or set sslmode=disable on a network without eavesdroppers"
     elif "no encryption" in text:
         remedy = "the server may require TLS: set sslmode=verify-full and sslrootcert in the URL"
     elif "password" in text or "authentication" in text:

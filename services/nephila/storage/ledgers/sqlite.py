@@ -11,7 +11,7 @@ import contextlib
 import logging
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from operator import itemgetter
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from nephila.storage.append_file import is_same_file, write_back
 from nephila.storage.changes import DEAD_LETTER, GONE, Change, StoredVersion
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import sqlite_fault
-from nephila.storage.ledgers.contract import Key
+from nephila.storage.ledgers.contract import RECENT_CHANGES, Key
 from nephila.storage.ledgers.item_parts import complete, has_parts
 from nephila.storage.ledgers.read_connection import ReadConnection
 from nephila.storage.ledgers.schema import DATABASE, examined, prepare, version
@@ -101,6 +101,10 @@ _STORED_COLUMNS = (
 )
 _ORIGINALS = "FROM pages WHERE job = ? AND simhash != '' AND near_copy_of = '' AND sha256 != ''"
 """Pages that are no near-copies."""
+_RECENT = (
+    f"SELECT {', '.join(Change._fields)} FROM changes WHERE seq > (SELECT coalesce(max(seq), 0) FROM changes) - ?"
+    " ORDER BY seq"
+)
 _CHANGES = MultiInsert(
     f"INSERT INTO changes ({', '.join(Change._fields)})", "(" + ", ".join("?" * len(Change._fields)) + ")"
 )
@@ -199,6 +203,12 @@ class Sqlite:
         """See `Ledger`."""
         query = f"SELECT url_key, url, simhash {_ORIGINALS} AND url_key >= ? AND url_key < ?"
         return self.connection.execute(query, (job, prefix, prefix + "g"))
+
+    def recorded_changes(self, ids: Collection[str]) -> list[Change]:
+        """See `Ledger`."""
+        wanted = set(ids)
+        found = self.connection.execute(_RECENT, (RECENT_CHANGES,))
+        return [Change(*row) for row in found if row[0] in wanted]
 
     def sinks(self) -> dict[str, int]:
         """Name → committed length in bytes of each append-only file that was created here."""

@@ -21,15 +21,18 @@ from typing import IO, Any, Literal, cast
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.faults import write_fault
 from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
-from nephila.storage.read import items
+from nephila.storage.read import items, warc_export
 from nephila.storage.read.tabular import cell, write_csv, write_jsonl
 from nephila.storage.rows import CHANGE, COLUMNS, META, Row, iso
 from nephila.storage.sinks import markdown_file
+from nephila.storage.sinks.chunks import write_chunks
 from nephila.storage.sinks.jsonl import append_line, json_object
 from nephila.storage.sinks.parquet_file import ParquetFile
 from nephila.storage.source import Source
 
-FORMATS = ("jsonl", "csv", "parquet", "markdown")
+FORMATS = ("jsonl", "csv", "parquet", "markdown", "chunks")
+ARCHIVES = ("cdxj", "wacz")
+"""Formats of WARC files."""
 STDOUT = "-"
 PRESENT = "(outcome = 'stored' OR (outcome = 'failed' AND sha256 != '' AND status NOT IN (404, 410)))"
 """Rows that hold a page: stored, or stored earlier and unavailable at the last fetch, but not gone."""
@@ -51,6 +54,7 @@ def export(
     changes: bool = False,
     since: str = "",
     text: markdown_file.MarkdownOf = lambda row: "",
+    chunk: tuple[int, int] = (2000, 200),
     columns: Sequence[str] = (),
     shown: Shown | None = None,
 ) -> int:
@@ -60,10 +64,10 @@ def export(
     once; `change` is "new" if the page had no text before `since`, else "changed". `out`: None or "-" is standard
     output, for Parquet DIR/export.parquet (./export.parquet if the rows are on a server). A Markdown export to standard
     output is one stream, to a path ending in .jsonl JSON lines, to another path a directory with one file per page;
-    `text` returns the Markdown of a row, "" for its plain text. CSV cells that a spreadsheet would compute as a formula
-    get a leading apostrophe, because their text comes from the web; `raw_csv` writes them unchanged. `columns`: only
-    these columns, for CSV and JSON lines; meta.NAME is a value of `meta`. `shown` makes text safe if standard output is
-    a terminal.
+    `text` returns the Markdown of a row, "" for its plain text. `chunk`: size and overlap of chunks in characters. CSV
+    cells that a spreadsheet would compute as a formula get a leading apostrophe, because their text comes from the web;
+    `raw_csv` writes them unchanged. `columns`: only these columns, for CSV and JSON lines; meta.NAME is a value of
+    `meta`. `shown` makes text safe if standard output is a terminal.
 
     Raises `UserError` in one line: no database, unknown format, an output that cannot be written.
     """
@@ -80,6 +84,9 @@ def export(
     try:
         with open_for_reading(source) as connection:
             rows = _rows(connection, all_outcomes, job, _instant(since) if changes else None)
+            if format == "chunks":
+                write = partial(write_chunks, text=text, chars=chunk[0], overlap=chunk[1])
+                return _to_stdout(write, rows, shown) if target is None else _to_whole_file(target, write, rows)
             return _write(format, target, rows, columns, raw_csv=raw_csv, shown=shown, text=text)
     except OSError as error:
         raise _plain(error, target) from error
@@ -110,6 +117,33 @@ def export_items(
         raise _plain(error, out) from error
 
 
+def export_archive(
+    directory: Path,
+    source: Source,
+    format: str,
+    out: Path | None,
+    *,
+    job: str | None = None,
+    shown: Shown | None = None,
+) -> int:
+    """Write the CDXJ index of the WARC files of a directory, or a WACZ package of them, and return its number of lines
+    or pages. `out` None is standard output, for WACZ DIR/export.wacz. Raises `UserError`."""
+    warc_export.warc_files(directory)
+    try:
+        if format == "wacz":
+            target = out or directory / "export.wacz"
+            return _whole(target, lambda part: warc_export.write_wacz(directory, source, part, job))
+
+        def write(stream: IO[bytes]) -> int:
+            return warc_export.write_cdxj(directory, stream)
+
+        if out is None:
+            return _to_stdout(lambda stream, _: write(stream), iter(()), shown)
+        return _whole(out, lambda part: _stream_to(part, write))
+    except OSError as error:
+        raise _plain(error, out) from error
+
+
 def _stream_to(part: Path, write: Callable[[IO[bytes]], int]) -> int:
     with part.open("wb") as stream:
         return write(stream)
@@ -131,13 +165,13 @@ def _write(
     if format == "markdown" and target is not None:
         if target.suffix != ".jsonl":
             return markdown_file.write_directory(target, rows, text)
-        return _whole(target, lambda part: _to_file(part, partial(markdown_file.write_lines, text=text), rows))
+        return _to_whole_file(target, partial(markdown_file.write_lines, text=text), rows)
     write = (
         partial(markdown_file.write_stream, text=text) if format == "markdown" else _writers(columns, raw_csv)[format]
     )
     if target is None:
         return _to_stdout(write, rows, shown)
-    return _whole(target, lambda part: _to_file(part, write, rows))
+    return _to_whole_file(target, write, rows)
 
 
 def _writers(columns: Sequence[str], raw_csv: bool) -> dict[str, Callable[[IO[bytes], Iterator[Row]], int]]:
@@ -220,6 +254,10 @@ def _parquet(part: Path, rows: Iterator[Row]) -> int:
         return file.written
 
 
+def _to_whole_file(target: Path, write: Callable[[IO[bytes], Iterator[Row]], int], rows: Iterator[Row]) -> int:
+    return _whole(target, lambda part: _to_file(part, write, rows))
+
+
 def _to_file(part: Path, write: Callable[[IO[bytes], Iterator[Row]], int], rows: Iterator[Row]) -> int:
     with part.open("wb") as stream:
         return write(stream, rows)
@@ -287,4 +325,4 @@ def _plain(error: OSError, target: Path | None) -> BaseException:
     return UserError(str(fault).replace(" and run again with --resume", " and export again"))
 
 
-__all__ = ["FORMATS", "STDOUT", "export", "export_items"]
+__all__ = ["ARCHIVES", "FORMATS", "STDOUT", "export", "export_archive", "export_items"]

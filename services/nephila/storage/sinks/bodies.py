@@ -18,7 +18,7 @@ from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import Batch, clean
 from nephila.storage.sinks.series import FileSeries, SeriesBackend
-from nephila.storage.sinks.warc_records import gzip_member
+from nephila.storage.sinks.warcs.warc_records import gzip_member
 
 log = logging.getLogger(__name__)
 

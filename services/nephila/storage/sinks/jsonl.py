@@ -8,82 +8,35 @@ extracted. `change` states what the fetch changed: see changes.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from nephila.storage.append_file import AppendFile, refuse_unknown_file
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import COLUMNS, FETCH_ID, JOB, META, TEXT, URL_KEY, Batch, Row
+from nephila.storage.sinks.line_file import LineFile
 
 NAME = "pages.jsonl"
 
 
-class Jsonl:
+class Jsonl(LineFile):
     """See `Sink`."""
 
-    raw = False
-
     def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
-        self._path: Path = config.directory / NAME
-        self._fsync = config.fsync
-        self._ledger = ledger
-        self._file: AppendFile | None = None
-        self._buffer = bytearray()
+        super().__init__(config, ledger, NAME)
 
-    def open(self) -> None:
-        """See `Sink`."""
-        committed = self._ledger.sinks().get(NAME)
-        if committed is None:
-            refuse_unknown_file(self._path)
-            self._ledger.register(NAME)
-        self._file = AppendFile(self._path, committed or 0, self._fsync)
-
-    @property
-    def lengths(self) -> Mapping[str, int]:
-        """See `Sink`."""
-        return {NAME: self._open_file.length}
-
-    def stage(self, batch: Batch) -> None:
-        """See `Sink`."""
-        buffer = self._buffer
+    def lines(self, batch: Batch) -> bytearray:
+        """See `LineFile`."""
+        buffer = bytearray()
         for row in batch.rows:
             items = batch.items.get((row[JOB], row[URL_KEY]))
             append_line(buffer, row, items.data if items is not None and items.fetch_id == row[FETCH_ID] else ())
         for row in chain(batch.not_modified, batch.copy_kept):
             append_line(buffer, row)
-        try:
-            if buffer:
-                self._open_file.append(buffer)
-        finally:
-            self._buffer = bytearray()
-
-    def after_commit(self) -> None:
-        """See `Sink`."""
-        self._open_file.after_commit()
-
-    def rollback(self) -> None:
-        """See `Sink`."""
-        self._open_file.rollback()
-
-    def restore(self) -> str:
-        """See `Sink`."""
-        return self._open_file.restore()
-
-    def close(self) -> None:
-        """See `Sink`."""
-        if self._file is not None:
-            self._file.close()
-
-    @property
-    def _open_file(self) -> AppendFile:
-        if self._file is None:
-            raise RuntimeError(f"{self._path} is not open")
-        return self._file
+        return buffer
 
 
 _encoder = msgspec.json.Encoder()

@@ -196,14 +196,14 @@ async def test_bytes_that_are_no_message_are_a_dead_letter_and_the_next_goes_on(
 
 async def test_a_table_of_a_newer_release_is_not_passed_over(rig):
     """Who starts does not begin without it and may try again; who is at work goes on, and is not ready."""
-    working, told, fatal = rig.bus(), [], []
-    working.subscribe(JOBS, "working", lambda d: (told.append(d.message.uid), d.ack()), credits=9)
+    working, result, fatal = rig.bus(), [], []
+    working.subscribe(JOBS, "working", lambda d: (result.append(d.message.uid), d.ack()), credits=9)
     working.on_fatal = fatal.append
     await working.start()
     await working.publish(JOBS, 0, CrawlJob("a"))
     await rig.raw("jobs", 0, b"whatever", [("v", b"2")], key=b"b")
     await until(lambda: bool(fatal))
-    assert told == ["a"]
+    assert result == ["a"]
     assert isinstance(fatal[0], NotReadyError)
     assert (
         "jobs at 1 was written by another release (format 2): run one release in all services; nothing is lost"
@@ -283,12 +283,12 @@ async def test_requests_are_committed_on_reading(rig):
 async def test_a_request_is_delivered_behind_its_position(rig, monkeypatch):
     """Whoever dies over it leaves nothing to a successor that would begin at once what has just been done; as long as
     no position can be committed nothing is delivered, and nothing is skipped."""
-    bus, told, refused = rig.bus(), [], []
+    bus, result, refused = rig.bus(), [], []
     group_of = bus.groups
 
     def take(delivery: Delivery) -> None:
         partition_states = group_of["reader"].inbox.partition_states
-        told.append((delivery.message.url, max(state.position.sent for state in partition_states.values())))
+        result.append((delivery.message.url, max(state.position.sent for state in partition_states.values())))
         delivery.ack()
 
     bus.subscribe(REQUESTS, "reader", take, credits=10)
@@ -304,10 +304,10 @@ async def test_a_request_is_delivered_behind_its_position(rig, monkeypatch):
     monkeypatch.setattr(AIOKafkaConsumer, "commit", fails)
     for url in ("one", "two"):
         await bus.publish(REQUESTS, 0, FetchRequest("j", b"", url))
-    await until(lambda: len(told) == 2)
-    assert [url for url, _ in told] == ["one", "two"]
-    assert told[0][1] >= 1
-    assert told[1][1] >= 2
+    await until(lambda: len(result) == 2)
+    assert [url for url, _ in result] == ["one", "two"]
+    assert result[0][1] >= 1
+    assert result[1][1] >= 2
     assert len(refused) >= 3
 
 
@@ -439,10 +439,10 @@ async def test_no_broker_is_one_line_with_the_remedy():
 )
 async def test_what_a_broker_says_is_told_as_it_is(error, line):
     """Silence is silence, a refusal is its own words; both are waited for, in one line."""
-    told = await admin.trouble_with(KafkaConfig(bootstrap="127.0.0.1:1"), error)
-    assert isinstance(told, NotReadyError)
-    assert line in str(told)
-    assert len(str(told).splitlines()) == 1
+    result = await admin.trouble_with(KafkaConfig(bootstrap="127.0.0.1:1"), error)
+    assert isinstance(result, NotReadyError)
+    assert line in str(result)
+    assert len(str(result).splitlines()) == 1
 
 
 async def test_no_topics_is_one_line_with_the_remedy(rig):

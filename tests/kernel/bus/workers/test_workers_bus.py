@@ -228,13 +228,13 @@ def _with(rig: Rig, *urls: str) -> FarWorker:
 
 def test_a_verdict_on_a_rule_is_told_to_every_worker_and_to_those_that_come_later(rig):
     """The newest of each rule, before any job; not one of a rule that is gone."""
-    early, told = rig.worker(1), {1: [], 2: []}
-    early.bus.subscribe(RULE_VERDICTS, "w", lambda d: (told[1].append(d.message.rule), d.ack()), credits=99)
+    early, reported = rig.worker(1), {1: [], 2: []}
+    early.bus.subscribe(RULE_VERDICTS, "w", lambda d: (reported[1].append(d.message.rule), d.ack()), credits=99)
     for verdict in (m.RuleVerdict("r", 1), m.RuleVerdict("s"), m.RuleVerdict("r", 2, degraded=True)):
         assert rig.bus.publish(RULE_VERDICTS, 0, verdict).done
     rig.bus.publish(RULE_VERDICTS, 0, m.RuleVerdict("s", deleted=True))
-    assert told[1] == ["r", "s", "r", "s"]
+    assert reported[1] == ["r", "s", "r", "s"]
     late = FarWorker(rig.workers, rig.clock, 2)
-    late.bus.subscribe(RULE_VERDICTS, "w", lambda d: (told[2].append(d.message), d.ack()), credits=99)
+    late.bus.subscribe(RULE_VERDICTS, "w", lambda d: (reported[2].append(d.message), d.ack()), credits=99)
     late.join()
-    assert told[2] == [m.RuleVerdict("r", 2, degraded=True)]
+    assert reported[2] == [m.RuleVerdict("r", 2, degraded=True)]

@@ -27,10 +27,10 @@ def begin(world: World, **scope: object) -> None:
 
 def status_of(world: World) -> JobStatus:
     """What who watches the job has heard last."""
-    told = JobView("t")
+    result = JobView("t")
     for status in world.broker.all(JOB_STATUS, 0):
-        told.take_status(status)
-    return told.status
+        result.take_status(status)
+    return result.status
 
 
 async def until_done(world: World, limit_s: float = 200.0) -> JobStatus:

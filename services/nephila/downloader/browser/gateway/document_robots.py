@@ -1,7 +1,7 @@
 """robots.txt for documents that a page opens by itself: frames, navigations by script.
 
-The scheduler has decided about the document of the request. About the others nobody has, and the downloader has no
-rules of hosts, so the gateway fetches robots.txt of their origins once and stores the rules for a time (ADR 69).
+The scheduler has decided about the document of the request, but not about the others. The downloader has no rules of
+hosts, so the gateway fetches robots.txt of their origins once and stores the rules for a time (ADR 69).
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class BlobClaimStore:
         return name
 
     def get(self, name: str) -> bytes:
-        """See `ClaimStore.get`. Only names of claims are read, whatever a record says."""
+        """See `ClaimStore.get`. A record with any other name than that of a claim reads nothing."""
         if not name.startswith(f"{_ROOT}/") or ".." in name:
             raise PermanentError(f"no name of a claim: {name[:80]!r}")
         return self._blobs.get(name)

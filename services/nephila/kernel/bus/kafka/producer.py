@@ -2,7 +2,7 @@
 it.
 
 Invariant: a receipt resolves only when all in-sync replicas have the record (acks=all), and the records of a partition
-are written in the order of their messages, whatever fails in between. A record may be written twice after a lost
+are written in the order of their messages, also after errors. A record may be written twice after a lost
 answer, never zero times. Memory is bounded by the credits of the publishers: they ack after receipts.
 """
 

@@ -9,6 +9,7 @@ mod boxes;
 mod encoding;
 mod entities;
 mod hosts;
+mod keywords;
 mod links;
 mod maintext;
 mod md5;
@@ -70,6 +71,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<trie::Trie>()?;
     module.add_class::<hosts::HostStore>()?;
     module.add_class::<hosts::LinkScope>()?;
+    module.add_class::<keywords::KeywordSet>()?;
     module.add_class::<robots::RobotsRules>()?;
     module.add_function(wrap_pyfunction!(robots::robots_sitemaps, module)?)?;
     module.add_function(wrap_pyfunction!(robots::robots_rule, module)?)?;

@@ -108,8 +108,8 @@ class AddressClaims:
         return changes
 
     def drop_silent(self, now: float, but: MemberId) -> Changes:
-        """Remove members that have sent nothing for MEMBER_TIMEOUT_S. Their partitions have no owner, whatever their
-        epochs: the log that numbers epochs may have been created again. O(partitions) per member."""
+        """Remove members that have sent nothing for MEMBER_TIMEOUT_S. Their partitions then have no owner, with any
+        epoch: the log that numbers epochs may have been created again. O(partitions) per member."""
         changes = Changes()
         for who in [who for who, at in self._last_message_at.items() if now > at + MEMBER_TIMEOUT_S and who != but]:
             del self._last_message_at[who]

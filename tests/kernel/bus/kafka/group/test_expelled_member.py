@@ -23,13 +23,13 @@ class Rig:
         self.group._joined = True
         self.group._consumer = SimpleNamespace(_coordinator=SimpleNamespace(generation=-1))
         self.group.membership.held = {3: 1}
-        self.group._lease.on_join(self.now)
+        self.group._session.on_join(self.now)
 
     def beats(self, seconds: float) -> None:
         """Heartbeats that are answered, each half second."""
         for _ in range(round(seconds / CONFIG.heartbeat_s)):
             self.now += CONFIG.heartbeat_s
-            self.group._lease.on_answer(self.now)
+            self.group._session.on_answer(self.now)
 
     async def thrown_out(self) -> None:
         """The next one is answered with: not a member."""
@@ -71,5 +71,5 @@ def test_after_a_silence_a_member_that_stays_known_goes_on(rig):
     rig.beats(2.5)
     assert rig.group.may_emit
     rig.now += 4
-    rig.group._lease.on_answer(rig.now)
+    rig.group._session.on_answer(rig.now)
     assert rig.group.may_emit

@@ -132,8 +132,8 @@ async def test_a_join_and_a_leave_move_only_the_rings_partitions(group):
     assert len(d.partitions) == PARTITIONS // 4
     moved = {m.name: before[m.name] - m.partitions for m in (a, b, c)}
     for m in (a, b, c):
-        told = [partitions for call, partitions in m.calls if call == "leaving"]
-        assert frozenset().union(*told) == moved[m.name]
+        result = [partitions for call, partitions in m.calls if call == "leaving"]
+        assert frozenset().union(*result) == moved[m.name]
     before = {m.name: m.partitions for m in (a, b, d)}
     await c.bus.close()
     await settled(a, b, d)
@@ -216,18 +216,18 @@ async def test_a_member_that_reads_other_topics_after_its_crash_gets_its_partiti
 
 async def test_two_members_with_one_name(group):
     """One of them, mostly the older, is told in one line that its name is taken, and ends; the other has everything."""
-    told: list[tuple[Member, str]] = []
+    result: list[tuple[Member, str]] = []
 
     async def begin() -> Member:
         member = await group("a")
-        member.bus.on_fatal = lambda error: told.append((member, str(error)))
+        member.bus.on_fatal = lambda error: result.append((member, str(error)))
         return member
 
     a = await begin()
     await until(lambda: len(a.partitions) == PARTITIONS)
     b = await begin()
-    await until(lambda: bool(told))
-    loser, line = told[0]
+    await until(lambda: bool(result))
+    loser, line = result[0]
     assert "has the name 'a'" in line
     await until(lambda: any(call == "lost" for call, _ in loser.calls))
     await loser.bus.close()

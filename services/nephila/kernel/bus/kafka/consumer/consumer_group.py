@@ -44,7 +44,7 @@ from nephila.kernel.bus.kafka.consumer.start_position import (
     start_positions,
 )
 from nephila.kernel.bus.kafka.group.assignor import assignor_for
-from nephila.kernel.bus.kafka.group.heartbeat import HeartbeatLease
+from nephila.kernel.bus.kafka.group.member_session import MemberSession
 from nephila.kernel.bus.kafka.group.membership import Membership
 from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash, RebalanceListener, report_crash, revoke
 from nephila.kernel.bus.kafka.group.watchdog import Watchdog
@@ -94,7 +94,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         """Topics that no longer exist on the broker."""
         self._fatal = fatal
         self._consumer: AIOKafkaConsumer | None = None
-        self._lease = HeartbeatLease(config.session_s)
+        self._session = MemberSession(config.session_s)
         self._joined = False
         self._joining = False
         self._closing = False
@@ -129,7 +129,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         except BaseException:
             await consumer.stop()
             raise
-        watch_heartbeats(consumer, self._lease.on_answer)
+        watch_heartbeats(consumer, self._session.on_answer)
 
     async def close(self) -> None:
         """Finish the messages in handlers, commit, and leave the group, so that the others need not wait for the
@@ -167,7 +167,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
     @property
     def may_emit(self) -> bool:
         """False once the broker may have assigned our partitions to others: no heartbeat was answered for too long."""
-        return self._lease.may_emit(time.monotonic())
+        return self._session.may_emit(time.monotonic())
 
     @property
     def settled(self) -> bool:
@@ -300,7 +300,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         if not self._joined:
             pass  # a replaced consumer claims what the one before it held
         elif consumer is not None and consumer._coordinator.generation < 0:
-            alive = self._lease.steady(time.monotonic())
+            alive = self._session.steady(time.monotonic())
             self._drop_lost(frozenset(self.membership.held))
             if self.membership.held and alive:
                 self._duplicate_member()
@@ -333,7 +333,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self.partitions_gained += len(new)
         self.partitions_lost += len(gone)
         self._drop_lost(gone)
-        self._lease.on_join(time.monotonic())
+        self._session.on_join(time.monotonic())
         opening = {}
         for tp in assigned:
             state = self.inbox.partition_states.get(tp)

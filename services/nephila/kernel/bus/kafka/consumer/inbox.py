@@ -254,7 +254,7 @@ class Inbox:
     # ---- the blob store
 
     def missing_objects(self, tp: TopicPartition) -> tuple[int, list[str]] | None:
-        """The record that waits for objects which nobody fetches yet."""
+        """The record that waits for objects whose fetch has not begun."""
         state = self.partition_states.get(tp)
         return state.missing_objects if state is not None and not state.objects else None
 
@@ -353,8 +353,8 @@ class Inbox:
         return frozenset(fresh)
 
     def force_deliver(self, partitions: frozenset[int]) -> None:
-        """Deliver waiting messages of leased topics whatever the credit. If half of a record was delivered here, the
-        rest must not be delivered elsewhere together with the first half."""
+        """Deliver waiting messages of leased topics without regard to credit. If half of a record was delivered here,
+        the rest must not be delivered elsewhere together with the first half."""
         for reader in self.topics.values():
             if reader.topic.leased:
                 reader.force_deliver(partitions)

@@ -47,7 +47,7 @@ class KafkaSubscription(Subscription):
         super()._begin(partition, message, ended)
 
     def force_deliver(self, partitions: frozenset[int]) -> None:
-        """Deliver the waiting messages of these partitions, whatever the credit."""
+        """Deliver the waiting messages of these partitions without regard to credit."""
         forced = [item for item in self.waiting if item[0] in partitions]
         self.waiting = deque(item for item in self.waiting if item[0] not in partitions)
         for item in forced:

@@ -127,8 +127,16 @@ impl LinkScope {
 /// Names of parameters that may hold a session id, in lower case. `_` stands for an optional underscore, `*` for
 /// further word characters.
 const SESSION_NAMES: [&[u8]; 10] = [
-    b"jsessionid", b"phpsessid", b"php_sessid", b"aspsessionid", b"sessionid", b"session_id", b"sessid", b"sess_id",
-    b"sid", b"oscsid",
+    b"jsessionid",
+    b"phpsessid",
+    b"php_sessid",
+    b"aspsessionid",
+    b"sessionid",
+    b"session_id",
+    b"sessid",
+    b"sess_id",
+    b"sid",
+    b"oscsid",
 ];
 
 fn starts_lower(text: &[u8], prefix: &[u8]) -> bool {

@@ -1,5 +1,5 @@
-"""A lease on partitions, proved by answered heartbeats: does this member still own them, or does another use its name?
-Pure.
+"""The session of a member in its group, proved by answered heartbeats: does it still own its partitions, or does
+another member use its name? Pure.
 
 A broker that has just started answers all heartbeats until it has loaded its groups, including those of members that
 it had expelled. After a silence as long as a session, therefore, the first answers prove nothing; a join does. Times
@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import math
 
-LEASE_SHARE = 0.8
+SESSION_SHARE = 0.8
 """Part of the session after which a member without an answered heartbeat must not emit."""
 SETTLED_SHARE = 0.25
-"""Part of the session for which answers must arrive after a silence before they prove the lease."""
+"""Part of the session for which answers must arrive after a silence before they prove the session."""
 RECENT_SHARE = 0.5
 """Part of the session within which an expelled member got an answer, if another member uses its name."""
 
 
-class HeartbeatLease:
-    """The lease of one member. O(1)."""
+class MemberSession:
+    """The session of one member. O(1)."""
 
     def __init__(self, session_s: float) -> None:
         self._session_s = session_s
@@ -40,7 +40,7 @@ class HeartbeatLease:
     def may_emit(self, now: float) -> bool:
         """False once the broker may have assigned this member's partitions to others."""
         settled = now >= self._steady_since + SETTLED_SHARE * self._session_s
-        return settled and now < self._last + LEASE_SHARE * self._session_s
+        return settled and now < self._last + SESSION_SHARE * self._session_s
 
     def steady(self, now: float) -> bool:
         """Answers arrived without interruption: if the group does not know this member, another one uses its name."""

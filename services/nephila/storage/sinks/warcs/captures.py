@@ -84,21 +84,31 @@ def header_block(record: bytes) -> dict[str, str]:
 
 def record_heads(path: Path, length: int) -> Iterator[dict[str, str]]:
     """The headers of each record in the first `length` bytes of a file. Unreadable data ends the iteration."""
-    data = b""
+    for _, _, start in member_heads(path, length):
+        yield header_block(start)
+
+
+def member_heads(path: Path, length: int) -> Iterator[tuple[int, int, bytes]]:
+    """(offset, length in the file, first 64 KB unpacked) of each record in the first `length` bytes of a file.
+    Unreadable data ends the iteration."""
+    data, offset = b"", 0
     try:
         with path.open("rb") as file:
             while data or length > 0:
-                unpacked, head = zlib.decompressobj(31), b""
+                unpacked, head, size = zlib.decompressobj(31), b"", 0
                 while not unpacked.eof:
                     if not data:
                         data = file.read(min(_CHUNK, length))
                         length -= len(data)
                         if not data:
                             return
+                    size += len(data)
                     out = unpacked.decompress(data)
-                    if len(head) < _HEAD_BYTES and _END not in head:
-                        head += out[:_HEAD_BYTES]
+                    if len(head) < _HEAD_BYTES:
+                        head += out[: _HEAD_BYTES - len(head)]
                     data = unpacked.unused_data if unpacked.eof else b""
-                yield header_block(head)
+                size -= len(data)
+                yield offset, size, head
+                offset += size
     except (OSError, zlib.error):
         return

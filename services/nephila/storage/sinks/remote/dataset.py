@@ -26,7 +26,7 @@ from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import FETCHED_AT, JOB, TEXT, Batch, Row
 from nephila.storage.sinks.parquet_file import ParquetFile, require_arrow
-from nephila.storage.sinks.spool import Spool
+from nephila.storage.sinks.remote.spool import Spool
 
 log = logging.getLogger(__name__)
 

@@ -35,6 +35,11 @@ class Spool:
         self._staged = False
 
     @property
+    def name(self) -> str:
+        """The part of its files' names that is its own."""
+        return f"{self._kind}-{self._id}"
+
+    @property
     def is_open(self) -> bool:
         """Whether it is open."""
         return self._file is not None
@@ -126,4 +131,4 @@ class Spool:
         self._number = number
 
     def _path(self, number: int) -> Path:
-        return self._directory / f"{self._kind}-{self._id}-{number:05d}.spool"
+        return self._directory / f"{self.name}-{number:05d}.spool"

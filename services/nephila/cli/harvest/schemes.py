@@ -1,0 +1,214 @@
+"""`nephila schemes …`: keyword schemes of a running program or system, and their plan before they are applied."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nephila.cli.client import call
+from nephila.cli.jobs.command import START_S
+from nephila.cli.jobs.table import print_table
+from nephila.cli.options import Json
+from nephila.cli.output import note, print_json, print_pairs
+from nephila.cli.target import Target, with_target
+from nephila.cli.terminal import sanitize
+from nephila.cli.tools.export import find
+from nephila.control import api
+from nephila.control.api import Control
+from nephila.kernel.runtime.errors import UserError
+
+if TYPE_CHECKING:
+    from nephila.harvest.schemes.planner import NavigationSeed
+    from nephila.harvest.schemes.progress import Progress
+    from nephila.kernel.documents.scheme_schema import Schemes
+
+app = typer.Typer(add_completion=False, help="Keyword schemes: searches on platforms, their pages and records.")
+
+BATCH = 500
+"""Searches of one request, far below the longest body."""
+Files = Annotated[
+    list[str],
+    typer.Option("--file", "-f", metavar="FILE|DIR", help="CrawlScheme and Platform documents, and one CrawlJob."),
+]
+JobName = Annotated[str, typer.Option("--job", metavar="NAME", help="The job; by default that of the files.")]
+Rows = Annotated[str, typer.Option("--rows", metavar="DIR|URL", help="Where the rows are; by default --out.")]
+
+
+@app.command()
+@with_target()
+def apply(
+    files: Files,
+    job: JobName = "",
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the new searches; change nothing.")] = False,
+    target: Target,
+    json: Json = False,
+) -> None:
+    """Make the schemes what the files say. Only searches that are new are queued."""
+    from nephila.harvest.schemes import applying, documents
+
+    found = documents.load(documents.read_files(files))
+    name = applying.job_name(found, job)
+
+    async def work(control: Control) -> applying.Applied | applying.Change:
+        here = _Target(control)
+        if dry_run:
+            return applying.change_of(found, await here.job(name), name)
+        return await applying.apply(here, found, name, BATCH)
+
+    answer = call(target, work, START_S)
+    if isinstance(answer, applying.Change):
+        for seed in answer.seeds():
+            _print_seed(seed, as_json=json)
+        return
+    if json:
+        print_json(
+            {"job": answer.job, "schemes": answer.schemes, "searches": answer.searches, "refused": answer.refused}
+        )
+    else:
+        typer.echo(f"{answer.job}: {', '.join(answer.schemes) or 'platforms'}: {answer.searches:,} new searches")
+    for url, reason in answer.refused[:5]:
+        note(f"search left out: {sanitize(url, 200)}: {sanitize(reason, 200)}")
+
+
+@app.command("list")
+@with_target()
+def list_schemes(job: JobName = "", rows: Rows = "", *, target: Target, json: Json = False) -> None:
+    """Show the state of all schemes, and the counts of each platform and group."""
+    from nephila.harvest.schemes.applying import JOB
+
+    detail, state = _state(target, job or JOB)
+    progress = _progress(rows or str(target.out), detail, state)
+    states = {one.name: str(progress.state(one.name)) for one in state.schemes}
+    if json:
+        print_json({"job": job or JOB, "schemes": states, "counts": progress.counts})
+        return
+    head = ("scheme", "platform", "group", "state", "searches", "ended", "failed", "records")
+    cells = [(one.scheme, one.platform, one.group, states[one.scheme], *_numbers(one)) for one in progress.counts]
+    print_table([head, *cells], left=4)
+
+
+@app.command()
+def plan(
+    files: Files,
+    seeds: Annotated[int, typer.Option("--seeds", metavar="N", min=0, help="Print the first searches too.")] = 0,
+    *,
+    json: Json = False,
+) -> None:
+    """Show the searches that files would make, without a program: counts, and the first ones in their order."""
+    from nephila.harvest.schemes import documents, planner
+
+    found = documents.load(documents.read_files(files))
+    documents.check(found)
+    state = planner.merged(None, found.named_schemes, found.named_platforms)
+    counts = planner.count(state)
+    if json:
+        print_json({"searches": sum(counts.values()), "counts": [[*key, number] for key, number in counts.items()]})
+    else:
+        rows = [(*key, f"{number:,}") for key, number in counts.items()]
+        print_table([("scheme", "platform", "group", "searches"), *rows], left=3)
+    for seed in islice(planner.plan(state), seeds):
+        _print_seed(seed, as_json=json)
+
+
+@app.command()
+@with_target()
+def explain(
+    url: Annotated[str, typer.Argument(metavar="URL", help="A page.")],
+    job: JobName = "",
+    rows: Rows = "",
+    *,
+    target: Target,
+    json: Json = False,
+) -> None:
+    """Explain a page: its search, its keywords, and the schemes that it matches or why it does not."""
+    from nephila.harvest.schemes import explanation
+    from nephila.harvest.schemes.applying import JOB
+    from nephila.kernel.seeds import seed_url
+    from nephila.native import parse_url
+    from nephila.storage.ledgers.read_connection import open_for_reading
+
+    _, state = _state(target, job or JOB)
+    with open_for_reading(find(rows or str(target.out))[0]) as connection:
+        found = explanation.explain(connection, job or JOB, state, parse_url(seed_url(url)).fingerprint)
+    if found is None:
+        raise UserError(f"the job {job or JOB} has no row of {sanitize(url, 200)}; see nephila explain")
+    if json:
+        print_json(found)
+        return
+    search = " / ".join(filter(None, (found.scheme, found.group, found.platform)))
+    print_pairs(
+        [
+            ("url", found.url),
+            ("outcome", found.outcome),
+            ("stage", found.stage or None),
+            ("found by", search or None),
+            ("page", found.page or None),
+            ("keywords", ", ".join(found.keywords) or None),
+            *((one.scheme, ", ".join(one.groups) or one.reason) for one in found.owners),
+        ]
+    )
+
+
+class _Target:
+    """The control API as applying needs it."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+
+    async def job(self, name: str) -> dict[str, Any] | None:
+        """See `applying.Target`."""
+        try:
+            return (await self._control.get_job(api.JobName(name=name))).document
+        except api.NotFound:
+            return None
+
+    async def apply_rules(self, rules: list[dict[str, Any]]) -> None:
+        """See `applying.Target`."""
+        await self._control.apply_rules(api.ApplyRules(rules=rules))
+
+    async def apply_job(self, document: dict[str, Any]) -> None:
+        """See `applying.Target`."""
+        await self._control.apply_job(api.ApplyJob(job=document))
+
+    async def add_seeds(self, name: str, seeds: list[NavigationSeed], *, last: bool) -> list[tuple[str, str]]:
+        """See `applying.Target`."""
+        from nephila.harvest.schemes.applying import context_of
+
+        contexts = [api.SeedContext(**context_of(seed)) for seed in seeds]
+        request = api.AddSeeds(name=name, urls=[seed.url for seed in seeds], contexts=contexts, last=last)
+        answer = await self._control.add_seeds(request)
+        return [(one.url, one.reason) for one in answer.refused]
+
+
+def _state(target: Target, job: str) -> tuple[api.JobDetail, Schemes]:
+    """The job and its schemes. Raises `UserError`."""
+    from nephila.harvest.schemes.applying import state_of
+
+    detail = call(target, lambda control: control.get_job(api.JobName(name=job)))
+    state = state_of(detail.document)
+    if state is None:
+        raise UserError(f"the job {job!r} has no schemes; see nephila schemes apply")
+    return detail, state
+
+
+def _progress(place: str, detail: api.JobDetail, state: Schemes) -> Progress:
+    from nephila.harvest.schemes import progress
+    from nephila.storage.ledgers.read_connection import open_for_reading
+
+    idle = detail.status.state == "idle" and not state.incomplete
+    with open_for_reading(find(place)[0]) as rows:
+        return progress.read(rows, detail.status.name, state, idle=idle)
+
+
+def _numbers(one: Any) -> list[str]:
+    return [f"{number:,}" for number in (one.searches, one.ended, one.failed, one.records)]
+
+
+def _print_seed(seed: NavigationSeed, *, as_json: bool) -> None:
+    if as_json:
+        print_json(seed._asdict())
+    else:
+        typer.echo(sanitize(f"{seed.platform}  {seed.scheme}/{seed.group}  {seed.url}", 2000))

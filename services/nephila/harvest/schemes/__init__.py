@@ -1,0 +1,1 @@
+"""Keyword schemes: documents, the plan of searches, the rules of platforms, progress."""

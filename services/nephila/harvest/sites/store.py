@@ -1,0 +1,191 @@
+"""Sites, the progress of their directories and their runs as rows of one SQLite file.
+
+Invariants: a change of sites is one transaction, checked as a whole before; a run that has begun and not ended is open,
+and the program continues to watch it after a restart.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from nephila.harvest.sites import resolve
+from nephila.harvest.sites.planner import Progress
+from nephila.harvest.sites.site_documents import Site, Sites, merged
+from nephila.kernel.messages import UrlState
+from nephila.kernel.runtime.errors import UserError
+from nephila.storage.faults import sqlite_fault
+
+FILE = "sites.db"
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS sites (name TEXT PRIMARY KEY, document BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS directories (name TEXT PRIMARY KEY, state BLOB NOT NULL, tag REAL NOT NULL,"
+    " pages REAL NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS runs (name TEXT NOT NULL, started_at REAL NOT NULL, due_at REAL NOT NULL,"
+    " generation INTEGER NOT NULL, stored_before INTEGER NOT NULL, max_pages INTEGER NOT NULL, ended_at REAL,"
+    " ended_by TEXT NOT NULL DEFAULT '', new_pages INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (name, started_at))",
+    "CREATE INDEX IF NOT EXISTS open_runs ON runs (name) WHERE ended_at IS NULL",
+)
+_RUN = "name, started_at, due_at, generation, stored_before, max_pages, ended_at, ended_by, new_pages"
+
+
+class Run(NamedTuple):
+    """One run of a directory."""
+
+    name: str
+    started_at: float
+    due_at: float
+    generation: int
+    """Of the job; 0: the job was not applied yet."""
+    stored_before: int
+    """Pages of the job that were stored at its start."""
+    max_pages: int
+    """Pages of the job that may be stored at its end; 0 = no limit."""
+    ended_at: float | None = None
+    ended_by: str = ""
+    """done, pages (topPages are stored), time, or the reason of a failure."""
+    new_pages: int = 0
+
+
+class Change(NamedTuple):
+    """What an apply did to a site."""
+
+    name: str
+    verdict: str
+    """created, changed, unchanged or deleted."""
+    directories: int
+
+
+class SiteStore:
+    """Reads and writes the rows; every method is a transaction of its own."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def sites(self) -> Sites:
+        """All sites."""
+        rows = self._connection.execute("SELECT document FROM sites ORDER BY name")
+        found = [msgspec.json.decode(document, type=Site) for (document,) in rows]
+        return Sites({site.name: site for site in found})
+
+    def apply(self, new: Iterable[Site], removed: Iterable[str] = ()) -> list[Change]:
+        """Create or change sites, and delete those named. Raises `UsageError` and changes nothing when the result is
+        not valid as a whole."""
+        sites, gone = list(new), list(removed)
+        with self._transaction():
+            old = self.sites().sites
+            resolve.check(merged(old, sites, gone))
+            changes = [_change(old.get(site.name), site) for site in sites]
+            for name in gone:
+                self._connection.execute("DELETE FROM sites WHERE name = ?", (name,))
+                changes.append(Change(name, "deleted", len(old[name].directories)))
+            rows = [(site.name, msgspec.json.encode(site)) for site in sites]
+            self._connection.executemany("INSERT OR REPLACE INTO sites VALUES (?, ?)", rows)
+        return changes
+
+    @property
+    def version(self) -> int:
+        """Changes when another connection has written."""
+        return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+
+    def progress(self) -> dict[str, Progress]:
+        """Directory → its progress, for those that have run."""
+        rows = self._connection.execute("SELECT name, state, tag, pages FROM directories")
+        return {
+            name: Progress(msgspec.msgpack.decode(state, type=UrlState), tag, pages) for name, state, tag, pages in rows
+        }
+
+    def open_runs(self) -> list[Run]:
+        """Runs that have not ended."""
+        return list(map(Run._make, self._connection.execute(f"SELECT {_RUN} FROM runs WHERE ended_at IS NULL")))
+
+    def last_runs(self) -> dict[str, Run]:
+        """Directory → its newest run."""
+        query = f"SELECT {_RUN}, max(started_at) FROM runs GROUP BY name"
+        return {row[0]: Run._make(row[:-1]) for row in self._connection.execute(query)}
+
+    def begin(self, run: Run, progress: Progress) -> None:
+        """A run begins. Its tag is charged at once."""
+        with self._transaction():
+            self._connection.execute(f"INSERT INTO runs ({_RUN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", run)
+            self._put(run.name, progress)
+
+    def applied(self, run: Run, generation: int) -> Run:
+        """The job of a run was applied."""
+        new = run._replace(generation=generation)
+        query = "UPDATE runs SET generation = ? WHERE name = ? AND started_at = ?"
+        self._connection.execute(query, (generation, run.name, run.started_at))
+        return new
+
+    def end(self, run: Run, progress: Progress | None) -> None:
+        """A run is over; without progress its directory is gone."""
+        with self._transaction():
+            query = "UPDATE runs SET ended_at = ?, ended_by = ?, new_pages = ? WHERE name = ? AND started_at = ?"
+            self._connection.execute(query, (run.ended_at, run.ended_by, run.new_pages, run.name, run.started_at))
+            if progress is not None:
+                self._put(run.name, progress)
+
+    def forget(self, name: str) -> None:
+        """A directory was removed: its progress is deleted, its runs stay."""
+        self._connection.execute("DELETE FROM directories WHERE name = ?", (name,))
+
+    def _put(self, name: str, progress: Progress) -> None:
+        values = (name, msgspec.msgpack.encode(progress.state), progress.tag, progress.pages)
+        self._connection.execute("INSERT OR REPLACE INTO directories VALUES (?, ?, ?, ?)", values)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+
+@contextmanager
+def open_store(path: Path, *, create: bool = False) -> Iterator[SiteStore]:
+    """The sites of a file. Raises `UserError` where there is none and `create` is false."""
+    if not create and not path.is_file():
+        raise UserError(f"{path} has no sites; apply some with: nephila sites apply -f FILE")
+    connection = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(path, isolation_level=None, timeout=30)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        for statement in _TABLES:
+            connection.execute(statement)
+        yield SiteStore(connection)
+    except sqlite3.Error as error:
+        raise sqlite_fault(error, path) from error
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+@contextmanager
+def only_runner(path: Path) -> Iterator[None]:
+    """One program at a time starts the runs of a file. Raises `UserError` while another one does."""
+    fd = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise UserError(f"another nephila sites run is using {path}") from None
+    finally:
+        os.close(fd)
+
+
+def _change(old: Site | None, new: Site) -> Change:
+    same = old is not None and old.content == new.content
+    verdict = "created" if old is None else "unchanged" if same else "changed"
+    return Change(new.name, verdict, len(new.directories))

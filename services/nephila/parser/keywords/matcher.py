@@ -1,0 +1,86 @@
+"""Which keyword groups of a job's schemes match a text: one pass over the text for all keywords, then the groups.
+
+A group matches if each part that is not optional has a keyword in the text; a group of optional parts alone needs one
+of them. A scheme matches if a group does and none of its exclusions occurs. Cost: O(text) and O(matched groups).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from nephila.kernel.documents.scheme_schema import Group, NamedScheme
+from nephila.native import KeywordSet
+
+
+@dataclass(slots=True)
+class Match:
+    """What of the schemes occurs in a text."""
+
+    keywords: list[str] = field(default_factory=list)
+    """All keywords that occur, in the order of the schemes."""
+    schemes: dict[str, list[str]] = field(default_factory=dict)
+    """Scheme → its groups that match."""
+    excluded: dict[str, str] = field(default_factory=dict)
+    """Scheme → the exclusion that occurs."""
+
+
+class _Group(NamedTuple):
+    scheme: str
+    name: str
+    required: frozenset[int]
+
+
+class KeywordMatcher:
+    """All keywords of some schemes. Immutable; built in O(bytes of the keywords)."""
+
+    def __init__(self, schemes: Iterable[NamedScheme]) -> None:
+        self._terms: dict[str, int] = {}
+        self._parts: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        """Keyword → (group, part) that have it."""
+        self._exclusions: defaultdict[int, list[str]] = defaultdict(list)
+        """Keyword → schemes that exclude it."""
+        self._groups: list[_Group] = []
+        for scheme in schemes:
+            for name, parts in scheme.spec.groups.items():
+                self._add_group(scheme.name, name, parts)
+            for word in scheme.spec.exclude:
+                self._exclusions[self._number(word)].append(scheme.name)
+        self._words = list(self._terms)
+        self._set = KeywordSet(self._words)
+
+    def match(self, text: bytes) -> Match:
+        """The keywords of a UTF-8 text and the groups that it matches."""
+        numbers = self._set.find(text)
+        found = Match([self._words[number] for number in numbers if number in self._parts])
+        for number in numbers:
+            for scheme in self._exclusions.get(number, ()):
+                found.excluded.setdefault(scheme, self._words[number])
+        touched: defaultdict[int, set[int]] = defaultdict(set)
+        for number in numbers:
+            for group, part in self._parts.get(number, ()):
+                touched[group].add(part)
+        for index in sorted(touched):
+            scheme, name, required = self._groups[index]
+            if required <= touched[index] and scheme not in found.excluded:
+                found.schemes.setdefault(scheme, []).append(name)
+        return found
+
+    def _add_group(self, scheme: str, name: str, parts: Group) -> None:
+        index = len(self._groups)
+        required = frozenset(number for number, part in enumerate(parts.values()) if not part.optional)
+        self._groups.append(_Group(scheme, name, required))
+        for number, part in enumerate(parts.values()):
+            for word in part.any:
+                self._parts[self._number(word)].append((index, number))
+
+    def _number(self, word: str) -> int:
+        return self._terms.setdefault(word, len(self._terms))
+
+
+def lacking(parts: Group, keywords: Sequence[str]) -> list[str]:
+    """Names of the parts of a group of which a page with these keywords has none, and has to have one."""
+    found = set(keywords)
+    return [name for name, part in parts.items() if not part.optional and found.isdisjoint(part.any)]

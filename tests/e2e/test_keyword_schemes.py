@@ -1,0 +1,86 @@
+"""Keyword schemes as a user runs them: three platforms, one program, every expected content page once."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections import Counter
+
+from tests.e2e.scheme_sites import GROUPS, JOB, PLATFORMS, SCHEME, Sites
+from tests.e2e.web import run, serve
+
+HOSTS = ("board.test", "stream.test", "api.test")
+
+
+def schemes(tmp_path, *words, code=0):
+    """`nephila schemes …` in the directory of the program."""
+    done = run("schemes", *words, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def items(tmp_path):
+    """URL → item, of all rows of the table items."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "o" / "nephila.db")) as db:
+        rows = db.execute("select rule, data from items").fetchall()
+    found = [(rule, json.loads(data)) for rule, data in rows]
+    assert all(rule == item["resource"] for rule, item in found)
+    return {item["url"]: item for _, item in found}
+
+
+def content_requests(web):
+    """How often each content page was requested."""
+    return Counter(
+        f"http://{one.host.partition(':')[0]}{one.path}" for one in web.requests if one.path.startswith("/a/")
+    )
+
+
+def expected(sites):
+    return set().union(*(sites.expected(host, GROUPS) for host in HOSTS))
+
+
+def test_three_platforms_in_one_program(tmp_path, up):
+    """Each expected page is a record once, with its keywords and groups; the counts and states are right; a changed
+    scheme searches only what is new, and pages that are known are not fetched again."""
+    (tmp_path / "all.yaml").write_text("---\n".join((PLATFORMS, SCHEME, JOB)))
+    sites = Sites(36)
+    with serve(sites) as web:
+        program = up(web, "--format", "items")
+        answer = json.loads(schemes(tmp_path, "apply", "-f", "all.yaml", "--out", "o", "--json").stdout)
+        assert (answer["job"], answer["searches"], answer["refused"]) == ("schemes", 9, [])
+        program.until(lambda jobs: jobs["schemes"]["state"] == "idle")
+        found = items(tmp_path)
+        assert set(found) == expected(sites)
+        assert set(content_requests(web).values()) == {1}
+        one = found["http://board.test/a/3"]
+        assert set(one) == {"id", "content", "resource", "url", "time", "title", "keywords", "schemes"}
+        assert one["keywords"] == ["河南", "地震"]
+        assert one["schemes"] == {"floods": ["quakes"]}
+        lines = [
+            json.loads(line)
+            for path in (tmp_path / "o").glob("items.*.jsonl")
+            for line in path.read_text().splitlines()
+        ]
+        assert sorted(one["url"] for one in lines) == sorted(found)
+        listed = json.loads(schemes(tmp_path, "list", "--out", "o", "--json").stdout)
+        assert listed["schemes"] == {"floods": "finished"}
+        counts = {(one["platform"], one["group"]): one for one in listed["counts"]}
+        assert {
+            (one["searches"], one["ended"], one["failed"]) for one in listed["counts"] if one["group"] == "north"
+        } == {(2, 2, 0)}
+        assert counts["api", "quakes"]["records"] == len(sites.expected("api.test", {"q": GROUPS["quakes"]}))
+        before = len(web.requests)
+        # One more keyword: only its searches, and of their pages only those that are not known.
+        (tmp_path / "all.yaml").write_text("---\n".join((SCHEME.replace("[地震]", "[地震, 台风]"), JOB)))
+        answer = json.loads(schemes(tmp_path, "apply", "-f", "all.yaml", "--out", "o", "--json").stdout)
+        assert answer["searches"] == 3
+        program.until(lambda jobs: jobs["schemes"]["state"] == "idle")
+        assert len(web.requests) > before
+        assert set(content_requests(web).values()) == {1}
+        groups = {**GROUPS, "quakes": [["地震", "台风"]]}
+        assert set(items(tmp_path)) == set().union(*(sites.expected(host, groups) for host in HOSTS))
+        why = schemes(tmp_path, "explain", "http://board.test/a/30", "--out", "o").stdout
+        assert "excluded keyword '演习'" in why
+        assert program.end() == (0, "", "")

@@ -1,0 +1,192 @@
+"""The runner: runs begin when they are due, end with their job, and continue after a restart."""
+
+from __future__ import annotations
+
+import pytest
+from nephila.control import api
+from nephila.harvest.sites.planner import Planner
+from nephila.harvest.sites.site_documents import load
+from nephila.harvest.sites.store import open_store
+from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.errors import NotReadyError, UserError
+from nephila.programs.site_runner import MAX_RUN_S, POLL_S, SETTLE_S, SiteRunner
+
+DOCUMENT = """\
+apiVersion: nephila.dev/v1
+kind: Site
+metadata: {name: a}
+spec:
+  directories:
+    - {name: x, url: "http://a.test/x/", frequency: 1h, topPages: 5}
+    - {name: y, url: "http://a.test/y/", frequency: 1d, score: 9}
+"""
+
+
+class System:
+    """A control API whose jobs end when the test says so."""
+
+    def __init__(self):
+        self.jobs: dict[str, api.Job] = {}
+        self.documents: dict[str, dict] = {}
+        self.away = False
+        self.refuses = ""
+
+    async def apply_job(self, request):
+        name, document = request.job["metadata"]["name"], request.job
+        if self.away:
+            raise NotReadyError("no broker")
+        if self.refuses:
+            raise UserError(self.refuses)
+        same = self.documents.get(name) == document
+        old = self.jobs.get(name)
+        generation = (old.generation if old else 0) + (not same)
+        self.documents[name] = document
+        counts = {"stored": old.stored if old else 0, "denied": 0, "failed": 0, "dropped": 0}
+        self.jobs[name] = api.Job(
+            name=name,
+            state="running",
+            generation=generation,
+            observed_generation=generation,
+            queued=1,
+            in_flight=0,
+            **counts,
+        )
+        return api.JobApplied(
+            name=name, generation=generation, refused=[], refused_count=0, verdict="unchanged" if same else "changed"
+        )
+
+    async def list_jobs(self, _):
+        if self.away:
+            raise NotReadyError("no broker")
+        return api.JobList(jobs=list(self.jobs.values()))
+
+    async def delete_job(self, request):
+        if self.jobs.pop(request.name, None) is None:
+            raise api.NotFound(request.name)
+
+    def end(self, name, stored, state="idle"):
+        """The job has fetched everything."""
+        self.jobs[name].state, self.jobs[name].stored = state, stored
+
+
+@pytest.fixture
+def rig(tmp_path):
+    """Store, system and clock; `runner()` starts the program, again after a kill."""
+    with open_store(tmp_path / "s.db", create=True) as store, open_store(tmp_path / "s.db") as other:
+        other.apply(load(DOCUMENT.encode(), "d.yaml"))
+
+        class Rig:
+            system, clock, lines = System(), ManualClock(), []
+
+            def runner(self):
+                return SiteRunner(self.store, self.system, self.clock, Planner(), self.lines.append)
+
+        Rig.store, Rig.other = store, other
+        yield Rig()
+
+
+async def settle(rig, runner):
+    """Two looks at the jobs after they have settled."""
+    rig.clock.advance(SETTLE_S)
+    for _ in range(2):
+        await runner.turn()
+        rig.clock.advance(POLL_S)
+
+
+async def test_runs_begin_end_and_begin_again(rig):
+    """The higher score first; new pages are those stored since the start; topPages is counted from there, without the
+    seed of the first run."""
+    runner = rig.runner()
+    assert await runner.turn() == POLL_S
+    assert list(rig.system.documents) == ["a.y", "a.x"]
+    assert rig.system.documents["a.x"]["spec"]["scope"]["maxPages"] == 6
+    rig.system.end("a.x", 5, "limit")
+    await settle(rig, runner)
+    runs = rig.store.last_runs()
+    assert (runs["a.x"].ended_by, runs["a.x"].new_pages) == ("pages", 5)
+    assert runs["a.y"].ended_at is None
+    rig.clock.advance(1.1 * 3_600)
+    await runner.turn()
+    assert rig.system.documents["a.x"]["spec"]["scope"]["maxPages"] == 10
+    assert rig.system.jobs["a.x"].generation == 2
+    assert rig.system.jobs["a.y"].generation == 1
+
+
+async def test_a_job_that_is_idle_for_an_instant_has_not_ended(rig):
+    """Before the scheduler has queued what is due, the job may look idle."""
+    runner = rig.runner()
+    await runner.turn()
+    rig.system.end("a.x", 0)
+    await runner.turn()
+    rig.clock.advance(SETTLE_S)
+    await runner.turn()
+    rig.system.jobs["a.x"].state = "running"
+    await runner.turn()
+    rig.system.end("a.x", 2)
+    await runner.turn()
+    assert rig.store.last_runs()["a.x"].ended_at is None
+    await runner.turn()
+    assert rig.store.last_runs()["a.x"].new_pages == 2
+
+
+async def test_a_restart_continues_open_runs(rig):
+    """A kill between the row of a run and its job, and one while jobs run: no run is lost or begun twice."""
+    rig.system.away = True
+    first = rig.runner()
+    await first.turn()
+    assert rig.store.last_runs() == {}
+    rig.system.away = False
+    apply_job = rig.system.apply_job
+
+    async def killed(_):
+        raise KeyboardInterrupt
+
+    rig.system.apply_job = killed
+    with pytest.raises(KeyboardInterrupt):
+        await first.turn()
+    (run,) = rig.store.open_runs()
+    assert (run.name, run.generation) == ("a.y", 0)
+    rig.system.apply_job = apply_job
+    rig.clock.advance(60)
+    second = rig.runner()
+    await second.turn()
+    assert {one.name: one.generation for one in rig.store.open_runs()} == {"a.x": 1, "a.y": 1}
+    rig.system.end("a.x", 3)
+    rig.system.end("a.y", 4)
+    third = rig.runner()
+    await settle(rig, third)
+    assert {name: one.new_pages for name, one in rig.store.last_runs().items()} == {"a.x": 3, "a.y": 4}
+    assert all(job.generation == 1 for job in rig.system.jobs.values())
+    rig.clock.advance(1.1 * 3_600)
+    await rig.runner().turn()
+    assert [one.name for one in rig.store.open_runs()] == ["a.x"]
+
+
+async def test_changed_and_removed_sites_are_taken_while_it_runs(rig):
+    """A removed directory loses its job; a changed one has the new settings at its next run."""
+    runner = rig.runner()
+    await runner.turn()
+    rig.other.apply(load(DOCUMENT.replace("a.test/x/", "a.test/z/").replace("- {name: y", "# ").encode(), "d.yaml"))
+    await runner.turn()
+    assert list(rig.system.jobs) == ["a.x"]
+    assert rig.store.last_runs()["a.y"].ended_by == "removed"
+    rig.system.end("a.x", 1)
+    await settle(rig, runner)
+    rig.clock.advance(1.1 * 3_600)
+    await runner.turn()
+    assert rig.system.documents["a.x"]["spec"]["seeds"] == [{"url": "http://a.test/z/"}]
+
+
+async def test_a_job_that_is_refused_is_a_failed_run(rig):
+    """The reason is stored and the directory is tried again later; a run without end gives its place away."""
+    rig.system.refuses = "a job of that name has another owner"
+    runner = rig.runner()
+    await runner.turn()
+    assert {one.ended_by for one in rig.store.last_runs().values()} == {rig.system.refuses}
+    rig.system.refuses = ""
+    rig.clock.advance(2.2 * 86_400)
+    await runner.turn()
+    assert len(rig.store.open_runs()) == 2
+    rig.clock.advance(MAX_RUN_S)
+    await runner.turn()
+    assert sum(": time, 0 new pages" in line for line in rig.lines) == 2

@@ -1,0 +1,165 @@
+"""Documents in OpenSearch: repeated actions, refused documents, a server that is away, settings that are refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nephila.kernel import messages as m
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.storage.config import StorageConfig
+from nephila.storage.sinks.remote.opensearch import OpenSearch
+from nephila.storage.writer import Writer
+
+from tests.search_server import SearchServer, running
+from tests.storage.storage_rig import JOB, key, record
+
+
+@pytest.fixture
+def server() -> Iterator[SearchServer]:
+    """A running server."""
+    with running() as found:
+        yield found
+
+
+def opened(directory: Path, url: str, **config: Any) -> Writer:
+    """An open writer that sends documents."""
+    found = Writer(
+        StorageConfig(directory=directory, formats=("opensearch",), opensearch_url=url, fsync=False, **config)
+    )
+    found.open()
+    return found
+
+
+def put(writer: Writer, *records: m.Record) -> None:
+    """One flush."""
+    writer.commit(records, [None] * len(records), [])
+    writer.after_commit()
+
+
+def document(server: SearchServer, number: int) -> dict[str, Any]:
+    """The document of a page."""
+    return server.documents[f"{JOB}:{key(number).hex()}"]
+
+
+def test_a_document_has_the_row_and_the_items_by_rule(tmp_path, server):
+    """Sent with user and password to the index, after each flush."""
+    url = server.url.replace("http://", "http://crawler:s%20ecret@")
+    writer = opened(tmp_path, url, opensearch_index="news")
+    put(writer, record(1, items=[b'{"price":3}'], rule="shop"))
+    found = document(server, 1)
+    assert (found["title"], found["text"], found["items"]) == (
+        "Page 1",
+        "text of page 1\nfetch 1",
+        {"shop": [{"price": 3}]},
+    )
+    assert server.requests[-1] == ("POST", "/news/_bulk", "Basic Y3Jhd2xlcjpzIGVjcmV0")
+    writer.close()
+
+
+def test_actions_that_are_sent_again_change_nothing(tmp_path, server, monkeypatch):
+    """A stop after the request and before its offset is stored, then a newer fetch of another writer."""
+    writer = opened(tmp_path, server.url)
+    put(writer, record(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(OpenSearch, "_set_sent", lambda self, offset: None)
+        put(writer, record(2), record(1, 2, status=304, not_modified=True, text=b"", sha256=b"", title="", meta=""))
+    before = json.dumps(server.documents, sort_keys=True), dict(server.versions)
+    sent = len(server.requests)
+    again = opened(tmp_path, server.url)
+    again.after_commit()
+    assert len(server.requests) == sent + 2
+    assert (json.dumps(server.documents, sort_keys=True), server.versions) == before
+    server.versions[f"{JOB}:{key(3).hex()}"] = 9
+    put(again, record(3, 8))
+    assert key(3).hex() not in str(server.documents)
+    again.close()
+    assert not (tmp_path / "opensearch-dead.jsonl").exists()
+
+
+def test_a_refused_document_is_a_dead_letter_and_the_others_are_stored(tmp_path, server, caplog):
+    """With the reason of the server and the document."""
+    server.refused.add(f"{JOB}:{key(2).hex()}")
+    writer = opened(tmp_path, server.url)
+    put(writer, record(1), record(2), record(3))
+    writer.close()
+    assert len(server.documents) == 2
+    (line,) = (tmp_path / "opensearch-dead.jsonl").read_bytes().splitlines()
+    dead = json.loads(line)
+    assert (dead["id"], dead["error"]) == (f"{JOB}:{key(2).hex()}", "400 reason 400")
+    assert dead["document"]["title"] == "Page 2"
+    assert "refused 1 documents" in caplog.text
+
+
+def test_a_request_that_is_too_large_is_divided(tmp_path, server):
+    """Down to a document, which is a dead letter then."""
+    server.max_bytes = 2500
+    writer = opened(tmp_path, server.url)
+    put(writer, *(record(number) for number in range(6)), record(7, text=b"x" * 3000))
+    writer.close()
+    assert len(server.documents) == 6
+    assert b"larger than the server accepts" in (tmp_path / "opensearch-dead.jsonl").read_bytes()
+
+
+def test_a_server_that_is_away_costs_no_document(tmp_path, server, caplog):
+    """503 of the server and 429 of an action: everything waits, attempts become rarer, and the end says so."""
+    writer = opened(tmp_path, server.url)
+    server.faults = [503]
+    put(writer, record(1))
+    server.busy_items = 1
+    put(writer, record(2))
+    put(writer, record(3))
+    assert key(1).hex() not in str(server.documents)
+    put(writer, record(4))
+    put(writer, record(5))
+    server.faults = [503]
+    with pytest.raises(UserError, match=r"the rest waits in .*, run again with --resume"):
+        writer.close()
+    opened(tmp_path, server.url).close()
+    assert len(server.documents) == 5
+    assert "is overloaded (429)" in caplog.text
+
+
+def test_a_delivered_segment_is_removed(tmp_path, server, monkeypatch):
+    """The next one begins at its start, also after a restart."""
+    monkeypatch.setattr("nephila.storage.sinks.remote.opensearch._SEGMENT_BYTES", 1000)
+    writer = opened(tmp_path, server.url)
+    for number in range(8):
+        put(writer, record(number))
+    writer.close()
+    assert len(list(tmp_path.glob("*.spool"))) == 1
+    writer = opened(tmp_path, server.url)
+    put(writer, record(9))
+    writer.close()
+    assert len(server.documents) == 9
+
+
+@pytest.mark.parametrize(
+    ("config", "error", "message"),
+    [
+        ({"url": ""}, UsageError, "the format opensearch needs a server: set storage.opensearch_url to https"),
+        ({"url": "http://h:x"}, UsageError, "set storage.opensearch_url"),
+        ({"url": "http://h", "opensearch_index": "My Index"}, UsageError, "storage.opensearch_index 'My Index' is no"),
+        (
+            {"url": "http://u:geheim@127.0.0.1:9"},
+            UserError,
+            r"opensearch_url: http://127.0.0.1:9 is unreachable .*port",
+        ),
+    ],
+)
+def test_bad_settings_are_refused_in_one_line(tmp_path, config, error, message):
+    """Before the first page, without the password."""
+    with pytest.raises(error, match=message) as caught:
+        opened(tmp_path, **config)
+    assert "\n" not in str(caught.value)
+    assert "geheim" not in str(caught.value)
+
+
+def test_a_wrong_password_is_said_at_the_start(tmp_path, server):
+    """With the remedy."""
+    server.faults = [401]
+    with pytest.raises(UserError, match=r"answered 401 .*; check user and password"):
+        opened(tmp_path, server.url)
