@@ -1,7 +1,7 @@
 //! Index of simhashes: finds those within 3 bits of a given one (Manku, Jain, Das Sarma 2007), with bounded memory.
 //!
 //! Two tables, one by the upper and one by the lower half of a simhash. Two simhashes within 3 bits differ in at most
-//! one bit of one half, so a look-up probes in each table the bucket of its own half and the buckets that one bit away.
+//! one bit of one half, so a look-up probes in each table the bucket of its own half and the buckets one bit away.
 //! A table is an array of buckets of 16 slots of 8 bytes: 16 bytes an entry in both tables together. A slot holds the
 //! other half (32 bits), the low 12 bits of its own half, and the top 20 bits of the page's fingerprint. A bucket holds
 //! its newest entries first; the oldest leaves.
@@ -115,7 +115,7 @@ impl NearCopyIndex {
     }
 
     /// (distance, page) of entries within `distance` bits, nearest first; ValueError above 3. Entries may be stale or
-    /// wrong: the caller compares with the stored simhash. Some 1 µs.
+    /// wrong: the caller compares with the stored simhash. Some 40 buckets are read.
     fn near(&self, simhash: u64, distance: u32) -> PyResult<Vec<(u32, u32)>> {
         if distance > MOST {
             return Err(PyValueError::new_err(format!("the distance is at most {MOST}, not {distance}")));

@@ -1,6 +1,6 @@
 //! Simhash of a text: 64 bits that differ in few places for texts that differ in few words (Charikar 2002).
 //!
-//! Definition 1, frozen: docs/adr/0089. tests/native/simhash_reference.py is the same in Python.
+//! Definition 1, frozen: docs/adr/0089. native/fallback/near_copies.py is the same in Python.
 
 /// Tokens of one shingle.
 const SHINGLE: usize = 3;
