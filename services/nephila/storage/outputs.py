@@ -12,6 +12,7 @@ from nephila.storage.retention import retention_days
 from nephila.storage.sinks.bodies import Bodies
 from nephila.storage.sinks.chunks import Chunks
 from nephila.storage.sinks.contract import Sink
+from nephila.storage.sinks.item_files import ItemFiles
 from nephila.storage.sinks.jsonl import Jsonl
 from nephila.storage.sinks.markdown import Markdown
 from nephila.storage.sinks.parquet import Parquet
@@ -35,6 +36,7 @@ LEDGERS: dict[str, Callable[[StorageConfig], Ledger]] = {"sqlite": Sqlite, "post
 SINKS: dict[str, Callable[[StorageConfig, Ledger], Sink]] = {
     "chunks": Chunks,
     "dataset": Dataset,
+    "items": ItemFiles,
     "jsonl": Jsonl,
     "markdown": Markdown,
     "opensearch": OpenSearch,

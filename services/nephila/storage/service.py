@@ -1,4 +1,4 @@
-"""IN: records; with a raw sink also pages and other answers. OUT: receipts.
+"""IN: records; with a raw sink also pages and other answers. OUT: receipts; items of platforms; over Kafka changes.
 
 The event loop collects records; one thread makes them durable, one flush at a time. Records that arrive during a flush
 belong to the next one. Invariant: a receipt is published, and its record acknowledged, only after the transaction that
@@ -10,23 +10,25 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from nephila.kernel import messages as m
-from nephila.kernel.bus.contract import Bus, Delivery, Receipt
+from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.disk import free_bytes
-from nephila.kernel.runtime.errors import PermanentError, UserError
-from nephila.kernel.topics import EXCHANGES, PAGES, RECEIPTS, RECORDS
+from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
+from nephila.kernel.topics import CHANGES, EXCHANGES, PAGES, RECEIPTS, RECORDS
 from nephila.native import partition_of
-from nephila.storage.changes import copy_hash_of
+from nephila.storage.changes import Change, copy_hash_of
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost
 from nephila.storage.raw import RawPages
+from nephila.storage.rows import URL_KEY, items_of, row_of
+from nephila.storage.sinks.item_files import item_lines
 from nephila.storage.writer import FlushResult, Writer, dead_letter_record
 
 T = TypeVar("T")
@@ -39,14 +41,32 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 """Pauses between attempts to reach a lost database."""
 
 
+class ItemTopics(Protocol):
+    """Where items of platforms are published in addition."""
+
+    async def publish(self, items: Sequence[tuple[str, bytes, bytes]]) -> None:
+        """(platform, key, value) of each item. Raises `TemporaryError`."""
+
+    async def close(self) -> None:
+        """Close the connection."""
+
+
 def build(
-    config: StorageConfig, bus: Bus, clock: Clock, on_fatal: Callable[[BaseException], None] | None = None
+    config: StorageConfig,
+    bus: Bus,
+    clock: Clock,
+    on_fatal: Callable[[BaseException], None] | None = None,
+    item_topics: ItemTopics | None = None,
+    *,
+    publish_changes: bool = False,
 ) -> Storage:
-    """The service, subscribed but not started. Raises `UsageError` for an unknown format.
+    """The service, subscribed but not started. `publish_changes`: on the topic `changes`, for readers outside of the
+    system. Raises `UsageError` for an unknown format.
 
     Build it before the readers of pages subscribe, so that a raw page arrives here before its record.
     """
-    return Storage(config, bus, clock, Writer(config, clock), on_fatal)
+    writer = Writer(config, clock, repeat_changes=publish_changes)
+    return Storage(config, bus, clock, writer, on_fatal, item_topics, publish_changes=publish_changes)
 
 
 class Storage:
@@ -59,16 +79,23 @@ class Storage:
         clock: Clock,
         writer: Writer,
         on_fatal: Callable[[BaseException], None] | None = None,
+        item_topics: ItemTopics | None = None,
+        *,
+        publish_changes: bool = False,
     ) -> None:
         """`on_fatal` is called once, on the event loop, when a flush has failed permanently; no receipt follows it."""
         self.outcomes: Counter[str] = Counter()
         """Rows that this process added to the table, by outcome. If a replayed record replaces a dead letter's row, the
         row counts for the new outcome."""
+        self.changes: Counter[str] = Counter()
+        """Changes of pages that this process recorded, by kind."""
+        self._publish_changes = publish_changes
         self.on_fatal = on_fatal
         self._config = config
         self._bus = bus
         self._clock = clock
         self._writer = writer
+        self._item_topics = item_topics
         self.flush_s, self.database_s = writer.flush_s, writer.database_s
         """Durations; see `Writer`."""
         self._thread: ThreadPoolExecutor | None = None
@@ -166,6 +193,8 @@ class Storage:
         for task in (self._opening, self._task):
             if task is not None:
                 await asyncio.wait([task])
+        if self._item_topics is not None:
+            await self._item_topics.close()
         thread, self._thread = self._thread, None
         if thread is not None:
             try:
@@ -227,6 +256,7 @@ class Storage:
         pages, late = (raw.pages, raw.late) if raw is not None else ([None] * len(records), [])
         exchanges = raw.exchanges if raw is not None else []
         try:
+            await self._publish_items(records)
             result = await self._retry_while_lost(thread, partial(self._writer.commit, records, pages, late, exchanges))
             self._receipt(deliveries, records, result)
             if raw is not None:
@@ -238,6 +268,33 @@ class Storage:
         finally:
             self._task = None
         self._schedule_flush()
+
+    async def _publish_items(self, records: list[m.Record]) -> None:
+        """Publish the items of platforms before their rows are durable, so that a crash repeats them and loses none.
+        Raises `StoreLost` if the service is closed meanwhile."""
+        if self._item_topics is None:
+            return
+        items = [
+            (record.rule, row[URL_KEY].encode(), line)
+            for record in records
+            if record.items and record.context is not None and record.context.platform == record.rule
+            for row in (row_of(record),)
+            for line in item_lines(row, items_of(record, ""))
+        ]
+        pause_s = _FIRST_PAUSE_S
+        while items:
+            try:
+                await self._item_topics.publish(items)
+            except TemporaryError as error:
+                if not self.trouble:
+                    log.warning("storage: %s; retrying, %d records wait", error, self.buffered)
+                self.trouble = str(error)
+                if not await self._wait(pause_s):
+                    raise StoreLost(str(error)) from error
+                pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+            else:
+                self.trouble = ""
+                return
 
     async def _retry_while_lost(self, thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         """Run `work` in the writer's thread; repeat it while the database is lost. Raises `UserError` after
@@ -289,10 +346,37 @@ class Storage:
             self._bus.dead_letter(RECORDS, GROUP, partition, record, error, 1)
         for (job, partition), receipts in batches.items():
             self._bus.publish(RECEIPTS, partition, m.Receipts(job, receipts))
+        published = self._changes(result.changes)
         self._receipted += len(deliveries)
         # The lease repairs a lost receipt: the URL is fetched again, found durable, and a new receipt is published.
         for delivery in deliveries:
-            delivery.ack()
+            delivery.ack_after(published) if published else delivery.ack()
+
+    def _changes(self, changes: list[Change]) -> list[Receipt]:
+        """Count changes, and publish them. The records are acknowledged after it, so a crash in between repeats the
+        changes with the same ids."""
+        self.changes.update(change.change for change in changes)
+        if not self._publish_changes:
+            return []
+        published = []
+        for one in changes:
+            key, old_hash, text_hash = (bytes.fromhex(text) for text in (one.url_key, one.old_hash, one.text_hash))
+            message = m.PageChange(
+                id=one.id,
+                at=one.at,
+                job=one.job,
+                url_key=key,
+                fetch_no=one.fetch_no,
+                change=one.change,
+                url=one.url,
+                title=one.title,
+                fetched_at=one.fetched_at,
+                old_hash=old_hash,
+                text_hash=text_hash,
+                diff=one.diff,
+            )
+            published.append(self._bus.publish(CHANGES, partition_of(key, self._config.partitions), message))
+        return [all_of(published)] if published else []
 
     def _fail(self, error: BaseException) -> None:
         self._failed = error
