@@ -18,8 +18,8 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Directory of nephila.db and all files; created if absent."""
 
     formats: tuple[str, ...] = ("sqlite",)
-    """Outputs: chunks, dataset, jsonl, markdown, opensearch, parquet, raw, warc, and the database sqlite or postgres,
-    which is always written."""
+    """Outputs: chunks, dataset, jsonl, kafka, markdown, opensearch, parquet, raw, warc, and the database sqlite or
+    postgres, which is always written."""
 
     store: Secret = ""
     """URL of a PostgreSQL database for the rows, postgresql://user@host:5432/database. Empty: nephila.db in
@@ -100,6 +100,10 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     dataset: str = ""
     """Place of the Parquet dataset (format dataset): a directory, or s3://bucket/path, gs://, az:// with the extra s3.
     Credentials come from the variables of the cloud, such as AWS_ACCESS_KEY_ID."""
+
+    items_bootstrap: str = ""
+    """HOST:PORT of the Kafka brokers that get the items (format kafka). TLS, SASL and the prefix of topics are those of
+    the variables NEPHILA_KAFKA__…"""
 
     opensearch_url: Secret = ""
     """URL of an OpenSearch or Elasticsearch server (format opensearch), https://user:password@host:9200."""

@@ -16,6 +16,7 @@ from nephila.storage.sinks.jsonl import Jsonl
 from nephila.storage.sinks.markdown import Markdown
 from nephila.storage.sinks.parquet import Parquet
 from nephila.storage.sinks.remote.dataset import Dataset
+from nephila.storage.sinks.remote.item_topics import ItemTopics
 from nephila.storage.sinks.remote.opensearch import OpenSearch
 from nephila.storage.sinks.warcs.warc import Warc
 from nephila.storage.source import is_url, require_driver
@@ -36,6 +37,7 @@ SINKS: dict[str, Callable[[StorageConfig, Ledger], Sink]] = {
     "chunks": Chunks,
     "dataset": Dataset,
     "jsonl": Jsonl,
+    "kafka": ItemTopics,
     "markdown": Markdown,
     "opensearch": OpenSearch,
     "parquet": Parquet,
