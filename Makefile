@@ -109,6 +109,11 @@ bench-frontier: $(DEV)  ## the frontier at 10^5 to 10^7 queued URLs, its restart
 bench-proxies: $(DEV)  ## a pick among 10^4 proxies beside rivals; a crawl through 50 proxies of which 20 fail (about two minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_proxies $(ARGS)
 
+bench-browser: $(DEV)  ## 500 rendered pages beside Playwright, Crawlee and Crawl4AI; render auto beside always (some ten minutes)
+	@test -x build/browser-rivals/bin/python || $(PYTHON) -m venv build/browser-rivals
+	@build/browser-rivals/bin/python -m pip install -q --disable-pip-version-check 'crawlee[playwright]' crawl4ai
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_browser --rivals build/browser-rivals $(ARGS)
+
 bench-dns: $(DEV)  ## the DNS cache at 10^6 names beside a dict and aiohttp's; a crawl of 5,000 hosts with and without it
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_dns $(ARGS)
 
@@ -154,6 +159,9 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 
 bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated month, against a fixed interval
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_freshness
+
+bench-harvest: $(DEV)  ## six months of sites and directories on a virtual clock, then keyword schemes (some minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_harvest $(ARGS)
 
 bench-parser: $(DEV)  ## a page without and with a tree beside rivals, F1 of main text (WCXB=DIR), titles, rules (some minutes)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'

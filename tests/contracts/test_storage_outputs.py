@@ -303,8 +303,9 @@ def same(name: str, directory: Path) -> None:
         assert row == {column: ledger[key][column] for column in row}
 
 
-WITHOUT_ROWS = ("markdown", "kafka")
-"""A file per page, and messages per item: neither rows nor fetches can be read back from them (tests/storage/sinks)."""
+WITHOUT_ROWS = ("items", "markdown")
+"""Neither rows nor fetches can be read back from them: items without pages (tests/storage/sinks/test_item_files.py), a
+file per page (test_markdown_sink.py)."""
 
 
 @pytest.fixture(params=[*(name for name in FORMATS if name not in WITHOUT_ROWS), *COMBINED])

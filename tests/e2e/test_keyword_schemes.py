@@ -7,7 +7,6 @@ import json
 import sqlite3
 from collections import Counter
 
-from tests.e2e.program import QUICK
 from tests.e2e.scheme_sites import GROUPS, JOB, PLATFORMS, SCHEME, Sites
 from tests.e2e.web import run, serve
 
@@ -48,7 +47,7 @@ def test_three_platforms_in_one_program(tmp_path, up):
     (tmp_path / "all.yaml").write_text("---\n".join((PLATFORMS, SCHEME, JOB)))
     sites = Sites(36)
     with serve(sites) as web:
-        program = up(web, **QUICK)
+        program = up(web, "--format", "items")
         answer = json.loads(schemes(tmp_path, "apply", "-f", "all.yaml", "--out", "o", "--json").stdout)
         assert (answer["job"], answer["searches"], answer["refused"]) == ("schemes", 9, [])
         program.until(lambda jobs: jobs["schemes"]["state"] == "idle")
@@ -59,6 +58,12 @@ def test_three_platforms_in_one_program(tmp_path, up):
         assert set(one) == {"id", "content", "resource", "url", "time", "title", "keywords", "schemes"}
         assert one["keywords"] == ["河南", "地震"]
         assert one["schemes"] == {"floods": ["quakes"]}
+        lines = [
+            json.loads(line)
+            for path in (tmp_path / "o").glob("items.*.jsonl")
+            for line in path.read_text().splitlines()
+        ]
+        assert sorted(one["url"] for one in lines) == sorted(found)
         listed = json.loads(schemes(tmp_path, "list", "--out", "o", "--json").stdout)
         assert listed["schemes"] == {"floods": "finished"}
         counts = {(one["platform"], one["group"]): one for one in listed["counts"]}

@@ -94,11 +94,12 @@ async def settle(rig, runner):
 
 
 async def test_runs_begin_end_and_begin_again(rig):
-    """The higher score first; new pages are those stored since the start; topPages is counted from there."""
+    """The higher score first; new pages are those stored since the start; topPages is counted from there, without the
+    seed of the first run."""
     runner = rig.runner()
     assert await runner.turn() == POLL_S
     assert list(rig.system.documents) == ["a.y", "a.x"]
-    assert rig.system.documents["a.x"]["spec"]["scope"]["maxPages"] == 5
+    assert rig.system.documents["a.x"]["spec"]["scope"]["maxPages"] == 6
     rig.system.end("a.x", 5, "limit")
     await settle(rig, runner)
     runs = rig.store.last_runs()

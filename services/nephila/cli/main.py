@@ -64,6 +64,10 @@ COMMANDS = {
         "nephila.cli.harvest.changes:changes",
         "Show pages that are new, changed or gone, once or continuously, or as a feed.",
     ),
+    "webhooks": (
+        "nephila.cli.harvest.webhooks:app",
+        "Deliver changes of pages to URLs, signed and with retries; list and replay deliveries.",
+    ),
     "diff": ("nephila.cli.tools.diff:diff", "Show the changes of a page between its last two versions."),
     "schemes": ("nephila.cli.harvest.schemes:app", "Keyword schemes: searches on platforms, their pages and records."),
     "audit": ("nephila.cli.harvest.audit:app", "Precision of pages or items, from a sample that people label."),

@@ -187,7 +187,7 @@ class Options(TypedDict, total=False):
     format: Annotated[
         str,
         Option(
-            "jsonl, markdown, warc, raw, parquet; sqlite, or postgres with --store, is always written.",
+            "jsonl, items, markdown, warc, raw, parquet; sqlite, or postgres with --store, is always written.",
             "LIST",
             RESULT,
             default="sqlite",

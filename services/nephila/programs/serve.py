@@ -15,6 +15,7 @@ from nephila.control import job_view
 from nephila.control.api import SEED_BATCH, Job
 from nephila.control.local import LocalControl
 from nephila.control.rule_store import RuleStore
+from nephila.harvest.webhooks.sender import WebhookSender
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.clock import Clock, SystemClock
@@ -37,8 +38,10 @@ class UpProgram:
         rules: Path | None = None,
         tcp: TcpAddress | None = None,
         on_change: Callable[[], None] = lambda: None,
+        webhooks: Callable[[Clock], WebhookSender] | None = None,
     ) -> None:
-        """`tcp`: address of the control API in addition to DIR/control.sock. `on_change`: called after a job change."""
+        """`tcp`: address of the control API in addition to DIR/control.sock. `on_change`: called after a job change.
+        `webhooks`: builds the sender of changes."""
         self.clock = clock or SystemClock()
         self.assembly = Assembly(
             configs, self.clock, LocalBus(self.clock), on_fatal=self._fatal, on_turn=lambda: self.control.note()
@@ -56,6 +59,7 @@ class UpProgram:
             on_change=on_change,
         )
         self.servers = ControlServers(self.control, directory, tcp, metrics=partial(program_metrics, self.assembly))
+        self.webhooks = webhooks(self.clock) if webhooks is not None else None
         self.error: BaseException | None = None
         self.jobs: list[Job] = []
         """The jobs at the end."""
@@ -72,6 +76,8 @@ class UpProgram:
             await self._resume()
             await self.servers.open()
             try:
+                if self.webhooks is not None:
+                    await self.webhooks.start()
                 ready(self.control.jobs())
                 await self._over.wait()
             finally:
@@ -79,6 +85,9 @@ class UpProgram:
                     self.rules.close()
                 await self.servers.close()
                 await self.assembly.drain(lambda: self.error is None)
+                if self.webhooks is not None:
+                    await self.webhooks.drain(self.assembly.grace_s)
+                    await self.webhooks.close()
         self.jobs = self.control.jobs()
         self.degraded = health.degraded(self.assembly.judge.verdicts())
 

@@ -153,13 +153,15 @@ class SiteRunner:
 
     async def _begin(self, start: Start, jobs: dict[str, api.Job]) -> None:
         stored = jobs[start.name].stored if start.name in jobs else 0
+        # The first run stores the seeds, too.
+        seeds = 0 if start.name in jobs else len(resolve.job(self._sites, start.name, 0.0).job.seeds)
         run = Run(
             start.name,
             self._clock.now(),
             start.due_at,
             0,
             stored,
-            stored + start.pages if start.pages else 0,
+            stored + seeds + start.pages if start.pages else 0,
         )
         self._store.begin(run, self._planner.progress(start.name))
         self._open[run.name] = run

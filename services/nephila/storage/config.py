@@ -18,7 +18,7 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Directory of nephila.db and all files; created if absent."""
 
     formats: tuple[str, ...] = ("sqlite",)
-    """Outputs: chunks, dataset, jsonl, kafka, markdown, opensearch, parquet, raw, warc, and the database sqlite or
+    """Outputs: chunks, dataset, items, jsonl, markdown, opensearch, parquet, raw, warc, and the database sqlite or
     postgres, which is always written."""
 
     store: Secret = ""
@@ -101,9 +101,9 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Place of the Parquet dataset (format dataset): a directory, or s3://bucket/path, gs://, az:// with the extra s3.
     Credentials come from the variables of the cloud, such as AWS_ACCESS_KEY_ID."""
 
-    items_bootstrap: str = ""
-    """HOST:PORT of the Kafka brokers that get the items (format kafka). TLS, SASL and the prefix of topics are those of
-    the variables NEPHILA_KAFKA__…"""
+    item_topics: Literal["platforms", "rules"] = "platforms"
+    """Items that a service over Kafka publishes on the topics items.NAME: those of platforms of keyword schemes, or
+    those of all rules."""
 
     opensearch_url: Secret = ""
     """URL of an OpenSearch or Elasticsearch server (format opensearch), https://user:password@host:9200."""

@@ -12,11 +12,11 @@ from nephila.storage.retention import retention_days
 from nephila.storage.sinks.bodies import Bodies
 from nephila.storage.sinks.chunks import Chunks
 from nephila.storage.sinks.contract import Sink
+from nephila.storage.sinks.item_files import ItemFiles
 from nephila.storage.sinks.jsonl import Jsonl
 from nephila.storage.sinks.markdown import Markdown
 from nephila.storage.sinks.parquet import Parquet
 from nephila.storage.sinks.remote.dataset import Dataset
-from nephila.storage.sinks.remote.item_topics import ItemTopics
 from nephila.storage.sinks.remote.opensearch import OpenSearch
 from nephila.storage.sinks.warcs.warc import Warc
 from nephila.storage.source import is_url, require_driver
@@ -36,8 +36,8 @@ LEDGERS: dict[str, Callable[[StorageConfig], Ledger]] = {"sqlite": Sqlite, "post
 SINKS: dict[str, Callable[[StorageConfig, Ledger], Sink]] = {
     "chunks": Chunks,
     "dataset": Dataset,
+    "items": ItemFiles,
     "jsonl": Jsonl,
-    "kafka": ItemTopics,
     "markdown": Markdown,
     "opensearch": OpenSearch,
     "parquet": Parquet,

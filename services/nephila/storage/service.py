@@ -1,4 +1,4 @@
-"""IN: records; with a raw sink also pages and other answers. OUT: receipts.
+"""IN: records; with a raw sink also pages and other answers. OUT: receipts; items of platforms.
 
 The event loop collects records; one thread makes them durable, one flush at a time. Records that arrive during a flush
 belong to the next one. Invariant: a receipt is published, and its record acknowledged, only after the transaction that
@@ -10,23 +10,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
+from nephila.kernel.item_parts import is_part
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.disk import free_bytes
-from nephila.kernel.runtime.errors import PermanentError, UserError
+from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
 from nephila.kernel.topics import EXCHANGES, PAGES, RECEIPTS, RECORDS
 from nephila.native import partition_of
 from nephila.storage.changes import copy_hash_of
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost
 from nephila.storage.raw import RawPages
+from nephila.storage.rows import URL_KEY, items_of, row_of
+from nephila.storage.sinks.item_files import item_lines
 from nephila.storage.writer import FlushResult, Writer, dead_letter_record
 
 T = TypeVar("T")
@@ -34,19 +37,35 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 GROUP = "storage"
+MAX_ITEM_BYTES = 2_000_000
+"""Longest item that is published; brokers refuse a longer message, each time."""
 RAW_GROUP = "raw"
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 """Pauses between attempts to reach a lost database."""
 
 
+class ItemTopics(Protocol):
+    """Where items of platforms, or of all rules, are published in addition."""
+
+    async def publish(self, items: Sequence[tuple[str, bytes, bytes, int]]) -> None:
+        """(name, key, value, version of the rule) of each item. Raises `TemporaryError`."""
+
+    async def close(self) -> None:
+        """Close the connection."""
+
+
 def build(
-    config: StorageConfig, bus: Bus, clock: Clock, on_fatal: Callable[[BaseException], None] | None = None
+    config: StorageConfig,
+    bus: Bus,
+    clock: Clock,
+    on_fatal: Callable[[BaseException], None] | None = None,
+    item_topics: ItemTopics | None = None,
 ) -> Storage:
     """The service, subscribed but not started. Raises `UsageError` for an unknown format.
 
     Build it before the readers of pages subscribe, so that a raw page arrives here before its record.
     """
-    return Storage(config, bus, clock, Writer(config, clock), on_fatal)
+    return Storage(config, bus, clock, Writer(config, clock), on_fatal, item_topics)
 
 
 class Storage:
@@ -59,6 +78,7 @@ class Storage:
         clock: Clock,
         writer: Writer,
         on_fatal: Callable[[BaseException], None] | None = None,
+        item_topics: ItemTopics | None = None,
     ) -> None:
         """`on_fatal` is called once, on the event loop, when a flush has failed permanently; no receipt follows it."""
         self.outcomes: Counter[str] = Counter()
@@ -69,6 +89,7 @@ class Storage:
         self._bus = bus
         self._clock = clock
         self._writer = writer
+        self._item_topics = item_topics
         self.flush_s, self.database_s = writer.flush_s, writer.database_s
         """Durations; see `Writer`."""
         self._thread: ThreadPoolExecutor | None = None
@@ -166,6 +187,8 @@ class Storage:
         for task in (self._opening, self._task):
             if task is not None:
                 await asyncio.wait([task])
+        if self._item_topics is not None:
+            await self._item_topics.close()
         thread, self._thread = self._thread, None
         if thread is not None:
             try:
@@ -227,6 +250,7 @@ class Storage:
         pages, late = (raw.pages, raw.late) if raw is not None else ([None] * len(records), [])
         exchanges = raw.exchanges if raw is not None else []
         try:
+            await self._publish_items(records)
             result = await self._retry_while_lost(thread, partial(self._writer.commit, records, pages, late, exchanges))
             self._receipt(deliveries, records, result)
             if raw is not None:
@@ -238,6 +262,45 @@ class Storage:
         finally:
             self._task = None
         self._schedule_flush()
+
+    async def _publish_items(self, records: list[m.Record]) -> None:
+        """Publish the items of platforms, or of all rules, before their rows are durable, so that a crash repeats them
+        and loses none. Raises `StoreLost` if the service is closed meanwhile."""
+        if self._item_topics is None:
+            return
+        found = [
+            (record.rule, row[URL_KEY].encode(), line, record.rule_version)
+            for record in records
+            if record.items and self._is_published(record)
+            for row in (row_of(record),)
+            for line in item_lines(row, items_of(record, ""))
+        ]
+        items = [one for one in found if len(one[2]) <= MAX_ITEM_BYTES]
+        for name, key, value, _ in found if len(items) < len(found) else ():
+            if len(value) > MAX_ITEM_BYTES:
+                log.error(
+                    "storage: an item of %s, page %s, has %d bytes, and a message %d at most: it is in the table only",
+                    *(name, key.decode(), len(value), MAX_ITEM_BYTES),
+                )
+        pause_s = _FIRST_PAUSE_S
+        while items:
+            try:
+                await self._item_topics.publish(items)
+            except TemporaryError as error:
+                if not self.trouble:
+                    log.warning("storage: %s; retrying, %d records wait", error, self.buffered)
+                self.trouble = str(error)
+                if not await self._wait(pause_s):
+                    raise StoreLost(str(error)) from error
+                pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+            else:
+                self.trouble = ""
+                return
+
+    def _is_published(self, record: m.Record) -> bool:
+        if self._config.item_topics == "rules":
+            return bool(record.rule) and not is_part(record.rule)
+        return record.context is not None and record.context.platform == record.rule
 
     async def _retry_while_lost(self, thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         """Run `work` in the writer's thread; repeat it while the database is lost. Raises `UserError` after

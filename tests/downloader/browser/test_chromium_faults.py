@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from pathlib import Path
 
 import pytest
 from nephila.downloader.browser import playwright_engine
 from nephila.downloader.browser.chromium import Chromium
 from nephila.downloader.browser.contract import GatewayAddress
-from nephila.downloader.browser.engine import RenderError
+from nephila.downloader.browser.engine import BrowserGoneError, RenderError
 from nephila.downloader.browser.playwright_engine import PlaywrightEngine
 
 from tests.downloader.browser.fake_engine import task
@@ -19,7 +21,8 @@ GATEWAY = GatewayAddress("127.0.0.1", 1, "", "")
 
 def left_of_start(folder: Path) -> list[Path]:
     """Profiles, and the process whose id is in the file pid."""
-    pids = [Path("/proc", marker.read_text().strip()) for marker in folder.glob("pid")]
+    texts = [marker.read_text().strip() for marker in folder.glob("pid")]
+    pids = [Path("/proc", text) for text in texts if text]  # empty: killed before it was written
     return [*folder.glob("nephila-browser-*"), *(pid for pid in pids if pid.exists())]
 
 
@@ -61,6 +64,22 @@ async def test_a_chromium_that_fails_leaves_the_driver_of_the_others(
     assert b"alive" in page.html
     assert gone == []
     await good.close()
+    await engine.close()
+
+
+@pytest.mark.full
+async def test_a_page_in_a_chromium_that_is_killed_fails_at_once(chromium: str) -> None:
+    """It does not wait for its time limit, so the pool renders it in another browser."""
+    engine = PlaywrightEngine(chromium, GATEWAY, (), sandbox=False)
+    gone: list[object] = []
+    process = await engine.launch(gone.append)
+    rendering = asyncio.ensure_future(process.render(task("data:text/html,<script>for (;;) {}</script>", 60.0)))
+    await asyncio.sleep(1)
+    os.killpg(process.pid, signal.SIGKILL)
+    with pytest.raises(BrowserGoneError):
+        await asyncio.wait_for(rendering, 10)
+    assert gone == [process]
+    await process.close()
     await engine.close()
 
 

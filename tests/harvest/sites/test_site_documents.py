@@ -187,7 +187,7 @@ def test_a_wrong_table_is_one_line_with_its_place(text, line):
     [
         ((site("a", "{scroe: 1}"),), "0.yaml:4:8: unknown key 'scroe' in spec; did you mean 'score'?"),
         ((site("a", "{frequency: 6x}"),), "0.yaml:4:19: spec.frequency: '6x' is no frequency like 6h"),
-        ((site("a", "{frequency: 1s}"),), "'1s' is shorter than a minute"),
+        ((site("a", "{frequency: 500ms}"),), "'500ms' is shorter than a second"),
         ((site("a", "{frequency: 0 6 * *}"),), "is not five fields of cron"),
         ((site("a", "{frequency: adaptive 2d 1d}"),), "has a shortest interval 2d above its longest 1d"),
         ((site("a", "{start: soon}"),), "spec.start: 'soon' is no instant like 2026-11-22T06:00:00Z"),

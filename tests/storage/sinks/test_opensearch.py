@@ -91,7 +91,7 @@ def test_a_refused_document_is_a_dead_letter_and_the_others_are_stored(tmp_path,
     dead = json.loads(line)
     assert (dead["id"], dead["error"]) == (f"{JOB}:{key(2).hex()}", "400 reason 400")
     assert dead["document"]["title"] == "Page 2"
-    assert "refused 1 records" in caplog.text
+    assert "refused 1 documents" in caplog.text
 
 
 def test_a_request_that_is_too_large_is_divided(tmp_path, server):
@@ -125,7 +125,7 @@ def test_a_server_that_is_away_costs_no_document(tmp_path, server, caplog):
 
 def test_a_delivered_segment_is_removed(tmp_path, server, monkeypatch):
     """The next one begins at its start, also after a restart."""
-    monkeypatch.setattr("nephila.storage.sinks.remote.delivery.SEGMENT_BYTES", 1000)
+    monkeypatch.setattr("nephila.storage.sinks.remote.opensearch._SEGMENT_BYTES", 1000)
     writer = opened(tmp_path, server.url)
     for number in range(8):
         put(writer, record(number))

@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from nephila.control.api import Control, Job
+    from nephila.harvest.webhooks.sender import WebhookSender
+    from nephila.kernel.runtime.clock import Clock
     from nephila.programs.control_servers import TcpAddress
     from nephila.programs.service_configs import ServiceConfigs
 
@@ -38,18 +41,31 @@ def up(
     out: Out = DEFAULT_OUT,
     api: Api = "",
     api_token_file: ApiTokenFile = "",
+    webhooks: Annotated[
+        str, typer.Option(metavar="FILE", help="Deliver changes of pages to the webhooks of this file.")
+    ] = "",
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
     **options: Unpack[CommandOptions],
 ) -> None:
     """Run many jobs in DIR until it is stopped; see nephila jobs. Started again, it continues all of them."""
-    raise typer.Exit(run_up(out, values(options), tcp_address(api, api_token_file), quiet=quiet))
+    tcp = tcp_address(api, api_token_file)
+    raise typer.Exit(run_up(out, values(options), tcp, quiet=quiet, webhooks=webhooks))
 
 
 def run_up(
-    out: Path, given: dict[str, Any], tcp: TcpAddress | None, *, quiet: bool, companion: Companion | None = None
+    out: Path,
+    given: dict[str, Any],
+    tcp: TcpAddress | None,
+    *,
+    quiet: bool,
+    companion: Companion | None = None,
+    webhooks: str = "",
 ) -> int:
-    """Serve the jobs of a directory with these options until a signal; returns the exit code."""
+    """Serve the jobs of a directory with these options until a signal; returns the exit code. `webhooks`: file of the
+    destinations of changes."""
+    from nephila.harvest.webhooks.config import read_webhooks
     from nephila.programs.headers import redacted
+    from nephila.programs.send_webhooks import build_sender
     from nephila.programs.service_configs import archive_name, formats_of, make_configs, resolve_store
 
     store = given.pop("store")
@@ -67,7 +83,10 @@ def run_up(
     given["header"] = redacted(given["header"])
     run.window = configs.scheduler.window
     try:
-        return serve(directory, run, configs, tcp, quiet=quiet, companion=companion)
+        sender = partial(build_sender, Path(webhooks), directory.rows(run)) if webhooks else None
+        if webhooks:
+            read_webhooks(Path(webhooks))
+        return serve(directory, run, configs, tcp, quiet=quiet, companion=companion, webhooks=sender)
     except UserError as error:
         # `--resume` is an option of crawl; `nephila up` always continues.
         raise type(error)(without_resume(str(error))) from None
@@ -94,6 +113,7 @@ def serve(
     *,
     quiet: bool,
     companion: Companion | None = None,
+    webhooks: Callable[[Clock], WebhookSender] | None = None,
 ) -> int:
     """Run until a signal; returns the exit code. Raises what ended the program otherwise. `companion`: runs beside
     the services, with their control API, until its event is set; when it fails, the program ends."""
@@ -130,7 +150,7 @@ def serve(
             _write(directory, run, program.control.jobs())
 
         stop, beside, failed = asyncio.Event(), list[asyncio.Future[None]](), list[BaseException]()
-        program = UpProgram(configs, rules=Path(rules) if rules else None, tcp=tcp, on_change=write)
+        program = UpProgram(configs, rules=Path(rules) if rules else None, tcp=tcp, on_change=write, webhooks=webhooks)
         lines = None if quiet else asyncio.ensure_future(_log(program.control.jobs))
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, end, number)

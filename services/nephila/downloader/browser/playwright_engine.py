@@ -39,19 +39,33 @@ class PlaywrightProcess:
         self._blocked = blocked
         self._closing = False
         self._on_gone = on_gone
-        browser.on("disconnected", self._on_disconnected)
+        # The end of the process is certain; calls over a connection that broke with it may wait for their time limits.
+        self._ended = asyncio.ensure_future(chromium.wait())
+        self._ended.add_done_callback(self._on_end)
+        browser.on("disconnected", self._on_end)
 
-    def _on_disconnected(self, _: Browser) -> None:
+    def _on_end(self, _: object) -> None:
         if not self._closing:
             self._closing = True
             self._on_gone(self)
 
     async def render(self, task: RenderTask) -> RenderedPage:
         """See `BrowserProcess.render`."""
+        rendering = asyncio.ensure_future(render_page(self._browser, self._gateway, self._blocked, task))
+        rendering.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
-            return await render_page(self._browser, self._gateway, self._blocked, task)
+            await asyncio.wait((rendering, self._ended), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            rendering.cancel()
+            await asyncio.wait((rendering,))
+            raise
+        if not rendering.done():
+            rendering.cancel()
+            raise BrowserGoneError
+        try:
+            return rendering.result()
         except PlaywrightError as error:
-            if not self._browser.is_connected():
+            if self._ended.done() or not self._browser.is_connected():
                 raise BrowserGoneError from None
             raise RenderError("browser", str(error).split("\n", 1)[0][:300]) from None
 

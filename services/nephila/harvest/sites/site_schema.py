@@ -42,8 +42,8 @@ from nephila.kernel.messages import Recrawl
 from nephila.scheduler.recrawl.policy import MAX_S, MIN_S
 
 ADAPTIVE = "adaptive"
-SHORTEST_S = 60.0
-"""A run takes some seconds; a page that changes faster needs a job of its own."""
+SHORTEST_S = 1.0
+"""A run takes some seconds, and no other run of the directory begins before its end."""
 
 
 def frequency(text: str) -> Recrawl:
@@ -66,7 +66,7 @@ def frequency(text: str) -> Recrawl:
 def _interval_s(text: str) -> float:
     found = seconds(check_duration(text))
     if found < SHORTEST_S:
-        raise ValueError("is shorter than a minute")
+        raise ValueError("is shorter than a second")
     return found
 
 

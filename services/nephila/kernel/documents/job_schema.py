@@ -57,9 +57,9 @@ MAIN_TEXTS: dict[str, MainText] = {
 RenderMode = Literal["never", "auto", "always"]
 RENDERS: dict[str, Render] = {"never": Render.UNSPECIFIED, "auto": Render.AUTO, "always": Render.ALWAYS}
 Sink = Literal[
-    "sqlite", "postgres", "jsonl", "markdown", "warc", "raw", "parquet", "dataset", "chunks", "opensearch", "kafka"
+    "sqlite", "postgres", "jsonl", "markdown", "warc", "raw", "parquet", "dataset", "chunks", "opensearch", "items"
 ]
-_SINKS_LATER = ("s3", "elasticsearch", "mongodb", "stdout")
+_SINKS_LATER = ("s3", "kafka", "elasticsearch", "mongodb", "stdout")
 _SECRET = re.compile(r"pass|pwd|secret|token|pin$", re.IGNORECASE)
 
 

@@ -79,9 +79,10 @@ def _build_fetchparse(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal)
 
 
 def _build_storage(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
+    from nephila.kernel.bus.kafka.item_topics import ItemTopics
     from nephila.storage.service import build
 
-    return build(config, bus, clock, on_fatal)
+    return build(config, bus, clock, on_fatal, ItemTopics(bus.config))
 
 
 def _build_api(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:

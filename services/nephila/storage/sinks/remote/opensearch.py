@@ -1,31 +1,43 @@
 """Pages as documents of OpenSearch or Elasticsearch (format opensearch), sent in bulk requests over HTTP.
 
-A document has the id job:url_key and the fields of a row; `items` holds the items by the name of their rule. An action
-that is sent again has no effect: a document has the number of its fetch as external version, and an update sets fixed
-values.
+A document has the id job:url_key and the fields of a row; `items` holds the items by the name of their rule. Actions
+wait in a spool in the form of a bulk request; the offset of what was accepted is in the ledger. After a crash some
+actions are sent again without effect: a document has the number of its fetch as external version, and an update sets
+fixed values. Actions that the server refuses for their content go to DIR/opensearch-dead.jsonl. While the server is
+unreachable the spool grows, and the attempts become rarer.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import logging
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from http.client import HTTPException
-from typing import Any, Final
+from pathlib import Path
+from typing import IO, Any, Final
 from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit
 from urllib.request import Request, urlopen
 
 import msgspec
 
-from nephila.kernel.runtime.errors import TemporaryError, UsageError
+from nephila.kernel.runtime.errors import TemporaryError, UsageError, UserError
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import COLUMNS, FETCH_ID, FETCH_NO, JOB, TEXT, URL_KEY, Batch, Row
-from nephila.storage.sinks.remote.delivery import SpooledDelivery
+from nephila.storage.sinks.remote.spool import Spool
 
+log = logging.getLogger(__name__)
+
+DEAD: Final = "opensearch-dead.jsonl"
+_BULK_BYTES: Final = 5 << 20
+_SEGMENT_BYTES: Final = 64 << 20
 _TIMEOUT_S: Final = 30.0
+_MAX_SKIPPED: Final = 256
+"""Flushes between two attempts while the server is unreachable."""
 _INDEX: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _OF_FETCH: Final = ("outcome", "status", "final_url", "fetched_at", "fetch_id", "fetch_no", "change")
 _KEPT: Final = 409
@@ -34,19 +46,42 @@ _TOO_LARGE: Final = 413
 _encode = msgspec.json.Encoder().encode
 
 
-class OpenSearch(SpooledDelivery):
+class OpenSearch:
     """See `Sink`."""
+
+    raw = False
 
     def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
         self._client = _Client(config.opensearch_url, config.opensearch_index)
-        super().__init__(config, ledger, "opensearch", "storage.opensearch_url", self._client.place)
+        self._spool = Spool(config, ledger, "opensearch")
+        self._ledger = ledger
+        self._dead = config.directory / DEAD
+        self._reached = False
+        self._sent = 0
+        self._to_skip = self._skipped = 0
 
-    def check(self) -> None:
-        """See `SpooledDelivery`."""
-        self._client.check()
+    @property
+    def lengths(self) -> Mapping[str, int]:
+        """See `Sink`."""
+        return self._spool.lengths
 
-    def lines(self, batch: Batch) -> bytearray:
-        """See `SpooledDelivery`. JSON has no tab of its own: it separates action and document."""
+    @property
+    def _offset_name(self) -> str:
+        return self._spool.name + ".sent"
+
+    def open(self) -> None:
+        """See `Sink`. Raises `UserError` if the server is unreachable at the first start."""
+        if not self._reached:
+            try:
+                self._client.check()
+            except TemporaryError as error:
+                raise UserError(f"storage.opensearch_url: {error}") from error
+            self._reached = True
+        self._spool.open()
+        self._sent = self._ledger.sinks().get(self._offset_name, 0)
+
+    def stage(self, batch: Batch) -> None:
+        """See `Sink`."""
         buffer = bytearray()
         not_modified, kept = set(map(id, batch.not_modified)), set(map(id, batch.copy_kept))
         for row in sorted(batch.fetches(), key=lambda row: int(row[FETCH_NO])):
@@ -61,27 +96,95 @@ class OpenSearch(SpooledDelivery):
                 items = batch.items.get((row[JOB], row[URL_KEY]))
                 if items is not None and items.data and items.fetch_id == row[FETCH_ID]:
                     document["items"] = {items.rule: [msgspec.Raw(one.encode()) for one in items.data]}
-            buffer += _encode(action) + b"\t" + _encode(document) + b"\n"
-        return buffer
+            buffer += _encode(action) + b"\n" + _encode(document) + b"\n"
+        if buffer:
+            self._spool.append(buffer)
 
-    def deliver(self, lines: Sequence[bytes]) -> None:
-        """See `SpooledDelivery`. A request that is too large is divided."""
+    def after_commit(self) -> None:
+        """See `Sink`. Sends what is committed."""
+        self._spool.after_commit()
+        if self._spool.file.length >= _SEGMENT_BYTES:
+            self._spool.seal()
+        if self._skipped < self._to_skip:
+            self._skipped += 1
+            return
+        if self._send_all():
+            self._to_skip = 0
+        else:
+            self._to_skip = min(max(self._to_skip * 2, 1), _MAX_SKIPPED)
+        self._skipped = 0
+
+    def rollback(self) -> None:
+        """See `Sink`."""
+        self._spool.rollback()
+
+    def restore(self) -> str:
+        """See `Sink`."""
+        return self._spool.file.restore()
+
+    def close(self) -> None:
+        """Send everything. Raises `UserError` if the server is unreachable; the next start continues."""
+        if not self._spool.is_open:
+            return
         try:
-            refused = self._client.bulk(lines)
+            if self._spool.is_settled and not self._send_all():
+                raise UserError(
+                    f"storage.opensearch_url: {self._client.place} is unreachable; the rest waits in"
+                    f" {self._spool.file.path.parent}, run again with --resume"
+                )
+        finally:
+            self._spool.close()
+
+    def _send_all(self) -> bool:
+        """Send all committed actions; False if the server does not take them now."""
+        try:
+            for segment in list(self._spool.sealed):
+                self._send(segment, segment.stat().st_size)
+                self._set_sent(0)
+                self._spool.delivered(segment)
+            self._send(self._spool.file.path, self._spool.file.length)
+        except TemporaryError as error:
+            log.warning("storage: %s; documents wait", error)
+            return False
+        return True
+
+    def _send(self, path: Path, length: int) -> None:
+        """Send a segment from the last offset on. Raises `TemporaryError`."""
+        if self._sent >= length:
+            return
+        with path.open("rb") as file:
+            file.seek(self._sent)
+            for actions in _bulks(file, length - self._sent):
+                self._deliver(actions)
+                self._set_sent(file.tell())
+
+    def _deliver(self, actions: list[tuple[bytes, bytes]]) -> None:
+        try:
+            refused = self._client.bulk(actions)
         except _TooLarge:
-            if len(lines) > 1:
-                half = len(lines) // 2
-                self.deliver(lines[:half])
-                self.deliver(lines[half:])
+            if len(actions) > 1:
+                half = len(actions) // 2
+                self._deliver(actions[:half])
+                self._deliver(actions[half:])
                 return
             refused = [(0, "the document is larger than the server accepts")]
-        self.bury([_dead_letter(lines[number], error) for number, error in refused], [error for _, error in refused])
+        if refused:
+            self._bury(actions, refused)
 
+    def _bury(self, actions: list[tuple[bytes, bytes]], refused: list[tuple[int, str]]) -> None:
+        with self._dead.open("ab") as file:
+            for number, error in refused:
+                action, document = (json.loads(one) for one in actions[number])
+                (target,) = action.values()
+                file.write(_encode({"id": target["_id"], "error": error, "document": document}) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        log.warning("storage: the server refused %d documents; they are in %s: %s", len(refused), self._dead, error)
 
-def _dead_letter(line: bytes, error: str) -> bytes:
-    action, _, document = line.partition(b"\t")
-    (target,) = json.loads(action).values()
-    return _encode({"id": target["_id"], "error": error, "document": msgspec.Raw(document)})
+    def _set_sent(self, offset: int) -> None:
+        if offset != self._sent:
+            self._ledger.register(self._offset_name, offset)
+            self._sent = offset
 
 
 class _TooLarge(Exception):
@@ -120,11 +223,9 @@ class _Client:
         """Return if the server answers. Raises `TemporaryError`."""
         self._request("GET", "/", None)
 
-    def bulk(self, lines: Sequence[bytes]) -> list[tuple[int, str]]:
+    def bulk(self, actions: list[tuple[bytes, bytes]]) -> list[tuple[int, str]]:
         """Send the actions; returns those that were refused for their content. Raises `TemporaryError`, `_TooLarge`."""
-        answer = self._request(
-            "POST", f"/{self._index}/_bulk", b"".join(line.replace(b"\t", b"\n", 1) + b"\n" for line in lines)
-        )
+        answer = self._request("POST", f"/{self._index}/_bulk", b"".join(a + d for a, d in actions))
         refused = []
         if answer.get("errors"):
             for number, item in enumerate(answer.get("items", ())):
@@ -152,6 +253,19 @@ class _Client:
         except (OSError, HTTPException, ValueError) as error:
             reason = getattr(error, "reason", None) or error
             raise TemporaryError(f"{self.place} is unreachable ({reason}); check host and port") from None
+
+
+def _bulks(file: IO[bytes], length: int) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Pairs of lines (action, document), at most 5 MB at once. The position of the file is behind those returned."""
+    while length > 0:
+        actions, size = [], 0
+        while size < _BULK_BYTES and length > 0:
+            pair = (file.readline(), file.readline())
+            used = len(pair[0]) + len(pair[1])
+            size += used
+            length -= used
+            actions.append(pair)
+        yield actions
 
 
 def _id(row: Row) -> str:

@@ -1,0 +1,292 @@
+"""Rendered pages: speed, CPU, memory and processes beside rivals; `render: auto` beside `always`.
+
+*render*: N pages whose text comes by XHR, four at once, by `nephila crawl --render always`, by plain Playwright, and by
+Crawlee's PlaywrightCrawler and Crawl4AI if `--rivals` names an environment that has them. CPU is that of all processes
+of a program, its browsers included, sampled from /proc; so is memory: its median over the second fifth of the run and
+over the last. A process that is left a second after the end counts.
+
+*auto*: a site of four templates, of which two are empty without a browser; a tenth of the pages has these templates,
+since the speed-up is bounded by the share of pages that need a browser. The pages contain a script that reports
+each page that a browser has rendered, so the server has the lane of each page. A verdict is right if a page of an empty
+template was rendered, or another one was not; pages fetched by both lanes are comparisons and count for neither.
+
+    python -m benchmarks.bench_browser [--only render|auto] [--pages 500] [--rivals VENV] [--out benchmarks/results]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.report import RESULTS, save, table, versions
+
+CONCURRENCY = 4
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+WORDS = "The text of this page has some forty words, " * 8
+RENDERED, PLAIN = ("app", "shop"), ("news", "text")
+SHELL = """<!doctype html><title>loading</title><div id=x></div><script>
+fetch('/api' + location.pathname).then(r => r.json()).then(page => {
+  document.title = page.title; x.innerHTML = '<h1>' + page.title + '</h1><p>' + page.text + '</p>' + page.links; });
+</script>"""
+REPORT = "<script>fetch('/ran' + location.pathname)</script>"
+
+
+class Site:
+    """Pages `/TEMPLATE/NUMBER`; counts documents and renderings by path."""
+
+    def __init__(self, pages: dict[str, int]) -> None:
+        """`pages`: their number by template."""
+        self.pages = pages
+        self.documents: Counter[str] = Counter()
+        self.rendered: Counter[str] = Counter()
+
+    def answer(self, path: str) -> tuple[str, str]:
+        """Body and media type of a path; the body is empty where there is nothing."""
+        if path.startswith("/api/"):
+            self.rendered[path.removeprefix("/api")] += 1
+            return json.dumps(self._content(path.removeprefix("/api/"))), "application/json"
+        if path.startswith("/ran/"):
+            self.rendered[path.removeprefix("/ran")] += 1
+            return "{}", "application/json"
+        template, _, number = path.strip("/").partition("/")
+        if not number.isdigit() or template not in self.pages:
+            return "", ""
+        self.documents[path] += 1
+        if template in RENDERED:
+            return SHELL, "text/html"
+        content = self._content(path.strip("/"))
+        return "<title>{title}</title><h1>{title}</h1><p>{text}</p>{links}".format(**content) + REPORT, "text/html"
+
+    def _content(self, name: str) -> dict[str, str]:
+        template, _, number = name.partition("/")
+        text = f"{WORDS} and ends with the number {number} of {template}."
+        links = "".join(
+            f'<a href="/{template}/{(int(number) * 7 + step) % self.pages[template]}">more</a>' for step in range(5)
+        )
+        return {"title": f"{template} {number}", "text": text, "links": links}
+
+
+@contextlib.contextmanager
+def serve(site: Site) -> Iterator[int]:
+    """Serve the site on loopback; gives its port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_GET(self) -> None:
+            body, kind = site.answer(self.path.partition("?")[0])
+            self.send_response(200 if body else 404)
+            self.send_header("Content-Type", kind or "text/plain")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *args: Any) -> None:
+            """Silent."""
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *args: Any) -> None:
+            """A browser that ends closes its connections."""
+
+    server = Server(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class Meter:
+    """CPU and memory of all processes that have a mark in their environment."""
+
+    def __init__(self, mark: str) -> None:
+        self._mark = f"BENCH_MARK={mark}".encode()
+        self._cpu: dict[int, float] = {}
+        self._known: dict[int, bool] = {}
+        self.memory: list[int] = []
+
+    def sample(self) -> list[int]:
+        """Read /proc once; gives the processes that run."""
+        found, memory = [], 0
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            pid = int(entry.name)
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                if not self._known.get(pid):
+                    self._known[pid] = self._mark in (entry / "environ").read_bytes()
+                if not self._known[pid]:
+                    continue
+                fields = (entry / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+                if fields[0] == "Z":
+                    continue
+                found.append(pid)
+                self._cpu[pid] = (int(fields[11]) + int(fields[12])) * TICK_S
+                _, resident, shared, *_ = (entry / "statm").read_text().split()
+                memory += (int(resident) - int(shared)) * PAGE
+        self.memory.append(memory)
+        return found
+
+    @property
+    def cpu_s(self) -> float:
+        """Of all processes so far."""
+        return sum(self._cpu.values())
+
+
+def measured(command: list[str], cwd: Path, pages: int, **environment: str) -> dict[str, Any]:
+    """Run a program to its end; its figures."""
+    mark = uuid.uuid4().hex
+    meter, started = Meter(mark), time.monotonic()
+    with (cwd / "log").open("w") as log:
+        program = subprocess.Popen(
+            command, cwd=cwd, stdout=log, stderr=log, env={**os.environ, "BENCH_MARK": mark, **environment}
+        )
+        try:
+            while program.poll() is None:
+                meter.sample()
+                time.sleep(0.2)
+        finally:
+            program.kill()
+    seconds = time.monotonic() - started
+    if program.returncode:
+        raise RuntimeError(f"{command[:4]} ended with {program.returncode}: {(cwd / 'log').read_text()[-1500:]}")
+    memory = meter.memory
+    time.sleep(1)
+    left = len(meter.sample())
+    fifth = max(len(memory) // 5, 1)
+    early, late = median(memory[fifth : 2 * fifth] or memory), median(memory[-fifth:])
+    return {
+        "pages_per_s": round(pages / seconds, 2),
+        "cpu_s_per_page": round(meter.cpu_s / pages, 3),
+        "memory_early_mb": round(early / 2**20),
+        "memory_late_mb": round(late / 2**20),
+        "memory_change": round(late / early - 1, 3),
+        "processes_left": left,
+    }
+
+
+def crawl(port: int, cwd: Path, seeds: list[str], render: str, pages: int) -> dict[str, Any]:
+    """`nephila crawl` over the site; adds the pages that have their text."""
+    (cwd / "seeds").write_text("\n".join(seeds))
+    command = [sys.executable, "-m", "nephila", "crawl", "--seeds", "seeds", "--out", "o", "--allow-private"]
+    command += ["--host-map", f"*.test=127.0.0.1:{port}", "--delay", "0", "--concurrency", str(CONCURRENCY)]
+    command += ["--render", render, "--ignore-robots", "--quiet"]
+    found = measured(
+        command, cwd, pages, NEPHILA_DOWNLOADER__BROWSER_PROCESSES="1", NEPHILA_DOWNLOADER__BROWSER_PAGES="4"
+    )
+    with contextlib.closing(sqlite3.connect(cwd / "o" / "nephila.db")) as db:
+        rows = db.execute("select url, text from pages where outcome = 'stored'").fetchall()
+    found["complete"] = sum(_is_complete(url, text) for url, text in rows)
+    found["browser"] = json.loads((cwd / "o" / "run.json").read_text()).get("browser", {})
+    return found
+
+
+def _is_complete(url: str, text: str) -> bool:
+    path = re.search(r"/(\w+)/(\d+)$", url)
+    return path is not None and f"the number {path[2]} of {path[1]}." in (text or "")
+
+
+def bench_render(pages: int, rivals: str) -> dict[str, Any]:
+    """All programs over the same pages."""
+    found: dict[str, Any] = {}
+    site = Site({"app": pages})
+    with serve(site) as port, tempfile.TemporaryDirectory(prefix="nbb-", dir="/tmp") as folder:
+        for name in ("nephila", "playwright", *(("crawlee", "crawl4ai") if rivals else ())):
+            cwd = Path(folder) / name
+            cwd.mkdir()
+            try:
+                if name == "nephila":
+                    seeds = [f"http://site.test/app/{number}" for number in range(pages)]
+                    found[name] = crawl(port, cwd, seeds, "always", pages)
+                else:
+                    found[name] = _rival(name, rivals, port, cwd, pages)
+            except RuntimeError as error:
+                found[name] = {"problem": str(error)[-600:]}
+                print(f"{name}: {error}", file=sys.stderr)
+    return found
+
+
+def _rival(name: str, rivals: str, port: int, cwd: Path, pages: int) -> dict[str, Any]:
+    python = sys.executable if name == "playwright" else str(Path(rivals) / "bin" / "python")
+    script = str(Path(__file__).with_name("browser_rivals.py"))
+    start = f"http://127.0.0.1:{port}/app/"
+    found = measured([python, script, name, start, str(pages), str(CONCURRENCY), "out.jsonl"], cwd, pages)
+    rows = [json.loads(line) for line in (cwd / "out.jsonl").read_text().splitlines()]
+    found["complete"] = sum(_is_complete(row["url"], row["text"]) for row in rows)
+    return found
+
+
+def bench_auto(pages: int) -> dict[str, Any]:
+    """`render: auto` and `always` over a site where two of four templates need a browser."""
+    found: dict[str, Any] = {}
+    needed, plain = max(pages // 20, 1), max(pages * 9 // 20, 1)
+    for render in ("auto", "always"):
+        site = Site(dict.fromkeys(RENDERED, needed) | dict.fromkeys(PLAIN, plain))
+        with serve(site) as port, tempfile.TemporaryDirectory(prefix="nbb-", dir="/tmp") as folder:
+            seeds = [f"http://site.test/{one}/{n}" for one, count in site.pages.items() for n in range(count)]
+            found[render] = crawl(port, Path(folder), seeds, render, len(seeds))
+        by_one_lane = [path for path, count in site.documents.items() if count == 1]
+        right = sum(
+            (site.rendered[path] > 0) == path.startswith(tuple(f"/{one}/" for one in RENDERED)) for path in by_one_lane
+        )
+        found[render] |= {
+            "pages": len(seeds),
+            "compared": sum(count > 1 for count in site.documents.values()),
+            "verdicts": len(by_one_lane),
+            "right": right,
+        }
+    found["speedup"] = round(found["auto"]["pages_per_s"] / found["always"]["pages_per_s"], 2)
+    return found
+
+
+COLUMNS = ("pages_per_s", "cpu_s_per_page", "memory_early_mb", "memory_late_mb", "processes_left", "complete")
+
+
+def main() -> None:
+    """Run, print, save."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", choices=("render", "auto"))
+    parser.add_argument("--pages", type=int, default=500)
+    parser.add_argument("--rivals", default="", help="environment with crawlee[playwright] and crawl4ai")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    result: dict[str, Any] = {"pages": arguments.pages, "versions": versions("playwright")}
+    if arguments.only != "auto":
+        result["render"] = bench_render(arguments.pages, arguments.rivals)
+        rows = [[name, *(one.get(column, "-") for column in COLUMNS)] for name, one in result["render"].items()]
+        print(table(["program", *COLUMNS], rows))
+    if arguments.only != "render":
+        result["auto"] = bench_auto(arguments.pages)
+        columns = ("pages_per_s", "cpu_s_per_page", "pages", "complete", "compared", "verdicts", "right")
+        print(
+            table(
+                ["render", *columns], [[one, *(result["auto"][one][c] for c in columns)] for one in ("auto", "always")]
+            )
+        )
+        print(f"auto is {result['auto']['speedup']} times as fast as always")
+    print(save("browser", result, arguments.out))
+
+
+if __name__ == "__main__":
+    main()
