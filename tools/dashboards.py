@@ -131,6 +131,7 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
             ),
             "Storage: rate, errors, duration": (
                 Panel("Rows by outcome", total("nephila_storage_rows", "outcome"), "short", "{{outcome}}"),
+                Panel("Changes of pages", rate("nephila_storage_changes_total", "change"), "reqps", "{{change}}"),
                 Panel("Records buffered", total("nephila_storage_records_buffered", "pod"), "short", "{{pod}}"),
                 Panel("Flush, 95 %", latency("nephila_storage_flush_seconds", 0.95), "s"),
                 Panel("Transaction, 95 %", latency("nephila_storage_database_seconds", 0.95), "s"),

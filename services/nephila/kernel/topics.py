@@ -65,12 +65,14 @@ EXPLAIN_QUERIES = Topic("explain-queries", m.ExplainQuery, "cli", ("scheduler",)
 EXPLAIN_ANSWERS = Topic("explain-answers", m.ExplainAnswer, "scheduler", ("cli",), key="slot")
 SETTINGS = Topic("settings", m.Setting, "cli", ("scheduler", "downloader", "parser", "storage"), key="name")
 MEMBERS = Topic("members", m.MemberStatus, "any", ("cli",), key="id", expires_s=86_400.0)
+CHANGES = Topic("changes", m.PageChange, "storage", ("subscriber",), may_gather=True)
+"""The change feed for readers outside of the system; no service reads it."""
 DEAD = Topic("dead", m.DeadLetter, "any", ("operator",), retention_s=30 * 86_400.0)
 
 TOPICS = (
     *(JOBS, RULES, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, FRONTIER, JOB_STATUS, PROGRESS),
     *(ADDRESSES, EXPLAIN_QUERIES, EXPLAIN_ANSWERS, DEAD, RULE_STATS, RULE_VERDICTS, EXCHANGES),
-    *(REQUESTS_BROWSER, SETTINGS, MEMBERS),
+    *(REQUESTS_BROWSER, SETTINGS, MEMBERS, CHANGES),
 )
 
 

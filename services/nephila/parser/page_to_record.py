@@ -277,6 +277,8 @@ def record_of(page: m.Page) -> m.Record:
         etag=page.etag,
         last_modified=page.last_modified,
         context=page.context,
+        rendered=page.rendered,
+        captures=sorted({capture.kind for capture in page.captures}) if page.captures else [],
     )
 
 

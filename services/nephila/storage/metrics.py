@@ -13,6 +13,13 @@ METRICS: tuple[Metric[Storage], ...] = (
         "outcome",
     ),
     Metric(
+        "changes_total",
+        "Changes of pages recorded by this process, by kind. A rise of gone: a site removes pages, or blocks.",
+        lambda s: s.changes,
+        "change",
+        counter=True,
+    ),
+    Metric(
         "records_buffered",
         "Records received and not durable. A rise: the database is the bottleneck.",
         lambda s: s.buffered,

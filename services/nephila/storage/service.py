@@ -1,4 +1,4 @@
-"""IN: records; with a raw sink also pages and other answers. OUT: receipts; items of platforms.
+"""IN: records; with a raw sink also pages and other answers. OUT: receipts; items of platforms; over Kafka changes.
 
 The event loop collects records; one thread makes them durable, one flush at a time. Records that arrive during a flush
 belong to the next one. Invariant: a receipt is published, and its record acknowledged, only after the transaction that
@@ -17,13 +17,13 @@ from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 from nephila.kernel import messages as m
-from nephila.kernel.bus.contract import Bus, Delivery, Receipt
+from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.disk import free_bytes
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
-from nephila.kernel.topics import EXCHANGES, PAGES, RECEIPTS, RECORDS
+from nephila.kernel.topics import CHANGES, EXCHANGES, PAGES, RECEIPTS, RECORDS
 from nephila.native import partition_of
-from nephila.storage.changes import copy_hash_of
+from nephila.storage.changes import Change, copy_hash_of
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost
 from nephila.storage.raw import RawPages
@@ -57,12 +57,16 @@ def build(
     clock: Clock,
     on_fatal: Callable[[BaseException], None] | None = None,
     item_topics: ItemTopics | None = None,
+    *,
+    publish_changes: bool = False,
 ) -> Storage:
-    """The service, subscribed but not started. Raises `UsageError` for an unknown format.
+    """The service, subscribed but not started. `publish_changes`: on the topic `changes`, for readers outside of the
+    system. Raises `UsageError` for an unknown format.
 
     Build it before the readers of pages subscribe, so that a raw page arrives here before its record.
     """
-    return Storage(config, bus, clock, Writer(config, clock), on_fatal, item_topics)
+    writer = Writer(config, clock, repeat_changes=publish_changes)
+    return Storage(config, bus, clock, writer, on_fatal, item_topics, publish_changes=publish_changes)
 
 
 class Storage:
@@ -76,11 +80,16 @@ class Storage:
         writer: Writer,
         on_fatal: Callable[[BaseException], None] | None = None,
         item_topics: ItemTopics | None = None,
+        *,
+        publish_changes: bool = False,
     ) -> None:
         """`on_fatal` is called once, on the event loop, when a flush has failed permanently; no receipt follows it."""
         self.outcomes: Counter[str] = Counter()
         """Rows that this process added to the table, by outcome. If a replayed record replaces a dead letter's row, the
         row counts for the new outcome."""
+        self.changes: Counter[str] = Counter()
+        """Changes of pages that this process recorded, by kind."""
+        self._publish_changes = publish_changes
         self.on_fatal = on_fatal
         self._config = config
         self._bus = bus
@@ -337,10 +346,37 @@ class Storage:
             self._bus.dead_letter(RECORDS, GROUP, partition, record, error, 1)
         for (job, partition), receipts in batches.items():
             self._bus.publish(RECEIPTS, partition, m.Receipts(job, receipts))
+        published = self._changes(result.changes)
         self._receipted += len(deliveries)
         # The lease repairs a lost receipt: the URL is fetched again, found durable, and a new receipt is published.
         for delivery in deliveries:
-            delivery.ack()
+            delivery.ack_after(published) if published else delivery.ack()
+
+    def _changes(self, changes: list[Change]) -> list[Receipt]:
+        """Count changes, and publish them. The records are acknowledged after it, so a crash in between repeats the
+        changes with the same ids."""
+        self.changes.update(change.change for change in changes)
+        if not self._publish_changes:
+            return []
+        published = []
+        for one in changes:
+            key, old_hash, text_hash = (bytes.fromhex(text) for text in (one.url_key, one.old_hash, one.text_hash))
+            message = m.PageChange(
+                id=one.id,
+                at=one.at,
+                job=one.job,
+                url_key=key,
+                fetch_no=one.fetch_no,
+                change=one.change,
+                url=one.url,
+                title=one.title,
+                fetched_at=one.fetched_at,
+                old_hash=old_hash,
+                text_hash=text_hash,
+                diff=one.diff,
+            )
+            published.append(self._bus.publish(CHANGES, partition_of(key, self._config.partitions), message))
+        return [all_of(published)] if published else []
 
     def _fail(self, error: BaseException) -> None:
         self._failed = error

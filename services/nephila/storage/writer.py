@@ -74,6 +74,8 @@ class FlushResult:
     """The durable outcome of each record; of a fetch that was durable before, the outcome in the database."""
     new: Counter[str] = field(default_factory=Counter)
     """Rows that this flush adds to the table, by outcome; negative where another outcome replaced a row."""
+    changes: list[Change] = field(default_factory=list)
+    """Changes of its records; with `repeat_changes` also those that an earlier flush recorded of the same fetches."""
     dead: list[tuple[m.Record, str]] = field(default_factory=list)
     """Records that could not be converted to rows, with the error; they ended as failed(dead_letter)."""
 
@@ -81,8 +83,10 @@ class FlushResult:
 class Writer:
     """All files of one directory, and the database. One thread calls all methods."""
 
-    def __init__(self, config: StorageConfig, clock: Clock | None = None) -> None:
-        """Raises `UsageError` for an unknown format."""
+    def __init__(self, config: StorageConfig, clock: Clock | None = None, *, repeat_changes: bool = False) -> None:
+        """`repeat_changes`: a record that is delivered again returns its recorded change again, since the program may
+        have ended before it published it. Raises `UsageError` for an unknown format."""
+        self._repeat_changes = repeat_changes
         self._config = config
         self._clock = clock or SystemClock()
         self.flush_s = Histogram(NETWORK_S)
@@ -221,11 +225,14 @@ class Writer:
         batch, result = Batch(), FlushResult()
         durable = self._durable(records)
         feed: list[tuple[str, Row]] = []
+        repeated: list[str] = []
         for record, page in zip(records, pages, strict=True):
             key = (record.job, record.url_key.hex())
             stored = durable.get(key)
             if stored is not None and is_durable(record, stored):
                 result.outcomes.append(stored.outcome)
+                if self._repeat_changes and stored.fetch_no == record.fetch_no and stored.copy:
+                    repeated.append(change_id(*key, record.fetch_no))
                 continue
             try:
                 known = self._add(batch, record, stored, feed)
@@ -242,6 +249,7 @@ class Writer:
             if stored is not None:
                 result.new[OUTCOMES[stored.outcome]] -= 1
         batch.changes = self._changes(batch, feed)
+        result.changes = [*(self._ledger.recorded_changes(repeated) if repeated else ()), *batch.changes]
         return batch, result
 
     def _changes(self, batch: Batch, feed: list[tuple[str, Row]]) -> list[Change]:

@@ -2,6 +2,7 @@
 
 from nephila.kernel.messages.addresses import AddressAnnouncement, AddressInFlight, AddressReleased, PartitionOwned
 from nephila.kernel.messages.bus import Envelope, Frame, FrameEncoding
+from nephila.kernel.messages.changes import PageChange
 from nephila.kernel.messages.context import Context, Render
 from nephila.kernel.messages.explain import ExplainAnswer, ExplainQuery
 from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest, FetchResult
@@ -62,6 +63,7 @@ __all__ = [
     "Outcome",
     "Outlinks",
     "Page",
+    "PageChange",
     "Parse",
     "ParseRule",
     "PartitionOwned",

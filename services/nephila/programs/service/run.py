@@ -82,7 +82,7 @@ def _build_storage(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) ->
     from nephila.kernel.bus.kafka.item_topics import ItemTopics
     from nephila.storage.service import build
 
-    return build(config, bus, clock, on_fatal, ItemTopics(bus.config))
+    return build(config, bus, clock, on_fatal, ItemTopics(bus.config), publish_changes=True)
 
 
 def _build_api(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:

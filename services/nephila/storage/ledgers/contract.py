@@ -9,13 +9,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from nephila.storage.changes import StoredVersion
+from nephila.storage.changes import Change, StoredVersion
 from nephila.storage.rows import Batch
 
+RECENT_CHANGES = 100_000
+"""More than the records that all members of a system have received and not acknowledged."""
 Key = tuple[str, str]
 """(job, url_key in hex)"""
 
@@ -41,6 +43,9 @@ class Ledger(Protocol):
 
     def copies(self, wanted: Iterable[Key]) -> dict[Key, tuple[str, bytes]]:
         """Title and text of the stored copy of each key. Called between `durable` and `stage`."""
+
+    def recorded_changes(self, ids: Collection[str]) -> list[Change]:
+        """Those of these changes that are among the last `RECENT_CHANGES`, in order. O(RECENT_CHANGES)."""
 
     def sinks(self) -> dict[str, int]:
         """Name → committed length in bytes of each append-only file that this writer has created."""

@@ -8,7 +8,7 @@ it commits. One statement per batch writes each table, with one array per column
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 
@@ -18,7 +18,7 @@ from nephila import __version__
 from nephila.kernel import messages as m
 from nephila.storage.changes import Change, StoredVersion
 from nephila.storage.config import StorageConfig
-from nephila.storage.ledgers.contract import Key
+from nephila.storage.ledgers.contract import RECENT_CHANGES, Key
 from nephila.storage.ledgers.item_parts import complete, has_parts
 from nephila.storage.ledgers.postgres_arrays import columns, int_array, register, text_array
 from nephila.storage.ledgers.postgres_days import Days, convert, is_partitioned
@@ -69,6 +69,10 @@ _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _LOCK = f"SELECT pg_advisory_xact_lock({LOCKS}, bucket::int) FROM unnest(%s::bigint[]) AS bucket"
 _LOCK_CHANGES = f"SELECT pg_advisory_xact_lock({LOCKS}, -3)"
 _CHANGES = f"INSERT INTO changes ({', '.join(Change._fields)}) SELECT * FROM {arrays(Change._fields)}"
+_RECENT = (
+    f"SELECT {', '.join(Change._fields)} FROM changes WHERE seq > (SELECT coalesce(max(seq), 0) FROM changes) - %s"
+    " AND id = ANY (%s::text[]) ORDER BY seq"
+)
 _COPIES = (
     "SELECT job, url_key, title, text FROM pages WHERE (job, url_key) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
 )
@@ -153,6 +157,12 @@ class Postgres:
         with self._speaking() as connection:
             found = connection.execute(_COPIES, columns(list(wanted)))
             return {(job, key): (title, text.encode()) for job, key, title, text in found}
+
+    def recorded_changes(self, ids: Collection[str]) -> list[Change]:
+        """See `Ledger`."""
+        with self._speaking() as connection:
+            found = connection.execute(_RECENT, (RECENT_CHANGES, text_array(list(ids))))
+            return [Change(*row) for row in found]
 
     def sinks(self) -> dict[str, int]:
         """See `Ledger`. Only files of this writer, by the name in the configuration."""

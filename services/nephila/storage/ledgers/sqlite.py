@@ -11,7 +11,7 @@ import contextlib
 import logging
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from operator import itemgetter
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from nephila.storage.append_file import is_same_file, write_back
 from nephila.storage.changes import DEAD_LETTER, GONE, Change, StoredVersion
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import sqlite_fault
-from nephila.storage.ledgers.contract import Key
+from nephila.storage.ledgers.contract import RECENT_CHANGES, Key
 from nephila.storage.ledgers.item_parts import complete, has_parts
 from nephila.storage.ledgers.read_connection import ReadConnection
 from nephila.storage.ledgers.schema import DATABASE, examined, prepare, version
@@ -98,6 +98,10 @@ _ITEMS = MultiInsert("INSERT INTO items (job, url_key, rule, rule_version, ordin
 _STORED_COLUMNS = (
     "url_key, fetch_no, outcome, sha256 != '', text_hash, first_at, changed_at,"
     f" change = '{GONE}', reason = '{DEAD_LETTER}'"
+)
+_RECENT = (
+    f"SELECT {', '.join(Change._fields)} FROM changes WHERE seq > (SELECT coalesce(max(seq), 0) FROM changes) - ?"
+    " ORDER BY seq"
 )
 _CHANGES = MultiInsert(
     f"INSERT INTO changes ({', '.join(Change._fields)})", "(" + ", ".join("?" * len(Change._fields)) + ")"
@@ -188,6 +192,12 @@ class Sqlite:
         query = "SELECT title, CAST(text AS BLOB) FROM pages WHERE job = ? AND url_key = ?"
         found = ((key, self.connection.execute(query, key).fetchone()) for key in wanted)
         return {key: row for key, row in found if row is not None}
+
+    def recorded_changes(self, ids: Collection[str]) -> list[Change]:
+        """See `Ledger`."""
+        wanted = set(ids)
+        found = self.connection.execute(_RECENT, (RECENT_CHANGES,))
+        return [Change(*row) for row in found if row[0] in wanted]
 
     def sinks(self) -> dict[str, int]:
         """Name → committed length in bytes of each append-only file that was created here."""
