@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from fastwarc.warc import ArchiveIterator, WarcRecordType
 from nephila.downloader.browser.process_tree import members_of
 
 from tests.e2e.single_page_sites import ITEMS, PAGES, answer, text_of
@@ -76,6 +77,53 @@ def test_every_route_of_an_application_is_a_page_with_its_own_content(tmp_path: 
     assert [item["name"] for item in items] == [f"thing {number}" for number in range(ITEMS)]
     with sqlite3.connect(tmp_path / "plain" / "nephila.db") as db:
         assert db.execute("select url, text from pages").fetchall() == [(start, "")]
+
+
+CAPTURES = """
+apiVersion: nephila.dev/v1
+kind: CrawlJob
+metadata: {name: captures}
+spec:
+  seeds: ["http://history.test/about"]
+  scope: {maxDepth: 0}
+  render: always
+  browser: {capture: [xhr, screenshot, pdf]}
+"""
+
+
+def test_captures_are_files_and_records_of_the_archive(tmp_path: Path) -> None:
+    """The rendered document, the JSON that scripts fetched, a picture and a PDF; the row names their kinds."""
+    (tmp_path / "job.yaml").write_text(CAPTURES)
+    with serve(answer) as web:
+        done = crawl(web, "job.yaml", "--format", "sqlite,warc", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    ((meta,),) = rows(tmp_path, "meta")
+    assert json.loads(meta)["rendered"] == "document, pdf, screenshot, xhr"
+    (archive,) = (tmp_path / "o").glob("*.warc.gz")
+    with archive.open("rb") as stream:
+        found = {
+            record.headers["WARC-Target-URI"]: record.reader.read()
+            for record in ArchiveIterator(stream, record_types=WarcRecordType.resource)
+        }
+    url = "http://history.test/about"
+    assert set(found) == {f"urn:{kind}:{url}" for kind in ("document", "screenshot", "pdf")} | {
+        "http://history.test/api/page/about"
+    }
+    assert text_of("history.test", "about").encode() in found[f"urn:document:{url}"]
+    assert found[f"urn:screenshot:{url}"].startswith(b"\x89PNG")
+    assert found[f"urn:pdf:{url}"].startswith(b"%PDF")
+    assert {path.suffix for path in (tmp_path / "o" / "captures").iterdir()} == {".png", ".pdf", ".jsonl"}
+
+
+def test_explain_shows_the_verdict_on_pages_of_a_pattern(tmp_path: Path) -> None:
+    """The pages of a job with render auto, after its program has ended."""
+    with serve(answer) as web:
+        words = ("--out", "o", "--allow-private", "--host-map", web.host_map, "--delay", "0", "--render", "auto")
+        done = run("crawl", "http://history.test/", *words, cwd=tmp_path, timeout=300)
+    assert done.returncode == 0, done.stderr
+    told = run("explain", "http://history.test/about", "--out", "o", "--json", cwd=tmp_path)
+    assert json.loads(told.stdout)["lane"].startswith("both: 1 of the last 1 pages compared needed a browser")
+    assert "render:" in run("explain", "http://history.test/about", "--out", "o", cwd=tmp_path).stdout
 
 
 def test_a_browser_that_is_killed_in_the_middle_loses_nothing(tmp_path: Path) -> None:

@@ -134,6 +134,7 @@ def page_of(request: m.FetchRequest, response: HttpResponse, started: float, end
         truncated=response.truncated,
         context=request.context,
         rendered=response.rendered,
+        captures=response.captures,
     )
 
 

@@ -22,6 +22,7 @@ from nephila.parser.links.link_list import (
     LINKS_PER_MESSAGE,
     UnresolvedLink,
     hash_of_links,
+    link_context,
     list_messages,
     pack,
     resolve,
@@ -276,6 +277,8 @@ def record_of(page: m.Page) -> m.Record:
         etag=page.etag,
         last_modified=page.last_modified,
         context=page.context,
+        rendered=page.rendered,
+        captures=sorted({capture.kind for capture in page.captures}) if page.captures else [],
     )
 
 
@@ -293,7 +296,7 @@ def _outlinks(page: m.Page, found: PagePass) -> m.Outlinks:
         parent_url=page.url,
         depth=page.depth + 1,
         parent_priority=page.priority,
-        context=page.context,
+        context=link_context(page),
         fingerprints=found.fingerprints,
         urls=found.link_urls,
         url_ends=found.link_ends,

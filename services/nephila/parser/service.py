@@ -231,6 +231,8 @@ class Parser:
         self.pages += 1
         if record.context is not None:
             self._schemes.complete(record)
+        if record.rendered:
+            note(record, "rendered", ", ".join(("document", *record.captures)))
         # Frees the body: a page that waits for its receipts holds only its text and links.
         delivery.message = None
         publish, partition = self._bus.publish, delivery.partition

@@ -9,7 +9,7 @@ import zlib
 import pytest
 import warcio
 from fastwarc.warc import ArchiveIterator, WarcRecordType
-from nephila.kernel.messages import Outlinks
+from nephila.kernel.messages import Capture, Outlinks
 from nephila.storage.sinks.warcs import warc_records
 
 from tests.storage.storage_rig import page, record, rows, running
@@ -45,6 +45,27 @@ async def test_a_page_is_acked_together_with_its_record(tmp_path):
         assert row.done
     kinds = [kind for kind, *_ in read(tmp_path)]
     assert kinds == [WarcRecordType.request, WarcRecordType.response]
+
+
+async def test_what_a_browser_made_of_a_page_is_in_resource_records(tmp_path):
+    """The document after its scripts and each capture, concurrent to the answer of the server; without a body: none."""
+    captures = [
+        Capture("xhr", "http://api.test/x", "application/json", b"{}"),
+        Capture("screenshot", "http://h1.test/p/1.html", "image/png", b"PNG"),
+        Capture("pdf", "http://h1.test/p/1.html", "application/pdf", b""),
+    ]
+    async with running(tmp_path, formats=WARC) as rig:
+        rig.send_page(page(1, rendered=True, wire_body=b"<p>as sent", captures=captures))
+        rig.send(record(1))
+        await rig.storage.flush()
+    (_, (_, answer, *_), *resources) = read(tmp_path)
+    body = page(1).body
+    assert [(kind, headers["WARC-Target-URI"], found) for kind, headers, _, found in resources] == [
+        (WarcRecordType.resource, "urn:document:http://h1.test/p/1.html", body),
+        (WarcRecordType.resource, "http://api.test/x", b"{}"),
+        (WarcRecordType.resource, "urn:screenshot:http://h1.test/p/1.html", b"PNG"),
+    ]
+    assert {headers["WARC-Concurrent-To"] for _, headers, *_ in resources} == {answer["WARC-Record-ID"]}
 
 
 async def test_without_a_raw_sink_pages_are_not_read(tmp_path):

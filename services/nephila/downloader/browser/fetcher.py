@@ -28,7 +28,7 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest, HttpResponse, OnDone
 from nephila.downloader.http.request import media_filter
 from nephila.downloader.http.response.response_head import media_type
-from nephila.kernel.messages import FetchRequest
+from nephila.kernel.messages import Capture, FetchRequest
 from nephila.kernel.runtime.clock import Clock
 from nephila.native import parse_url
 
@@ -155,7 +155,9 @@ class BrowserFetcher:
             self.blocked.update(result.blocked)
             self.sub_requests += max(result.requests - 1, 0)
         response = self._combine(request, result, page, error)
-        if response.rendered and page is not None and page.captures and config.browser_captures:
+        if response.rendered and page is not None and page.captures:
+            response.captures = page.captures if config.raw_capture else [_without_body(one) for one in page.captures]
+        if response.captures and page is not None and config.browser_captures:
             stem = f"{origin.url_key.hex()}-{origin.fetch_no}-{origin.attempt}"
             try:
                 await asyncio.to_thread(write_captures, Path(config.browser_captures), stem, page.captures)
@@ -207,6 +209,11 @@ class BrowserFetcher:
             if self._config.raw_capture:
                 response.wire_body = document.wire_body or document.body
             response.body = page.html
+
+
+def _without_body(capture: Capture) -> Capture:
+    """Its body is in a file of the downloader; no other program of the system needs it."""
+    return Capture(capture.kind, capture.url, capture.content_type)
 
 
 def _copy(document: DocumentResponse, response: HttpResponse) -> None:

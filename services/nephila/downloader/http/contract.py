@@ -15,7 +15,7 @@ from typing import Protocol
 
 from nephila.downloader.http.route import Route
 from nephila.downloader.http.target import Target
-from nephila.kernel.messages import FetchRequest
+from nephila.kernel.messages import Capture, FetchRequest
 
 MAX_DIALS = 3
 MAX_HEAD_BYTES = 64 << 10
@@ -121,6 +121,7 @@ class HttpResponse:
     __slots__ = (
         "address",
         "body",
+        "captures",
         "charset",
         "content_type",
         "detail",
@@ -156,6 +157,8 @@ class HttpResponse:
         self.response_head = b""
         self.rendered = False
         """`body` is the document of a browser."""
+        self.captures: list[Capture] = []
+        """What the browser captured beside the document; bodies only with raw capture."""
 
 
 OnDone = Callable[[HttpResponse], None]

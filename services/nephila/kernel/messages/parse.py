@@ -72,7 +72,7 @@ class Page(msgspec.Struct, array_like=True, gc=False):
     context: Context | None = None
     # The body is the document of a browser, after its scripts.
     rendered: bool = False
-    # Not set: captures are files of the downloader.
+    # Their bodies are empty without raw capture; then they are only files of the downloader.
     captures: list[Capture] = msgspec.field(default_factory=list)
 
 
@@ -175,7 +175,7 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     markdown: bytes = b""
     # A browser rendered the page.
     rendered: bool = False
-    # Not set.
+    # Kinds of the captures of the page, each once.
     captures: list[str] = msgspec.field(default_factory=list)
     # Of the page.
     context: Context | None = None

@@ -1,7 +1,8 @@
 """DIR/<job>-<start>-00000.warc.gz ...: each HTTP answer as received (WARC 1.1), one gzip member per record.
 
 An answer has a request and a response record; a 304 has a revisit record, which names the record it confirms; a page
-also has a metadata record. Rows without an answer have no record. At `warc_bytes` the next file begins, with a warcinfo
+also has a metadata record, and a rendered one resource records of its document and captures. Rows without an answer
+have no record. At `warc_bytes` the next file begins, with a warcinfo
 record. The ledger stores the committed length of each file.
 
 Each file has an index beside it, <name>.cdxj (cdxj.py), written when the file ends and when the program ends. Its lines
@@ -19,7 +20,14 @@ from nephila.storage.rows import Batch
 from nephila.storage.sinks.series import FileSeries, SeriesBackend
 from nephila.storage.sinks.warcs.captures import Captures
 from nephila.storage.sinks.warcs.cdxj import cdxj_line, index_path, lines_of_file, write_index
-from nephila.storage.sinks.warcs.warc_records import gzip_member, metadata, page_records, warc_date, warcinfo
+from nephila.storage.sinks.warcs.warc_records import (
+    gzip_member,
+    metadata,
+    page_records,
+    resource_records,
+    warc_date,
+    warcinfo,
+)
 
 _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -71,6 +79,8 @@ class Warc(SeriesBackend):
                 member = gzip_member(response)
             self._index(response, self._files.length + len(buffer), len(member))
             buffer += member
+            for resource in resource_records(page, response):
+                buffer += gzip_member(resource)
             self._captures.note(page, response)
             record = batch.records.get(id(page))
             if record is not None:

@@ -161,6 +161,33 @@ def page_records(page: m.Page, earlier: Capture | None = None) -> Iterator[bytes
     yield _record(headers, block)
 
 
+def resource_records(page: m.Page, response: bytes) -> Iterator[bytes]:
+    """The uncompressed records of what a browser made of a page: its document after the scripts, and its captures.
+
+    `response` is the record of the answer of the server. The JSON that scripts fetched has its own URL; the others have
+    the URL of the page after `urn:` and their kind, since the answer has that URL itself.
+    """
+    if not page.rendered:
+        return
+    found = _RECORD_ID.search(response[: response.find(_CRLF * 2)])
+    document = m.Capture("document", page.url, "text/html; charset=utf-8", bytes(page.body))
+    for capture in (document, *page.captures):
+        if not capture.body:
+            continue
+        url = _uri(capture.url or page.url)
+        headers = {
+            "WARC-Type": "resource",
+            "WARC-Record-ID": _new_id(),
+            "WARC-Target-URI": url if capture.kind == "xhr" else f"urn:{capture.kind}:{url}",
+            "WARC-Date": warc_date(page),
+            **({"WARC-Concurrent-To": found[1].decode()} if found is not None else {}),
+            "Nephila-Fetch-ID": f"{page.url_key.hex()}-{page.fetch_no}-{page.attempt}",
+            "Content-Type": _UNSAFE.sub("", capture.content_type) or "application/octet-stream",
+            "WARC-Block-Digest": _digest(bytes(capture.body)),
+        }
+        yield _record(headers, bytes(capture.body))
+
+
 def true_head(head: bytes, body_bytes: int, decoded: bool) -> bytes:
     """The head, ended by an empty line; headers that do not describe a body of `body_bytes` bytes are renamed.
 
