@@ -425,6 +425,8 @@ def test_a_document_of_a_message_reads_as_the_same_message():
             "freshness": "2h",
             "refreshAt": "2026-11-22T06:00:00Z",
         },
+        "language": "de, en;q=0.5",
+        "maxPageBytes": 1000,
         "hostBudget": {"pages": 1, "bytes": 2, "time": "1m30s", "queued": 4},
         "traps": {"capFetches": 7, "capShare": 0.25},
         "weight": 2.5,

@@ -27,6 +27,7 @@ from nephila.kernel.documents.field_types import (
 )
 from nephila.kernel.documents.job_schema import (
     HostBudget,
+    Language,
     Login,
     Order,
     Parse,
@@ -112,6 +113,8 @@ class SiteSettings(Section, kw_only=True):
     cookies: bool | None = None
     login: Login | None = None
     proxy_class: ProxyClass | None = None
+    language: Language | None = None
+    max_page_bytes: Annotated[int, Meta(ge=0, le=1 << 30)] | None = None
     rules: Annotated[list[Name], Meta(max_length=10_000)] | None = None
     sinks: Annotated[list[SinkEntry], Meta(max_length=20)] | None = None
 

@@ -138,6 +138,8 @@ def _job(name: str, spec: schema.JobSpec, seeds: list[str]) -> CrawlJob:
         browser=msgspec.json.encode(spec.browser).decode() if spec.browser != Browser() else "",
         login=_login(spec.login) if spec.login else None,
         proxy_class=spec.proxy_class,
+        language=spec.language,
+        max_page_bytes=spec.max_page_bytes,
         schemes=msgspec.json.encode(spec.schemes).decode() if spec.schemes is not None else "",
     )
 

@@ -58,6 +58,10 @@ def to_document(job: CrawlJob, sources: Iterable[tuple[str, str]] = ()) -> dict[
         spec["parse"] = _parse(job.parse)
     if job.proxy_class:
         spec["proxyClass"] = job.proxy_class
+    if job.language:
+        spec["language"] = job.language
+    if job.max_page_bytes:
+        spec["maxPageBytes"] = job.max_page_bytes
     if job.browser:
         spec["browser"] = msgspec.json.decode(job.browser)
     if job.login is not None:

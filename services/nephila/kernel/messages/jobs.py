@@ -195,6 +195,10 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     proxy_class: str = ""
     # The section spec.schemes of the document as JSON; empty: none.
     schemes: str = ""
+    # Accept-Language of the requests for pages; empty: as the downloader is set.
+    language: str = ""
+    # Largest page that is stored, on the wire and decoded; 0 = as the downloader is set.
+    max_page_bytes: int = 0
 
 
 class JobStatus(msgspec.Struct, array_like=True, gc=False):
