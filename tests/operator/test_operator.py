@@ -45,8 +45,8 @@ class Running:
         finally:
             one.stop()
             await asyncio.wait([task], timeout=10)
-            cluster.close()
-            leases.close()
+            await cluster.close()
+            await leases.close()
             assert task.done()
             task.result()
 
@@ -235,7 +235,7 @@ async def test_rules_of_a_folder_become_resources_and_a_bad_commit_changes_only_
         message = server.condition("parserules", "shop", "Accepted")[2]
         assert message.startswith("shop/rule.yaml:6:3: unknown key 'feilds'")
         assert ("one", "RuleFileRefused", message) in server.events()
-        assert list(operator.refused_files) == ["shop/rule.yaml"]
+        await server.until(lambda: list(operator.refused_files) == ["shop/rule.yaml"])
         assert running.control.rules["shop"].version == version
         file.write_text(good.replace("h1", "h2"))
         await server.until(lambda: running.condition("parserules", "shop") == ("True", "Applied"))
