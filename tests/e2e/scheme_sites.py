@@ -55,8 +55,10 @@ class Sites:
         return getattr(self, f"_{request.host.partition('.')[0]}", lambda *_: None)(path, query, request.body)
 
     def _board(self, path: str, query: str, body: bytes) -> Reply | None:
-        values = {name: values[-1] for name, values in parse_qs(query or body.decode(), encoding=GBK).items()}
-        page = int(values.get("p", "1"))
+        values = {name: values[-1] for name, values in parse_qs(body.decode(), encoding=GBK).items()}
+        if values.get("类") != "全部":
+            return None
+        page = int(values["p"])
         numbers = self.found(values["wd"])[(page - 1) * SIZE : page * SIZE]
         links = "".join(f"<li><a class=hit href=/a/{n}>{text_of(n)}</a>" for n in numbers)
         return Reply(f"<meta charset=gbk><ul>{links}</ul><a href=/help>帮助</a>".encode(GBK), type="text/html")
@@ -90,7 +92,9 @@ kind: Platform
 metadata: {name: board}
 spec:
   search:
-    url: 'http://board.test/s?wd={keyword}&p={page}'
+    url: http://board.test/s
+    method: POST
+    form: {wd: '{keyword}', p: '{page}', 类: '全部'}
     encoding: gbk
     limit: 10
   results: {links: a.hit}

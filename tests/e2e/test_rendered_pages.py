@@ -115,6 +115,17 @@ def test_captures_are_files_and_records_of_the_archive(tmp_path: Path) -> None:
     assert {path.suffix for path in (tmp_path / "o" / "captures").iterdir()} == {".png", ".pdf", ".jsonl"}
 
 
+def test_explain_shows_the_verdict_on_pages_of_a_pattern(tmp_path: Path) -> None:
+    """The pages of a job with render auto, after its program has ended."""
+    with serve(answer) as web:
+        words = ("--out", "o", "--allow-private", "--host-map", web.host_map, "--delay", "0", "--render", "auto")
+        done = run("crawl", "http://history.test/", *words, cwd=tmp_path, timeout=300)
+    assert done.returncode == 0, done.stderr
+    told = run("explain", "http://history.test/about", "--out", "o", "--json", cwd=tmp_path)
+    assert json.loads(told.stdout)["lane"].startswith("both: 1 of the last 1 pages compared needed a browser")
+    assert "render:" in run("explain", "http://history.test/about", "--out", "o", cwd=tmp_path).stdout
+
+
 def test_a_browser_that_is_killed_in_the_middle_loses_nothing(tmp_path: Path) -> None:
     """kill -9 of the whole process group, twice; no process and no profile is left at the end."""
 

@@ -79,6 +79,8 @@ class SeedContext(Request):
     scheme: ContextWord = ""
     platform: ContextWord = ""
     group: ContextWord = ""
+    form: bool = False
+    """The route of the URL, #!post:…, is a form that is sent by POST."""
 
 
 class AddSeeds(Request):
@@ -100,7 +102,12 @@ class AddSeeds(Request):
         if len(self.contexts) != len(self.urls):
             raise UsageError(f"{len(self.urls)} seeds have {len(self.contexts)} contexts")
         return [
-            Seed(uid, url, "scheme", context=Context("", one.stage, one.scheme, platform=one.platform, group=one.group))
+            Seed(
+                uid,
+                url,
+                "scheme",
+                context=Context("", one.stage, one.scheme, platform=one.platform, group=one.group, form=one.form),
+            )
             for url, one in zip(self.urls, self.contexts, strict=True)
         ]
 

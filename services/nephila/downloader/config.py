@@ -221,6 +221,10 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Directory of the files that jobs capture of rendered pages (spec.browser.capture). Empty: nothing is written; a
     crawl writes to captures/ in its output directory."""
 
+    browser_verdicts: str = ""
+    """File that stores which pages of jobs with render auto need a browser, over a restart. Empty: none; a crawl
+    writes to its output directory."""
+
     browser_page_bytes: int = 64 << 20
     """Maximum size of all responses of a page in a browser, on the network."""
 

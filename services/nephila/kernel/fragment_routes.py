@@ -17,6 +17,8 @@ from nephila.native import UrlParts, parse_any, parse_url
 
 ROUTE: Final = "route"
 """The value of `parse.follow` that enables routes."""
+FORM: Final = "!post:"
+"""Begin of a route that is a form, application/x-www-form-urlencoded. It is sent if the context of the URL says so."""
 _BEGINS: Final = ("/", "!")
 
 
@@ -67,3 +69,9 @@ def redirected(job: CrawlJob, location: str, source: str) -> UrlParts | Routed:
         return parse_for(job, location)
     _, mark, route = source.partition("#")
     return parse_routed(location + mark + route)
+
+
+def form_of(url: str) -> str | None:
+    """The form that is the route of a URL; None if there is none."""
+    route = url.partition("#")[2]
+    return route.removeprefix(FORM) if route.startswith(FORM) else None

@@ -38,6 +38,7 @@ RESULT = (
         "applied-rules.json",
         "control.sock",
         "frontier",
+        "render-verdicts.json",
         "pages.jsonl",
     ),
     *("nephila.db", "nephila.db-wal", "nephila.db-shm", "*.warc.gz", "raw-*.gz", "pages-*.parquet"),

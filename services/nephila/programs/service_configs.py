@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import structs
 
 from nephila.downloader.browser.lane import missing
+from nephila.downloader.browser.verdict_file import NAME as VERDICTS
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.request import request_headers
 from nephila.downloader.middleware.auth import Auth
@@ -105,6 +106,8 @@ def make_configs(
     if renders:
         captures = downloader.browser_captures or str(directory / "captures")
         downloader = structs.replace(downloader, browser_enabled=True, browser_captures=captures)
+        if not downloader.browser_verdicts:
+            downloader = structs.replace(downloader, browser_verdicts=str(directory / VERDICTS))
     scheduler = load(
         SchedulerConfig,
         {

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from nephila.downloader.browser.lane import BrowserLane
-from nephila.downloader.browser.verdicts import PROBE_EVERY, SAMPLES, Content, Lane, Verdicts, needs_browser, pattern_of
+from nephila.downloader.browser.verdict_file import NAME, VerdictFile
+from nephila.downloader.browser.verdicts import (
+    PROBE_EVERY,
+    SAMPLES,
+    Content,
+    Lane,
+    Verdicts,
+    describe,
+    needs_browser,
+    pattern_of,
+)
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.route import NO_ROUTE
 from nephila.downloader.http.target import Target
@@ -68,13 +79,13 @@ def test_routes_and_pages_with_steps_need_no_sample() -> None:
 class Rig:
     """A lane over two fetchers that a test answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, verdicts: str = "") -> None:
         from nephila.downloader.browser.instructions import Instructions
 
         self.plain, self.rendered, self.clock = FakeFetcher(), FakeFetcher(), ManualClock()
         rendered: Any = self.rendered
         self.instructions = Instructions()
-        self.lane = BrowserLane(self.plain, rendered, self.instructions, Verdicts(), self.clock)
+        self.lane = BrowserLane(self.plain, rendered, self.instructions, Verdicts(), VerdictFile(verdicts), self.clock)
         self.responses: list[bytes] = []
         self.handle: Any = None
 
@@ -103,6 +114,24 @@ def test_samples_use_both_lanes_and_the_better_copy_counts() -> None:
     assert len(rig.plain.fetches) == SAMPLES
     assert len(rig.rendered.fetches) == SAMPLES + 1
     assert rig.lane.chosen == {"both": SAMPLES, "browser": 1}
+
+
+async def test_verdicts_survive_a_restart_and_explain_names_them(tmp_path: Path) -> None:
+    """A damaged file is ignored."""
+    path = str(tmp_path / NAME)
+    rig = Rig(path)
+    for _ in range(SAMPLES):
+        rig.fetch()
+        rig.answer_both(PLAIN, FULL)
+    await rig.lane.close()
+    again = Rig(path)
+    again.fetch("http://a.test/2")
+    assert again.lane.chosen == {"browser": 1}
+    stored = VerdictFile(path).load()
+    assert describe(stored, "j", "http://a.test/7").startswith("browser: 3 of the last 3 pages compared needed")
+    assert describe(stored, "j", "http://a.test/other/") == ""
+    (tmp_path / NAME).write_text("[")
+    assert len(Rig(path).lane.verdicts) == 0
 
 
 def test_the_second_copy_waits_for_the_delay_of_the_host() -> None:

@@ -29,10 +29,24 @@ def explain(
     from nephila.kernel.seeds import seed_url
 
     answer = _explanation(target, seed_url(url), job)
+    if target.is_directory:
+        answer.lane = _lane(target, answer)
     if json:
         print_json(answer)
     else:
         show(answer)
+
+
+def _lane(target: Target, answer: Explanation) -> str:
+    """The verdict of `render: auto` on pages like this one, as last stored."""
+    from nephila.downloader.browser.verdict_file import NAME, VerdictFile
+
+    stored = VerdictFile(str(target.out / NAME)).load()
+    if not stored:
+        return ""
+    from nephila.downloader.browser.verdicts import describe
+
+    return describe(stored, answer.job, answer.url)
 
 
 def _explanation(target: Target, href: str, job: str) -> Explanation:

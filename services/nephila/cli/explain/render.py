@@ -52,6 +52,7 @@ def _pairs(explanation: Explanation) -> Iterator[Pair]:
     yield from _budget(explanation)
     yield from _trap(explanation)
     yield from _recrawl(explanation)
+    yield "render", explanation.lane
     yield from _rows(explanation)
 
 

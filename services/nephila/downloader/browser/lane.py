@@ -19,6 +19,7 @@ from nephila.downloader.browser.engine import BrowserProcess, Engine
 from nephila.downloader.browser.fetcher import BrowserFetcher
 from nephila.downloader.browser.instructions import Instructions
 from nephila.downloader.browser.pool import BrowserPool
+from nephila.downloader.browser.verdict_file import VerdictFile
 from nephila.downloader.browser.verdicts import Lane, Verdicts
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import Fetcher, Handle, HttpRequest, OnDone
@@ -26,6 +27,8 @@ from nephila.downloader.http.request import names_list
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.clock import Clock
 
+SAVE_EVERY: Final = 20
+"""Comparisons between two writes of the verdicts."""
 KINDS: Final = ("image", "font", "media")
 """What `browser_block` may name."""
 NO_PLAYWRIGHT: Final = "Playwright is not installed: pip install 'nephila[browser]'"
@@ -75,14 +78,23 @@ class BrowserLane:
     """A fetcher that renders pages and fetches everything else plainly."""
 
     def __init__(
-        self, plain: Fetcher, browser: BrowserFetcher, instructions: Instructions, verdicts: Verdicts, clock: Clock
+        self,
+        plain: Fetcher,
+        browser: BrowserFetcher,
+        instructions: Instructions,
+        verdicts: Verdicts,
+        file: VerdictFile,
+        clock: Clock,
     ) -> None:
         self._plain = plain
         self.browser = browser
         self._instructions = instructions
         self.verdicts = verdicts
         """Which pages of jobs with `render: auto` need a browser."""
+        self._file = file
+        self._saving: asyncio.Future[None] | None = None
         self._clock = clock
+        verdicts.restore(file.load())
         self.chosen: Counter[str] = Counter()
         """Pages of jobs with `render: auto`, by lane."""
 
@@ -118,6 +130,8 @@ class BrowserLane:
 
         def learn(needed: bool) -> None:
             self.verdicts.record(job, url, needed)
+            if self.verdicts.compared % SAVE_EVERY == 0 and (self._saving is None or self._saving.done()):
+                self._saving = asyncio.ensure_future(self._save())
 
         return Comparison(self._plain, self.browser, self._clock, instructions.delay_s, request, on_done, learn)
 
@@ -135,9 +149,16 @@ class BrowserLane:
             "compared": self.verdicts.compared,
         }
 
+    async def _save(self) -> None:
+        await asyncio.to_thread(self._file.save, self.verdicts.stored())
+
     async def close(self) -> None:
         """See `Fetcher.close`."""
         await self.browser.close()
+        if self._saving is not None:
+            await self._saving
+        if self.verdicts.compared:
+            await self._save()
         await self._plain.close()
 
 
@@ -153,4 +174,4 @@ def make_lane(config: DownloaderConfig, clock: Clock, gateway: Gateway, plain: F
         max_memory_bytes=config.browser_memory_bytes,
     )
     browser = BrowserFetcher(config, clock, gateway, pool, instructions, BrowserBudget())
-    return BrowserLane(plain, browser, instructions, Verdicts(), clock)
+    return BrowserLane(plain, browser, instructions, Verdicts(), VerdictFile(config.browser_verdicts), clock)

@@ -1,17 +1,19 @@
 """`render: auto`: which pages need a browser, learnt per job, host and URL pattern. Pure.
 
 The first SAMPLES pages of a pattern are fetched by both lanes and compared. Then the lane of the majority of the last
-SAMPLES comparisons serves the pattern, and every tenth page is compared again. Verdicts are in memory: after a restart
-they are learnt again. A lookup is O(length of the URL).
+SAMPLES comparisons serves the pattern, and every tenth page is compared again. `verdict_file.py` stores the verdicts.
+A lookup is O(length of the URL).
 """
 
 from __future__ import annotations
 
 import re
 from collections import OrderedDict, deque
+from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
+from nephila.downloader.browser.verdict_file import StoredVerdict
 from nephila.kernel.fragment_routes import is_route
 from nephila.native import page_pass
 
@@ -65,6 +67,19 @@ def pattern_of(url: str) -> str:
     return f"{scheme}://{host}/{path}" + (f"?{names}" if names else "")
 
 
+def describe(verdicts: Iterable[StoredVerdict], job: str, url: str) -> str:
+    """The verdict on pages like this one in one line; empty when none of them was compared."""
+    pattern = pattern_of(url)
+    for one in verdicts:
+        if one.job == job and one.pattern == pattern and one.needed:
+            needed = f"{sum(one.needed)} of the last {len(one.needed)} pages compared needed a browser"
+            if len(one.needed) < SAMPLES:
+                return f"both: {needed}; {pattern} is still sampled"
+            lane = Lane.BROWSER if 2 * sum(one.needed) > len(one.needed) else Lane.HTTP
+            return f"{lane.value}: {needed} ({pattern})"
+    return ""
+
+
 class Verdicts:
     """The verdicts of all jobs of this process."""
 
@@ -102,6 +117,20 @@ class Verdicts:
         found.append(needed)
         self.compared += 1
         self.needed += needed
+
+    def stored(self) -> list[StoredVerdict]:
+        """All comparisons that count, for the file."""
+        return [
+            StoredVerdict(job, pattern, list(found), self._counts[job, pattern])
+            for (job, pattern), found in self._known.items()
+        ]
+
+    def restore(self, stored: Iterable[StoredVerdict]) -> None:
+        """Continue with the verdicts of the file."""
+        for one in stored:
+            if len(self._known) < MAX_PATTERNS:
+                self._known[one.job, one.pattern] = deque(one.needed, maxlen=SAMPLES)
+                self._counts[one.job, one.pattern] = one.pages
 
     def forget(self, job: str) -> None:
         """A job is deleted."""

@@ -13,6 +13,7 @@ from nephila.downloader.http.response.decode import ACCEPT_ENCODING
 from nephila.downloader.http.route import ProxyHop, Route
 from nephila.downloader.http.target import Target
 from nephila.downloader.http.tunnel.proxy_handshake import basic_credentials
+from nephila.kernel.fragment_routes import form_of
 from nephila.kernel.messages import FetchKind, FetchRequest
 from nephila.kernel.runtime.errors import UsageError
 
@@ -113,7 +114,7 @@ def http_request_of(
     """The HTTP request for a FetchRequest, before the middleware adds to it."""
     is_robots = request.kind == ROBOTS
     is_list = not is_robots and names_list(target.path)
-    return HttpRequest(
+    made = HttpRequest(
         target,
         route,
         any_type=is_robots or is_list or request.seed,
@@ -122,6 +123,10 @@ def http_request_of(
         on_sent=on_sent,
         origin=request,
     )
+    if request.context is not None and request.context.form and (form := form_of(request.url)) is not None:
+        made.body = form.encode()
+        made.add_header("Content-Type", "application/x-www-form-urlencoded")
+    return made
 
 
 def media_filter(accept: Iterable[str], refuse: Iterable[str]) -> Callable[[str], bool]:

@@ -20,6 +20,7 @@ from nephila.harvest.schemes.planner import NavigationSeed
 from nephila.harvest.schemes.platform_rules import rule_names
 from nephila.kernel.documents.field_types import API_VERSION
 from nephila.kernel.documents.scheme_schema import Schemes
+from nephila.kernel.fragment_routes import ROUTE, form_of
 from nephila.kernel.stages import NAVIGATION
 
 JOB = "schemes"
@@ -95,6 +96,10 @@ def change_of(found: Documents, known: dict[str, Any] | None, name: str) -> Chan
         spec = {**DEFAULTS}
     spec.setdefault("scope", DEFAULTS["scope"])
     spec.setdefault("traps", DEFAULTS["traps"])
+    if any(one.search.method == "POST" for one in state.platforms):
+        # The form is part of the identity of a search, as its route.
+        parse = spec.get("parse", {})
+        spec["parse"] = {**parse, "follow": [*dict.fromkeys([*parse.get("follow", ()), ROUTE])]}
     own = {name for one in state.platforms for name in rule_names(one.name)}
     spec["rules"] = [*sorted(own), *(rule for rule in spec.get("rules", ()) if rule not in own)]
     spec["schemes"] = msgspec.to_builtins(state)
@@ -125,9 +130,10 @@ def batches(seeds: Iterable[NavigationSeed], size: int) -> Iterator[list[Navigat
         yield part
 
 
-def context_of(seed: NavigationSeed) -> dict[str, str]:
+def context_of(seed: NavigationSeed) -> dict[str, Any]:
     """The context of a search."""
-    return {"stage": NAVIGATION, "scheme": seed.scheme, "platform": seed.platform, "group": seed.group}
+    context = {"stage": NAVIGATION, "scheme": seed.scheme, "platform": seed.platform, "group": seed.group}
+    return {**context, "form": form_of(seed.url) is not None}
 
 
 def _with(document: dict[str, Any], *, incomplete: bool) -> dict[str, Any]:

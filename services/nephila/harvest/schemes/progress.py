@@ -14,7 +14,8 @@ import msgspec
 
 from nephila.harvest.schemes import planner
 from nephila.kernel.documents.scheme_schema import Schemes
-from nephila.native import UrlError, parse_url
+from nephila.kernel.fragment_routes import parse_routed
+from nephila.native import UrlError
 from nephila.storage.ledgers.read_connection import ReadConnection
 
 _ROWS = 10_000
@@ -75,7 +76,7 @@ def read(rows: ReadConnection, job: str, state: Schemes, *, idle: bool) -> Progr
         one = counts[seed.scheme, seed.platform, seed.group]
         one.searches += 1
         try:
-            outcome = outcomes.get(parse_url(seed.url).fingerprint)
+            outcome = outcomes.get(parse_routed(seed.url).fingerprint)
         except UrlError:
             continue
         if outcome is not None:

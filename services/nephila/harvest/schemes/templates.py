@@ -13,6 +13,7 @@ from typing import NamedTuple
 from urllib.parse import quote_plus
 
 from nephila.kernel.documents.scheme_schema import Search, parameters_of
+from nephila.kernel.fragment_routes import FORM
 
 
 class Span(NamedTuple):
@@ -35,7 +36,7 @@ class CompiledSearch:
             "from": _day(span.first, search) if span else "",
             "to": _day(span.last, search) if span else "",
         }
-        pieces = _pieces(search.url, values)
+        pieces = _pieces([(search.url, False), *_form(search)], values, search.encoding)
         if len(pieces) == 2:
             before, after = pieces
             self._url: Callable[[str], str] = lambda keyword: f"{before}{keyword}{after}"
@@ -58,7 +59,9 @@ def is_dated(search: Search) -> bool:
 
 
 def page_parameter(search: Search) -> str:
-    """Name of the query parameter that has {page}; empty where there is none."""
+    """Name of the query parameter, or of the field of the form, that has {page}; empty where there is none."""
+    if search.method == "POST":
+        return next((name for name, value in search.form.items() if "{page}" in value), "")
     query = search.url.partition("?")[2].partition("#")[0]
     for pair in query.split("&"):
         name, _, value = pair.partition("=")
@@ -71,13 +74,25 @@ def _day(day: date, search: Search) -> str:
     return quote_plus(day.strftime(search.date_format).encode(search.encoding))
 
 
-def _pieces(template: str, values: Mapping[str, str]) -> list[str]:
-    """The template with all values but that of {keyword}, cut at {keyword}."""
+def _form(search: Search) -> list[tuple[str, bool]]:
+    """The form as templates behind the URL, each with whether its text has to be encoded."""
+    if search.method == "GET":
+        return []
+    found = [(f"#{FORM}", False)]
+    for name, value in search.form.items():
+        separator = "&" if len(found) > 1 else ""
+        found += [(f"{separator}{quote_plus(name.encode(search.encoding))}=", False), (value, True)]
+    return found
+
+
+def _pieces(templates: list[tuple[str, bool]], values: Mapping[str, str], encoding: str) -> list[str]:
+    """The templates with all values but that of {keyword}, cut at {keyword}."""
     pieces = [""]
-    for text, name, _, _ in Formatter().parse(template):
-        pieces[-1] += text
-        if name == "keyword":
-            pieces.append("")
-        elif name is not None:
-            pieces[-1] += values[name]
+    for template, encode in templates:
+        for text, name, _, _ in Formatter().parse(template):
+            pieces[-1] += quote_plus(text.encode(encoding)) if encode else text
+            if name == "keyword":
+                pieces.append("")
+            elif name is not None:
+                pieces[-1] += values[name]
     return pieces

@@ -38,3 +38,5 @@ class Context(msgspec.Struct, array_like=True, gc=False):
     group: str = ""
     # Number of the page in its list, from 1; 0: not a page of a list.
     page: int = 0
+    # The route of the URL is a form, which is sent by POST. Links do not inherit it.
+    form: bool = False

@@ -188,6 +188,12 @@ def _spans(packed: bytes) -> tuple[list[int], list[int]]:
     return [0, *ends[:-1]], ends
 
 
+def link_context(page: m.Page) -> m.Context | None:
+    """The context of the links of a page: a page cannot make the crawler send a form."""
+    context = page.context
+    return context if context is None or not context.form else msgspec.structs.replace(context, form=False)
+
+
 def pack(page: m.Page, rows: list[ResolvedLink], depth: int, source: m.LinkSource, flag: int = 0) -> m.Outlinks:
     """One message of links at `depth`. O(bytes)."""
     count = len(rows)
@@ -217,5 +223,5 @@ def pack(page: m.Page, rows: list[ResolvedLink], depth: int, source: m.LinkSourc
         lastmods=struct.pack(f"<{count}d", *[row.lastmod for row in rows]) if dated else b"",
         source=source,
         parent_priority=page.priority,
-        context=page.context,
+        context=link_context(page),
     )

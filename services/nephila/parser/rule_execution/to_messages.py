@@ -58,7 +58,10 @@ def _next_pages(page: m.Page, found: Extraction, stop: Stop) -> list[m.Outlinks]
         context = context or m.Context()
     messages = list(_packed(page, found.next_pages))
     for message in messages:
-        message.context = msgspec.structs.replace(context, page=number + 1) if context is not None else None
+        if context is not None:
+            # The next page of a search by POST is one at the same address.
+            same = found.next_pages[0].href.partition("#")[0] == page.url.partition("#")[0]
+            message.context = msgspec.structs.replace(context, page=number + 1, form=context.form and same)
     return messages
 
 
@@ -95,7 +98,7 @@ def _packed(page: m.Page, links: Sequence[RuleLink]) -> Iterator[m.Outlinks]:
         if any(priority for _, priority in rows):
             message.priorities = bytes(priority for _, priority in rows)
         if stage:
-            message.context = msgspec.structs.replace(page.context or m.Context(), stage=stage, page=0)
+            message.context = msgspec.structs.replace(page.context or m.Context(), stage=stage, page=0, form=False)
         yield message
 
 

@@ -14,7 +14,7 @@ from zlib import crc32
 
 import msgspec
 
-from nephila.kernel.fragment_routes import parse_routed
+from nephila.kernel.fragment_routes import FORM, form_of, parse_routed
 from nephila.kernel.item_parts import MISSING, NO_LINK, NOT_READ, NOT_YET, missing_parts
 from nephila.native import UrlError, parse_url, quoted
 from nephila.parser.page.html_tree import css_first
@@ -296,7 +296,9 @@ class _Run:
 
         parts = urlsplit(self._document.url)
         # The other parameters stay as they are: their encoding may be that of the site.
-        pairs = parts.query.split("&") if parts.query and parts.query.count("&") < 999 else []
+        form = form_of(self._document.url) if self._document.routes else None
+        given = parts.query if form is None else form
+        pairs = given.split("&") if given and given.count("&") < 999 else []
         rest: list[str] = []
         now = counter.start
         for pair in pairs:
@@ -310,6 +312,8 @@ class _Run:
         if now + counter.step > counter.most:
             return []
         query = "&".join([*rest, f"{quote_plus(counter.param)}={now + counter.step}"])
+        if form is not None:
+            return [RuleLink(parts._replace(fragment=FORM + query).geturl(), 0, 0, "")]
         fragment = parts.fragment if self._document.routes else ""
         return [RuleLink(parts._replace(query=query, fragment=fragment).geturl(), 0, 0, "")]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from nephila.kernel.fragment_routes import redirected
 from nephila.kernel.messages import (
     EndedUrl,
@@ -24,7 +26,15 @@ from nephila.scheduler.frontier.frontier import DELETED, Frontier, Key, Partitio
 from nephila.scheduler.frontier.host_state import Host, Outstanding, OutstandingState, TurnOutput
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import SEED, Entry, entry_flags, queued_of, repack
+from nephila.scheduler.frontier.queue_entry import (
+    SEED,
+    Entry,
+    entry_flags,
+    pack_context,
+    queued_of,
+    repack,
+    unpack_context,
+)
 from nephila.scheduler.frontier.strategies import HEAD
 from nephila.scheduler.politeness.host_pace import LEASE_EXPIRED, NOT_CONSUMED, is_refusal, may_retry, took_s
 from nephila.scheduler.politeness.robots import from_outcome
@@ -310,7 +320,7 @@ class OutcomeHandler:
                 flags=entry_flags(seed, entry.render),
                 head=True,
                 priority=entry.priority,
-                context=entry.context,
+                context=_without_form(entry.context),
             )
 
     # ---- ends
@@ -401,3 +411,9 @@ class OutcomeHandler:
         recrawl_queue.record_fetch(frontier, job, waiting, receipt)
         if outcome is not Outcome.STORED:
             frontier.resume_hosts(job)
+
+
+def _without_form(packed: bytes) -> bytes:
+    """The context of the target of a redirect: a form is not sent to another URL."""
+    context = unpack_context(packed)
+    return packed if context is None or not context.form else pack_context(msgspec.structs.replace(context, form=False))

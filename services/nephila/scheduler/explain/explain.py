@@ -76,6 +76,8 @@ class Explanation(msgspec.Struct):
     kind: Kind = "unknown"
     state: State = "waiting"
     sentence: str = ""
+    lane: str = ""
+    """Of a job with render auto: the verdict on pages of this URL pattern."""
 
 
 def explain(
