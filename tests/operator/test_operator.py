@@ -211,7 +211,8 @@ async def test_a_leader_that_cannot_renew_its_lease_ends(running: Running) -> No
         async with running.operator(lease_s=1.5) as operator:
             await running.server.until(lambda: operator.leads)
             spec = running.server.objects["leases", "nephila-operator"]["spec"]
-            spec |= {"holderIdentity": "other", "renewTime": "later"}
+            changes = {"holderIdentity": "other", "renewTime": "later"}
+            running.server.apply("leases", "nephila-operator", {**spec, **changes})
             await running.server.until(lambda: operator.unready == "ended")
 
     with pytest.raises(LeadershipLost):
