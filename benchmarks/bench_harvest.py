@@ -13,8 +13,9 @@ without the scope's filter, and each run also fetches the pages of the last 30 d
 that `stated` needs, with scores and without.
 
 Columns: precision = pages on topic of all new pages fetched; recall = pages on topic that were found of those
-published; delay = from publication to fetch; by_score = weighted by the score of the directory; requests_per_new = per
-page on topic; hours_per_day = time with a run in progress; late = from the due time of a run to its start.
+published; delay = from publication to fetch, also of directories with the scores 8-10 and 1-3; by_score = weighted by
+the score; requests_per_new = per page on topic; hours_per_day = time with a run in progress; late = from the due time
+of a run to its start.
 
 When benchmarks.bench_schemes exists, its simulation follows.
 """
@@ -101,9 +102,7 @@ class Harvest:
             result.new_pages += 1
             if page.on_topic:
                 result.on_topic += 1
-                result.delays.append(at - page.at)
-                result.score += one.score
-                result.score_delay += one.score * (at - page.at)
+                result.delays.append((at - page.at, one.score))
                 if page.at < START + self._length_s - DAY_S:
                     result.found += 1
                     result.score_found += one.score

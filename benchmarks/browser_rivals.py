@@ -61,15 +61,24 @@ async def run_crawlee(urls: list[str], concurrency: int, out: Any) -> None:
 
 
 async def run_crawl4ai(urls: list[str], concurrency: int, out: Any) -> None:
-    """Crawl4AI."""
+    """Crawl4AI. It has no setting for the executable, so the default of Playwright's `launch` is changed."""
+    from playwright.async_api import BrowserType
+
+    launch = BrowserType.launch
+
+    async def launch_installed(self: Any, **options: Any) -> Any:
+        options.pop("channel", None)
+        return await launch(self, **{**options, "executable_path": CHROMIUM})
+
+    BrowserType.launch = launch_installed  # type: ignore[method-assign]
     from crawl4ai import AsyncWebCrawler, BrowserConfig, CacheMode, CrawlerRunConfig
     from crawl4ai.async_dispatcher import SemaphoreDispatcher
 
     browser = BrowserConfig(headless=True, browser_type="chromium", extra_args=ARGUMENTS, verbose=False)
-    config = CrawlerRunConfig(wait_until="networkidle", cache_mode=CacheMode.BYPASS, stream=True, verbose=False)
+    config = CrawlerRunConfig(wait_until="networkidle", cache_mode=CacheMode.BYPASS, verbose=False)
     async with AsyncWebCrawler(config=browser) as crawler:
         dispatcher = SemaphoreDispatcher(semaphore_count=concurrency)
-        async for found in await crawler.arun_many(urls, config=config, dispatcher=dispatcher):
+        for found in await crawler.arun_many(urls, config=config, dispatcher=dispatcher):
             links = [link["href"] for kind in found.links.values() for link in kind]
             _write(out, found.url, (found.metadata or {}).get("title", ""), found.html or "", links)
 

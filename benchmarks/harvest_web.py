@@ -123,21 +123,23 @@ class Result:
     """Pages on topic published until a day before the end,"""
     score_found: float = 0.0
     """and the sum of their scores."""
-    score_delay: float = 0.0
-    """Sum of score times delay of pages on topic."""
-    score: float = 0.0
-    delays: list[float] = field(default_factory=list)
-    """From publication to fetch, of pages on topic."""
+    delays: list[tuple[float, float]] = field(default_factory=list)
+    """From publication to fetch, of pages on topic, with their scores."""
     busy_s: float = 0.0
     """Time in which at least one run was in progress."""
     late_s: list[float] = field(default_factory=list)
     """From the due time of a run to its start."""
 
+    def _delay_h(self, lowest: float, highest: float) -> float:
+        """Mean delay over directories with these scores."""
+        found = [delay for delay, score in self.delays if lowest <= score <= highest]
+        return sum(found) / max(len(found), 1) / HOUR_S
+
     def figures(self, web: list[List]) -> dict[str, float]:
         """The figures of the table."""
         end = START + self.length_s - DAY_S
         wanted = [(one.score, page) for one in web for page in one.pages if page.on_topic and page.at < end]
-        delays, late = sorted(self.delays), sorted(self.late_s)
+        delays, late = sorted(delay for delay, _ in self.delays), sorted(self.late_s)
         return {
             "runs": self.runs,
             "requests": self.requests,
@@ -146,7 +148,8 @@ class Result:
             "recall": self.found / len(wanted),
             "recall_by_score": self.score_found / sum(score for score, _ in wanted),
             "delay_h": sum(delays) / len(delays) / HOUR_S,
-            "delay_by_score_h": self.score_delay / self.score / HOUR_S,
+            "delay_8_10_h": self._delay_h(8, 10),
+            "delay_1_3_h": self._delay_h(1, 3),
             "delay_p95_h": delays[int(0.95 * len(delays))] / HOUR_S,
             "requests_per_new": self.requests / max(self.on_topic, 1),
             "hours_per_day": self.busy_s / self.length_s * 24,

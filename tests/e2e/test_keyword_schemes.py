@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import threading
 from collections import Counter
 
 from tests.e2e.scheme_sites import GROUPS, JOB, PLATFORMS, SCHEME, Sites
@@ -84,3 +85,42 @@ def test_three_platforms_in_one_program(tmp_path, up):
         why = schemes(tmp_path, "explain", "http://board.test/a/30", "--out", "o").stdout
         assert "excluded keyword '演习'" in why
         assert program.end() == (0, "", "")
+
+
+def test_runs_again_fetch_only_what_is_new(tmp_path, up):
+    """Searches are fetched again; their next pages only where a page has a new link, and known content pages never."""
+    again = JOB.replace('politeness: {delay: "0"}', 'politeness: {delay: "0"}\n  recrawl: {every: 1s, monitor: true}')
+    (tmp_path / "all.yaml").write_text("---\n".join((PLATFORMS, SCHEME, again)))
+    sites = Sites(48)
+    with serve(sites) as web:
+        program = up(web)
+        schemes(tmp_path, "apply", "-f", "all.yaml", "--out", "o")
+        wanted = expected(sites)
+        until(lambda: (tmp_path / "o" / "nephila.db").exists() and set(items(tmp_path)) == wanted)
+        first = further_pages(web)
+        searches = len(web.requests)
+        # Three more rounds: nothing is new, so no further page of a list.
+        until(lambda: len(web.requests) > searches + 27)
+        assert further_pages(web) == first
+        # Enough for a second page of results: each list is followed as far as there is something new.
+        sites.articles = 100
+        wanted = expected(sites)
+        until(lambda: set(items(tmp_path)) == wanted)
+        assert further_pages(web) > first
+        assert set(content_requests(web).values()) == {1}
+        assert program.end() == (0, "", "")
+
+
+def further_pages(web):
+    """Requests for pages of results behind the first."""
+    api = [path for path in web.paths() if "page=" in path and "page=0" not in path]
+    return len(api) + sum("after=" in path for path in web.paths())
+
+
+def until(condition, seconds=60):
+    """Wait for a condition on the outside of the program."""
+    for _ in range(seconds * 10):
+        if condition():
+            return
+        threading.Event().wait(0.1)
+    raise AssertionError("it did not come true")

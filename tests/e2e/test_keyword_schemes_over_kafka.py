@@ -55,11 +55,15 @@ def topics(system):
             found = []
             while [one for one, end in ends.items() if await consumer.position(one) < end]:
                 for one, records in (await consumer.getmany(timeout_ms=1000)).items():
-                    found += [(one.topic, json.loads(record.value), record.key) for record in records]
+                    found += [
+                        (one.topic, json.loads(record.value), record.key, dict(record.headers)) for record in records
+                    ]
         finally:
             await consumer.stop()
-        assert all(key.decode() == item["id"] for _, item, key in found)
-        return [(item["url"], (topic, item)) for topic, item, _ in found]
+        assert all(key.decode() == item["id"] for _, item, key, _ in found)
+        assert all(headers["rule"].decode() == item["resource"] for _, item, _, headers in found)
+        assert all(int(headers["rule_version"]) for *_, headers in found)
+        return [(item["url"], (topic, item)) for topic, item, *_ in found]
 
     return asyncio.run(read())
 

@@ -187,7 +187,8 @@ class Options(TypedDict, total=False):
     format: Annotated[
         str,
         Option(
-            "jsonl, items, markdown, warc, raw, parquet; sqlite, or postgres with --store, is always written.",
+            "jsonl, items, markdown, chunks, warc, raw, parquet, dataset, opensearch; sqlite, or postgres with "
+            "--store, is always written.",
             "LIST",
             RESULT,
             default="sqlite",

@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec import structs
 
+from nephila.downloader.browser.auto.verdict_file import NAME as VERDICTS
 from nephila.downloader.browser.lane import missing
-from nephila.downloader.browser.verdict_file import NAME as VERDICTS
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.request import request_headers
 from nephila.downloader.middleware.auth import Auth

@@ -92,7 +92,8 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     have received the record."""
 
     chunk_chars: Positive = 2000
-    """Maximum characters of a chunk (format chunks), overlap included; some 500 tokens of English."""
+    """Maximum characters of a chunk (format chunks), overlap included; some 500 tokens of English. Services over Kafka
+    need parser.markdown too."""
 
     chunk_overlap: int = 200
     """Characters at the end of a chunk that the next one of the section repeats; at most half of `chunk_chars`."""
@@ -100,6 +101,10 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     dataset: str = ""
     """Place of the Parquet dataset (format dataset): a directory, or s3://bucket/path, gs://, az:// with the extra s3.
     Credentials come from the variables of the cloud, such as AWS_ACCESS_KEY_ID."""
+
+    item_topics: Literal["platforms", "rules"] = "platforms"
+    """Items that a service over Kafka publishes on the topics items.NAME: those of platforms of keyword schemes, or
+    those of all rules."""
 
     opensearch_url: Secret = ""
     """URL of an OpenSearch or Elasticsearch server (format opensearch), https://user:password@host:9200."""

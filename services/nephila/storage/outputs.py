@@ -67,3 +67,8 @@ def choose(config: StorageConfig, ledger: Ledger) -> list[Sink]:
         if name not in FORMATS:
             raise UsageError(f"unknown format {name!r}; known are {', '.join(FORMATS)}")
     return [SINKS[name](config, ledger) for name in dict.fromkeys(config.formats) if name in SINKS]
+
+
+def check_outputs(config: StorageConfig) -> None:
+    """Raise `UsageError` or `UserError` for settings of outputs that cannot work, before any file is created."""
+    choose(config, ledger_of(config))

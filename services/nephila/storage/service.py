@@ -18,6 +18,7 @@ from typing import Protocol, TypeVar
 
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of
+from nephila.kernel.item_parts import is_part
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.disk import free_bytes
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
@@ -36,16 +37,18 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 GROUP = "storage"
+MAX_ITEM_BYTES = 2_000_000
+"""Longest item that is published; brokers refuse a longer message, each time."""
 RAW_GROUP = "raw"
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 """Pauses between attempts to reach a lost database."""
 
 
 class ItemTopics(Protocol):
-    """Where items of platforms are published in addition."""
+    """Where items of platforms, or of all rules, are published in addition."""
 
-    async def publish(self, items: Sequence[tuple[str, bytes, bytes]]) -> None:
-        """(platform, key, value) of each item. Raises `TemporaryError`."""
+    async def publish(self, items: Sequence[tuple[str, bytes, bytes, int]]) -> None:
+        """(name, key, value, version of the rule) of each item. Raises `TemporaryError`."""
 
     async def close(self) -> None:
         """Close the connection."""
@@ -270,17 +273,24 @@ class Storage:
         self._schedule_flush()
 
     async def _publish_items(self, records: list[m.Record]) -> None:
-        """Publish the items of platforms before their rows are durable, so that a crash repeats them and loses none.
-        Raises `StoreLost` if the service is closed meanwhile."""
+        """Publish the items of platforms, or of all rules, before their rows are durable, so that a crash repeats them
+        and loses none. Raises `StoreLost` if the service is closed meanwhile."""
         if self._item_topics is None:
             return
-        items = [
-            (record.rule, row[URL_KEY].encode(), line)
+        found = [
+            (record.rule, row[URL_KEY].encode(), line, record.rule_version)
             for record in records
-            if record.items and record.context is not None and record.context.platform == record.rule
+            if record.items and self._is_published(record)
             for row in (row_of(record),)
             for line in item_lines(row, items_of(record, ""))
         ]
+        items = [one for one in found if len(one[2]) <= MAX_ITEM_BYTES]
+        for name, key, value, _ in found if len(items) < len(found) else ():
+            if len(value) > MAX_ITEM_BYTES:
+                log.error(
+                    "storage: an item of %s, page %s, has %d bytes, and a message %d at most: it is in the table only",
+                    *(name, key.decode(), len(value), MAX_ITEM_BYTES),
+                )
         pause_s = _FIRST_PAUSE_S
         while items:
             try:
@@ -295,6 +305,11 @@ class Storage:
             else:
                 self.trouble = ""
                 return
+
+    def _is_published(self, record: m.Record) -> bool:
+        if self._config.item_topics == "rules":
+            return bool(record.rule) and not is_part(record.rule)
+        return record.context is not None and record.context.platform == record.rule
 
     async def _retry_while_lost(self, thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         """Run `work` in the writer's thread; repeat it while the database is lost. Raises `UserError` after

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nephila.downloader.browser.lane import BrowserLane
-from nephila.downloader.browser.verdict_file import NAME, VerdictFile
-from nephila.downloader.browser.verdicts import (
+from nephila.downloader.browser.auto.verdict_file import NAME, VerdictFile
+from nephila.downloader.browser.auto.verdicts import (
     PROBE_EVERY,
     SAMPLES,
     Content,
@@ -18,6 +17,7 @@ from nephila.downloader.browser.verdicts import (
     needs_browser,
     pattern_of,
 )
+from nephila.downloader.browser.lane import BrowserLane
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.route import NO_ROUTE
 from nephila.downloader.http.target import Target

@@ -140,7 +140,7 @@ def test_a_delivered_segment_is_removed(tmp_path, server, monkeypatch):
 @pytest.mark.parametrize(
     ("config", "error", "message"),
     [
-        ({"url": ""}, UsageError, "the format opensearch needs a server: set storage.opensearch_url to https"),
+        ({"url": ""}, UsageError, "the format opensearch needs a server: set storage.opensearch_url"),
         ({"url": "http://h:x"}, UsageError, "set storage.opensearch_url"),
         ({"url": "http://h", "opensearch_index": "My Index"}, UsageError, "storage.opensearch_index 'My Index' is no"),
         (

@@ -39,12 +39,12 @@ def explain(
 
 def _lane(target: Target, answer: Explanation) -> str:
     """The verdict of `render: auto` on pages like this one, as last stored."""
-    from nephila.downloader.browser.verdict_file import NAME, VerdictFile
+    from nephila.downloader.browser.auto.verdict_file import NAME, VerdictFile
 
     stored = VerdictFile(str(target.out / NAME)).load()
     if not stored:
         return ""
-    from nephila.downloader.browser.verdicts import describe
+    from nephila.downloader.browser.auto.verdicts import describe
 
     return describe(stored, answer.job, answer.url)
 

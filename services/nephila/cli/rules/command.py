@@ -10,6 +10,7 @@ import typer
 from nephila.cli.output import note, print_json
 from nephila.cli.rules import live
 from nephila.cli.terminal import sanitize
+from nephila.kernel.runtime.errors import UsageError
 
 app = typer.Typer(add_completion=False, help="Rules: which fields are extracted from the pages of a site.")
 
@@ -57,6 +58,25 @@ def run_tests(
     if not json:
         note(f"{len(results)} rules, {failed} failed")
     raise typer.Exit(1 if failed else 0)
+
+
+@app.command("item-schema")
+def print_item_schema(
+    paths: Paths = None,
+    name: Annotated[str, typer.Option("--rule", help="Name of the rule; by default all rules with fields.")] = "",
+) -> None:
+    """Print the JSON Schema of the items of each rule, one per line."""
+    from nephila.rulekit.files import read_all
+    from nephila.rulekit.item_schema import item_schema
+
+    found = [one.rule for one in read_all(paths or HERE) if one.rule.fields and name in ("", one.name)]
+    if not found:
+        where = ", ".join(map(str, paths or HERE))
+        raise UsageError(
+            f"no rule {name!r} with fields below {where}" if name else f"no rule with fields below {where}"
+        )
+    for rule in found:
+        print_json(item_schema(rule))
 
 
 @app.command("try")

@@ -49,7 +49,7 @@ COMMANDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("crawl, jobs, explain --bootstrap", ("aiokafka", "protobuf", "zstandard"), "kafka"),
     ("crawl, up, storage --store postgresql://…", ("psycopg",), "postgres"),
     ("crawl, up, export --format parquet", ("pyarrow",), "parquet"),
-    ("scheduler.blobs, kafka.blobs: s3://…", ("obstore",), "s3"),
+    ("scheduler.blobs, kafka.blobs, storage.dataset: s3://…", ("obstore",), "s3"),
     ("crawl --render auto, always", ("playwright",), "browser"),
     ("crawl --main-text trafilatura", ("trafilatura", "lxml_html_clean"), "trafilatura"),
 )

@@ -11,16 +11,16 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
+from nephila.downloader.browser.auto.comparison import Comparison
+from nephila.downloader.browser.auto.verdict_file import VerdictFile
+from nephila.downloader.browser.auto.verdicts import Lane, Verdicts
 from nephila.downloader.browser.budget import BrowserBudget
 from nephila.downloader.browser.chromium import find_executable
-from nephila.downloader.browser.comparison import Comparison
 from nephila.downloader.browser.contract import Gateway
 from nephila.downloader.browser.engine import BrowserProcess, Engine
 from nephila.downloader.browser.fetcher import BrowserFetcher
 from nephila.downloader.browser.instructions import Instructions
 from nephila.downloader.browser.pool import BrowserPool
-from nephila.downloader.browser.verdict_file import VerdictFile
-from nephila.downloader.browser.verdicts import Lane, Verdicts
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import Fetcher, Handle, HttpRequest, OnDone
 from nephila.downloader.http.request import names_list

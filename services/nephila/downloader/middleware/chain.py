@@ -13,7 +13,7 @@ from nephila.downloader.middleware.auth import Auth
 from nephila.downloader.middleware.block_detector import BlockDetector
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookies import Cookies
-from nephila.downloader.middleware.host_headers import HostHeaders
+from nephila.downloader.middleware.host_headers import HostHeaders, JobRequests
 from nephila.downloader.middleware.login import FormLogin
 from nephila.downloader.middleware.user_files import UserMiddleware
 from nephila.downloader.middleware.validators import Validators
@@ -39,6 +39,7 @@ class Dependencies:
 
 CHAIN: tuple[Callable[[Dependencies], Middleware], ...] = (
     lambda given: HostHeaders(given.config),
+    lambda given: JobRequests(given.config),
     lambda given: Auth(given.config),
     lambda given: Cookies(given.config, given.clock),
     lambda given: FormLogin(given.clock, given.router, given.fetcher, given.config.secrets, given.previous),

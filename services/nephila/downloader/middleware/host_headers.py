@@ -1,7 +1,8 @@
-"""Headers of the settings that go to certain hosts only: "HOST Name: value".
+"""What settings and jobs change in requests: headers for certain hosts, "HOST Name: value"; language and size of a job.
 
 HOST is a host key, "*.example.org" for all hosts below a name, or "*" for every host. Invariant: a header is sent to
-the hosts that it names and to no other, redirects included: it is looked up by the host of each request.
+the hosts that it names and to no other, redirects included: it is looked up by the host of each request. A header of
+the settings comes before the language of a job.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.headers import split_header
 from nephila.downloader.middleware.contract import Middleware
 from nephila.kernel import messages as m
+
+LANGUAGE = "Accept-Language"
 
 
 class HostHeaders(Middleware):
@@ -30,6 +33,35 @@ class HostHeaders(Middleware):
         for pattern, name, value in self._lines:
             if matches(pattern, host):
                 http_request.add_secret_header(name, value)
+
+
+class JobRequests(Middleware):
+    """Sends the language of a job, and lowers the limit of the size of its pages. O(1) per request."""
+
+    def __init__(self, config: DownloaderConfig) -> None:
+        lines = [split_header(line) for line in config.headers]
+        self._sends_language = not any(name.lower() == LANGUAGE.lower() for host, name, _ in lines if not host)
+        self._jobs: dict[str, tuple[str, int]] = {}
+
+    def on_job(self, job: m.CrawlJob) -> None:
+        """See `Middleware.on_job`."""
+        self._jobs.pop(job.uid, None)
+        if self.acts_on(job) and not job.deleted:
+            self._jobs[job.uid] = job.language, job.max_page_bytes
+
+    def acts_on(self, job: m.CrawlJob | None) -> bool:
+        """See `Middleware.acts_on`."""
+        return job is not None and bool(job.language or job.max_page_bytes)
+
+    def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
+        """See `Middleware.on_request`."""
+        language, limit = self._jobs.get(request.job, ("", 0))
+        if request.kind == m.FetchKind.ROBOTS:
+            return
+        if language and self._sends_language and LANGUAGE not in http_request.own_headers():
+            http_request.add_header(LANGUAGE, language)
+        if limit:
+            http_request.max_bytes = min(http_request.max_bytes or limit, limit)
 
 
 def matches(pattern: str, host_key: str) -> bool:

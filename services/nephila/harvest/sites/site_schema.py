@@ -17,6 +17,7 @@ from nephila.kernel.documents.field_types import (
     ApiVersion,
     Count,
     Instant,
+    Interval,
     Metadata,
     Name,
     Text,
@@ -26,6 +27,7 @@ from nephila.kernel.documents.field_types import (
 )
 from nephila.kernel.documents.job_schema import (
     HostBudget,
+    Language,
     Login,
     Order,
     Parse,
@@ -91,6 +93,8 @@ class SiteSettings(Section, kw_only=True):
     """No run before this instant; runs at intervals are counted from it."""
     frequency: Frequency | None = None
     """When runs are due: a duration, five fields of cron (UTC), adaptive, or adaptive with its bounds."""
+    freshness: Interval | None = None
+    """Objective: the last check of a watched page is at most this old; metrics and an alert show whether it is met."""
     top_pages: Count | None = None
     """New pages of one run at most; 0 = no limit."""
     seeds: Annotated[list[Seed], Meta(min_length=1, max_length=50_000)] | None = None
@@ -109,6 +113,8 @@ class SiteSettings(Section, kw_only=True):
     cookies: bool | None = None
     login: Login | None = None
     proxy_class: ProxyClass | None = None
+    language: Language | None = None
+    max_page_bytes: Annotated[int, Meta(ge=0, le=1 << 30)] | None = None
     rules: Annotated[list[Name], Meta(max_length=10_000)] | None = None
     sinks: Annotated[list[SinkEntry], Meta(max_length=20)] | None = None
 

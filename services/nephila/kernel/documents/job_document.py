@@ -138,6 +138,8 @@ def _job(name: str, spec: schema.JobSpec, seeds: list[str]) -> CrawlJob:
         browser=msgspec.json.encode(spec.browser).decode() if spec.browser != Browser() else "",
         login=_login(spec.login) if spec.login else None,
         proxy_class=spec.proxy_class,
+        language=spec.language,
+        max_page_bytes=spec.max_page_bytes,
         schemes=msgspec.json.encode(spec.schemes).decode() if spec.schemes is not None else "",
     )
 
@@ -173,4 +175,5 @@ def _recrawl(spec: schema.JobSpec) -> Recrawl | None:
         monitor=recrawl.monitor,
         gone_after=recrawl.gone_after,
         refresh_at=instant_s(recrawl.refresh_at) if recrawl.refresh_at else 0.0,
+        freshness_s=seconds(recrawl.freshness) if recrawl.freshness else 0.0,
     )

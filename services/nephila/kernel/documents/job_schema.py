@@ -96,6 +96,15 @@ ProxyClass = Annotated[
         extra={"what": "a class of proxies like residential, /de or residential/de"},
     ),
 ]
+_RANGE = r"(?:[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*|\*)(?:;q=(?:0(?:\.\d{1,3})?|1(?:\.0{1,3})?))?"
+Language = Annotated[
+    str,
+    Meta(
+        max_length=200,
+        pattern=rf"^(?:{_RANGE}(?:, ?{_RANGE})*)?$",
+        extra={"what": "languages like de or 'de, en;q=0.5'"},
+    ),
+]
 PerHost = Annotated[int, Meta(ge=1, le=1000)]
 
 
@@ -175,6 +184,9 @@ class Recrawl(Section):
     """Answers of 404 or 410 in a row after which a page counts as gone."""
     refresh_at: Instant | None = None
     """Pages last fetched before this instant are fetched again at it, once. A later document moves it."""
+    freshness: Interval | None = None
+    """Objective: the last check of a watched page is at most this old. It changes no interval; metrics and an alert
+    show whether it is met."""
 
     def __post_init__(self) -> None:
         if (self.min is None) != (self.max is None):
@@ -183,6 +195,9 @@ class Recrawl(Section):
             raise ValueError(f"min {self.min} is longer than max {self.max}")
         if self.every is not None and self.min is not None:
             raise ValueError("every and min and max exclude each other")
+        shortest = self.every or self.min
+        if self.freshness is not None and shortest is not None and seconds(self.freshness) < seconds(shortest):
+            raise ValueError(f"freshness {self.freshness} is shorter than the shortest interval, {shortest}")
 
 
 class HostBudget(Section):
@@ -317,6 +332,11 @@ class JobSpec(Section, kw_only=True):
     proxy_class: ProxyClass = ""
     """Proxies of the job: any, direct (none), a class as residential, a country as /de, or residential/de. Left out:
     the downloader's setting proxy_class."""
+    language: Language = ""
+    """Accept-Language of the requests for pages, as de or 'de, en;q=0.5'. A header of the downloader's settings
+    comes before it."""
+    max_page_bytes: Annotated[int, Meta(ge=0, le=1 << 30)] = 0
+    """A larger page ends as failed(too_large); 0 = the downloader's limit."""
     rules: Annotated[list[Name], Meta(max_length=10_000)] = field(default_factory=list)
     """Names of ParseRules. Left out: generic extraction."""
     sinks: Annotated[list[SinkEntry], Meta(max_length=20)] = field(default_factory=list)

@@ -58,6 +58,10 @@ def to_document(job: CrawlJob, sources: Iterable[tuple[str, str]] = ()) -> dict[
         spec["parse"] = _parse(job.parse)
     if job.proxy_class:
         spec["proxyClass"] = job.proxy_class
+    if job.language:
+        spec["language"] = job.language
+    if job.max_page_bytes:
+        spec["maxPageBytes"] = job.max_page_bytes
     if job.browser:
         spec["browser"] = msgspec.json.decode(job.browser)
     if job.login is not None:
@@ -97,6 +101,8 @@ def _recrawl(recrawl: Recrawl) -> dict[str, Any]:
         found["goneAfter"] = recrawl.gone_after
     if recrawl.refresh_at:
         found["refreshAt"] = instant_text(recrawl.refresh_at)
+    if recrawl.freshness_s:
+        found["freshness"] = _duration(recrawl.freshness_s)
     spec: dict[str, Any] = {"schedule": recrawl.cron} if recrawl.cron else {}
     return {**spec, "recrawl": found} if found else spec
 

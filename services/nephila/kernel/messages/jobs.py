@@ -91,6 +91,9 @@ class Recrawl(msgspec.Struct, array_like=True, gc=False):
     gone_after: int = 0
     # Watched pages last fetched before this instant are due at it, once; seconds since 1970 UTC, 0 = none.
     refresh_at: float = 0.0
+    # Objective: the last check of a watched page is at most so many seconds old; 0 = none. It changes no due
+    # time.
+    freshness_s: float = 0.0
 
 
 class HostBudget(msgspec.Struct, array_like=True, gc=False):
@@ -192,6 +195,10 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     proxy_class: str = ""
     # The section spec.schemes of the document as JSON; empty: none.
     schemes: str = ""
+    # Accept-Language of the requests for pages; empty: as the downloader is set.
+    language: str = ""
+    # Largest page that is stored, on the wire and decoded; 0 = as the downloader is set.
+    max_page_bytes: int = 0
 
 
 class JobStatus(msgspec.Struct, array_like=True, gc=False):

@@ -30,6 +30,7 @@ from nephila.programs.service_configs import (
 )
 from nephila.scheduler.frontier.scope import CompiledScope
 from nephila.scheduler.recrawl.policy import RecrawlPolicy
+from nephila.storage.outputs import check_outputs
 from nephila.storage.source import Source
 
 E = TypeVar("E")
@@ -106,6 +107,7 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
     rules = options.get("rules", "")
     all_rules = bool(rules) and not job.rules
     if not system:
+        check_outputs(configs.storage)
         check_text_library(job)
     if rules or not system:
         check_rules(job, Path(rules) if rules else None)

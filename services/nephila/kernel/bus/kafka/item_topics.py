@@ -1,7 +1,9 @@
-"""Items of platforms as plain JSON on the topics items.NAME, for readers outside of the system.
+"""Items of platforms, or of all rules, as plain JSON on the topics items.NAME, for readers outside of the system.
 
-Key: the id of the item; value: the item. At least once: a reader keeps the last record of a key. A topic is created
-with the first item of its platform. The connection is opened then, so a system without schemes has none.
+Key: that of the page, so its items are in order on one partition; value: the item, with its id; headers: `rule` and
+`rule_version`, which name the JSON Schema of the item (`nephila rules item-schema`). At least once: a reader keeps the
+last record of an id. A topic is created with the first item of its name. The connection is opened then, so a system
+without such items has none.
 """
 
 from __future__ import annotations
@@ -32,14 +34,17 @@ class ItemTopics:
         self._producer: AIOKafkaProducer | None = None
         self._known: set[str] = set()
 
-    async def publish(self, items: Sequence[tuple[str, bytes, bytes]]) -> None:
-        """Send (platform, key, value) of each item; returns when all in-sync replicas have them. Raises
-        `TemporaryError`: some may have been sent."""
+    async def publish(self, items: Sequence[tuple[str, bytes, bytes, int]]) -> None:
+        """Send (name, key, value, version of the rule) of each item; returns when all in-sync replicas have them.
+        Raises `TemporaryError`: some may have been sent."""
         try:
-            await self._create({name for name, _, _ in items} - self._known)
+            await self._create({name for name, *_ in items} - self._known)
             producer = await self._connected()
             prefix = self._config.prefix + PREFIX
-            sent = [await producer.send(f"{prefix}{name}", value, key=key) for name, key, value in items]
+            sent = [
+                await producer.send(f"{prefix}{name}", value, key=key, headers=_headers(name, version))
+                for name, key, value, version in items
+            ]
             for one in sent:
                 await one
         except (KafkaError, UserError, OSError) as error:
@@ -82,3 +87,7 @@ class ItemTopics:
                     if code and error is not TopicAlreadyExistsError:
                         raise error(rest[0] if rest else "")
                 self._known.add(name)
+
+
+def _headers(name: str, version: int) -> list[tuple[str, bytes]]:
+    return [("rule", name.encode()), ("rule_version", str(version).encode())]

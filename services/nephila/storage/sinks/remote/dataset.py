@@ -49,7 +49,7 @@ class Dataset:
     def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
         if not config.dataset:
             raise UsageError(
-                "the format dataset needs its place: set storage.dataset to a directory or s3://bucket/path"
+                "the format dataset needs its place: set storage.dataset (NEPHILA_STORAGE__DATASET) to a directory or s3://bucket/path"
             )
         require_arrow()
         self._location = config.dataset

@@ -203,7 +203,7 @@ class _Client:
             parts, port = urlsplit(""), None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise UsageError(
-                "the format opensearch needs a server: set storage.opensearch_url to https://user@host:9200"
+                "the format opensearch needs a server: set storage.opensearch_url (NEPHILA_STORAGE__OPENSEARCH_URL)"
             )
         if not _INDEX.fullmatch(index):
             raise UsageError(

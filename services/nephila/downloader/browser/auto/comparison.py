@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from nephila.downloader.browser.verdicts import Content, needs_browser
+from nephila.downloader.browser.auto.verdicts import Content, needs_browser
 from nephila.downloader.http.contract import Fetcher, Handle, HttpRequest, HttpResponse, OnDone
 from nephila.kernel.runtime.clock import Clock, Timer
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
-from nephila.downloader.browser.verdict_file import StoredVerdict
+from nephila.downloader.browser.auto.verdict_file import StoredVerdict
 from nephila.kernel.fragment_routes import is_route
 from nephila.native import page_pass
 
