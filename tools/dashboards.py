@@ -131,6 +131,14 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
             ),
             "Storage: rate, errors, duration": (
                 Panel("Rows by outcome", total("nephila_storage_rows", "outcome"), "short", "{{outcome}}"),
+                Panel(
+                    "Pages checked too late",
+                    "sum by (crawl) (nephila_scheduler_job_pages_stale" + HERE + ")"
+                    " / sum by (crawl) (nephila_scheduler_job_pages_watched" + HERE + ")",
+                    "percentunit",
+                    "{{crawl}}",
+                    "Share of the watched pages whose last check is older than recrawl.freshness of their job.",
+                ),
                 Panel("Changes of pages", rate("nephila_storage_changes_total", "change"), "reqps", "{{change}}"),
                 Panel("Records buffered", total("nephila_storage_records_buffered", "pod"), "short", "{{pod}}"),
                 Panel("Flush, 95 %", latency("nephila_storage_flush_seconds", 0.95), "s"),

@@ -101,6 +101,20 @@ def _ended_by_job(scheduler: AnyScheduler) -> Mapping[tuple[str, str], float]:
     return found
 
 
+SAMPLED = 1000
+"""Pages of a job that the freshness is estimated from, in each partition."""
+
+
+def _checks(scheduler: AnyScheduler, part: int) -> Mapping[str, float]:
+    """Job with an objective → its watched pages (part 0), and those of them whose last check is too old (part 1)."""
+    now = scheduler.clock.now()
+    return {
+        name: sum(job.due_table.checked_before(now - job.recrawl.freshness_s, SAMPLED)[part] for job in jobs)
+        for name, jobs in _by_name(scheduler).items()
+        if name != OTHER_JOBS and jobs[0].recrawl.freshness_s
+    }
+
+
 FRONTIER_METRICS: tuple[Metric[AnyScheduler], ...] = (
     Metric(
         "requests_total",
@@ -194,6 +208,18 @@ FRONTIER_METRICS: tuple[Metric[AnyScheduler], ...] = (
         "URLs that have ended, by job and outcome. Falls when pages are fetched again.",
         _ended_by_job,
         ("crawl", "outcome"),
+    ),
+    Metric(
+        "job_pages_watched",
+        "Pages that are fetched again, of jobs with an objective (recrawl.freshness). A fall: pages are gone.",
+        lambda s: _checks(s, 0),
+        "crawl",
+    ),
+    Metric(
+        "job_pages_stale",
+        "Watched pages whose last check is older than the job's recrawl.freshness. A rise: the objective is missed.",
+        lambda s: _checks(s, 1),
+        "crawl",
     ),
     Metric(
         "urls_without_page_total",

@@ -40,7 +40,7 @@ spec:
     hosts: [{host: Slow.example, delay: 1m30s}, {host: "*.fast.example:8080", concurrency: 4}]
   render: never
   schedule: "0 6 * * mon-fri"
-  recrawl: {min: 1h, max: 14d, monitor: true, goneAfter: 5, refreshAt: "2026-11-22T06:00:00+01:00"}
+  recrawl: {min: 1h, max: 14d, monitor: true, goneAfter: 5, freshness: 2h, refreshAt: "2026-11-22T06:00:00+01:00"}
   hostBudget: {pages: 10, bytes: 1000000, time: 2h, queued: 500}
   traps: {capFetches: 7, capShare: 0.25}
   weight: 2
@@ -82,7 +82,7 @@ def test_every_key_reaches_the_message():
         True,
     )
     assert manners.hosts == [HostPolicy("slow.example", 90.0, 0), HostPolicy("*.fast.example:8080", -1.0, 4)]
-    assert job.recrawl == Recrawl(3600.0, 14 * 86400.0, 0.0, "0 6 * * mon-fri", True, 5, 1795323600.0)
+    assert job.recrawl == Recrawl(3600.0, 14 * 86400.0, 0.0, "0 6 * * mon-fri", True, 5, 1795323600.0, 7200.0)
     assert job.host_budget == HostBudget(10, 1_000_000, 7200.0, 500)
     assert job.traps == Traps(False, 7, 0.25)
     assert (job.weight, job.sitemaps, job.keep_links, job.deleted) == (2.0, True, True, False)
@@ -179,6 +179,10 @@ def test_a_file_may_hold_many_jobs_but_none_twice():
         ("parse: {follow: [nxt]}", "spec.parse.follow[0]: 'nxt' is unknown; did you mean 'next'?"),
         ("parse: {nofollow: no}", "spec.parse.nofollow: 'no' is unknown; known are follow, skip"),
         ("parse: {mainText: trafilature}", "did you mean 'trafilatura'?"),
+        (
+            "recrawl: {every: 1d, freshness: 6h}",
+            "freshness 6h is shorter than the shortest interval, 1d",
+        ),
         ("recrawl: {refreshAt: 2026-11-22T06:00}", "is no instant like 2026-11-22T06:00:00Z"),
         ("recrawl: {every: 0}", "'0' is not within 1s and ten years"),
         ("traps: {capShare: 1.5}", "1.5 is not above 0 and at most 1"),

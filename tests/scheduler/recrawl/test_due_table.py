@@ -209,3 +209,16 @@ def test_freshness_of_a_sample_is_that_of_all():
     for name in ("due", "staleness_p50_s", "staleness_p95_s", "age_p95_s", "fresh"):
         assert getattr(some, name) == pytest.approx(getattr(every, name), rel=0.1)
     assert set(msgspec.structs.astuple(measure([], NOW, lambda _: rate))) == {0}
+
+
+def test_pages_checked_before_an_instant_are_counted():
+    """Exactly up to the limit, scaled up beyond it; pages that are gone and pages never fetched do not count."""
+    table = DueTable("j", (state(n, NOW + 60, fetched_at=NOW - (5000 if n < 250 else 100)) for n in range(1000)))
+    table.put(state(2000, 0.0, missing=3))
+    table.put(state(2001, NOW, fetched_at=0.0))
+    assert table.checked_before(NOW - 1000, 10_000) == (1000, 250)
+    assert table.checked_before(NOW - 10_000, 10_000) == (1000, 0)
+    pages, before = table.checked_before(NOW - 1000, 143)
+    assert pages == pytest.approx(1000, rel=0.05)
+    assert before == pytest.approx(250, rel=0.2)
+    assert DueTable("j").checked_before(NOW, 10) == (0, 0)

@@ -27,7 +27,7 @@ DEFAULTS: dict[str, Any] = {
     "render": "never",
 }
 """Values without which no directory is resolved; all other settings have the defaults of a CrawlJob."""
-PLANNED = ("score", "start", "frequency", "topPages")
+PLANNED = ("score", "start", "frequency", "freshness", "topPages")
 """Settings of the plan; the job has all others."""
 GONE_AFTER = 100
 """A watched page that is away comes back more often than not: the document names it as current."""
@@ -77,6 +77,8 @@ def job(sites: Sites, name: str, started_at: float, max_pages: int = 0) -> JobDo
         spec.setdefault("strategy", "best-first")
     spec["weight"] = round(score, 4)
     spec["recrawl"] = {"monitor": True, "goneAfter": GONE_AFTER, "refreshAt": instant_text(started_at)}
+    if found.get("freshness"):
+        spec["recrawl"]["freshness"] = found["freshness"]
     document = {"apiVersion": API_VERSION, "kind": "CrawlJob", "metadata": {"name": name}, "spec": spec}
     return from_json(document, f"{directory.location}: job")
 

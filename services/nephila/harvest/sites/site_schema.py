@@ -17,6 +17,7 @@ from nephila.kernel.documents.field_types import (
     ApiVersion,
     Count,
     Instant,
+    Interval,
     Metadata,
     Name,
     Text,
@@ -92,6 +93,8 @@ class SiteSettings(Section, kw_only=True):
     """No run before this instant; runs at intervals are counted from it."""
     frequency: Frequency | None = None
     """When runs are due: a duration, five fields of cron (UTC), adaptive, or adaptive with its bounds."""
+    freshness: Interval | None = None
+    """Objective: the last check of a watched page is at most this old; metrics and an alert show whether it is met."""
     top_pages: Count | None = None
     """New pages of one run at most; 0 = no limit."""
     seeds: Annotated[list[Seed], Meta(min_length=1, max_length=50_000)] | None = None

@@ -175,4 +175,5 @@ def _recrawl(spec: schema.JobSpec) -> Recrawl | None:
         monitor=recrawl.monitor,
         gone_after=recrawl.gone_after,
         refresh_at=instant_s(recrawl.refresh_at) if recrawl.refresh_at else 0.0,
+        freshness_s=seconds(recrawl.freshness) if recrawl.freshness else 0.0,
     )

@@ -184,6 +184,9 @@ class Recrawl(Section):
     """Answers of 404 or 410 in a row after which a page counts as gone."""
     refresh_at: Instant | None = None
     """Pages last fetched before this instant are fetched again at it, once. A later document moves it."""
+    freshness: Interval | None = None
+    """Objective: the last check of a watched page is at most this old. It changes no interval; metrics and an alert
+    show whether it is met."""
 
     def __post_init__(self) -> None:
         if (self.min is None) != (self.max is None):
@@ -192,6 +195,9 @@ class Recrawl(Section):
             raise ValueError(f"min {self.min} is longer than max {self.max}")
         if self.every is not None and self.min is not None:
             raise ValueError("every and min and max exclude each other")
+        shortest = self.every or self.min
+        if self.freshness is not None and shortest is not None and seconds(self.freshness) < seconds(shortest):
+            raise ValueError(f"freshness {self.freshness} is shorter than the shortest interval, {shortest}")
 
 
 class HostBudget(Section):

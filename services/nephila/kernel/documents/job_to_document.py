@@ -101,6 +101,8 @@ def _recrawl(recrawl: Recrawl) -> dict[str, Any]:
         found["goneAfter"] = recrawl.gone_after
     if recrawl.refresh_at:
         found["refreshAt"] = instant_text(recrawl.refresh_at)
+    if recrawl.freshness_s:
+        found["freshness"] = _duration(recrawl.freshness_s)
     spec: dict[str, Any] = {"schedule": recrawl.cron} if recrawl.cron else {}
     return {**spec, "recrawl": found} if found else spec
 

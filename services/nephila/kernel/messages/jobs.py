@@ -91,6 +91,9 @@ class Recrawl(msgspec.Struct, array_like=True, gc=False):
     gone_after: int = 0
     # Watched pages last fetched before this instant are due at it, once; seconds since 1970 UTC, 0 = none.
     refresh_at: float = 0.0
+    # Objective: the last check of a watched page is at most so many seconds old; 0 = none. It changes no due
+    # time.
+    freshness_s: float = 0.0
 
 
 class HostBudget(msgspec.Struct, array_like=True, gc=False):

@@ -148,6 +148,20 @@ class DueTable:
         step = max(1, -(-len(self._packed) // limit))
         return [_unpack(self.job, key, self._packed[key]) for key in itertools.islice(self._packed, 0, None, step)]
 
+    def checked_before(self, instant: float, limit: int) -> tuple[int, int]:
+        """Pages that are not gone, and those of them whose last check was before an instant; counted on at most `limit`
+        states, evenly spread, and scaled up. 0.6 µs a state."""
+        step = max(1, -(-len(self._packed) // limit))
+        pages = before = examined = 0
+        for key in itertools.islice(self._packed, 0, None, step):
+            next_at, fetched_at, *_, missing, _, _, _, _ = _HEAD.unpack_from(self._packed[key])
+            examined += 1
+            if fetched_at and (next_at or not missing):
+                pages += 1
+                before += fetched_at < instant
+        scale = len(self._packed) / examined if examined else 0.0
+        return round(pages * scale), round(before * scale)
+
     def check(self) -> None:
         """Raise AssertionError when an invariant does not hold. O(n)."""
         assert self._checked_out <= self._packed.keys(), "a checked-out state is missing"

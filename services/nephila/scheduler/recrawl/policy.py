@@ -67,6 +67,8 @@ class RecrawlPolicy:
         self.gone_after = recrawl.gone_after or GONE_AFTER
         self.every_s = recrawl.every_s
         self.refresh_at = recrawl.refresh_at
+        self.freshness_s = recrawl.freshness_s
+        """Objective for the age of the last check; 0 = none."""
         try:
             self.schedule = Schedule(recrawl.cron) if recrawl.cron else None
         except ValueError as error:
