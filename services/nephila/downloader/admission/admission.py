@@ -3,9 +3,9 @@
     limit = requests in flight + N, within [1, concurrency]
 
 It begins with a first batch, since the size of pages is unknown. It falls at once: by memory whenever N demands it, by
-CPU and event loop only above their thresholds. It rises by a tenth of the weight or more, so that it does not flap. At
-least one fetch is always admitted, and with enough memory the first batch: a crawl that waits for another program
-continues slowly instead of never.
+event loop and pressure only above their thresholds. CPU above its threshold only stops the rise. The limit rises by a
+tenth of the weight or more, so that it does not flap. At least one fetch is always admitted, and with enough memory the
+first batch: a crawl that waits for another program continues slowly instead of never.
 
 The memory of one request is `MEMORY_FACTOR` times its body: on the wire, decoded, parsed, as a record. Bodies of
 `LARGE_BYTES` and more raise the estimate at once, and the limit is computed again; the estimate falls by a tenth each
@@ -169,9 +169,10 @@ class Admission:
         by_memory = in_flight + further_by_memory(weight, headroom, self._processes)
         further = further_by_time(weight, self._most, headroom, self._processes)
         by_time = in_flight + further
-        if headroom.least_time > 0:
-            by_time = max(by_time, self.limit)  # below the thresholds, few requests in flight are no reason to fall
-        # Too much CPU is no danger: the first batch continues.
+        if min(headroom.loop, headroom.pressure) > 0:
+            # Few requests in flight are no reason to fall. CPU above its threshold is none either: a process that uses
+            # all of its CPU is late only if its event loop is late.
+            by_time = max(by_time, self.limit)
         limit = min(max(by_memory, 1), max(by_time, self._first_batch), self._most)
         if self._first_batch < self.limit < limit < self._most and limit - self.limit < min(weight, self._most) * RISE:
             return
