@@ -21,6 +21,8 @@ EXTRAS = {
     "browser": ("kafka", "s3", "postgres", "browser", "tracing"),
 }
 """Lock file → extras of the distribution. pyarrow (130 MB) is only in the image of the command line."""
+UNUSED = {"operator": ("pypdfium2",)}
+"""Lock file → libraries that the image does not need (tests/operator/test_libraries.py). The operator parses no PDF."""
 
 
 def main() -> None:
@@ -33,6 +35,7 @@ def main() -> None:
         command += ["--python-version", "3.11", "--python-platform", "linux", "--no-emit-index-url", "--no-header"]
         command += ["--no-annotate", "--only-binary", ":all:", "--output-file", str(LOCK / f"{name}.txt")]
         command += [word for extra in extras for word in ("--extra", extra)]
+        command += [word for library in UNUSED.get(name, ()) for word in ("--no-emit-package", library)]
         if name == "browser":  # it is installed over the libraries of the service
             command += ["--constraint", str(LOCK / "service.txt")]
         subprocess.run(command + (["--upgrade"] if options.upgrade else []), cwd=ROOT, check=True)

@@ -45,8 +45,8 @@ class Running:
         finally:
             one.stop()
             await asyncio.wait([task], timeout=10)
-            cluster.close()
-            leases.close()
+            await cluster.close()
+            await leases.close()
             assert task.done()
             task.result()
 
@@ -211,7 +211,8 @@ async def test_a_leader_that_cannot_renew_its_lease_ends(running: Running) -> No
         async with running.operator(lease_s=1.5) as operator:
             await running.server.until(lambda: operator.leads)
             spec = running.server.objects["leases", "nephila-operator"]["spec"]
-            spec |= {"holderIdentity": "other", "renewTime": "later"}
+            changes = {"holderIdentity": "other", "renewTime": "later"}
+            running.server.apply("leases", "nephila-operator", {**spec, **changes})
             await running.server.until(lambda: operator.unready == "ended")
 
     with pytest.raises(LeadershipLost):
@@ -235,7 +236,7 @@ async def test_rules_of_a_folder_become_resources_and_a_bad_commit_changes_only_
         message = server.condition("parserules", "shop", "Accepted")[2]
         assert message.startswith("shop/rule.yaml:6:3: unknown key 'feilds'")
         assert ("one", "RuleFileRefused", message) in server.events()
-        assert list(operator.refused_files) == ["shop/rule.yaml"]
+        await server.until(lambda: list(operator.refused_files) == ["shop/rule.yaml"])
         assert running.control.rules["shop"].version == version
         file.write_text(good.replace("h1", "h2"))
         await server.until(lambda: running.condition("parserules", "shop") == ("True", "Applied"))

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime
 import json
-import logging
-import os
 import secrets
+import ssl
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
-from kubernetes import client, config
-from kubernetes.client.exceptions import ApiException
-from urllib3.exceptions import HTTPError
+import aiohttp
+import kopf
 
 from nephila.kernel.runtime.errors import NotReadyError, UserError
 
@@ -51,30 +47,23 @@ def micro_timestamp(seconds: float) -> str:
 
 
 class Cluster:
-    """Requests of one thread at a time, beside the event loop. All methods raise `NotReadyError` while the API server
-    cannot be reached, `Absent`, `Conflict`, or `Refused` in one line."""
+    """Requests to the API server. All methods raise `NotReadyError` while it cannot be reached, `Absent`, `Conflict`,
+    or `Refused` in one line."""
 
     def __init__(self, namespace: str, timeout_s: float = TIMEOUT_S) -> None:
         """Raises `UserError` without a service account and without a kubeconfig."""
         self.namespace = namespace
-        self._timeout_s = timeout_s
-        try:
-            if "KUBERNETES_SERVICE_HOST" in os.environ:
-                config.load_incluster_config()
-            else:
-                config.load_kube_config(config_file=os.environ.get("KUBECONFIG"))
-        except config.ConfigException as error:
-            raise UserError(f"there is neither a service account nor a kubeconfig: {error}") from None
-        settings = client.Configuration.get_default_copy()
-        settings.retries = False  # the callers try again, within their own deadlines
-        self._client = client.ApiClient(settings)
-        logging.getLogger("kubernetes").setLevel(logging.WARNING)  # below it every answer is logged
-        self._thread = ThreadPoolExecutor(1, "kubernetes")
+        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
+        self._login = _login()
+        self._tls: ssl.SSLContext | bool = (
+            self._login.as_ssl_context() if self._login.server.startswith("https:") else False
+        )
+        self._session: aiohttp.ClientSession | None = None
 
-    def close(self) -> None:
-        """End the thread and the connections."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
-        self._client.close()
+    async def close(self) -> None:
+        """End the connections."""
+        if self._session is not None:
+            await self._session.close()
 
     async def missing_kinds(self) -> list[str]:
         """Names of the custom resources that the API server does not serve."""
@@ -182,48 +171,67 @@ class Cluster:
         return f"{path}/{quote(name, safe='')}" if name else path
 
     async def _call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, method, path, body)
+        status, reason, data = await self._answer(method, path, body)
+        if status == 401:
+            self._login = _login()  # the kubelet has written another token
+            status, reason, data = await self._answer(method, path, body)
+        if not 200 <= status < 300:
+            raise _translated(status, reason, data)
+        found: dict[str, Any] = json.loads(data)
+        return found
 
-    def _answer(self, method: str, path: str, body: Any) -> dict[str, Any]:
+    async def _answer(self, method: str, path: str, body: Any) -> tuple[int, str, bytes]:
+        """Status, reason and body."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(timeout=self._timeout)
         headers = {"Accept": "application/json", "Content-Type": MERGE if method == "PATCH" else "application/json"}
+        headers |= self._login.as_http_headers()
         try:
-            found: dict[str, Any] = self._client.call_api(
-                path,
+            async with self._session.request(
                 method,
-                header_params=headers,
-                body=body,
-                response_types_map=dict.fromkeys((200, 201, 202), "object"),
-                auth_settings=["BearerToken"],
-                _return_http_data_only=True,
-                _request_timeout=self._timeout_s,
-            )
-            return found
-        except ApiException as error:
-            raise _translated(error) from None
-        except (HTTPError, OSError) as error:
-            reason = " ".join(str(error).split())[:300]
+                self._login.server.rstrip("/") + path,
+                data=None if body is None else json.dumps(body),
+                headers=headers,
+                ssl=self._tls,
+                proxy=self._login.proxy_url,
+                allow_redirects=False,
+            ) as answer:
+                return answer.status, answer.reason or "", await answer.read()
+        except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
+            reason = " ".join(str(error).split())[:300] or f"no answer in {self._timeout.total:g} s"
             raise NotReadyError(f"the API server of Kubernetes cannot be reached: {reason}") from None
+
+
+def _login() -> kopf.ConnectionInfo:
+    """Server and credentials, as the watch has them. Raises `UserError`."""
+    settings = kopf.OperatorSettings()
+    try:
+        found = kopf.login_with_service_account(settings=settings) or kopf.login_with_kubeconfig(settings=settings)
+    except Exception as error:  # of the file system, YAML, or a key that a kubeconfig lacks
+        raise UserError(f"the kubeconfig cannot be used: {type(error).__name__}: {error}") from None
+    if found is None:
+        raise UserError("there is neither a service account nor a kubeconfig")
+    return found
 
 
 def _name(body: Mapping[str, Any]) -> str:
     return str(body["metadata"]["name"])
 
 
-def _translated(error: ApiException) -> UserError:
-    message = _message(error)
-    if error.status == 404:
+def _translated(status: int, reason: str, data: bytes) -> UserError:
+    message = _message(status, reason, data)
+    if status == 404:
         return Absent(message)
-    if error.status == 409:
+    if status == 409:
         return Conflict(message)
-    if error.status in (401, 408, 429) or error.status >= 500:
+    if status in (401, 408, 429) or status >= 500:
         return NotReadyError(f"the API server of Kubernetes does not answer now: {message}")
     return Refused(f"the API server of Kubernetes refuses this: {message}")
 
 
-def _message(error: ApiException) -> str:
+def _message(status: int, reason: str, data: bytes) -> str:
     """The message of a Status object."""
     try:
-        found = json.loads(error.body)
-        return " ".join(str(found["message"]).split())[:1000]
+        return " ".join(str(json.loads(data)["message"]).split())[:1000]
     except (TypeError, ValueError, KeyError):
-        return f"status {error.status} {error.reason}"
+        return f"status {status} {reason}"

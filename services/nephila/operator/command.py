@@ -93,8 +93,8 @@ async def _run(settings: OperatorConfig, top: _Top) -> None:
         await one.run()
     finally:
         await server.close()
-        cluster.close()
-        leases.close()
+        await cluster.close()
+        await leases.close()
 
 
 def _own_namespace() -> str:

@@ -1,18 +1,20 @@
 """The control API of a server somewhere else: `Control` over HTTP, by a Unix socket or a URL.
 
 A refusal is raised as the error that the implementation over there raised, and `NotReadyError` while no control API
-answers there. Each call is one connection, made in a
-thread: a command has nothing else to do, and a server in the same loop is not held up.
+answers there. Each call is one connection in a thread of its own, so a server in the same loop is not held up. The
+threads are daemons: a request without an answer does not delay the end of the program.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -40,7 +42,7 @@ class HttpControl:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     async def _call(self, operation: str, request: msgspec.Struct, kind: type[A]) -> A:
-        return msgspec.convert(await asyncio.to_thread(self._answer, operation, request), kind)
+        return msgspec.convert(await _in_thread(lambda: self._answer(operation, request)), kind)
 
     def _answer(self, operation: str, request: msgspec.Struct) -> Any:
         route = _ROUTES[operation]
@@ -167,6 +169,32 @@ class HttpControl:
     async def change_settings(self, request: api.ChangeSettings) -> api.Settings:
         """See `Control.change_settings`."""
         return await self._call("change_settings", request, api.Settings)
+
+
+async def _in_thread(work: Callable[[], A]) -> A:
+    """The result of a blocking call. Unlike those of `asyncio.to_thread`, the thread ends with the program."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[A] = loop.create_future()
+
+    def finish(result: A | None, error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(cast(A, result))
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = work()
+        except Exception as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(finish, result, error)
+
+    threading.Thread(target=run, name="control", daemon=True).start()
+    return await done
 
 
 def at_directory(directory: Path) -> HttpControl | None:
