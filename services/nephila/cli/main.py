@@ -69,6 +69,7 @@ COMMANDS = {
         "Deliver changes of pages to URLs, signed and with retries; list and replay deliveries.",
     ),
     "diff": ("nephila.cli.tools.diff:diff", "Show the changes of a page between its last two versions."),
+    "cost": ("nephila.cli.harvest.cost:cost", "Show fetches and bytes of each job, and per useful item."),
     "schemes": ("nephila.cli.harvest.schemes:app", "Keyword schemes: searches on platforms, their pages and records."),
     "audit": ("nephila.cli.harvest.audit:app", "Precision of pages or items, from a sample that people label."),
     "sites": ("nephila.cli.harvest.sites:app", "Harvest sites and their directories with frequencies and scores."),
