@@ -83,18 +83,19 @@ async def test_a_database_of_another_version(tmp_path, what):
 
 async def test_an_unknown_format(tmp_path):
     """The line lists the known formats."""
-    with pytest.raises(UserError, match="unknown format 'xml'; known are sqlite, postgres, jsonl"):
+    with pytest.raises(UserError, match="unknown format 'xml'; known are sqlite, postgres, .*jsonl"):
         Rig(tmp_path, formats=("xml",))
 
 
 async def test_a_directory_left_by_a_kill_opens_as_if_nothing_had_been(tmp_path):
     """A copy taken while the log is full of committed rows has the files that a kill leaves."""
-    async with running(tmp_path / "a", formats=("sqlite", *SINKS)) as rig:
+    formats = ("sqlite", *(name for name in SINKS if name not in ("dataset", "opensearch")))  # outside of the directory
+    async with running(tmp_path / "a", formats=formats) as rig:
         rig.send(*(record(n) for n in range(10)))
         await rig.storage.flush()
         shutil.copytree(tmp_path / "a", tmp_path / "b")
         assert (tmp_path / "b" / "nephila.db-wal").stat().st_size > 0
-    async with running(tmp_path / "b", formats=("sqlite", *SINKS)) as rig:
+    async with running(tmp_path / "b", formats=formats) as rig:
         rig.send(record(9), record(10))
         await rig.storage.flush()
     assert len(rows(tmp_path / "b")) == 11
