@@ -192,7 +192,7 @@ proto: $(DEV)  ## generate kernel/messages from proto/
 wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (abi3), in dist/; needs Rust
 	@rm -rf build dist/nephila-*.whl
 	@$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir dist --config-settings=--build-option=--py-limited-api=cp311 .
-	@$(BIN)/python -m zipfile -l dist/nephila-*-cp311-abi3-*.whl | grep -q 'native/_core.abi3.so' || { echo "the native core was not built: install Rust (https://rustup.rs)"; exit 1; }
+	@$(BIN)/python -m zipfile -l dist/nephila-*-cp311-abi3-*.whl | grep 'native/_core.abi3.so' > /dev/null || { echo "the native core was not built: install Rust (https://rustup.rs)"; exit 1; }
 	@du -h dist/nephila-*-cp311-abi3-*.whl
 
 .PHONY: samples
