@@ -83,7 +83,7 @@ async def test_a_database_of_another_version(tmp_path, what):
 
 async def test_an_unknown_format(tmp_path):
     """The line lists the known formats."""
-    with pytest.raises(UserError, match="unknown format 'xml'; known are sqlite, postgres, .*jsonl"):
+    with pytest.raises(UserError, match=r"unknown format 'xml'; known are sqlite, postgres, .*jsonl"):
         Rig(tmp_path, formats=("xml",))
 
 
