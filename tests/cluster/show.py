@@ -311,7 +311,13 @@ class Show:
                 if "/robots.txt" in (before["path"], after["path"]):
                     continue
                 shortest = min(shortest, gap)
-                early += gap < DELAY_S - SLACK_S
+                if gap < DELAY_S - SLACK_S:
+                    early += 1
+                    took = before["end"] - before["start"]
+                    print(
+                        f"{before['host']}: {after['path']} {gap:.3f} s after the end and {gap + took:.3f} s after the "
+                        f"start of {before['path']}, {time.time() - after['start']:.0f} s ago"
+                    )
         starts = sorted(line["start"] for line in lines)
         longest_pause = max((b - a for a, b in itertools.pairwise(starts)), default=0.0)
         self.rule("pages requested", len(distinct), goal, f"{len(pages) - len(distinct)} requested again")
