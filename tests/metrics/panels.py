@@ -16,6 +16,8 @@ UNANSWERED: dict[str, str] = {
     "Block pages": "no site of the run answers with a block page",
     "Unready members by reason": "all members may be ready at the first scrape",
     "Failures of users' middleware": "no middleware is configured",
+    "Near-copies": "no job of the run compares texts",
+    "Pages checked too late": "no job of the run has a freshness objective",
     **dict.fromkeys(
         ("Mean time of a rendered page", "Pages by lane", "Refused sub-requests", "Browsers ended"),
         "no page of the run is rendered",
