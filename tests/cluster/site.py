@@ -34,12 +34,13 @@ class Handler(BaseHTTPRequestHandler):
         status = 200 if number.isdigit() and int(number) < PAGES else 404
         anchors = "".join(f"<li><a href='{link}'>page {link}</a></li>" for link in links)
         body = f"<!doctype html><title>{host} {number}</title><p>{host} {number} {WORDS}</p><ul>{anchors}</ul>".encode()
+        sent = time.time()
         self.send_response(status)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-        line = {"start": started, "end": time.time(), "host": host, "path": self.path, "status": status}
+        line = {"start": started, "sent": sent, "end": time.time(), "host": host, "path": self.path, "status": status}
         with LOCK:
             print(json.dumps(line), flush=True)
 
