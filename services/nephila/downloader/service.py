@@ -156,10 +156,15 @@ class Downloader:
             self.admission.start()
 
     def _on_limit(self, limit: int) -> None:
-        """Fetch so many URLs at once, and take requests for twice as many: the others are left to other members."""
+        """Fetch so many URLs at once, and take requests in proportion as far as the memory can hold their pages, for
+        twice the limit at least.
+
+        A request has its credit until its outcome is durable, so the credits also bound the pages of one commit
+        interval: with twice the limit alone, the process would wait for commits."""
         self._pipeline.set_concurrency(limit)
-        window = self._config.window
-        credits = window if limit >= self._config.concurrency else min(2 * limit, window)
+        window, most = self._config.window, self._config.concurrency
+        memory_requests = self.admission.memory_requests if self.admission is not None else window
+        credits = min(max(2 * limit, min(window * limit // most, memory_requests)), window)
         if self.browser is None:
             self._bus.set_credits(REQUESTS, GROUP, credits)
         else:

@@ -302,6 +302,23 @@ async def test_fewer_requests_are_taken_than_wait() -> None:
     await room.downloader.close()
 
 
+async def test_requests_are_taken_in_proportion_to_the_limit() -> None:
+    """A request has its credit until its outcome is durable. With credits for two batches of fetches, the process would
+    wait for the next commit most of the time (found by bench_shapes: half of the pages per second)."""
+    room = room_of(Machine(), window=1000, concurrency=100)
+    await room.downloader.start()
+    room.request("http://first.test/")
+    await room.settle()
+    room.clock.advance(2)
+    for number in range(250):
+        room.request(f"http://h{number}.test/", url_key=bytes([number]) * 16)
+    await room.settle()
+    assert room.downloader.admission is not None
+    assert 80 <= room.downloader.admission.limit < 100
+    assert room.downloader.in_flight == 251
+    await room.downloader.close()
+
+
 async def test_an_idle_downloader_has_no_timer() -> None:
     """A program without work sleeps; the next request starts the measurement again."""
     room = room_of(Machine())

@@ -78,6 +78,8 @@ class Admission:
         self._starting = self._first_batch
         """Responses until the first batch has ended; 0: it has."""
         self.limit = self._first_batch
+        self.memory_requests = 2 * self._first_batch
+        """Requests whose pages the memory can hold, as of the last change of the limit."""
         self.large_unacked = 0
         """Large pages that are published and not acknowledged."""
         self.headroom = Headroom(1.0, 1.0, 1.0)
@@ -177,7 +179,7 @@ class Admission:
         if self._first_batch < self.limit < limit < self._most and limit - self.limit < min(weight, self._most) * RISE:
             return
         if limit != self.limit:
-            self.limit = limit
+            self.limit, self.memory_requests = limit, max(by_memory, 1)
             self._on_limit(limit)
 
 
