@@ -54,6 +54,17 @@ async def test_a_record_carries_all_that_fetch_and_body_say() -> None:
     )
 
 
+@pytest.mark.parametrize("wish", m.NearCopies)
+async def test_a_job_that_compares_texts_has_their_simhash(wish: m.NearCopies) -> None:
+    """Jobs that compare nothing do not pay for it."""
+    words = " ".join(f"word{number}" for number in range(40)).encode()
+    job = m.CrawlJob(uid="j", parse=m.Parse(near_copies=wish))
+    room = await Room(FakePass(text=words)).start(job)
+    record = room.record()
+    assert record.near_copies is wish
+    assert bool(record.simhash) is (wish is not m.NearCopies.UNSPECIFIED)
+
+
 @pytest.mark.parametrize(
     ("body", "content_type"),
     [(b"<p>", "text/html"), (b"<urlset><url><loc>http://a.test/1</loc></url>", "text/xml")],
