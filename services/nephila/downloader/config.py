@@ -236,7 +236,7 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     namespaces."""
 
     proxies: tuple[str, ...] = ()
-    """Sources of proxies: "http://user:password@host:port class=datacenter country=de" (or socks5://), "file PATH",
+    """Sources of proxies: "http://user:password@host:port class=datacenter country=de" (or https://, socks5://), "file PATH",
     "list URL", "json URL path=data.items token=FILE"; see docs/proxies.md. Empty: every request is direct."""
 
     proxy_class: str = "any"
