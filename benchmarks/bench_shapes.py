@@ -98,7 +98,7 @@ def environment(serving: Serving) -> dict[str, str]:
 
 
 def write_bytecode(program: Program, serving: Serving, folder: Path) -> None:
-    """One crawl of a page that is not measured: the bytecode exists afterwards, as in an image or after `pip install`."""
+    """One crawl of a page, not measured. Afterwards the bytecode exists, as in an image or after `pip install`."""
     out = folder / "out"
     words = options(serving.shape, serving.port, 0, ["--max-pages", "1"])
     measure.run([*program.command, *words, "--out", str(out)], measure.cores()[1], env=environment(serving))
