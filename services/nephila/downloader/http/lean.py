@@ -242,18 +242,23 @@ class LeanFetcher:
         """The response is complete; the connection returns to the pool, or is closed when it cannot be reused."""
         connection, exchange.connection = exchange.connection, None
         if connection is not None:
-            if self._tls is not None and connection.requests == 1 and exchange.request.route.tls_name:
-                self._tls.keep_session(exchange.request.route.tls_name, connection.tls_session())
             if reuse and not self._closed:
                 evicted = self._pool.put(connection.key, connection, self.clock.monotonic())
                 if evicted is not None:
-                    evicted.drop()
+                    self._drop(evicted)
             else:
-                connection.drop()
+                self._drop(connection)
         self._deadlines.discard(exchange)
         on_done, exchange.on_done = exchange.on_done, None
         if on_done is not None:
             on_done(exchange.response)
+
+    def _drop(self, connection: Connection) -> None:
+        """Close a connection that served a request. Its TLS session is stored only now: many connections are closed by
+        the end of the crawl or by the server, and need none."""
+        if self._tls is not None and (tls := connection.tls_object()) is not None:
+            self._tls.keep_session(tls)
+        connection.drop()
 
     def fail(self, exchange: Exchange, reason: str, detail: str) -> None:
         """The fetch ends without a usable response."""
@@ -297,7 +302,7 @@ class LeanFetcher:
 
     def _on_tick(self, now: float) -> bool:
         for connection in self._pool.expired(now):
-            connection.drop()
+            self._drop(connection)
         return len(self._pool) > 0
 
 
