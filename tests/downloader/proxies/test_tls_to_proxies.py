@@ -60,10 +60,10 @@ async def test_a_page_through_an_https_proxy(
 ) -> None:
     """The proxy receives a CONNECT in every case; both certificates are checked."""
     inside = tls_of(trusted, "site.test") if scheme == "https" else False
-    proxy_server = ProxyServer(user="u", password="p", tls=tls_of(trusted, "proxy.test"))
+    proxy_server = ProxyServer(user="u", tls=tls_of(trusted, "proxy.test"))
     async with Server(GOOD, tls=inside) as server, proxy_server as proxy:
         proxy.hosts["site.test"] = ("127.0.0.1", server.port)
-        request = through(proxy, f"{scheme}://site.test:{server.port}/a", names, "u:p@")
+        request = through(proxy, f"{scheme}://site.test:{server.port}/a", names, "u@")
         answer = await get(make_fetcher(tls_verify=True), request)
         assert (answer.status, answer.reason, len(answer.body)) == (200, "", 100_000), answer.detail
         asked = "127.0.0.1" if names == LOCAL else "site.test"
