@@ -256,7 +256,9 @@ def bench_auto(pages: int) -> dict[str, Any]:
     for render in ("auto", "always"):
         site = Site(dict.fromkeys(RENDERED, needed) | dict.fromkeys(PLAIN, plain))
         with serve(site) as port, tempfile.TemporaryDirectory(prefix="nbb-", dir="/tmp") as folder:
-            seeds = [f"http://h{n % AUTO_HOSTS}.test/{one}/{n}" for one, count in site.pages.items() for n in range(count)]
+            seeds = [
+                f"http://h{n % AUTO_HOSTS}.test/{one}/{n}" for one, count in site.pages.items() for n in range(count)
+            ]
             found[render] = crawl(port, Path(folder), seeds, render, len(seeds))
         by_one_lane = [path for path, count in site.documents.items() if count == 1]
         right = sum(
