@@ -37,6 +37,8 @@ from typing import Any
 from benchmarks.report import RESULTS, save, table, versions
 
 CONCURRENCY = 4
+AUTO_HOSTS = 2
+"""Host names of the site of *auto*: verdicts are learnt per host."""
 HOSTS = 8
 """Host names of the site for nephila, which fetches one page of a host at a time; rivals have no such limit."""
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -254,7 +256,9 @@ def bench_auto(pages: int) -> dict[str, Any]:
     for render in ("auto", "always"):
         site = Site(dict.fromkeys(RENDERED, needed) | dict.fromkeys(PLAIN, plain))
         with serve(site) as port, tempfile.TemporaryDirectory(prefix="nbb-", dir="/tmp") as folder:
-            seeds = [f"http://h{n % HOSTS}.test/{one}/{n}" for one, count in site.pages.items() for n in range(count)]
+            seeds = [
+                f"http://h{n % AUTO_HOSTS}.test/{one}/{n}" for one, count in site.pages.items() for n in range(count)
+            ]
             found[render] = crawl(port, Path(folder), seeds, render, len(seeds))
         by_one_lane = [path for path, count in site.documents.items() if count == 1]
         right = sum(
