@@ -48,6 +48,17 @@ async def test_a_topic_that_is_deleted_and_made_again(bus):
     await until(lambda: not bus.troubles)
 
 
+async def test_a_deleted_topic_is_noticed_by_a_consumer_that_was_replaced(bus):
+    """It gets the assignment of the consumer before it, as if another member led the group."""
+    group = bus.groups["reader"]
+    await group._renew(group._consumer, [])
+    await until(lambda: group.settled)
+    await admin.delete(bus.config, (SEEDS,))
+    await until(lambda: not bus.held("reader"))
+    await admin.apply(bus.config)
+    await until(lambda: len(bus.held("reader")) == 4)
+
+
 async def test_a_clock_that_is_off_is_not_ready(bus, monkeypatch):
     """By more than a second, either way; told by the first record, and over when the clock was set."""
     await bus.publish(SEEDS, 1, Seed("j", "1"))
