@@ -88,12 +88,21 @@ def options(shape: Shape, port: int, workers: int, extra: list[str]) -> list[str
 
 def environment(serving: Serving) -> dict[str, str]:
     """The environment of a crawl: the test authority is trusted; many names share the one address."""
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("NEPHILA_", "PYTHONPATH"))}
+    left_out = ("NEPHILA_", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+    env = {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
     for service in ("SCHEDULER", "DOWNLOADER"):
         env |= {f"NEPHILA_{service}__PER_ADDRESS": "0", f"NEPHILA_{service}__ADDRESS_GAP_S": "0"}
     if serving.authority is not None:
         env["SSL_CERT_FILE"] = str(serving.authority)
     return env
+
+
+def write_bytecode(program: Program, serving: Serving, folder: Path) -> None:
+    """One crawl of a page, not measured. Afterwards the bytecode exists, as in an image or after `pip install`."""
+    out = folder / "out"
+    words = options(serving.shape, serving.port, 0, ["--max-pages", "1"])
+    measure.run([*program.command, *words, "--out", str(out)], measure.cores()[1], env=environment(serving))
+    shutil.rmtree(out, ignore_errors=True)
 
 
 def once(program: Program, serving: Serving, folder: Path, workers: int, extra: list[str]) -> dict[str, Any]:
@@ -215,6 +224,8 @@ def main(argv: list[str] | None = None) -> int:
     counted: dict[str, dict[str, list[float]]] = {}
     for name in args.shapes.split(","):
         with tempfile.TemporaryDirectory() as folder, Serving(SHAPES[name], Path(folder)) as serving:
+            for program in programs:
+                write_bytecode(program, serving, Path(folder))
             for number in range(args.repeat):
                 for program in programs if number % 2 else programs[::-1]:
                     runs.append(run := once(program, serving, Path(folder), args.workers, args.extra.split()))

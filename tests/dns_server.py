@@ -7,7 +7,8 @@ import ipaddress
 import struct
 from collections import Counter
 
-A, SOA, AAAA = 1, 6, 28
+A, SOA, AAAA, OPT = 1, 6, 28, 41
+TRUNCATED = 0x0200
 SERVFAIL, NXDOMAIN, REFUSED = 2, 3, 5
 
 
@@ -24,31 +25,54 @@ class DnsServer(asyncio.DatagramProtocol):
         """Minimum of the SOA record, by zone."""
         self.asked: Counter[str] = Counter()
         """Questions for A records, by name."""
+        self.over_tcp: dict[str, tuple[str, ...]] = {}
+        """Names whose answer is truncated over UDP, with their addresses over TCP."""
+        self.tcp_asked: Counter[str] = Counter()
+        """Questions over TCP, by name."""
+        self.edns_sizes: set[int] = set()
+        """Sizes of answers that questions allow (RFC 6891); 0 for a question without EDNS."""
         self.port = 0
+        self._tcp: asyncio.Server | None = None
 
     async def __aenter__(self) -> DnsServer:
         loop = asyncio.get_running_loop()
-        self._transport, _ = await loop.create_datagram_endpoint(lambda: self, local_addr=("127.0.0.1", 0))
-        self.port = self._transport.get_extra_info("sockname")[1]
+        while self._tcp is None:
+            self._transport, _ = await loop.create_datagram_endpoint(lambda: self, local_addr=("127.0.0.1", 0))
+            self.port = self._transport.get_extra_info("sockname")[1]
+            if not self.over_tcp:
+                break
+            try:
+                self._tcp = await loop.create_server(lambda: _TcpConnection(self), "127.0.0.1", self.port)
+            except OSError:  # another process has this port over TCP
+                self._transport.close()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._transport.close()
+        if self._tcp is not None:
+            self._tcp.close()
 
     @property
     def address(self) -> str:
         """As settings name a server."""
         return f"127.0.0.1:{self.port}"
 
+    def answer_over_tcp(self, data: bytes) -> bytes:
+        """The answer to one question over TCP."""
+        name, kind, question = _question(data)
+        self.tcp_asked[name] += 1
+        records = self._records(self.over_tcp[name], kind)
+        return data[:2] + struct.pack("!HHHHH", 0x8180, 1, len(records), 0, 0) + question + b"".join(records)
+
     def datagram_received(self, data: bytes, sender: tuple[str, int]) -> None:
         """One question."""
-        labels, at = [], 12
-        while size := data[at]:
-            labels.append(data[at + 1 : at + 1 + size])
-            at += 1 + size
-        name = b".".join(labels).decode().lower()
-        (kind,) = struct.unpack_from("!H", data, at + 1)
-        question = data[12 : at + 5]
+        name, kind, question = _question(data)
+        rest = data[12 + len(question) :]
+        self.edns_sizes.add(int.from_bytes(rest[3:5], "big") if rest[:3] == struct.pack("!BH", 0, OPT) else 0)
+        if name in self.over_tcp:
+            head = data[:2] + struct.pack("!HHHHH", 0x8180 | TRUNCATED, 1, 0, 0, 0)
+            self._transport.sendto(head + question, sender)
+            return
         found = self.names.get(name, NXDOMAIN)
         self.asked[name if kind == A else f"{name} {'SOA' if kind == SOA else 'AAAA'}"] += 1
         if kind == SOA:
@@ -76,3 +100,34 @@ class DnsServer(asyncio.DatagramProtocol):
             if len(packed) == (4 if kind == A else 16):
                 found.append(b"\xc0\x0c" + struct.pack("!HHIH", kind, 1, self._ttl_s, len(packed)) + packed)
         return found
+
+
+class _TcpConnection(asyncio.Protocol):
+    """Questions over TCP, each after its length."""
+
+    def __init__(self, server: DnsServer) -> None:
+        self._server = server
+        self._data = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The client connects."""
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Answer each complete question."""
+        self._data += data
+        while len(self._data) >= 2 and len(self._data) >= (end := 2 + int.from_bytes(self._data[:2], "big")):
+            answer = self._server.answer_over_tcp(self._data[2:end])
+            self._data = self._data[end:]
+            assert isinstance(self._transport, asyncio.WriteTransport)
+            self._transport.write(len(answer).to_bytes(2, "big") + answer)
+
+
+def _question(data: bytes) -> tuple[str, int, bytes]:
+    """Name, type and bytes of the question in a message."""
+    labels, at = [], 12
+    while size := data[at]:
+        labels.append(data[at + 1 : at + 1 + size])
+        at += 1 + size
+    (kind,) = struct.unpack_from("!H", data, at + 1)
+    return b".".join(labels).decode().lower(), kind, data[12 : at + 5]

@@ -150,8 +150,16 @@ CASES: tuple[Case, ...] = (
     Case("reset in the body", resets(OK + b"Content-Length: 5000\r\n\r\nx"), "disconnected"),
     Case("reset in a chunk", resets(CHUNKED + b"ff\r\nabc"), "disconnected"),
     Case("closed before the head", closes(), "disconnected"),
+    Case("reset between two chunks", resets(CHUNKED + chunked(PAGE, end=b"")), "disconnected"),
+    Case("keep-alive closed at once", closes(response(PAGE, HTML, "Connection: keep-alive")), FETCHED),
+    Case("keep-alive reset at once", resets(response(PAGE, HTML, "Connection: keep-alive")), FETCHED),
     # Status.
     Case("103 before the response", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + response(PAGE, HTML), FETCHED),
+    Case(
+        "103 with a body",
+        b"HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\n\r\nhello" + response(PAGE, HTML),
+        "protocol",
+    ),
     Case("100 without end", floods(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), "protocol", "timeout"),
     Case("101 unasked", b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n\x00\x01", "protocol", "http_101"),
     Case("204 with a body", response(PAGE, HTML, status="204 No Content"), FETCHED, "protocol"),

@@ -132,9 +132,12 @@ async def test_tls(make: Any, expected: str, lane: str, authority: trustme.CA) -
 
 
 @pytest.mark.parametrize("lane", ["lean", "aiohttp", "gateway"])
-@pytest.mark.parametrize(("answer", "expected"), [(silent, "timeout"), (b"HTTP/1.1 400 no\r\n\r\n", "tls")])
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [(silent, "timeout"), (b"HTTP/1.1 400 no\r\n\r\n", "tls"), (b"\x16\x03\x03\x40\x00\x02", "tls")],
+)
 async def test_no_handshake(answer: Any, expected: str, lane: str) -> None:
-    """A server that never answers the handshake, and one that speaks HTTP."""
+    """A server that never answers the handshake, one that speaks HTTP, and one that closes within its first record."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if answer is not silent:
@@ -178,6 +181,36 @@ async def test_dns(answer: Any, expected: str, lane: str) -> None:
                 client.register("http://bad.test/")
                 assert (await client.get("http://bad.test/", DOCUMENT)).status == 403
                 assert client.result().reason == expected
+
+
+@pytest.mark.parametrize("lane", ["lean", "gateway"])
+@pytest.mark.parametrize(("delay_s", "expected"), [(0.1, FETCHED), (5.0, "dns")])
+async def test_a_slow_name_server(delay_s: float, expected: str, lane: str) -> None:
+    """A late answer is used within the limit of the look-up; after it the page fails with a reason."""
+    async with DnsServer({"bad.test": ("127.0.0.1",)}, delay_s) as dns, Server(GOOD) as server:
+        limit_s = 10.0 if expected == FETCHED else 0.3
+        settings: dict[str, Any] = {
+            "dns_servers": (dns.address,), "dns_resolver": "aiodns", "dns_timeout_s": limit_s, **LIMITS,
+        }  # fmt: skip
+        url = f"http://bad.test:{server.port}/"
+        if lane == "lean":
+            (outcome,) = await outcomes(url, **(UNPACED | settings))
+            assert named(outcome) == expected, outcome.detail
+        else:
+            async with client_of(None, allow_private=True, **settings) as client:
+                client.register(url, total_s=20.0)
+                reply = await client.get(url, DOCUMENT)
+                assert (reply.status, client.result().reason) == ((200, "") if expected == FETCHED else (403, "dns"))
+
+
+async def test_an_answer_that_is_truncated_over_udp() -> None:
+    """The name server is asked again over TCP."""
+    dns = DnsServer()
+    dns.over_tcp["bad.test"] = ("127.0.0.1",)
+    async with dns, Server(GOOD) as server:
+        settings = {"dns_servers": (dns.address,), "dns_resolver": "aiodns"}
+        (outcome,) = await outcomes(f"http://bad.test:{server.port}/", **(UNPACED | settings))
+        assert (named(outcome), dns.tcp_asked["bad.test"] > 0) == (FETCHED, True), outcome.detail
 
 
 async def test_fifty_addresses_cost_three_attempts() -> None:

@@ -236,8 +236,8 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     namespaces."""
 
     proxies: tuple[str, ...] = ()
-    """Sources of proxies: "http://user:password@host:port class=datacenter country=de" (or socks5://), "file PATH",
-    "list URL", "json URL path=data.items token=FILE"; see docs/proxies.md. Empty: every request is direct."""
+    """Sources of proxies: "http://user:password@host:port class=datacenter country=de" (or https://, socks5://),
+    "file PATH", "list URL", "json URL path=data.items token=FILE"; see docs/proxies.md. Empty: requests are direct."""
 
     proxy_class: str = "any"
     """Proxies of jobs that name none: any, direct (none), a class as residential, a country as /de, or residential/de.

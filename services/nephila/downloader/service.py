@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from nephila.downloader.admission.admission import BROWSER_REQUEST_BYTES, MakeAdmission, make_admission
-from nephila.downloader.browser.lane import BrowserLane, make_lane, missing
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.coordination import Coordination
 from nephila.downloader.dns.resolvers import make_guarded_resolver
@@ -53,6 +53,9 @@ from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.runtime.histogram import Histogram
 from nephila.kernel.topics import EXCHANGES, JOBS, OUTCOMES, PAGES, REQUESTS, REQUESTS_BROWSER, RULES
+
+if TYPE_CHECKING:
+    from nephila.downloader.browser.lane import BrowserLane
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +141,11 @@ class Downloader:
     @property
     def trouble(self) -> str:
         """Why it cannot work: with a browser, what is not installed; empty when it can."""
-        return missing(self._config) if self.browser is not None else ""
+        if self.browser is None:
+            return ""
+        from nephila.downloader.browser.lane import missing
+
+        return missing(self._config)
 
     async def start(self) -> None:
         """Subscribe to jobs and requests."""
@@ -314,7 +321,9 @@ def build_browser(
     config: DownloaderConfig, bus: Bus, clock: Clock, coordination: Coordination | None = None
 ) -> Downloader:
     """The downloader whose pages a browser renders."""
+    # The browser and its gateway are loaded only where pages are rendered.
     from nephila.downloader.browser.gateway.gateway import make_gateway
+    from nephila.downloader.browser.lane import make_lane
 
     own = structs.replace(config, concurrency=config.browser_processes * config.browser_pages)
     router = DirectRouter(make_guarded_resolver(own, clock))

@@ -1,17 +1,27 @@
-"""The control API of one program on this machine: DIR/control.sock always, a TCP port with a token on request."""
+"""The control API of one program on this machine: DIR/control.sock always, a TCP port with a token on request.
+
+The socket listens from the start. Its HTTP server is loaded with the first connection: it takes a fifth of the CPU of a
+start and 10 MB, and most crawls have no client.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nephila.control.api import Control
-from nephila.control.http.unix_socket import NAME
+from nephila.control.http.unix_socket import NAME, bind
 
 if TYPE_CHECKING:
     from nephila.control.http.server import HttpServer
+
+BACKLOG = 64
+"""Connections that wait while the HTTP server is loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +51,57 @@ class ControlServers:
         self._directory = directory
         self._tcp = tcp
         self._metrics = metrics
-        self._servers: list[HttpServer] = []
+        self._tcp_server: HttpServer | None = None
+        self._unix_server: HttpServer | None = None
+        self._listener: socket.socket | None = None
+        """The socket until the HTTP server takes it over."""
+        self._loading: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         """Listen. Raises `UserError`; then nothing listens."""
-        # Imported here: a crawl has sent its first requests by now.
-        from nephila.control.http.application import application
-        from nephila.control.http.server import tcp_server, unix_server
-
-        self._servers.append(unix_server(application(self._control, metrics=self._metrics), self._directory))
+        listener = bind(self._directory)
+        listener.listen(BACKLOG)
         if self._tcp is not None:
-            app = application(self._control, token=self._tcp.token, metrics=self._metrics)
-            self._servers.append(tcp_server(app, self._tcp.host, self._tcp.port, "--api"))
-        for server in self._servers:
-            await server.open()
+            try:
+                await self._open_tcp(self._tcp)
+            except BaseException:
+                listener.close()
+                self._unlink()
+                raise
+        self._listener = listener
+        asyncio.get_running_loop().add_reader(listener, self._on_client)
+
+    async def _open_tcp(self, tcp: TcpAddress) -> None:
+        from nephila.control.http.application import application
+        from nephila.control.http.server import tcp_server
+
+        app = application(self._control, token=tcp.token, metrics=self._metrics)
+        server = tcp_server(app, tcp.host, tcp.port, "--api")
+        await server.open()
+        self._tcp_server = server
+
+    def _on_client(self) -> None:
+        """The first connection waits: load the HTTP server, which accepts it."""
+        asyncio.get_running_loop().remove_reader(self._listener)  # type: ignore[arg-type]
+        self._loading = asyncio.ensure_future(self._serve())
+
+    async def _serve(self) -> None:
+        # In a thread: the modules take some 0.1 s, and no callback of the loop may.
+        await asyncio.to_thread(_load)
+        from nephila.control.http.application import application
+        from nephila.control.http.server import HttpServer
+
+        listener = self._listener
+        assert listener is not None
+        app = application(self._control, metrics=self._metrics)
+        server = HttpServer(app, lambda: listener, self.path)
+        await server.open()
+        self._unix_server, self._listener = server, None
 
     @property
     def port(self) -> int:
         """Of the TCP server; 0 without one."""
-        return self._servers[1].port if len(self._servers) > 1 else 0
+        return self._tcp_server.port if self._tcp_server is not None else 0
 
     @property
     def places(self) -> list[str]:
@@ -70,6 +112,25 @@ class ControlServers:
 
     async def close(self) -> None:
         """Take no further requests."""
-        servers, self._servers = self._servers, []
+        if self._loading is not None:
+            await self._loading
+        if self._listener is not None:
+            listener, self._listener = self._listener, None
+            asyncio.get_running_loop().remove_reader(listener)
+            self._unlink()
+            listener.close()
+        servers = (self._unix_server, self._tcp_server)
+        self._unix_server = self._tcp_server = None
         for server in servers:
-            await server.close()
+            if server is not None:
+                await server.close()
+
+    def _unlink(self) -> None:
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+
+
+def _load() -> None:
+    """Import the HTTP server."""
+    import nephila.control.http.application
+    import nephila.control.http.server  # noqa: F401

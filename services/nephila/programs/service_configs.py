@@ -12,12 +12,10 @@ from typing import Any
 
 from msgspec import structs
 
-from nephila.downloader.browser.auto.verdict_file import NAME as VERDICTS
-from nephila.downloader.browser.lane import missing
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.request import request_headers
 from nephila.downloader.middleware.auth import Auth
-from nephila.downloader.middleware.user_files import UserMiddleware
+from nephila.downloader.middleware.user.user_files import UserMiddleware
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import HostMap
 from nephila.kernel.net.robots import product_token
@@ -104,6 +102,8 @@ def make_configs(
         formats = ("postgres", *(name for name in formats if name in SINKS))
     downloader = load(DownloaderConfig, _downloader(options, formats, paced, seeds), SOURCE, "downloader")
     if renders:
+        from nephila.downloader.browser.auto.verdict_file import NAME as VERDICTS
+
         captures = downloader.browser_captures or str(directory / "captures")
         downloader = structs.replace(downloader, browser_enabled=True, browser_captures=captures)
         if not downloader.browser_verdicts:
@@ -123,6 +123,9 @@ def make_configs(
     scheduler = structs.replace(scheduler, directory=str(directory / "frontier"))
     workers: int | None = options.get("workers")
     if downloader.browser_enabled:
+        # The browser is loaded only where it renders pages.
+        from nephila.downloader.browser.lane import missing
+
         if reason := missing(downloader):
             raise UsageError(f"pages cannot be rendered: {reason}")
         if workers:

@@ -16,8 +16,6 @@ from nephila.storage.sinks.item_files import ItemFiles
 from nephila.storage.sinks.jsonl import Jsonl
 from nephila.storage.sinks.markdown import Markdown
 from nephila.storage.sinks.parquet import Parquet
-from nephila.storage.sinks.remote.dataset import Dataset
-from nephila.storage.sinks.remote.opensearch import OpenSearch
 from nephila.storage.sinks.warcs.warc import Warc
 from nephila.storage.source import is_url, require_driver
 
@@ -30,16 +28,29 @@ def _postgres(config: StorageConfig) -> Ledger:
     return Postgres(config)
 
 
+def _dataset(config: StorageConfig, ledger: Ledger) -> Sink:
+    # Imported here as well: outputs that send rows elsewhere load libraries that other crawls do not need.
+    from nephila.storage.sinks.remote.dataset import Dataset
+
+    return Dataset(config, ledger)
+
+
+def _opensearch(config: StorageConfig, ledger: Ledger) -> Sink:
+    from nephila.storage.sinks.remote.opensearch import OpenSearch
+
+    return OpenSearch(config, ledger)
+
+
 LEDGERS: dict[str, Callable[[StorageConfig], Ledger]] = {"sqlite": Sqlite, "postgres": _postgres}
 """Databases; one of them is always used."""
 
 SINKS: dict[str, Callable[[StorageConfig, Ledger], Sink]] = {
     "chunks": Chunks,
-    "dataset": Dataset,
+    "dataset": _dataset,
     "items": ItemFiles,
     "jsonl": Jsonl,
     "markdown": Markdown,
-    "opensearch": OpenSearch,
+    "opensearch": _opensearch,
     "parquet": Parquet,
     "raw": Bodies,
     "warc": Warc,

@@ -100,6 +100,31 @@ async def test_the_second_server_answers() -> None:
         await resolver.close()
 
 
+async def test_a_truncated_answer_is_repeated_over_tcp() -> None:
+    """The answer over UDP has the TC bit; the one over TCP has all addresses. Questions announce their size (EDNS)."""
+    addresses = tuple(f"8.8.{number // 200}.{number % 200 + 1}" for number in range(300))
+    server = DnsServer()
+    server.over_tcp["large.test"] = addresses
+    async with server:
+        resolver = AiodnsResolver((server.address,), 5.0)
+        found = await resolver.resolve("large.test")
+        await resolver.close()
+    assert sorted(found.addresses) == sorted(addresses)
+    assert found.ttl_s == 60.0
+    assert server.tcp_asked["large.test"] == 2  # A and AAAA
+    assert min(server.edns_sizes) >= 1232
+
+
+async def test_dead_servers_cost_a_part_of_the_limit() -> None:
+    """A closed port, then a silent server, then a good one: the answer comes within the limit of the look-up."""
+    async with DnsServer() as closed:
+        pass
+    async with DnsServer({"a.test": None}) as silent, DnsServer({"a.test": ("8.8.8.8",)}) as server:
+        resolver = AiodnsResolver((closed.address, silent.address, server.address), 5.0)
+        assert (await resolver.resolve("a.test")).addresses == ["8.8.8.8"]
+        await resolver.close()
+
+
 async def test_the_search_list_is_off() -> None:
     """A name is looked up as it is."""
     async with DnsServer() as server:

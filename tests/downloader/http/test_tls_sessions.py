@@ -74,6 +74,26 @@ async def test_a_server_that_forgets_its_tickets() -> None:
     await fetcher.close()
 
 
+async def test_one_session_serves_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a session is expensive, so a resumed connection stores none."""
+    read = []
+    keep_session = tls.ResumingContext.keep_session
+
+    def counting(context: tls.ResumingContext, connection: ssl.SSLObject) -> None:
+        before = context._sessions.get("a.test")
+        keep_session(context, connection)
+        read.append(context._sessions.get("a.test") is not before)
+
+    monkeypatch.setattr(tls.ResumingContext, "keep_session", counting)
+    fetcher = LeanFetcher(settings(), SystemClock())
+    async with Recording(server_context()) as server:
+        for _ in range(4):
+            await get(fetcher, request_to(server, host="a.test", scheme="https"))
+        assert server.resumed == [False, True, True, True]
+    await fetcher.close()
+    assert read == [True, False, False, False]
+
+
 @pytest.mark.parametrize("make", [LeanFetcher, AiohttpFetcher])
 @pytest.mark.parametrize("group", ["X25519", "prime256v1"])
 async def test_groups(group: str, make: type[LeanFetcher] | type[AiohttpFetcher]) -> None:

@@ -20,7 +20,7 @@ from nephila.downloader.http.request import RequestHeads, media_filter
 from nephila.downloader.http.route import ProxyHop
 from nephila.downloader.http.target import Target
 from nephila.downloader.http.tls import ResumingContext, dial_error, tls_context
-from nephila.downloader.http.tunnel.open_tunnel import open_tunnel
+from nephila.downloader.http.tunnel.open_tunnel import InnerTls, connect_through
 from nephila.kernel.runtime.clock import Clock, Timer
 
 STAGGER_S = 0.25
@@ -181,17 +181,11 @@ class LeanFetcher:
                 return await loop.create_connection(lambda: Connection(self, key), address, route.port)
             except OSError as error:
                 raise FetchError("proxy", f"{hop.name}: {error.strerror or error}") from None
-        tunnel = await open_tunnel(address, route.port, hop, exchange.on_proxy_connected)
-        try:
-            return await loop.create_connection(
-                lambda: Connection(self, key),
-                sock=tunnel,
-                ssl=self._context() if route.tls_name else None,
-                server_hostname=route.tls_name or None,
-            )
-        except BaseException:
-            tunnel.close()
-            raise
+        context = self._context()
+        inner = InnerTls(context, route.tls_name) if route.tls_name else None
+        return await connect_through(
+            address, route.port, hop, lambda: Connection(self, key), inner, context, exchange.on_proxy_connected
+        )
 
     def _dialled(self, exchange: Exchange, task: asyncio.Task[object]) -> None:
         earlier = exchange.earlier_dials
@@ -248,18 +242,23 @@ class LeanFetcher:
         """The response is complete; the connection returns to the pool, or is closed when it cannot be reused."""
         connection, exchange.connection = exchange.connection, None
         if connection is not None:
-            if self._tls is not None and connection.requests == 1 and exchange.request.route.tls_name:
-                self._tls.keep_session(exchange.request.route.tls_name, connection.tls_session())
             if reuse and not self._closed:
                 evicted = self._pool.put(connection.key, connection, self.clock.monotonic())
                 if evicted is not None:
-                    evicted.drop()
+                    self._drop(evicted)
             else:
-                connection.drop()
+                self._drop(connection)
         self._deadlines.discard(exchange)
         on_done, exchange.on_done = exchange.on_done, None
         if on_done is not None:
             on_done(exchange.response)
+
+    def _drop(self, connection: Connection) -> None:
+        """Close a connection that served a request. Its TLS session is stored only now: many connections are closed by
+        the end of the crawl or by the server, and need none."""
+        if self._tls is not None and (tls := connection.tls_object()) is not None:
+            self._tls.keep_session(tls)
+        connection.drop()
 
     def fail(self, exchange: Exchange, reason: str, detail: str) -> None:
         """The fetch ends without a usable response."""
@@ -303,7 +302,7 @@ class LeanFetcher:
 
     def _on_tick(self, now: float) -> bool:
         for connection in self._pool.expired(now):
-            connection.drop()
+            self._drop(connection)
         return len(self._pool) > 0
 
 

@@ -8,6 +8,7 @@ framing said.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -120,10 +121,10 @@ class Connection(asyncio.BufferedProtocol):
         if transport is not None:
             transport.abort()
 
-    def tls_session(self) -> Any:
-        """The TLS session for a later connection to this server; None while there is none."""
-        tls = self._transport.get_extra_info("ssl_object") if self._transport is not None else None
-        return None if tls is None else tls.session
+    def tls_object(self) -> ssl.SSLObject | None:
+        """The TLS state of an open connection; None without TLS."""
+        transport = self._transport
+        return None if transport is None else transport.get_extra_info("ssl_object")
 
     def give_up(self) -> bool:
         """A time limit is exceeded. True when the response (a 404, say) is complete without its body, and reported."""

@@ -40,14 +40,23 @@ class ResumingContext(ssl.SSLContext):
         """See `ssl.SSLContext.wrap_bio`."""
         if session is None and isinstance(server_hostname, str):
             session = self._sessions.get(server_hostname)
+            if session is not None:
+                self._sessions.move_to_end(server_hostname)
         return super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
 
-    def keep_session(self, host: str, session: ssl.SSLSession | None) -> None:
-        """Offer this session at the next connection to a host. A TLS 1.3 server sends it after the handshake."""
+    def keep_session(self, tls: ssl.SSLObject) -> None:
+        """Offer the session of this connection at the next ones to its host.
+
+        A resumed connection has nothing to store: the earlier session serves until the server does not accept it. To
+        read a session costs a quarter of a handshake, since Python copies it with the certificate.
+        """
+        if tls.session_reused or not isinstance(tls.server_hostname, str):
+            return
+        session = tls.session
         if session is None or not session.has_ticket:
             return
-        self._sessions[host] = session
-        self._sessions.move_to_end(host)
+        self._sessions[tls.server_hostname] = session
+        self._sessions.move_to_end(tls.server_hostname)
         if len(self._sessions) > MAX_SESSIONS:
             self._sessions.popitem(last=False)
 
