@@ -231,13 +231,20 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     browser_page_requests: int = 500
     """Maximum number of requests of a page in a browser."""
 
+    browser_page_parallel: Positive = 6
+    """Simultaneous requests of a page in a browser: as many as browsers open to one host."""
+
+    browser_host_rate: float = 10.0
+    """Requests per second that all pages in this program's browser send to one host, after a burst of 3 s. The pace of
+    the host applies to pages; this limits what a page loads. 0 = no limit."""
+
     browser_sandbox: bool = True
     """Chromium's own sandbox. Without effect for root, where Chromium has none; off where a container forbids user
     namespaces."""
 
     proxies: tuple[str, ...] = ()
-    """Sources of proxies: "http://user:password@host:port class=datacenter country=de" (or socks5://), "file PATH",
-    "list URL", "json URL path=data.items token=FILE"; see docs/proxies.md. Empty: every request is direct."""
+    """Sources of proxies: "http://user:password@host:port class=datacenter country=de" (or https://, socks5://),
+    "file PATH", "list URL", "json URL path=data.items token=FILE"; see docs/proxies.md. Empty: requests are direct."""
 
     proxy_class: str = "any"
     """Proxies of jobs that name none: any, direct (none), a class as residential, a country as /de, or residential/de.

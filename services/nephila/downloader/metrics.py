@@ -7,7 +7,7 @@ from typing import Any
 
 from nephila.downloader.browser.lane import BrowserLane
 from nephila.downloader.middleware.block_detector import BlockDetector
-from nephila.downloader.middleware.user_files import UserMiddleware
+from nephila.downloader.middleware.user.user_files import UserMiddleware
 from nephila.downloader.proxies.proxy import ALIVE, Fault
 from nephila.downloader.proxies.selection import ProxySelection
 from nephila.downloader.service import Downloader

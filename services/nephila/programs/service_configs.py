@@ -15,7 +15,7 @@ from msgspec import structs
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.request import request_headers
 from nephila.downloader.middleware.auth import Auth
-from nephila.downloader.middleware.user_files import UserMiddleware
+from nephila.downloader.middleware.user.user_files import UserMiddleware
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import HostMap
 from nephila.kernel.net.robots import product_token

@@ -15,7 +15,7 @@ from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookies import Cookies
 from nephila.downloader.middleware.host_headers import HostHeaders, JobRequests
 from nephila.downloader.middleware.login import FormLogin
-from nephila.downloader.middleware.user_files import UserMiddleware
+from nephila.downloader.middleware.user.user_files import UserMiddleware
 from nephila.downloader.middleware.validators import Validators
 from nephila.downloader.middleware.web_bot_auth import WebBotAuth
 from nephila.downloader.router import Router
