@@ -4,7 +4,7 @@ usage: python -m benchmarks.bench_tls_memory [--pages 35000] [--hosts 100] [--fe
        python -m benchmarks.bench_tls_memory --plot RESULT PNG
 
 A TLS server of its own (a child process on the other core, certificate of the tests) sends a page of 20 KB and closes.
-Prints resident memory every 5,000 pages, CPU-ms per fetch, and how far memory rose after the first 5,000. `--plot` draws
+Prints resident memory every 5,000 pages, CPU-ms per fetch, and the rise of memory after the first 5,000. `--plot` draws
 a file of `results/`: the lines of one run or more, each after a line `## NAME`.
 """
 
