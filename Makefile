@@ -5,6 +5,7 @@ BIN    := $(VENV)/bin
 OUT    ?= crawl-out
 WEB    ?= build/plain-web
 WORKERS ?= auto
+PYTEST ?= $(BIN)/python -m pytest
 WCXB   ?= ../shared/data/wcxb-dev
 DOCS   ?= $(HOME)/.cache/nephila-bench/documentation
 STAMP  := $(VENV)/.installed
@@ -41,10 +42,10 @@ crawl: $(STAMP)  ## make crawl URL=https://example.org/ [OUT=crawl-out] [ARGS='-
 	@$(BIN)/nephila crawl '$(URL)' --out '$(OUT)' $(ARGS)
 
 test: $(DEV)  ## the tests that everybody runs: everything but the mark full (WORKERS=N processes)
-	@$(BIN)/python -m pytest -n $(WORKERS) -m 'not full' $(ARGS)
+	@$(PYTEST) -n $(WORKERS) -m 'not full' $(ARGS)
 
 test-full: $(DEV)  ## the rest: whole programs, services over Kafka
-	@$(BIN)/python -m pytest -n $(WORKERS) -m full $(ARGS)
+	@$(PYTEST) -n $(WORKERS) -m full $(ARGS)
 
 test-all: test test-full  ## both
 

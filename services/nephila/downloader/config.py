@@ -75,6 +75,10 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """HTTP authentication: "PREFIX basic USER SECRET" or "PREFIX bearer SECRET". PREFIX is a URL, or a host for all of
     its https URLs; SECRET is env:NEPHILA_SECRET_NAME or file:NAME, a file in `secrets`."""
 
+    throttle: tuple[str, ...] = ()
+    """Rates of resources beside the delay of their host: "PREFIX RATE". PREFIX is a host with an optional path, or *
+    for each host; RATE is 500KB/s, 10/s, 30/min or 100/h. A host whose rate is reached waits."""
+
     middleware_dir: str = ""
     """Folder of Python files with `on_request`, `on_response` or `on_outcome`, which run with the rights of this
     process. Empty: none."""
