@@ -1,9 +1,11 @@
 """Memory of the downloader over HTTPS from servers that close each connection; it has to stay flat.
 
 usage: python -m benchmarks.bench_tls_memory [--pages 35000] [--hosts 100] [--fetcher lean|aiohttp]
+       python -m benchmarks.bench_tls_memory --plot RESULT PNG
 
 A TLS server of its own (a child process on the other core, certificate of the tests) sends a page of 20 KB and closes.
-Prints resident memory every 5,000 pages, CPU-ms per fetch, and how far memory rose after the first 5,000.
+Prints resident memory every 5,000 pages, CPU-ms per fetch, and the rise of memory after the first 5,000. `--plot` draws
+a file of `results/`: the lines of one run or more, each after a line `## NAME`.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import re
 import ssl
 import subprocess
 import sys
@@ -35,6 +38,7 @@ ANSWER = (
 )
 AT_ONCE = 100
 STEP = 5_000
+_ROW = re.compile(r"^ *([\d,]+) pages +([\d.]+) MB", re.MULTILINE)
 
 
 class ClosingServer(asyncio.Protocol):
@@ -112,6 +116,23 @@ async def fetch_all(port: int, pages: int, hosts: int, fetcher: str) -> list[tup
     return found
 
 
+def plot(result: Path, image: Path) -> None:
+    """Draw memory by pages, a curve per run."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(6, 3.2))
+    for run in result.read_text().split("## ")[1:]:
+        rows = [(int(row[1].replace(",", "")), float(row[2])) for row in _ROW.finditer(run)]
+        axes.plot(*zip(*rows, strict=True), marker="o", label=run.partition("\n")[0].partition(" (")[0])
+    axes.set(xlabel="HTTPS pages, each on a connection of its own", ylabel="resident MB", ylim=0)
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(image, dpi=80)
+
+
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -119,7 +140,11 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, default=100)
     parser.add_argument("--fetcher", default="lean")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--plot", type=Path, nargs=2, metavar=("RESULT", "PNG"))
     options = parser.parse_args()
+    if options.plot:
+        plot(*options.plot)
+        return
     if options.serve:
         run_loop(serve())
         return

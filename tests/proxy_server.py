@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import ssl
 import struct
 from collections import Counter
 from enum import Enum
@@ -42,8 +43,11 @@ class ProxyServer:
         password: str = "",
         reveals: str = "",
         source: str = "",
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`source`: address that servers see, such as 127.0.1.7. `reveals`: sent as X-Forwarded-For."""
+        """`source`: address that servers see, such as 127.0.1.7. `reveals`: sent as X-Forwarded-For. `tls`: clients
+        connect over TLS."""
+        self._tls = tls
         self.hosts = hosts or {}
         self.mood = Mood.GOOD
         self.asked: Counter[str] = Counter()
@@ -63,7 +67,7 @@ class ProxyServer:
 
     async def start(self) -> None:
         """Listen on a free port."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:

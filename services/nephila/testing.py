@@ -15,8 +15,8 @@ from pathlib import Path
 
 from nephila.downloader.http.contract import HttpResponse
 from nephila.downloader.http.target import Target
-from nephila.downloader.middleware.user_contract import Outcome, Request, Response
-from nephila.downloader.middleware.user_files import UserFile, load_file
+from nephila.downloader.middleware.user.user_contract import Outcome, Request, Response
+from nephila.downloader.middleware.user.user_files import UserFile, load_file
 from nephila.kernel.messages import FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.runtime.errors import UsageError
 

@@ -1,7 +1,8 @@
 """The chaos show: a crawl over Kafka and PostgreSQL to which everything happens that may, judged by the server's log.
 
 usage: python -m tests.chaos.chaos [--seed 7] [--scale full|small] [--hosts N] [--pages N] [--delay S] [--kills N]
-       [--freezes N] [--broker-kills N] [--scales 2,5,3] [--schedulers 2] … [--every S] [--keep DIR] [--save]
+       [--freezes N] [--broker-kills N] [--scales 2,5,3] [--schedulers 2] … [--topology fetchparse] [--every S]
+       [--keep DIR] [--save]
 
 The project's own web, faults fixed per URL; the services as processes; kill -9, SIGSTOP, a broker that dies,
 downloaders that come and go, in a seeded order, all before the last page. Exit 0 when no rule is broken, 1 when one is,
@@ -24,7 +25,7 @@ from benchmarks.plainweb import listening
 from benchmarks.web.checks import Finding
 from benchmarks.web.evidence import Case, Unusable, load_log, load_manifest
 from tests.chaos import chaos_web
-from tests.chaos.chaos_plan import SERVICES, Counts, Fault, plan
+from tests.chaos.chaos_plan import TOPOLOGIES, Counts, Fault, plan
 from tests.chaos.chaos_verdict import SLACK_S, Happened, Show, judge, load_rows, longest_silence
 from tests.chaos.conductor import Conductor
 from tools.install import Missing
@@ -81,7 +82,8 @@ def main(argv: list[str] | None = None) -> int:
     folder = (args.keep or ROOT / "build" / "chaos" / time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())).resolve()
     folder.mkdir(parents=True)
     counts = Counts(args.kills, args.freezes, args.broker_kills, tuple(int(n) for n in args.scales.split(",") if n))
-    faults = plan(args.seed, counts, first_s=args.first, every_s=args.every)
+    services = TOPOLOGIES[args.topology]
+    faults = plan(args.seed, counts, first_s=args.first, every_s=args.every, services=services)
     try:
         show, took_s = give(args, folder, faults)
     except (NotReady, Missing, NoServer, Unusable) as error:
@@ -113,6 +115,9 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     options.add_argument("--limit", type=float, help="seconds after which the show has failed")
     for service, size in SIZES.items():
         options.add_argument(f"--{service}s", type=int, default=size)
+    options.add_argument(
+        "--topology", choices=TOPOLOGIES, default="services", help="fetchparse: as many as downloaders"
+    )
     options.add_argument("--partitions", type=int, default=16)
     options.add_argument("--keep", type=Path, help="work here; default build/chaos/TIME")
     options.add_argument("--save", action="store_true", help="write the raw result")
@@ -123,6 +128,12 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     return args
 
 
+def sizes(args: argparse.Namespace) -> dict[str, int]:
+    """Members of each service at the start."""
+    options = {"fetchparse": "downloaders"}
+    return {service: getattr(args, options.get(service, f"{service}s")) for service in TOPOLOGIES[args.topology]}
+
+
 def give(args: argparse.Namespace, folder: Path, faults: list[Fault]) -> tuple[Show, float]:
     """Serve the web, run the system, let everything happen; returns the evidence and the seconds it took."""
     web, log, port = folder / "web", folder / "access.log", free_port()
@@ -130,9 +141,7 @@ def give(args: argparse.Namespace, folder: Path, faults: list[Fault]) -> tuple[S
     site.write(web)
     manifest = load_manifest(web)
     system = System(folder / "system", settings(manifest["hosts"], folder), partitions=args.partitions)
-    conductor = Conductor(
-        system, {service: getattr(args, f"{service}s") for service in SERVICES}, faults, freeze_s=args.freeze
-    )
+    conductor = Conductor(system, sizes(args), faults, freeze_s=args.freeze)
     server = serve(web, log, port)
     began = time.monotonic()
     try:
@@ -146,7 +155,7 @@ def give(args: argparse.Namespace, folder: Path, faults: list[Fault]) -> tuple[S
         conductor.close()
         system.close()
         server.send_signal(signal.SIGTERM)
-        server.wait(10)
+        server.wait(60)
     requests, closed = load_log(log)
     case = Case(manifest, requests, closed, rows, args.delay, 1, SLACK_S, 0, 0.0)
     return Show(case, conductor.happened, len(faults), code, conductor.strangers), took_s
@@ -194,9 +203,9 @@ def watch(args: argparse.Namespace, conductor: Conductor, process: subprocess.Po
 
 def head(args: argparse.Namespace, show: Show, took_s: float) -> str:
     """What was done."""
-    sizes = ", ".join(f"{getattr(args, f'{service}s')} {service}s" for service in SERVICES)
+    members = ", ".join(f"{size} {service}" for service, size in sizes(args).items())
     lines = [
-        f"seed {args.seed}: {len(show.case.pages)} URLs on {args.hosts} hosts, delay {args.delay:g} s; {sizes}",
+        f"seed {args.seed}: {len(show.case.pages)} URLs on {args.hosts} hosts, delay {args.delay:g} s; {members}",
         f"took {took_s:.0f} s; longest time without a request {longest_silence(show):.1f} s",
     ]
     return "\n".join([*lines, *(f"  {line}" for line in result(show.happened))])

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 KILL, FREEZE, BROKER, SCALE = "kill -9", "freeze", "broker kill -9", "scale"
 SERVICES = ("scheduler", "downloader", "parser", "storage")
+TOPOLOGIES = {"services": SERVICES, "fetchparse": ("scheduler", "fetchparse", "storage")}
+"""The programs of a system, by the name that the chart has for it; the second one fetches, and is scaled."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Counts:
     """SIGSTOP of each kind of service."""
     broker_kills: int = 2
     scales: tuple[int, ...] = (2, 5, 3)
-    """Numbers of downloaders, one after the other."""
+    """Numbers of members that fetch, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,13 @@ class Fault:
         return f"{self.what} {self.service}{f' to {self.size}' if self.size else ''}".strip()
 
 
-def plan(seed: int, counts: Counts, *, first_s: float, every_s: float) -> list[Fault]:
+def plan(
+    seed: int, counts: Counts, *, first_s: float, every_s: float, services: tuple[str, ...] = SERVICES
+) -> list[Fault]:
     """The faults in the order of their times."""
     rng = random.Random(seed)
-    bag = [(what, service) for service in SERVICES for what in [KILL] * counts.kills + [FREEZE] * counts.freezes]
-    bag += [(BROKER, "")] * counts.broker_kills + [(SCALE, "downloader")] * len(counts.scales)
+    bag = [(what, service) for service in services for what in [KILL] * counts.kills + [FREEZE] * counts.freezes]
+    bag += [(BROKER, "")] * counts.broker_kills + [(SCALE, services[1])] * len(counts.scales)
     rng.shuffle(bag)
     sizes = iter(counts.scales)
     at_s, faults = first_s, []

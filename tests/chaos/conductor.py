@@ -28,6 +28,7 @@ class Conductor:
     """One show. `tick` is called again and again."""
 
     def __init__(self, system: System, sizes: dict[str, int], plan: Iterable[Fault], *, freeze_s: float) -> None:
+        """`sizes`: members of each service, the scheduler first; it is started last."""
         self.system = system
         self.happened: list[Happened] = []
         self.strangers: list[str] = []
@@ -44,7 +45,7 @@ class Conductor:
 
     def begin(self) -> None:
         """Start all members, and wait until they are ready. Raises `NotReady`."""
-        for service in ("storage", "parser", "downloader", "scheduler"):
+        for service in reversed(self._sizes):
             for number in range(self._sizes[service]):
                 self._start(self.system.add(service, number))
         self.system.wait_ready(*self.system.members.values())

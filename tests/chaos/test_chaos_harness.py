@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.web.evidence import Case, Request, Row, normalised
 from tests.chaos import chaos_web
-from tests.chaos.chaos_plan import BROKER, FREEZE, KILL, SCALE, SERVICES, Counts, plan
+from tests.chaos.chaos_plan import BROKER, FREEZE, KILL, SCALE, SERVICES, TOPOLOGIES, Counts, plan
 from tests.chaos.chaos_verdict import RULES, Happened, Show, judge
 
 HOSTS, PAGES, PORT = 8, 30, 8097
@@ -86,6 +86,9 @@ def test_the_plan_is_seeded_and_holds_what_was_asked_for():
     assert [fault.size for fault in faults if fault.what == SCALE] == [2, 5, 3]
     gaps = [after.at_s - before.at_s for before, after in pairwise(faults)]
     assert min(gaps) >= 13.0 / 2
+    merged = TOPOLOGIES["fetchparse"]
+    struck = {fault.service for fault in plan(7, Counts(), first_s=8.0, every_s=13.0, services=merged)}
+    assert struck == {*merged, ""}
 
 
 def test_a_right_crawl_breaks_no_rule(site):

@@ -117,7 +117,7 @@ def program(*words, cwd):
         for _ in range(2):
             process.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(3)
+            process.wait(60)
         process.kill()
         process.communicate()
 

@@ -75,6 +75,10 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """HTTP authentication: "PREFIX basic USER SECRET" or "PREFIX bearer SECRET". PREFIX is a URL, or a host for all of
     its https URLs; SECRET is env:NEPHILA_SECRET_NAME or file:NAME, a file in `secrets`."""
 
+    throttle: tuple[str, ...] = ()
+    """Rates of resources beside the delay of their host: "PREFIX RATE". PREFIX is a host with an optional path, or *
+    for each host; RATE is 500KB/s, 10/s, 30/min or 100/h. A host whose rate is reached waits."""
+
     middleware_dir: str = ""
     """Folder of Python files with `on_request`, `on_response` or `on_outcome`, which run with the rights of this
     process. Empty: none."""
@@ -231,13 +235,20 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     browser_page_requests: int = 500
     """Maximum number of requests of a page in a browser."""
 
+    browser_page_parallel: Positive = 6
+    """Simultaneous requests of a page in a browser: as many as browsers open to one host."""
+
+    browser_host_rate: float = 10.0
+    """Requests per second that all pages in this program's browser send to one host, after a burst of 3 s. The pace of
+    the host applies to pages; this limits what a page loads. 0 = no limit."""
+
     browser_sandbox: bool = True
     """Chromium's own sandbox. Without effect for root, where Chromium has none; off where a container forbids user
     namespaces."""
 
     proxies: tuple[str, ...] = ()
-    """Sources of proxies: "http://user:password@host:port class=datacenter country=de" (or socks5://), "file PATH",
-    "list URL", "json URL path=data.items token=FILE"; see docs/proxies.md. Empty: every request is direct."""
+    """Sources of proxies: "http://user:password@host:port class=datacenter country=de" (or https://, socks5://),
+    "file PATH", "list URL", "json URL path=data.items token=FILE"; see docs/proxies.md. Empty: requests are direct."""
 
     proxy_class: str = "any"
     """Proxies of jobs that name none: any, direct (none), a class as residential, a country as /de, or residential/de.

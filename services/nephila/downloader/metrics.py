@@ -7,7 +7,7 @@ from typing import Any
 
 from nephila.downloader.browser.lane import BrowserLane
 from nephila.downloader.middleware.block_detector import BlockDetector
-from nephila.downloader.middleware.user_files import UserMiddleware
+from nephila.downloader.middleware.user.user_files import UserMiddleware
 from nephila.downloader.proxies.proxy import ALIVE, Fault
 from nephila.downloader.proxies.selection import ProxySelection
 from nephila.downloader.service import Downloader
@@ -190,6 +190,12 @@ BROWSER_METRICS: tuple[Metric[Downloader], ...] = (
         "browser_seconds_total",
         "Seconds that pages took in a browser. A rise against browser_pages_total: pages are slow, or the CPU is full.",
         _browser(lambda lane: lane.browser.pool.seconds),
+        counter=True,
+    ),
+    Metric(
+        "browser_cpu_seconds_total",
+        "CPU of all browser processes. A rise against browser_pages_total: pages cost more, so fewer fit a core.",
+        _browser(lambda lane: lane.browser.pool.cpu_s()),
         counter=True,
     ),
     Metric(

@@ -89,7 +89,7 @@ class ProxyRouter(DirectRouter):
         except ResolveError:
             if not self._is_resolved_by_proxy(target, request):
                 raise
-            return _unresolved(target)
+            return unresolved_route(target)
 
     async def route(self, target: Target, request: m.FetchRequest | None = None) -> Route:
         """See `Router.route`."""
@@ -98,7 +98,7 @@ class ProxyRouter(DirectRouter):
         except ResolveError:
             if not self._is_resolved_by_proxy(target, request):
                 raise
-            return _unresolved(target)
+            return unresolved_route(target)
 
     def _is_resolved_by_proxy(self, target: Target, request: m.FetchRequest | None) -> bool:
         if self._proxies.names != PROXY_ONLY or request is None:
@@ -106,6 +106,6 @@ class ProxyRouter(DirectRouter):
         return self._proxies.selector(request, target) is not None
 
 
-def _unresolved(target: Target) -> Route:
+def unresolved_route(target: Target) -> Route:
     """The route of a name that cannot be looked up here: its pace counts by name."""
     return direct_route(target, (target.dial_host,), target.port)

@@ -45,7 +45,7 @@ from nephila.downloader.outcome import (
 )
 from nephila.downloader.pipeline import Pipeline
 from nephila.downloader.proxies.build import make_router
-from nephila.downloader.router import DirectRouter, Router
+from nephila.downloader.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.outcomes import given_back
@@ -325,8 +325,14 @@ def build_browser(
     from nephila.downloader.browser.gateway.gateway import make_gateway
     from nephila.downloader.browser.lane import make_lane
 
-    own = structs.replace(config, concurrency=config.browser_processes * config.browser_pages)
-    router = DirectRouter(make_guarded_resolver(own, clock))
-    lane = make_lane(own, clock, make_gateway(own, clock, router), make_fetcher(own, clock))
+    own = structs.replace(
+        config,
+        concurrency=config.browser_processes * config.browser_pages,
+        # In one program the plain downloader writes the file.
+        proxy_pool=config.proxy_pool and f"{config.proxy_pool}.browser",
+    )
+    fetcher = make_fetcher(own, clock)
+    router = make_router(own, clock, make_guarded_resolver(own, clock), fetcher)
+    lane = make_lane(own, clock, make_gateway(own, clock, router), fetcher)
     admission = make_admission(own, clock, BROWSER_REQUEST_BYTES)
     return Downloader(own, bus, clock, router, lane, coordination, lane, admission)

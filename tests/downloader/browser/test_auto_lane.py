@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nephila.downloader.browser.auto.evidence import PROBE_EVERY, PROBE_MOST
 from nephila.downloader.browser.auto.verdict_file import NAME, VerdictFile
 from nephila.downloader.browser.auto.verdicts import (
-    PROBE_EVERY,
-    SAMPLES,
+    FOLDER_WINDOW,
+    QUORUM,
     Content,
     Lane,
     Verdicts,
@@ -55,19 +56,58 @@ def test_pages_of_one_template_share_a_pattern(url: str, pattern: str) -> None:
     assert pattern_of(url) == pattern
 
 
-def test_a_verdict_comes_from_samples_and_every_tenth_page_is_compared_again() -> None:
-    verdicts = Verdicts()
-    for number in range(SAMPLES):
-        assert verdicts.choose("j", f"http://a.test/{number}") is Lane.BOTH
-        verdicts.record("j", f"http://a.test/{number}", needed=False)
-    lanes = [verdicts.choose("j", f"http://a.test/{number}") for number in range(PROBE_EVERY)]
-    assert lanes == [Lane.HTTP] * (PROBE_EVERY - 1) + [Lane.BOTH]
-    for _ in range(2):  # the site has changed: the majority of the last samples counts
-        verdicts.record("j", "http://a.test/9", needed=True)
-    assert verdicts.choose("j", "http://a.test/1") is Lane.BROWSER
-    assert verdicts.choose("other", "http://a.test/1") is Lane.BOTH
+def learn(verdicts: Verdicts, urls: list[str], *, needed: bool) -> None:
+    """Comparisons of pages."""
+    for url in urls:
+        assert verdicts.choose("j", url) is Lane.BOTH
+        verdicts.record("j", url, needed=needed)
+
+
+def test_a_verdict_comes_from_two_equal_samples_and_is_compared_more_seldom_while_it_is_confirmed() -> None:
+    verdicts, url = Verdicts(), "http://a.test/1"
+    learn(verdicts, [url] * QUORUM, needed=False)
+    gaps, since = [], 0
+    for _ in range(1000):
+        since += 1
+        if verdicts.choose("j", url) is Lane.BOTH:
+            verdicts.record("j", url, needed=False)
+            gaps.append(since)
+            since = 0
+    assert gaps[:6] == [10, 20, 40, 80, 160, PROBE_MOST]
+    assert verdicts.choose("other", url) is Lane.BOTH
     verdicts.forget("j")
     assert len(verdicts) == 0
+
+
+def test_two_samples_that_differ_need_a_third() -> None:
+    verdicts, url = Verdicts(), "http://a.test/1"
+    learn(verdicts, [url], needed=True)
+    learn(verdicts, [url], needed=False)
+    learn(verdicts, [url], needed=True)
+    assert verdicts.choose("j", url) is Lane.BROWSER
+
+
+def test_a_site_that_changes_gets_another_verdict_after_two_comparisons() -> None:
+    verdicts, url = Verdicts(), "http://a.test/1"
+    learn(verdicts, [url] * QUORUM, needed=False)
+    assert [verdicts.choose("j", url) for _ in range(PROBE_EVERY)].count(Lane.BOTH) == 1
+    verdicts.record("j", url, needed=True)
+    learn(verdicts, [url], needed=True)  # the contradiction has the next page compared too
+    assert verdicts.choose("j", url) is Lane.BROWSER
+
+
+def test_pages_whose_names_are_words_share_the_verdict_of_their_folder() -> None:
+    """A page in the folder that contradicts it has its siblings sampled one by one again."""
+    verdicts = Verdicts()
+    names = [f"http://a.test/news/story-{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    learn(verdicts, names[:FOLDER_WINDOW], needed=False)
+    lanes = [verdicts.choose("j", name) for name in names[FOLDER_WINDOW:15]]
+    assert lanes == [Lane.HTTP] * (PROBE_EVERY - 1) + [Lane.BOTH]
+    assert verdicts.choose("j", "http://a.test/shop/story-a") is Lane.BOTH
+    assert describe(verdicts.stored(), "j", names[20]).startswith("http: 0 of the last 5 pages compared")
+    verdicts.record("j", names[14], needed=True)
+    assert verdicts.choose("j", names[16]) is Lane.BOTH
+    assert describe(verdicts.stored(), "j", names[14]).startswith("both: 1 of the last 1 pages compared")
 
 
 def test_routes_and_pages_with_steps_need_no_sample() -> None:
@@ -106,21 +146,21 @@ class Rig:
 
 def test_samples_use_both_lanes_and_the_better_copy_counts() -> None:
     rig = Rig()
-    for _ in range(SAMPLES):
+    for _ in range(QUORUM):
         rig.fetch()
         rig.answer_both(PLAIN, FULL)
-    assert rig.responses == [FULL] * SAMPLES
+    assert rig.responses == [FULL] * QUORUM
     rig.fetch()
-    assert len(rig.plain.fetches) == SAMPLES
-    assert len(rig.rendered.fetches) == SAMPLES + 1
-    assert rig.lane.chosen == {"both": SAMPLES, "browser": 1}
+    assert len(rig.plain.fetches) == QUORUM
+    assert len(rig.rendered.fetches) == QUORUM + 1
+    assert rig.lane.chosen == {"both": QUORUM, "browser": 1}
 
 
 async def test_verdicts_survive_a_restart_and_explain_names_them(tmp_path: Path) -> None:
     """A damaged file is ignored."""
     path = str(tmp_path / NAME)
     rig = Rig(path)
-    for _ in range(SAMPLES):
+    for _ in range(QUORUM):
         rig.fetch()
         rig.answer_both(PLAIN, FULL)
     await rig.lane.close()
@@ -128,7 +168,7 @@ async def test_verdicts_survive_a_restart_and_explain_names_them(tmp_path: Path)
     again.fetch("http://a.test/2")
     assert again.lane.chosen == {"browser": 1}
     stored = VerdictFile(path).load()
-    assert describe(stored, "j", "http://a.test/7").startswith("browser: 3 of the last 3 pages compared needed")
+    assert describe(stored, "j", "http://a.test/7").startswith("browser: 2 of the last 2 pages compared needed")
     assert describe(stored, "j", "http://a.test/other/") == ""
     (tmp_path / NAME).write_text("[")
     assert len(Rig(path).lane.verdicts) == 0

@@ -72,6 +72,23 @@ async def test_the_body_is_the_document_of_the_browser_and_the_rest_is_that_of_t
     assert not rig.gateway.open
 
 
+async def test_the_size_limit_of_a_job_holds_for_the_document_and_for_the_rendered_page() -> None:
+    """A small document may build a large page."""
+    rig = Rig()
+    url = "http://a.test/p"
+    rig.serve(url, content_type="text/html")
+    request = HttpRequest(
+        Target(url), NO_ROUTE, origin=m.FetchRequest("j", b"k" * 16, url, "a.test", fetch_no=1), max_bytes=1000
+    )
+    rig.fetcher.fetch(request, rig.responses.append)
+    await settle()
+    assert rig.gateway.registered[0].max_document_bytes == 1000
+    rig.browser.pages[0].set_result(RenderedPage(html=b"x" * 1001, url=url))
+    await settle()
+    (response,) = rig.responses
+    assert (response.reason, response.detail) == ("too_large", "rendered: 1,001 bytes")
+
+
 async def test_a_redirect_and_an_error_end_as_without_a_browser() -> None:
     rig = Rig()
     rig.serve("http://a.test/r", status=301, location="http://b.test/")
@@ -156,6 +173,6 @@ async def test_the_steps_of_a_matching_rule_replace_those_of_the_job() -> None:
 async def test_a_page_in_flight_does_not_delay_the_end_of_the_program() -> None:
     rig = Rig()
     await rig.begin("http://a.test/")
-    await asyncio.wait_for(rig.fetcher.close(), 5)
+    await asyncio.wait_for(rig.fetcher.close(), 60)
     await settle()
     assert (rig.engine.closed, rig.gateway.closed, rig.gateway.open, rig.responses) == (True, True, {}, [])

@@ -276,18 +276,32 @@ async def test_renewals_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert site.asked.count("POST /session") == 1 + 5
 
 
-async def test_a_site_that_is_down_is_asked_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A login that fails for the network ends the URL with that reason, which the scheduler tries again."""
+async def test_a_first_login_that_meets_a_dead_network_pauses_its_site(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its URLs are given back for each pause, without a counted attempt. Then they fail with the network's reason."""
     room, site = await logged_in(monkeypatch)
+    for pause_s in PAUSES_S:
+        room.request("http://a.test/1")
+        await room.settle()
+        room.fetcher.fetches.pop(0).on_done(answer(reason="timeout", detail="no answer"))
+        await room.settle()
+        room.request("http://a.test/2", url_key=b"2" * 16)
+        await room.settle()
+        assert room.fetcher.fetches == []
+        for one in room.outcomes[-2:]:
+            assert (one.result, one.reason, one.started_at) == (FetchResult.UNSPECIFIED, "login", 0.0)
+            assert 0 < one.retry_after_s <= pause_s
+        room.clock.advance(pause_s)
+    assert "the login at a.test fails: login at a.test: no answer; its site pauses 60 s" in caplog.text
     room.request("http://a.test/1")
     await room.settle()
-    room.reply(0, answer(reason="timeout", detail="no answer"))
-    room.fetcher.fetches.clear()
+    room.fetcher.fetches.pop(0).on_done(answer(reason="timeout", detail="no answer"))
     await room.settle()
-    room.request("http://a.test/2")
+    assert (room.outcomes[-1].result, room.outcomes[-1].reason) == (FetchResult.FAILED, "timeout")
+    room.request("http://a.test/2", url_key=b"2" * 16)
     await room.settle()
-    assert [one.reason for one in room.outcomes] == ["timeout", "timeout"]
-    assert room.fetcher.fetches == []
+    assert (room.outcomes[-1].reason, room.fetcher.fetches) == ("timeout", [])
     room.clock.advance(31)
     room.request("http://a.test/3")
     await site.run()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 
 import pytest
 from downloader_room import Room, answer
 from nephila.downloader.metrics import METRICS
-from nephila.downloader.middleware.user_files import UserMiddleware, load_files
+from nephila.downloader.middleware.user.time_limit import CallTimeout, TimeLimit
+from nephila.downloader.middleware.user.user_files import UserMiddleware, load_files
 from nephila.kernel.messages import FetchResult
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.process_setup import run_loop
 from nephila.testing import load_middleware
 
 ALL = """
@@ -98,6 +101,62 @@ async def test_an_exception_after_the_outcome_changes_nothing(tmp_path: Path) ->
     assert len(room.pages) == 1
     assert room.outcomes[0].result is FetchResult.FETCHED
     assert room.downloader.chain.find(UserMiddleware).failures == {"one.py": 1}
+
+
+LOOPS = {
+    "a loop": "while True: pass",
+    "a loop that swallows exceptions": """while True:
+            try:
+                1 / 0
+            except Exception:
+                pass""",
+    "a wait": "import time; time.sleep(60)",
+    "a pattern that backtracks": "import re; re.match('(a+)+$', 'a' * 60 + 'b')",
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+async def test_an_endless_call_costs_the_fetch(tmp_path: Path, loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the limit: failed(middleware) with file and line; the next fetch goes through."""
+    monkeypatch.setattr("nephila.downloader.middleware.user.user_files.CALL_S", 0.1)
+    start = "def on_response(request, response):\n    if request.url.endswith('/bad'):\n        "
+    text = f"{start}{loop}\n"
+    room = await room_with(tmp_path, one=text)
+    await fetch(room, "http://a.test/bad")
+    await fetch(room, "http://a.test/good")
+    assert [one.reason for one in room.outcomes] == ["middleware", ""]
+    assert "one.py:" in room.outcomes[0].detail
+    assert "CallTimeout: longer than 0.1 s" in room.outcomes[0].detail
+
+
+def test_an_endless_call_on_the_event_loop_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop that crawls run on delivers the signal within a callback."""
+    monkeypatch.setattr("nephila.downloader.middleware.user.user_files.CALL_S", 0.1)
+    (tmp_path / "one.py").write_text("def on_outcome(request, outcome):\n    while True: pass\n")
+    (file,) = load_files(str(tmp_path))
+
+    async def call() -> str:
+        done = asyncio.get_running_loop().create_future()
+
+        def endless() -> None:
+            try:
+                TimeLimit(0.1).call(file.hooks["on_outcome"], None, None)
+            except CallTimeout as error:
+                done.set_result(str(error))
+
+        asyncio.get_running_loop().call_soon(endless)
+        return await done
+
+    assert run_loop(call()) == "longer than 0.1 s"
+
+
+def test_a_file_that_never_ends_to_load_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the start, with its line."""
+    monkeypatch.setattr("nephila.downloader.middleware.user.user_files.LOAD_S", 0.1)
+    (tmp_path / "one.py").write_text("x = 1\nwhile x:\n    x = 1\n")
+    with pytest.raises(UsageError, match=r"one\.py:[23]: CallTimeout: longer than 0\.1 s"):
+        load_files(str(tmp_path))
 
 
 @pytest.mark.parametrize("line", ["raise SystemExit(3)", "response.fail(404)"])

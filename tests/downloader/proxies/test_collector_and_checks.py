@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import threading
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
+import trustme
 from nephila.downloader.dns.resolvers import make_guarded_resolver
 from nephila.downloader.http.lean import LeanFetcher
 from nephila.downloader.proxies.build import make_router
@@ -131,6 +133,23 @@ async def test_without_a_check_url_a_connection_is_enough(routers: Any) -> None:
         assert states(pool) == {good.port: "alive", gone.port: "evicted"}
 
 
+async def test_the_certificate_of_an_https_proxy_counts(
+    routers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a check URL as well: a proxy with the certificate of another name is out."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    contexts = []
+    for name in ("127.0.0.1", "other.test"):
+        contexts.append(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        authority.issue_cert(name).configure_cert(contexts[-1])
+    async with ProxyServer(tls=contexts[0]) as good, ProxyServer(tls=contexts[1]) as wrong:
+        pool = await routers(proxies=(good.url("https"), wrong.url("https")), tls_verify=True)
+        await until(lambda: "candidate" not in states(pool).values())
+        assert states(pool) == {good.port: "alive", wrong.port: "evicted"}
+
+
 async def test_lists_and_apis_are_read(routers: Any, tmp_path: Path) -> None:
     """A file, a list over HTTP and an API; what is no proxy is skipped. Private addresses only by allow_private."""
     listed = tmp_path / "list.txt"
@@ -220,7 +239,7 @@ async def test_the_pool_is_stored_in_a_thread() -> None:
     class SlowFile(PoolFile):
         def save(self, proxies: Iterable[Proxy]) -> None:
             threads.append(threading.get_ident())
-            release.wait(10)
+            release.wait(60)
 
     keeper = ProxyKeeper(ProxyPool(), [], AsyncMock(), SlowFile("", clock), clock, collect_s=1, concurrency=1)
     await keeper.start()

@@ -70,7 +70,7 @@ async def crawled(body: bytes, follow: list[str], monkeypatch: pytest.MonkeyPatc
     bus.publish(JOBS, 0, m.CrawlJob(uid="j", parse=m.Parse(follow=follow)))
     bus.publish(PAGES, 0, m.Page(job="j", url="http://a.test/", url_key=b"k" * 16, body=body, content_type="text/html"))
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await parser.drain(30.0)
     finally:
         await parser.close()

@@ -595,7 +595,7 @@ def _reasons_in(tree: ast.AST) -> list[str]:
         if isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             values += [word.value for word in node.keywords if word.arg == "reason"]
-            values += node.args[:1] if called in ("FetchError", "RenderError") else []
+            values += node.args[:1] if called in ("FetchError", "PausedError", "RenderError") else []
             values += _after_an_end(node.args)
         elif isinstance(node, ast.Assign):
             values += _assigned(node)

@@ -265,7 +265,7 @@ def check_middleware(directory: str) -> list[Check]:
     """Each middleware file of a folder, with its functions; the files are loaded."""
     if not directory:
         return []
-    from nephila.downloader.middleware.user_files import load_files
+    from nephila.downloader.middleware.user.user_files import load_files
 
     try:
         files = load_files(os.path.abspath(directory))

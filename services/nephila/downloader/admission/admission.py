@@ -129,7 +129,8 @@ class Admission:
 
     def _on_acked(self) -> None:
         self.large_unacked -= 1
-        self._compute()
+        if self.limit < self._most:
+            self._compute()
 
     def _wait(self) -> None:
         due = self._clock.monotonic() + INTERVAL_S

@@ -10,6 +10,8 @@ the gateway knows the fetch that each sub-request belongs to. Every implementati
   response with its Location. The scheduler decides about the target.
 - A document that is no HTML (text/html, application/xhtml+xml, or no type) is not passed to the browser either: it
   receives 204, and the result has the response with its body, decoded from its content coding.
+- Where the page uses a proxy (`route`), each of its requests does, except for hosts that never use one.
+- Requests of one host, over all pages, keep a rate; the document itself does not wait.
 - Other documents (frames, navigations by script) are subject to robots.txt if `obey_robots` is set; scripts, styles and
   XHR are not.
 - After `result()` the credentials are invalid and the connections of the fetch are closed.
@@ -21,6 +23,8 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 import msgspec
+
+from nephila.downloader.http.route import NO_ROUTE, Route
 
 
 class GatewayAddress(NamedTuple):
@@ -59,6 +63,12 @@ class FetchLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Time after the registration at which every connection of the fetch is closed."""
     max_bytes: int = 64 << 20
     """Bytes of all responses together, on the wire; further responses are cut off."""
+    max_document_bytes: int = 0
+    """Of the document, on the wire and decoded; 0: as of any response."""
+    max_parallel: int = 6
+    """Requests at once."""
+    route: Route = NO_ROUTE
+    """The route of the page. Sub-requests use its proxy, if it has one."""
     max_requests: int = 500
     """Requests of the page, the document included; further ones get 429 and reach no server."""
     refuse_media: bool = False
@@ -93,7 +103,7 @@ class GatewayResult(msgspec.Struct, kw_only=True):
     wire_bytes: int = 0
     blocked: dict[str, int] = msgspec.field(default_factory=dict)
     """Requests without a response by reason. Refused: address, dns, robots, requests, bytes, time, method, upgrade,
-    media, prefetch, service_worker. Failed: the words of a fetcher."""
+    media, pace, prefetch, service_worker. Failed: the words of a fetcher."""
 
 
 class Gateway(Protocol):

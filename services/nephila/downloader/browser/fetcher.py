@@ -133,6 +133,9 @@ class BrowserFetcher:
             total_s=TRIES * (config.browser_timeout_s + HANG_S) + START_S,
             max_bytes=config.browser_page_bytes,
             max_requests=config.browser_page_requests,
+            max_document_bytes=request.max_bytes,
+            max_parallel=config.browser_page_parallel,
+            route=request.route,
         )
         task = RenderTask(
             url=_with_route(target.href, origin.url),
@@ -203,7 +206,7 @@ class BrowserFetcher:
         if location := _left_origin(request.target.href, page.url):
             response.status = NAVIGATED
             response.headers = {**response.headers, "location": location}
-        elif len(page.html) > self._config.max_body_bytes:
+        elif len(page.html) > (request.max_bytes or self._config.max_body_bytes):
             response.reason, response.detail = "too_large", f"rendered: {len(page.html):,} bytes"
         else:
             response.rendered = True

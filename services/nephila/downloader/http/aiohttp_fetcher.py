@@ -292,7 +292,7 @@ class AiohttpFetcher:
             trace.on_connection_reuseconn.append(_on_reused)
             context = tls_context(config.tls_verify)
             session = self._sessions[tunnel] = aiohttp.ClientSession(
-                connector=TunnelConnector(limit=0, ssl=context, force_close=True)
+                connector=TunnelConnector(context)
                 if tunnel
                 else aiohttp.TCPConnector(limit=0, ssl=context, keepalive_timeout=config.keepalive_s),
                 cookie_jar=aiohttp.DummyCookieJar(),

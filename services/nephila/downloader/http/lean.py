@@ -20,7 +20,7 @@ from nephila.downloader.http.request import RequestHeads, media_filter
 from nephila.downloader.http.route import ProxyHop
 from nephila.downloader.http.target import Target
 from nephila.downloader.http.tls import ResumingContext, dial_error, tls_context
-from nephila.downloader.http.tunnel.open_tunnel import open_tunnel
+from nephila.downloader.http.tunnel.open_tunnel import InnerTls, connect_through
 from nephila.kernel.runtime.clock import Clock, Timer
 
 STAGGER_S = 0.25
@@ -181,17 +181,11 @@ class LeanFetcher:
                 return await loop.create_connection(lambda: Connection(self, key), address, route.port)
             except OSError as error:
                 raise FetchError("proxy", f"{hop.name}: {error.strerror or error}") from None
-        tunnel = await open_tunnel(address, route.port, hop, exchange.on_proxy_connected)
-        try:
-            return await loop.create_connection(
-                lambda: Connection(self, key),
-                sock=tunnel,
-                ssl=self._context() if route.tls_name else None,
-                server_hostname=route.tls_name or None,
-            )
-        except BaseException:
-            tunnel.close()
-            raise
+        context = self._context()
+        inner = InnerTls(context, route.tls_name) if route.tls_name else None
+        return await connect_through(
+            address, route.port, hop, lambda: Connection(self, key), inner, context, exchange.on_proxy_connected
+        )
 
     def _dialled(self, exchange: Exchange, task: asyncio.Task[object]) -> None:
         earlier = exchange.earlier_dials

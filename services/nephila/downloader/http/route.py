@@ -17,7 +17,7 @@ class ProxyHop(msgspec.Struct, frozen=True, gc=False):
     name: str
     """Scheme, host and port of the proxy, and its user: the identity of a connection through it. Without password."""
     scheme: str
-    """\"http" or "socks5"."""
+    """\"http", "https" or "socks5"."""
     user: str
     password: str
     host: str
@@ -26,6 +26,8 @@ class ProxyHop(msgspec.Struct, frozen=True, gc=False):
     """Port of the server."""
     tunnel: bool = True
     """CONNECT or SOCKS5. False: the request itself goes to the proxy, with the whole URL in its first line."""
+    tls_name: str = ""
+    """Name in the certificate of an https proxy; empty: no TLS to the proxy."""
 
 
 class Route(msgspec.Struct, frozen=True, gc=False):

@@ -15,7 +15,8 @@ from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookies import Cookies
 from nephila.downloader.middleware.host_headers import HostHeaders, JobRequests
 from nephila.downloader.middleware.login import FormLogin
-from nephila.downloader.middleware.user_files import UserMiddleware
+from nephila.downloader.middleware.throttle import Throttle
+from nephila.downloader.middleware.user.user_files import UserMiddleware
 from nephila.downloader.middleware.validators import Validators
 from nephila.downloader.middleware.web_bot_auth import WebBotAuth
 from nephila.downloader.router import Router
@@ -43,6 +44,7 @@ CHAIN: tuple[Callable[[Dependencies], Middleware], ...] = (
     lambda given: Auth(given.config),
     lambda given: Cookies(given.config, given.clock),
     lambda given: FormLogin(given.clock, given.router, given.fetcher, given.config.secrets, given.previous),
+    lambda given: Throttle(given.config, given.clock),
     lambda given: Validators(),
     lambda given: WebBotAuth(given.config, given.clock),
     lambda given: BlockDetector(given.config),

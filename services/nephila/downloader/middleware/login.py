@@ -5,7 +5,8 @@ form, fills it in and posts it; each member has its own session. Other requests 
 is sent only to the site of the login URL, and only over https when that URL is https.
 
 Bounds of the first login: one that the site refuses is not repeated before the job changes, since an account may be
-locked. One that fails because of the network is repeated after `RETRY_S`.
+locked. One that fails because of the network pauses the site as a renewal does; after the last pause its URLs fail with
+the reason of the network, and the login is repeated after `RETRY_S`.
 
 Bounds of a renewal: a URL that looks the same as the first page of its new session is refused to this user; so is one
 that has cost `URL_RENEWALS` renewals. After `FALSE_ALARMS` such URLs, a session is renewed at most every `RENEW_S`, and
@@ -165,7 +166,7 @@ class FormLogin(Middleware):
                 session.refused = f"login at {session.target.host_header}: {error}"
                 log.error("job %s: %s", request.job, session.refused)
         except FetchError as error:
-            if session.number:
+            if session.number or session.failed_renewals < len(PAUSES_S):
                 self._pause(session, request, error.detail)
             else:
                 session.failed_at = self._clock.monotonic()
@@ -184,14 +185,14 @@ class FormLogin(Middleware):
             session.task = None
 
     def _pause(self, session: _Session, request: m.FetchRequest, problem: str) -> None:
-        """A renewal has failed: pause the site, or after the last try refuse its URLs."""
+        """A login has failed: pause the site, or after the last try of a renewal refuse its URLs."""
         where, tries = session.target.host_header, session.failed_renewals
         session.failed_renewals += 1
         if tries == len(PAUSES_S):
             session.refused = f"the login at {where} is not renewed after {tries + 1} tries: {problem}"
             log.error("job %s: %s", request.job, session.refused)
             return
-        session.problem = f"the login at {where} is not renewed: {problem}"
+        session.problem = f"the login at {where} {'is not renewed' if session.number else 'fails'}: {problem}"
         session.paused_until = self._clock.monotonic() + PAUSES_S[tries]
         log.warning("job %s: %s; its site pauses %g s", request.job, session.problem, PAUSES_S[tries])
 

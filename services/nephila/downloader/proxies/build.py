@@ -47,6 +47,7 @@ def make_router(config: DownloaderConfig, clock: Clock, resolver: GuardedResolve
         https_url=config.proxy_check_https_url,
         country_header=config.proxy_country_header,
         names=config.proxy_names,
+        tls_verify=config.tls_verify,
     )
     keeper = ProxyKeeper(
         pool,

@@ -13,8 +13,9 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-SCHEMES = {"http": 8080, "socks5": 1080}
-"""Known schemes with their default ports. socks5h, which curl uses, means socks5: `proxy_names` decides about names."""
+SCHEMES = {"http": 8080, "https": 443, "socks5": 1080}
+"""Known schemes with their default ports. https: TLS to the proxy, then CONNECT. socks5h, which curl uses, means
+socks5: `proxy_names` decides about names."""
 _WORD = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 _COUNTRY = re.compile(r"[a-z]{2}\Z")
 _HOST = re.compile(r"[a-z0-9_.:-]{1,253}\Z")

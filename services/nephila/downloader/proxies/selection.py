@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Iterable
 from enum import Enum
 from functools import partial
 
+import msgspec
+
 from nephila.downloader.http.contract import HttpResponse
 from nephila.downloader.http.route import ProxyHop, Route, proxied
 from nephila.downloader.http.target import Target
@@ -175,6 +177,21 @@ class ProxySelection:
             await free
         return use
 
+    def follow(self, page: Route, target: Target, direct: Route) -> Route:
+        """The route of a further request of a page that has a route: through the same proxy, if it has one."""
+        hop = page.proxy
+        if hop is None or self._no_proxy.covers(target.dial_host):
+            return direct
+        is_local = self.names == LOCAL
+        needed = is_local or hop.scheme != "http" or target.scheme == "https"
+        hop = msgspec.structs.replace(
+            hop,
+            host=direct.pace_address if is_local else target.dial_host,
+            port=direct.port,
+            tunnel=needed or (hop.tunnel and not page.tls_name),
+        )
+        return proxied(direct, page.addresses, page.port, hop)
+
     def release(self, use: ProxyUse) -> None:
         """Free the slot."""
         self.pool.end_use(use.proxy)
@@ -287,6 +304,7 @@ def route_through(proxy: Proxy, target: Target, route: Route, names: str, by_tun
         route.port,
         # A proxy that receives the whole URL resolves the name in it, so names resolved here need a tunnel.
         tunnel=by_tunnel or is_local or endpoint.scheme != "http" or target.scheme == "https",
+        tls_name=endpoint.host if endpoint.scheme == "https" else "",
     )
     return proxied(route, proxy.addresses, endpoint.port, hop)
 

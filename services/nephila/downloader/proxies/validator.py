@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
+import ssl
 from dataclasses import dataclass
+from typing import Any
 
 from nephila.downloader.dns.contract import ResolveError
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
@@ -18,6 +20,7 @@ from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
 from nephila.downloader.http.fetch_once import fetch_once
 from nephila.downloader.http.route import Route, direct_route
 from nephila.downloader.http.target import Target
+from nephila.downloader.http.tls import dial_error, tls_context
 from nephila.downloader.proxies.countries import Countries
 from nephila.downloader.proxies.proxy import Fault, Proxy
 from nephila.downloader.proxies.selection import route_through
@@ -64,6 +67,7 @@ class Validator:
         https_url: str,
         country_header: str,
         names: str,
+        tls_verify: bool = True,
     ) -> None:
         """`resolver` looks up the check URL, `proxy_resolver` proxies. `trusted_resolver` looks up proxies that the
         operator named, and accepts private addresses."""
@@ -77,6 +81,8 @@ class Validator:
         self._https_url = https_url
         self._country_header = country_header.lower()
         self._names = names
+        self._tls_verify = tls_verify
+        self._tls: ssl.SSLContext | None = None
         self._own_addresses: frozenset[str] | None = None
         self._direct_words: frozenset[str] = frozenset()
         self._echo_addresses: set[str] = set()
@@ -98,7 +104,7 @@ class Validator:
         proxy.addresses = addresses
         country = endpoint.country or self._countries.find(addresses[0])
         if not self._check_url:
-            return await self._reach(addresses, port, country)
+            return await self._reach(proxy, addresses, port, country)
         if self._own_addresses is None:
             await self._learn_own_addresses()
         started = self._clock.monotonic()
@@ -114,16 +120,21 @@ class Validator:
             country = found.strip().lower()[:2]
         return CheckResult(None, "", took_s, addresses, self._anonymity(response), https, country)
 
-    async def _reach(self, addresses: tuple[str, ...], port: int, country: str) -> CheckResult:
+    async def _reach(self, proxy: Proxy, addresses: tuple[str, ...], port: int, country: str) -> CheckResult:
+        tls: dict[str, Any] = {}
+        if proxy.endpoint.scheme == "https":
+            if self._tls is None:
+                self._tls = tls_context(self._tls_verify)
+            tls = {"ssl": self._tls, "server_hostname": proxy.endpoint.host}
         started = self._clock.monotonic()
         try:
             async with asyncio.timeout(REACH_S):
-                _, writer = await asyncio.open_connection(addresses[0], port)
+                _, writer = await asyncio.open_connection(addresses[0], port, **tls)
         except TimeoutError:
             return CheckResult(Fault.DEAD, f"no connection within {REACH_S:g} s", addresses=addresses)
         except OSError as error:
-            return CheckResult(Fault.DEAD, error.strerror or str(error), addresses=addresses)
-        writer.close()
+            return CheckResult(Fault.DEAD, dial_error(error, proxy.endpoint.scheme).detail, addresses=addresses)
+        writer.transport.abort()
         return CheckResult(None, "", self._clock.monotonic() - started, addresses, country=country)
 
     async def _echo(self, url: str, proxy: Proxy | None) -> tuple[HttpResponse, str]:

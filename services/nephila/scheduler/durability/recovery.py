@@ -37,7 +37,6 @@ from nephila.scheduler.frontier.queue_entry import pack_queued, repack, unpack
 from nephila.scheduler.frontier.seen import new_seen
 from nephila.scheduler.frontier.strategies import HEAD
 from nephila.scheduler.politeness.address_queue import AddressQueue
-from nephila.scheduler.recrawl.due_table import CHECKED_OUT
 
 Key = tuple[str, bytes]
 
@@ -160,13 +159,6 @@ class Replay:
         frontier.quotas.restore(state.uses)
         for packed in state.watched:
             self._watched(frontier.jobs[state.watched_job], packed)
-        for url in state.urls:  # the older form in this format
-            due_table = frontier.jobs[url.job].due_table
-            due_table.put(url)
-            if url.next_at == CHECKED_OUT:
-                due_table.check_out(url.url_key)
-                if url.outcome is Outcome.STORED:
-                    frontier.jobs[url.job].reserve_page(url.url_key)
         for queued in state.queued:
             self._hold(queued, outstanding=not queued.not_before)
         for leased in state.leased:

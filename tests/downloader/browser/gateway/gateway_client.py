@@ -15,7 +15,9 @@ from nephila.downloader.browser.contract import Credentials, FetchLimits, Gatewa
 from nephila.downloader.browser.gateway.gateway import ForwardingGateway, make_gateway
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.dns.resolvers import make_guarded_resolver
-from nephila.downloader.router import DirectRouter
+from nephila.downloader.http.fetchers import make_fetcher
+from nephila.downloader.proxies.build import make_router
+from nephila.downloader.router import Router
 from nephila.kernel.runtime.clock import SystemClock
 
 DOCUMENT = {"Sec-Fetch-Dest": "document"}
@@ -25,7 +27,10 @@ FRAME = {"Sec-Fetch-Dest": "iframe"}
 class Client:
     """A browser as the gateway sees it: one registered fetch, requests through the proxy."""
 
-    def __init__(self, gateway: ForwardingGateway, address: GatewayAddress, session: aiohttp.ClientSession) -> None:
+    def __init__(
+        self, gateway: ForwardingGateway, address: GatewayAddress, session: aiohttp.ClientSession, router: Router
+    ) -> None:
+        self.router = router
         self.gateway = gateway
         self.address = address
         self.session = session
@@ -90,10 +95,13 @@ async def client_of(server: Server | None = None, **settings: Any) -> AsyncItera
         }
     config = DownloaderConfig(**settings)
     clock = SystemClock()
-    router = DirectRouter(make_guarded_resolver(config, clock))
+    fetcher = make_fetcher(config, clock)
+    router = make_router(config, clock, make_guarded_resolver(config, clock), fetcher)
+    await router.start()
     gateway = make_gateway(config, clock, router)
     async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), timeout=aiohttp.ClientTimeout(30)) as session:
-        yield Client(gateway, await gateway.start(), session)
+        yield Client(gateway, await gateway.start(), session, router)
         await gateway.close()
         await router.close()
+        await fetcher.close()
     await asyncio.sleep(0)

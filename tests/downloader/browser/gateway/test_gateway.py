@@ -156,6 +156,37 @@ async def test_bytes_of_a_page_are_counted() -> None:
         assert len(server.requests) == 1
 
 
+async def test_a_document_may_have_a_limit_of_its_own() -> None:
+    """The limit of the job (`maxPageBytes`) is for the page, not for its scripts."""
+    async with Server(response(b"x" * 6_000, HTML)) as server, client_of(server) as client:
+        client.register(max_document_bytes=5_000)
+        assert (await client.get("http://site.test/", DOCUMENT)).status == 502
+        assert (await client.get("http://site.test/script")).status == 200
+        assert client.result().reason == "too_large"
+
+
+async def test_a_page_does_not_send_more_to_a_host_than_its_rate() -> None:
+    """The document has its turn already. A request that would wait for too long reaches no server."""
+    async with Server(PAGE) as server, client_of(server, browser_host_rate=0.01) as client:
+        client.register("http://site.test/")
+        for name, headers in (("", DOCUMENT), ("1", {})):
+            assert (await client.get(f"http://site.test/{name}", headers)).status == (200 if name == "" else 429)
+        assert (await client.get("http://other.test/1")).status == 200
+        assert client.result().blocked == {"pace": 1}
+        assert len(server.requests) == 2
+
+
+async def test_a_407_of_a_server_is_no_challenge_of_the_gateway() -> None:
+    """Chromium would repeat the request with the credentials of the gateway."""
+    answer = response(b"x", HTML, status="407 Proxy Authentication Required")
+    async with Server(answer) as server, client_of(server) as client:
+        client.register()
+        assert (await client.get("http://site.test/", DOCUMENT)).status == 502
+        result = client.result()
+        assert result.document is not None
+        assert result.document.status == 407
+
+
 async def test_time_of_a_page_is_limited() -> None:
     """At the end of its time the connections of a page are closed, whatever they wait for."""
 
@@ -283,13 +314,13 @@ async def test_hostile_bytes_close_one_connection() -> None:
             reader, writer = await asyncio.open_connection(client.address.host, client.address.port)
             writer.write(starts[number % len(starts)] + rng.randbytes(rng.randrange(1, 3000)) + b"\r\n\r\n\n\n")
             writer.write_eof()
-            await asyncio.wait_for(reader.read(), 5)
+            await asyncio.wait_for(reader.read(), 60)
             writer.transport.abort()
         for long in (b"GET http://site.test/ HTTP/1.1\r\n" + b"a: b\r\n" * 100_000, b"G" * 1_000_000):
             reader, writer = await asyncio.open_connection(client.address.host, client.address.port)
             writer.write(long)
             with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-                await asyncio.wait_for(reader.readexactly(1 << 20), 5)
+                await asyncio.wait_for(reader.readexactly(1 << 20), 60)
             writer.transport.abort()
         assert (await client.get("http://site.test/")).status == 200
 

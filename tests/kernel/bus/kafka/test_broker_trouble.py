@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from types import SimpleNamespace
 
@@ -46,6 +47,25 @@ async def test_a_topic_that_is_deleted_and_made_again(bus):
     await admin.apply(bus.config)
     await until(lambda: receipt.done and bus.got == ["before", "after"])
     await until(lambda: not bus.troubles)
+
+
+async def test_a_deleted_topic_is_noticed_by_a_consumer_that_was_replaced(bus):
+    """It gets the assignment of the consumer before it, as if another member led the group."""
+    group = bus.groups["reader"]
+
+    async def never(*_: object) -> bool:
+        await asyncio.Event().wait()
+        return False
+
+    group._consumer._fetcher._proc_fetch_request = never
+    while not group.restarts:
+        await bus.publish(SEEDS, 1, Seed("j", "behind"))
+        await asyncio.sleep(0.02)
+    await until(lambda: group.settled and bus.got)
+    await admin.delete(bus.config, (SEEDS,))
+    await until(lambda: not bus.held("reader"))
+    await admin.apply(bus.config)
+    await until(lambda: len(bus.held("reader")) == 4)
 
 
 async def test_a_clock_that_is_off_is_not_ready(bus, monkeypatch):

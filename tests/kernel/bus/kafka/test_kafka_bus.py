@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, errors
+from aiokafka import AIOKafkaProducer, errors
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.errors import CommitFailedError
 from aiokafka.structs import TopicPartition
@@ -21,6 +21,7 @@ from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.claim_check import BlobClaimStore
 from nephila.kernel.bus.kafka.client import consumer
 from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.bus.kafka.consumer import consumer_group
 from nephila.kernel.bus.kafka.wire import HEADERS
 from nephila.kernel.messages import CrawlJob, FetchRequest, Page, ParseRule, RuleVerdict, Seed
 from nephila.kernel.runtime.clock import ManualClock
@@ -293,15 +294,15 @@ async def test_a_request_is_delivered_behind_its_position(rig, monkeypatch):
 
     bus.subscribe(REQUESTS, "reader", take, credits=10)
     await bus.start()
-    commit = AIOKafkaConsumer.commit
+    commit = consumer_group.commit_offsets
 
-    async def fails(self: AIOKafkaConsumer, offsets: Any) -> None:
+    async def fails(consumer: Any, offsets: Any) -> None:
         refused.append(offsets)
         if len(refused) < 3:
             raise CommitFailedError
-        await commit(self, offsets)
+        await commit(consumer, offsets)
 
-    monkeypatch.setattr(AIOKafkaConsumer, "commit", fails)
+    monkeypatch.setattr(consumer_group, "commit_offsets", fails)
     for url in ("one", "two"):
         await bus.publish(REQUESTS, 0, FetchRequest("j", b"", url))
     await until(lambda: len(result) == 2)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import msgspec
 
+from nephila.downloader.browser.auto.evidence import PROBE_EVERY
+
 log = logging.getLogger(__name__)
 NAME = "render-verdicts.json"
 """In the output directory of a crawl."""
@@ -25,7 +27,9 @@ class StoredVerdict(msgspec.Struct):
     needed: list[bool]
     """Of the last comparisons, the newest last: whether the page needed a browser."""
     pages: int = 0
-    """Pages of the pattern since its samples were complete."""
+    """Pages since the last comparison began."""
+    every: int = PROBE_EVERY
+    """Pages between two comparisons."""
 
 
 class VerdictFile:

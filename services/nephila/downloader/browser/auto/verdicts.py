@@ -1,28 +1,36 @@
 """`render: auto`: which pages need a browser, learnt per job, host and URL pattern. Pure.
 
-The first SAMPLES pages of a pattern are fetched by both lanes and compared. Then the lane of the majority of the last
-SAMPLES comparisons serves the pattern, and every tenth page is compared again. `verdict_file.py` stores the verdicts.
-A lookup is O(length of the URL).
+A pattern has a verdict once two of its last three comparisons agree (`evidence.py`: when a page is compared again). A
+pattern without one uses the verdict of its folder, which exists while the last five comparisons in it agree: so pages
+whose names are words, each a pattern of its own, need no sample each. `verdict_file.py` stores the comparisons. A
+lookup is O(length of the URL).
 """
 
 from __future__ import annotations
 
 import re
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
+from nephila.downloader.browser.auto.evidence import Evidence
 from nephila.downloader.browser.auto.verdict_file import StoredVerdict
 from nephila.kernel.fragment_routes import is_route
 from nephila.native import page_pass
 
-SAMPLES: Final = 3
-PROBE_EVERY: Final = 10
+WINDOW: Final = 3
+"""Comparisons of a pattern that count."""
+QUORUM: Final = 2
+"""Of them, those that have to agree."""
+FOLDER_WINDOW: Final = 5
+"""The same of a folder; all have to agree, since its pages may have several templates."""
 MAX_PATTERNS: Final = 50_000
 """Patterns that are remembered; the one used least recently is dropped first."""
 GAIN: Final = 0.1
 """Share of the words or links of the rendered page that the plain page lacks, above which it needs a browser."""
+FOLDER: Final = "**"
+"""Last segment of the pattern of a folder."""
 _VARIABLE = re.compile(r"\d|^[0-9a-f-]{16,}$|.{40,}")
 
 
@@ -67,25 +75,35 @@ def pattern_of(url: str) -> str:
     return f"{scheme}://{host}/{path}" + (f"?{names}" if names else "")
 
 
-def describe(verdicts: Iterable[StoredVerdict], job: str, url: str) -> str:
+def folder_of(pattern: str) -> str:
+    """The pattern of all pages in the folder of a page; empty where the last segment varies or is empty."""
+    head, mark, query = pattern.partition("?")
+    folder, _, name = head.rpartition("/")
+    return "" if name in ("", "*") or folder.endswith("/") else f"{folder}/{FOLDER}{mark}{query}"
+
+
+def describe(stored: Iterable[StoredVerdict], job: str, url: str) -> str:
     """The verdict on pages like this one in one line; empty when none of them was compared."""
+    verdicts = Verdicts()
+    verdicts.restore(one for one in stored if one.job == job)
     pattern = pattern_of(url)
-    for one in verdicts:
-        if one.job == job and one.pattern == pattern and one.needed:
-            needed = f"{sum(one.needed)} of the last {len(one.needed)} pages compared needed a browser"
-            if len(one.needed) < SAMPLES:
-                return f"both: {needed}; {pattern} is still sampled"
-            lane = Lane.BROWSER if 2 * sum(one.needed) > len(one.needed) else Lane.HTTP
-            return f"{lane.value}: {needed} ({pattern})"
-    return ""
+    own, chosen = verdicts.evidence(job, pattern), verdicts.deciding(job, pattern)
+    shown = chosen or own
+    if shown is None or not shown.needed:
+        return ""
+    needed = f"{sum(shown.needed)} of the last {len(shown.needed)} pages compared needed a browser"
+    if chosen is None:
+        return f"both: {needed}; {pattern} is still sampled"
+    lane = Lane.BROWSER if chosen.verdict else Lane.HTTP
+    return f"{lane.value}: {needed} ({pattern if chosen is own else folder_of(pattern)})"
 
 
 class Verdicts:
     """The verdicts of all jobs of this process."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str], deque[bool]] = OrderedDict()
-        self._counts: dict[tuple[str, str], int] = {}
+        self._known: OrderedDict[tuple[str, str], Evidence] = OrderedDict()
+        """By job and pattern; folders too."""
         self.compared = 0
         self.needed = 0
         """Comparisons in which the page needed a browser."""
@@ -94,34 +112,41 @@ class Verdicts:
         """The lane of a page. A route is not sent to the server, and steps need a browser."""
         if has_steps or is_route(url.partition("#")[2]):
             return Lane.BROWSER
-        key = (job, pattern_of(url))
-        found = self._known.get(key)
-        if found is None or len(found) < SAMPLES:
+        found = self.deciding(job, pattern_of(url))
+        if found is None or found.is_due():
             return Lane.BOTH
-        self._known.move_to_end(key)
-        self._counts[key] += 1
-        if self._counts[key] % PROBE_EVERY == 0:
-            return Lane.BOTH
-        return Lane.BROWSER if 2 * sum(found) > len(found) else Lane.HTTP
+        return Lane.BROWSER if found.verdict else Lane.HTTP
 
     def record(self, job: str, url: str, needed: bool) -> None:
         """Add the result of a comparison."""
-        key = (job, pattern_of(url))
-        found = self._known.get(key)
-        if found is None:
-            if len(self._known) >= MAX_PATTERNS:
-                oldest, _ = self._known.popitem(last=False)
-                self._counts.pop(oldest, None)
-            found = self._known[key] = deque(maxlen=SAMPLES)
-            self._counts[key] = 0
-        found.append(needed)
+        pattern = pattern_of(url)
+        for one in filter(None, (folder_of(pattern), pattern)):
+            found = self._known.get((job, one))
+            if found is None:
+                if len(self._known) >= MAX_PATTERNS:
+                    self._known.popitem(last=False)
+                found = self._known[job, one] = _empty(one)
+            found.add(needed)
         self.compared += 1
         self.needed += needed
+
+    def evidence(self, job: str, pattern: str) -> Evidence | None:
+        """The comparisons of a pattern."""
+        return self._known.get((job, pattern))
+
+    def deciding(self, job: str, pattern: str) -> Evidence | None:
+        """The comparisons that decide about a pattern: its own, else those of its folder; None: no verdict."""
+        for one in filter(None, (pattern, folder_of(pattern))):
+            found = self._known.get((job, one))
+            if found is not None and found.verdict is not None:
+                self._known.move_to_end((job, one))
+                return found
+        return None
 
     def stored(self) -> list[StoredVerdict]:
         """All comparisons that count, for the file."""
         return [
-            StoredVerdict(job, pattern, list(found), self._counts[job, pattern])
+            StoredVerdict(job, pattern, list(found.needed), found.pages, found.every)
             for (job, pattern), found in self._known.items()
         ]
 
@@ -129,13 +154,19 @@ class Verdicts:
         """Continue with the verdicts of the file."""
         for one in stored:
             if len(self._known) < MAX_PATTERNS:
-                self._known[one.job, one.pattern] = deque(one.needed, maxlen=SAMPLES)
-                self._counts[one.job, one.pattern] = one.pages
+                found = self._known[one.job, one.pattern] = _empty(one.pattern)
+                found.needed.extend(one.needed)
+                found.pages, found.every = one.pages, one.every
 
     def forget(self, job: str) -> None:
         """A job is deleted."""
         for key in [key for key in self._known if key[0] == job]:
-            del self._known[key], self._counts[key]
+            del self._known[key]
 
     def __len__(self) -> int:
         return len(self._known)
+
+
+def _empty(pattern: str) -> Evidence:
+    is_folder = pattern.partition("?")[0].endswith(f"/{FOLDER}")
+    return Evidence(FOLDER_WINDOW, FOLDER_WINDOW) if is_folder else Evidence(WINDOW, QUORUM)

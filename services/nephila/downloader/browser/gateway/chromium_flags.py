@@ -54,6 +54,11 @@ DISABLED_FEATURES = (
     "MediaRouter",
     "OptimizationHints",
     "Translate",
+    # Pages of the window itself: each context has a window, and these took more CPU than the page in it.
+    "WebUIOmniboxAimPopup",
+    "WebUIOmniboxPopup",
+    # A renderer in reserve for each context, which the page never uses.
+    "SpareRendererForSitePerProcess",
     # Proxied requests look local to these checks, because the gateway listens on loopback.
     "LocalNetworkAccessChecks",
     "PrivateNetworkAccessSendPreflights",

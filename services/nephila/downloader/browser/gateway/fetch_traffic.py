@@ -13,21 +13,21 @@ from typing import NamedTuple
 from nephila.downloader.browser.contract import DocumentResponse, FetchLimits, GatewayResult
 from nephila.downloader.browser.gateway.document_robots import DocumentRobots
 from nephila.downloader.browser.gateway.forwarded_headers import SECRET, Kind, kind_of, to_browser, to_server
+from nephila.downloader.browser.gateway.host_pace import HostPace
 from nephila.downloader.browser.gateway.upstream import Call, Refused, Sender
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.route import NO_ROUTE, Route
 from nephila.downloader.http.target import Target
 
-MAX_PARALLEL = 8
-"""Responses of one fetch in memory at a time, each at most `max_response_bytes`."""
 _METHODS = frozenset(("GET", "HEAD", "OPTIONS", "POST"))
 """POST is needed by pages that read data with it, such as GraphQL; the other methods change resources."""
 _HTML = ("text/html", "application/xhtml+xml", "")
-_STATUS = {"requests": 429, "bytes": 429, "time": 429, "method": 405, "timeout": 504}
+_STATUS = {"requests": 429, "bytes": 429, "time": 429, "method": 405, "timeout": 504, "pace": 429}
 _REFUSALS = frozenset(
     (
         "address",
         "dns",
+        "pace",
         "robots",
         "requests",
         "bytes",
@@ -52,7 +52,8 @@ class Answer(NamedTuple):
 
 
 class FetchTraffic:
-    """Requests of one page. `max_response_bytes` limits each response, on the wire and decoded."""
+    """Requests of one page. `max_response_bytes` limits each response, on the wire and decoded; `max_parallel` of the
+    limits are in memory at a time."""
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class FetchTraffic:
         robots: DocumentRobots,
         user_agent: str,
         max_response_bytes: int,
+        pace: HostPace,
     ) -> None:
         self._limits = limits
         self._document_target = Target(limits.document_url)
@@ -68,7 +70,8 @@ class FetchTraffic:
         self._robots = robots
         self._user_agent = limits.user_agent or user_agent
         self._max_response_bytes = max_response_bytes
-        self._parallel = asyncio.Semaphore(MAX_PARALLEL)
+        self._pace = pace
+        self._parallel = asyncio.Semaphore(limits.max_parallel)
         self._document_sent = False
         self._document: DocumentResponse | None = None
         self._reason = ""
@@ -119,6 +122,10 @@ class FetchTraffic:
         self._document_sent |= is_document
         try:
             await self._admit(call, kind, is_document)
+            if is_document:  # the scheduler has paced it
+                self._pace.count(call.target.dial_host)
+            else:
+                await self._pace.turn(call.target.dial_host)
             async with self._parallel:
                 response = await self._sender.send(self._request(call, is_document))
         except Refused as refused:
@@ -129,12 +136,13 @@ class FetchTraffic:
         if response.reason:
             reason = "media" if response.reason == "content_type" else response.reason
             return self._refuse(reason, response.detail, False)
-        return Answer(response.status, to_browser(response.headers), response.body)
+        return _passed(response)
 
     async def open_websocket(self, call: Call) -> Route:
         """Admit a WebSocket; returns the route to dial. Raises `Refused`."""
         try:
             await self._admit(call, Kind.OTHER, False)
+            await self._pace.turn(call.target.dial_host)
             route = await self._sender.route(call.target)
             if route.proxy is not None:
                 raise Refused("upgrade", "a WebSocket does not pass an upstream proxy")
@@ -197,11 +205,14 @@ class FetchTraffic:
 
     def _request(self, call: Call, is_document: bool) -> HttpRequest:
         limits = self._limits
+        longest = self._max_response_bytes
+        if is_document and limits.max_document_bytes:
+            longest = min(longest, limits.max_document_bytes)
         request = HttpRequest(
             call.target,
             NO_ROUTE,
             any_type=not limits.refuse_media,
-            max_bytes=max(1, min(self._max_response_bytes, limits.max_bytes - self._wire_bytes)),
+            max_bytes=max(1, min(longest, limits.max_bytes - self._wire_bytes)),
             forwarded=True,
             method=call.method,
         )
@@ -235,7 +246,7 @@ class FetchTraffic:
         )
         if 300 <= response.status < 400 or not is_html:
             return Answer(204, [], b"")
-        return Answer(response.status, to_browser(response.headers), response.body)
+        return _passed(response)
 
     def _refuse(self, reason: str, detail: str, is_document: bool) -> Answer:
         self._blocked[reason] += 1
@@ -243,3 +254,9 @@ class FetchTraffic:
             self._reason, self._detail = reason, detail
         status = _STATUS.get(reason, _REFUSED if reason in _REFUSALS else _FAILED)
         return Answer(status, [("cache-control", "no-store")], b"")
+
+
+def _passed(response: HttpResponse) -> Answer:
+    """A response for the browser. It would take a 407 for one of the gateway and repeat the request."""
+    status = _FAILED if response.status == 407 else response.status
+    return Answer(status, to_browser(response.headers), response.body)

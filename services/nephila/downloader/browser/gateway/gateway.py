@@ -22,6 +22,7 @@ from nephila.downloader.browser.gateway.certificates import CertificateAuthority
 from nephila.downloader.browser.gateway.client_connection import ClientConnection
 from nephila.downloader.browser.gateway.document_robots import DocumentRobots
 from nephila.downloader.browser.gateway.fetch_traffic import FetchTraffic
+from nephila.downloader.browser.gateway.host_pace import HostPace
 from nephila.downloader.browser.gateway.upstream import Upstream
 from nephila.downloader.browser.gateway.websocket_tunnel import WebSocketTunnel, dial
 from nephila.downloader.config import DownloaderConfig
@@ -59,7 +60,8 @@ class ForwardingGateway:
         self._config = config
         self._clock = clock
         self._fetcher = fetcher
-        self._upstream = Upstream(router, fetcher)
+        self._router = router
+        self._pace = HostPace(config.browser_host_rate, clock)
         self._robots = DocumentRobots(config.agent(), clock)
         self._tls = tls_context(config.tls_verify)
         self._server: asyncio.Server | None = None
@@ -83,10 +85,11 @@ class ForwardingGateway:
         config = self._config
         traffic = FetchTraffic(
             limits,
-            self._upstream,
+            Upstream(self._router, self._fetcher, limits.route),
             self._robots,
             config.agent(),
             min(MAX_RESPONSE_BYTES, config.max_body_bytes),
+            self._pace,
         )
         timer = self._clock.call_at(self._clock.monotonic() + limits.total_s, traffic.close)
         found = _Registered(secrets.token_hex(8), secrets.token_hex(16), traffic, timer)

@@ -10,7 +10,8 @@ from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
 from nephila.downloader.http.request import ROBOTS_BYTES
 from nephila.downloader.http.route import NO_ROUTE, Route
 from nephila.downloader.http.target import Target
-from nephila.downloader.router import Router
+from nephila.downloader.proxies.selection import PROXY_ONLY
+from nephila.downloader.router import Router, unresolved_route
 from nephila.kernel.net.egress import EgressError
 
 ROBOTS_REDIRECTS = 5
@@ -50,20 +51,26 @@ class Sender(Protocol):
 
 
 class Upstream:
-    """See `Sender`. The router checks every address and port, also those of redirects of robots.txt."""
+    """See `Sender`; of one page. The router checks every address and port, also those of redirects of robots.txt."""
 
-    def __init__(self, router: Router, fetcher: Fetcher) -> None:
+    def __init__(self, router: Router, fetcher: Fetcher, page: Route) -> None:
+        """`page`: the route of the page; all requests use its proxy, if it has one."""
         self._router = router
         self._fetcher = fetcher
+        self._page = page
 
     async def route(self, target: Target) -> Route:
         """See `Sender.route`."""
         try:
-            return self._router.cached(target) or await self._router.route(target)
+            direct = self._router.cached(target) or await self._router.route(target)
         except EgressError as error:
             raise Refused("address", str(error)) from None
         except ResolveError as error:
-            raise Refused("dns", str(error)) from None
+            proxies = self._router.proxies
+            if self._page.proxy is None or proxies is None or proxies.names != PROXY_ONLY:
+                raise Refused("dns", str(error)) from None
+            direct = unresolved_route(target)
+        return direct if self._router.proxies is None else self._router.proxies.follow(self._page, target, direct)
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         """See `Sender.send`. A request on a kept connection that broke is repeated once if its method allows it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import ssl
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 
 from nephila.downloader.http.route import ProxyHop
-from nephila.downloader.http.tunnel.open_tunnel import open_tunnel
+from nephila.downloader.http.tunnel.open_tunnel import InnerTls, connect_through
 
 TUNNEL_OF_TASK: ContextVar[tuple[ProxyHop, Callable[[], None]]] = ContextVar("TUNNEL_OF_TASK")
 """The proxy of the request that the current task makes, and what to call once it is connected."""
@@ -19,13 +19,13 @@ TUNNEL_OF_TASK: ContextVar[tuple[ProxyHop, Callable[[], None]]] = ContextVar("TU
 class TunnelConnector(aiohttp.TCPConnector):
     """Dials the address in the URL, which is the proxy's, and opens a tunnel there. Raises `FetchError`."""
 
+    def __init__(self, context: ssl.SSLContext) -> None:
+        super().__init__(limit=0, ssl=context, force_close=True)
+        self._context = context
+
     async def _wrap_create_connection(self, *args: Any, addr_infos: Any, **kwargs: Any) -> Any:
-        for name in ("client_error", "req", "timeout"):
-            kwargs.pop(name, None)
         address, port = addr_infos[0][4][:2]
-        tunnel = await open_tunnel(address, port, *TUNNEL_OF_TASK.get())
-        try:
-            return await asyncio.get_running_loop().create_connection(*args, **kwargs, sock=tunnel)
-        except BaseException:
-            tunnel.close()
-            raise
+        hop, on_connected = TUNNEL_OF_TASK.get()
+        context = kwargs.get("ssl")
+        inner = InnerTls(context, kwargs["server_hostname"]) if context else None
+        return await connect_through(address, port, hop, args[0], inner, self._context, on_connected)

@@ -19,7 +19,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
-from aiokafka.errors import IllegalStateError
+from aiokafka.errors import (
+    CommitFailedError,
+    IllegalGenerationError,
+    IllegalStateError,
+    KafkaError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+    UnknownTopicOrPartitionError,
+)
+from aiokafka.structs import OffsetAndMetadata
 
 from nephila.kernel.bus.kafka.client.security import connection_options
 from nephila.kernel.bus.kafka.config import KafkaConfig
@@ -31,6 +40,7 @@ STOP_S = 5.0
 IDLE_WAIT_MS = 500
 """How long the broker holds a fetch request without new records."""
 LOOK_S = 1.0
+COMMIT_RETRY_S = 0.1
 MAX_POLL_S = 86_400
 """The poll never waits for handlers, so this limit of the client is not needed (aiokafka#848)."""
 
@@ -108,6 +118,20 @@ def watch_heartbeats(consumer: AIOKafkaConsumer, on_answer: Callable[[float], No
     consumer._coordinator._do_heartbeat = beating
 
 
+def watch_partition_counts(consumer: AIOKafkaConsumer, assigned: Iterable[TopicPartition]) -> None:
+    """Join again when the number of partitions of a topic changes, also when a topic is deleted. Called after a join.
+
+    The client does so at the leader of the group only, and a leader that restarts within its session gets its old
+    assignment as if it were no leader (KIP-345): no member would notice the change."""
+    coordinator = consumer._coordinator
+    if coordinator._group_subscription is None:
+        coordinator._group_subscription = set(consumer.subscription())
+        counts = coordinator._get_metadata_snapshot()
+        for tp in assigned:
+            counts[tp.topic] = max(counts.get(tp.topic, 0), tp.partition + 1)
+        coordinator._metadata_snapshot = counts
+
+
 def apply_pauses(consumer: AIOKafkaConsumer, may_be_read: Callable[[TopicPartition], bool]) -> None:
     """Pause partitions that must not be read now, resume the others."""
     if consumer._subscription.subscription is None or consumer._subscription.reassignment_in_progress:
@@ -125,6 +149,33 @@ def seek_back(consumer: AIOKafkaConsumer, positions: Mapping[TopicPartition, int
     for tp, position in positions.items():
         with contextlib.suppress(IllegalStateError):  # it is not assigned any more
             consumer.seek(tp, position)
+
+
+async def commit_offsets(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, tuple[int, str]]) -> None:
+    """Commit offsets with their metadata; retries errors that pass by themselves.
+
+    It replaces the client's `commit`, which retries as long as a topic does not exist. Every join would wait for it,
+    and a topic that is created again would get the offsets of the deleted one: its first records would never be read.
+    Raises `KafkaError`, and `IllegalStateError` for a partition that is not assigned."""
+    coordinator = consumer._coordinator
+    assignment = consumer._subscription.subscription and consumer._subscription.subscription.assignment
+    if assignment is None or not offsets.keys() <= assignment.tps:
+        raise IllegalStateError(f"not assigned: {sorted(offsets)}")
+    commits = {tp: OffsetAndMetadata(*offset) for tp, offset in offsets.items()}
+    while True:
+        await coordinator.ensure_coordinator_known()
+        try:
+            async with coordinator._commit_lock:
+                return await asyncio.shield(coordinator._do_commit_offsets(assignment, commits))
+        except UnknownTopicOrPartitionError:
+            consumer._client.force_metadata_update()
+            raise
+        except (UnknownMemberIdError, IllegalGenerationError, RebalanceInProgressError) as error:
+            raise CommitFailedError("the group has a new generation") from error
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+        await asyncio.sleep(COMMIT_RETRY_S)
 
 
 async def missing_topics(consumer: AIOKafkaConsumer, topics: Iterable[str], before: list[str]) -> list[str]:

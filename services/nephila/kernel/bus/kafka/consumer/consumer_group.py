@@ -24,6 +24,7 @@ from nephila.kernel.bus.kafka.claim_check import ClaimStore
 from nephila.kernel.bus.kafka.client.consumer import (
     STOP_S,
     apply_pauses,
+    commit_offsets,
     duplicate_member_error,
     missing_topics,
     new_consumer,
@@ -31,6 +32,7 @@ from nephila.kernel.bus.kafka.client.consumer import (
     set_fetch_batching,
     stop_consumer,
     watch_heartbeats,
+    watch_partition_counts,
 )
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, CommitMetadata
@@ -270,11 +272,15 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def _commit(self, offsets: dict[TopicPartition, int]) -> bool:
         async with self._committing:
+            if self._consumer is None or self._joining:
+                return False
+            # Of topics that exist; an offset of a deleted topic would be refused and hold up those of the others.
+            offsets = {tp: at for tp, at in offsets.items() if self._consumer.partitions_for_topic(tp.topic)}
             commits = self.inbox.with_metadata(offsets)  # of partitions that are still held
-            if not commits or self._consumer is None or self._joining:
+            if not commits:
                 return False
             try:
-                await self._consumer.commit(commits)
+                await commit_offsets(self._consumer, commits)
                 self.inbox.committed(offsets)
                 return True
             except (KafkaError, IllegalStateError) as error:
@@ -334,6 +340,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self.partitions_lost += len(gone)
         self._drop_lost(gone)
         self._session.on_join(time.monotonic())
+        watch_partition_counts(consumer, assigned)
         opening = {}
         for tp in assigned:
             state = self.inbox.partition_states.get(tp)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
+from nephila.kernel.bus.kafka.client.consumer import commit_offsets
 from nephila.kernel.bus.kafka.consumer.commit_metadata import CommitMetadata, encode_metadata, parse_metadata
 from nephila.kernel.bus.kafka.consumer.inbox import Inbox
 from nephila.kernel.runtime.errors import TemporaryError, UserError
@@ -66,7 +67,7 @@ async def mark_held(
         if not inbox.partition_states[tp].stopped
     }
     if marked:
-        await consumer.commit(marked)
+        await commit_offsets(consumer, marked)
 
 
 async def has_committed_to(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) -> bool:

@@ -2,7 +2,8 @@
 
 A file has any of the functions `on_request(request)`, `on_response(request, response)`, `on_outcome(request, outcome)`;
 `nephila.testing` describes their arguments. A file that cannot be loaded is an error at the start. An exception in a
-function costs that fetch alone: failed(middleware), a metric, and a log line with file and line.
+function costs that fetch alone: failed(middleware), a metric, and a log line with file and line. So does a call that
+takes longer than `CALL_S`.
 
 Only the configuration of the process names the folder, never a job: the files run with the rights of the process.
 """
@@ -23,13 +24,18 @@ from typing import Any
 from nephila.downloader.http.contract import FetchError, HttpRequest, HttpResponse
 from nephila.downloader.http.target import Target
 from nephila.downloader.middleware.contract import Middleware
-from nephila.downloader.middleware.user_contract import Outcome as UserOutcome
-from nephila.downloader.middleware.user_contract import Request, Response
+from nephila.downloader.middleware.user.time_limit import CallTimeout, TimeLimit
+from nephila.downloader.middleware.user.user_contract import Outcome as UserOutcome
+from nephila.downloader.middleware.user.user_contract import Request, Response
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UsageError
 
 log = logging.getLogger(__name__)
 
+CALL_S = 2.0
+"""Time of one call. A call blocks all fetches of the process meanwhile; one that is useful takes microseconds."""
+LOAD_S = 20.0
+"""Time to load one file with its imports."""
 HOOKS = ("on_request", "on_response", "on_outcome")
 _Hook = tuple[str, Callable[..., None]]
 
@@ -57,7 +63,7 @@ def load_file(path: Path) -> UserFile:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        TimeLimit(LOAD_S).call(spec.loader.exec_module, module)
     except SyntaxError as error:
         raise UsageError(f"{error.filename or path}:{error.lineno or 1}: {error.msg}") from None
     except BaseException as error:
@@ -102,6 +108,7 @@ class UserMiddleware(Middleware):
         self._on_request = self._named("on_request", files)
         self._on_response = self._named("on_response", files[::-1])
         self._on_outcome = self._named("on_outcome", files[::-1])
+        self._limit = TimeLimit(CALL_S)
         self.failures: Counter[str] = Counter()
         """Exceptions by file name."""
 
@@ -144,8 +151,8 @@ class UserMiddleware(Middleware):
 
     def _call(self, path: Path, hook: Callable[..., None], *arguments: Any) -> None:
         try:
-            hook(*arguments)
-        except (Exception, SystemExit) as error:  # a call of exit() must not end the process
+            self._limit.call(hook, *arguments)
+        except (Exception, SystemExit, CallTimeout) as error:  # a call of exit() must not end the process
             self.failures[path.name] += 1
             place = place_of(error, path)
             number = int(place.rpartition(":")[2])

@@ -1,0 +1,1 @@
+"""Middleware of the user: Python files of a configured folder."""
