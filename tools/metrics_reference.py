@@ -21,6 +21,7 @@ TABLES = {
     "storage": "nephila.storage.metrics",
     "api": "nephila.control.metrics",
     "operator": "nephila.operator.metrics",
+    "webhooks": "nephila.harvest.webhooks.metrics",
     "bus": "nephila.kernel.bus.kafka.metrics",
     "program": "nephila.programs.service.metrics",
 }

@@ -16,6 +16,15 @@ UNANSWERED: dict[str, str] = {
     "Block pages": "no site of the run answers with a block page",
     "Unready members by reason": "all members may be ready at the first scrape",
     "Failures of users' middleware": "no middleware is configured",
+    **dict.fromkeys(
+        (
+            "Deliveries of webhooks",
+            "Failed attempts of webhooks",
+            "Dead letters of webhooks",
+            "Webhooks that fail",
+        ),
+        "no webhooks are configured",
+    ),
     "Near-copies": "no job of the run compares texts",
     "Pages checked too late": "no job of the run has a freshness objective",
     **dict.fromkeys(

@@ -13,9 +13,11 @@ from nephila.programs.assembly import Assembly
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
+    from nephila.harvest.webhooks.sender import WebhookSender
 
-async def program_metrics(assembly: Assembly) -> tuple[bytes, str]:
-    """The text for Prometheus, and its content type."""
+
+async def program_metrics(assembly: Assembly, webhooks: WebhookSender | None = None) -> tuple[bytes, str]:
+    """The text for Prometheus, and its content type. `webhooks`: the sender, if the program has one."""
     # Imported at the first request: prometheus_client would delay the start of every crawl.
     from nephila.downloader.metrics import BROWSER_METRICS as BROWSER
     from nephila.downloader.metrics import METRICS as DOWNLOADER
@@ -47,4 +49,8 @@ async def program_metrics(assembly: Assembly) -> tuple[bytes, str]:
         for service, table in (("downloader", DOWNLOADER), ("parser", PAGE_METRICS)):
             values = {worker: one.services[service] for worker, one in sent.items()}
             collectors.append(WorkerMetricsCollector(service, table, values))
+    if webhooks is not None:
+        from nephila.harvest.webhooks.metrics import METRICS as WEBHOOKS
+
+        collectors.append(MetricsCollector("webhooks", webhooks, WEBHOOKS))
     return exposition(registry_of(collectors))

@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nephila.harvest.webhooks.config import read_webhooks
 from nephila.harvest.webhooks.sender import WebhookSender
@@ -13,6 +14,9 @@ from nephila.harvest.webhooks.store import WebhookStore
 from nephila.harvest.webhooks.transport import HttpTransport
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.storage.source import Source
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
 
 GRACE_S = 15.0
 """Time for attempts in flight after a signal."""
@@ -27,15 +31,44 @@ def build_sender(path: Path, source: Source, clock: Clock) -> WebhookSender:
     return WebhookSender(config, source, WebhookStore(source), transport, clock)
 
 
-async def send(path: Path, source: Source, *, once: bool, ready: Callable[[WebhookSender], None]) -> WebhookSender:
-    """Deliver until a signal, or with `once` until every change is delivered. Raises `UserError`."""
+def health_application(sender: WebhookSender) -> Starlette:
+    """/healthz, /readyz and /metrics of the sender."""
+    from nephila.control.http.application import application
+    from nephila.harvest.webhooks.metrics import METRICS
+    from nephila.kernel.runtime.metrics import MetricsCollector, exposition, registry_of
+
+    registry = registry_of([MetricsCollector("webhooks", sender, METRICS)])
+
+    async def metrics() -> tuple[bytes, str]:
+        return exposition(registry)
+
+    return application(None, unready=lambda: sender.unready, metrics=metrics)
+
+
+async def send(
+    path: Path,
+    source: Source,
+    *,
+    once: bool,
+    ready: Callable[[WebhookSender], None],
+    metrics_port: int | None = None,
+) -> WebhookSender:
+    """Deliver until a signal, or with `once` until every change is delivered. `metrics_port`: port of health and
+    metrics; None: no server. Raises `UserError`."""
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
     sender = build_sender(path, source, SystemClock())
+    server = None
+    if metrics_port is not None:
+        from nephila.control.http.server import tcp_server
+
+        server = tcp_server(health_application(sender), "", metrics_port, "--metrics-port")
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, over.set)
     try:
         await sender.start()
+        if server is not None:
+            await server.open()
         ready(sender)
         while not over.is_set() and not (once and await sender.idle()):
             try:
@@ -45,6 +78,8 @@ async def send(path: Path, source: Source, *, once: bool, ready: Callable[[Webho
         await sender.drain(GRACE_S)
     finally:
         await sender.close()
+        if server is not None:
+            await server.close()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
     return sender

@@ -58,8 +58,9 @@ class UpProgram:
             rules=self._applied_rules,
             on_change=on_change,
         )
-        self.servers = ControlServers(self.control, directory, tcp, metrics=partial(program_metrics, self.assembly))
         self.webhooks = webhooks(self.clock) if webhooks is not None else None
+        metrics = partial(program_metrics, self.assembly, self.webhooks)
+        self.servers = ControlServers(self.control, directory, tcp, metrics=metrics)
         self.error: BaseException | None = None
         self.jobs: list[Job] = []
         """The jobs at the end."""

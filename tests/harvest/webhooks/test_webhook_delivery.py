@@ -17,10 +17,12 @@ from nephila.harvest.webhooks.store import WebhookStore
 from nephila.harvest.webhooks.transport import Answer
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UserError
+from nephila.programs.send_webhooks import health_application
 from nephila.storage.config import StorageConfig
 from nephila.storage.read.changes import changes
 from nephila.storage.writer import Writer
 
+from tests.control.http.asgi import AsgiClient
 from tests.storage.storage_rig import record
 
 KEY = bytes(range(32))
@@ -286,3 +288,24 @@ async def test_a_database_that_appears_later(tmp_path):
         await until(clock, lambda: sender.positions)
         write(place, 1, 2)
         await until(clock, lambda: len(receiver.accepted) == 2)
+
+
+async def test_health_and_metrics_of_the_sender(tmp_path):
+    """Each webhook has its counters; a database that does not answer makes the program unready."""
+    clock = ManualClock()
+    place = (tmp_path / "o", "")
+    place[0].mkdir()
+    write(place, 1, 2)
+    receiver = Receiver(clock, lambda number: 500 if number == 1 else 200)
+    async with sending(place, receiver, hook("news")) as sender:
+        await until(clock, lambda: len(receiver.accepted) == 2)
+        await until_settled(clock, sender)
+        client = AsgiClient(health_application(sender))
+        text = (await asyncio.to_thread(client.get, "/metrics")).text
+        assert 'nephila_webhooks_deliveries_total{webhook="news"} 2.0' in text
+        assert 'nephila_webhooks_failed_attempts_total{webhook="news"} 1.0' in text
+        assert 'nephila_webhooks_failing_seconds{webhook="news"} 0.0' in text
+        assert (await asyncio.to_thread(client.get, "/readyz")).status_code == 200
+        sender.unready = "no connection"
+        unready = await asyncio.to_thread(client.get, "/readyz")
+        assert (unready.status_code, unready.text) == (503, "no connection\n")

@@ -31,6 +31,10 @@ def run(
     file: File,
     out: Out = str(DEFAULT_OUT),
     once: Annotated[bool, typer.Option("--once", help="End when every change is delivered.")] = False,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option("--metrics-port", metavar="PORT", min=0, max=65535, help="Serve health and metrics there."),
+    ] = None,
 ) -> None:
     """Deliver changes until it is stopped. One program may do it for a directory or database at a time."""
     from nephila.kernel.runtime.process_setup import run_loop
@@ -41,7 +45,7 @@ def run(
     def ready(sender: WebhookSender) -> None:
         note(f"delivering changes of {out} to the webhooks of {file}")
 
-    sender = run_loop(send(Path(file), source, once=once, ready=ready))
+    sender = run_loop(send(Path(file), source, once=once, ready=ready, metrics_port=metrics_port))
     note(f"{sender.delivered.total():,} changes delivered, {sender.dead.total():,} dead letters")
 
 

@@ -62,6 +62,8 @@ class WebhookSender:
         """Changes that became dead letters."""
         self.positions: dict[str, Position] = {}
         """The stored position of each webhook."""
+        self.unready = ""
+        """Why no change can be delivered, one line; empty while the database answers."""
         self._config = config
         self._source = source
         self.store = store
@@ -118,19 +120,18 @@ class WebhookSender:
 
     async def _run(self, webhook: Webhook) -> None:
         """Deliver until the service closes; a fault of the database is retried, with one warning."""
-        in_trouble = False
         while not self._closing.is_set():
             try:
                 busy = await self._replay_dead(webhook) or await self._next(webhook)
-                if in_trouble:
+                if self.unready:
                     log.warning("webhooks: the database is back")
-                in_trouble = False
+                self.unready = ""
                 if not busy:
                     await self._wait(self._config.poll_s)
             except UserError as error:
-                if not in_trouble:
+                if not self.unready:
                     log.warning("webhooks: %s: %s; trying again", webhook.name, error)
-                in_trouble = True
+                self.unready = str(error)
                 await self._wait(DATABASE_PAUSE_S)
 
     async def _next(self, webhook: Webhook) -> bool:
