@@ -49,6 +49,7 @@ def job(scheduler: Scheduler, uid: str, rate: float = 0.0) -> api.Job:
         failed=ended[Outcome.FAILED],
         dropped=ended[Outcome.DROPPED],
         rate=round(rate, 2),
+        quota=known.quota_hold,
         freshness=scheduler.freshness(uid),
     )
 
@@ -58,6 +59,8 @@ def _state(job: Job) -> api.JobState:
         return "paused"
     if job.budget_spent:
         return "limit"
+    if job.quota_hold and (job.queued or job.leased):
+        return "quota"
     if job.waiting or job.leased:
         return "running"
     return "limit" if job.queued else "idle"
@@ -72,6 +75,12 @@ def budget_spent(scheduler: Scheduler, uid: str) -> bool:
     """Whether max_pages pages of a job are stored."""
     job = scheduler.frontier.jobs.get(uid)
     return job is not None and job.budget_spent
+
+
+def quota_used_up(scheduler: Scheduler, uid: str) -> str:
+    """Which quota of a job is used up, in words; the empty string without one."""
+    job = scheduler.frontier.jobs.get(uid)
+    return job.quota_hold if job is not None else ""
 
 
 def page_limit(scheduler: Scheduler, uid: str) -> int:

@@ -98,3 +98,5 @@ class FetchOutcome(msgspec.Struct, array_like=True, gc=False):
     content_type: str = ""
     # One line for people: what exactly went wrong.
     detail: str = ""
+    # Time spent in a browser, seconds.
+    browser_s: float = 0.0

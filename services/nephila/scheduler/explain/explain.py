@@ -42,7 +42,7 @@ Kind = Literal[
     "robots", "address", "failed", "redirect", "content_type", "excluded", "trap_shape", "trap_quarantine", "trap",
     "sitemaps", "seen",
     "leased", "fetched", "ending", "interrupted",
-    "paused", "budget_job", "budget_host", "queue_full",
+    "paused", "budget_job", "budget_host", "quota", "queue_full",
     "retry", "backing_off", "delay", "pause", "robots_retry", "address_line", "robots_first", "behind", "next",
     "out_of_scope", "copy", "unknown",
 ]  # fmt: skip
@@ -303,6 +303,8 @@ class _Verdict:
             return "budget_job", f"{limit} {job.max_pages} is reached; with a larger one it is fetched"
         if job.spec.paused:
             return "paused", f"the job is paused; nephila jobs resume {job.uid}{self.home.option}"
+        if job.quota_hold:
+            return "quota", f"{job.quota_hold}; with a larger one, or in the next period, it is fetched"
         if budget.spent == "job":
             return (
                 "budget_job",
