@@ -10,7 +10,7 @@ since the speed-up is bounded by the share of pages that need a browser. The pag
 each page that a browser has rendered, so the server has the lane of each page. A verdict is right if a page of an empty
 template was rendered, or another one was not; pages fetched by both lanes are comparisons and count for neither.
 
-    python -m benchmarks.bench_browser [--only render|auto] [--pages 500] [--rivals VENV] [--out benchmarks/results]
+    python -m benchmarks.bench_browser [--only render|auto] [--pages 500] [--rivals VENV] [--save]
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ from typing import Any
 from benchmarks.report import RESULTS, save, table, versions
 
 CONCURRENCY = 4
-AUTO_HOSTS = 2
+FLAT = 0.1
+"""Change of the memory between the second fifth of the run and the last that counts as none."""
+AUTO_HOSTS = 4
 """Host names of the site of *auto*: verdicts are learnt per host."""
 HOSTS = 8
 """Host names of the site for nephila, which fetches one page of a host at a time; rivals have no such limit."""
@@ -210,7 +212,6 @@ def crawl(port: int, cwd: Path, seeds: list[str], render: str, pages: int) -> di
     with contextlib.closing(sqlite3.connect(cwd / "o" / "nephila.db")) as db:
         rows = db.execute("select url, text from pages where outcome = 'stored'").fetchall()
     found["complete"] = sum(_is_complete(url, text) for url, text in rows)
-    found["browser"] = json.loads((cwd / "o" / "run.json").read_text()).get("browser", {})
     return found
 
 
@@ -219,10 +220,10 @@ def _is_complete(url: str, text: str) -> bool:
     return path is not None and f"the number {path[2]} of {path[1]}." in (text or "")
 
 
-def bench_render(pages: int, rivals: str) -> dict[str, Any]:
+def bench_render(pages: int, rival_pages: int, rivals: str) -> dict[str, Any]:
     """All programs over the same pages."""
     found: dict[str, Any] = {}
-    site = Site({"app": pages})
+    site = Site({"app": max(pages, rival_pages)})
     with serve(site) as port, tempfile.TemporaryDirectory(prefix="nbb-", dir="/tmp") as folder:
         for name in ("nephila", "playwright", *(("crawlee", "crawl4ai") if rivals else ())):
             cwd = Path(folder) / name
@@ -232,7 +233,7 @@ def bench_render(pages: int, rivals: str) -> dict[str, Any]:
                     seeds = [f"http://h{number % HOSTS}.test/app/{number}" for number in range(pages)]
                     found[name] = crawl(port, cwd, seeds, "always", pages)
                 else:
-                    found[name] = _rival(name, rivals, port, cwd, pages)
+                    found[name] = _rival(name, rivals, port, cwd, rival_pages)
             except RuntimeError as error:
                 found[name] = {"problem": str(error)[-600:]}
                 print(f"{name}: {error}", file=sys.stderr)
@@ -281,17 +282,28 @@ def main() -> None:
     """Run, print, save."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", choices=("render", "auto"))
-    parser.add_argument("--pages", type=int, default=500)
+    parser.add_argument("--pages", type=int, default=500, help="of nephila in the part render")
+    parser.add_argument("--rival-pages", type=int, default=250)
+    parser.add_argument("--auto-pages", type=int, default=400)
     parser.add_argument("--rivals", default="", help="environment with crawlee[playwright] and crawl4ai")
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--save", action="store_true", help="write the raw result to benchmarks/results")
     arguments = parser.parse_args()
-    result: dict[str, Any] = {"pages": arguments.pages, "versions": versions("playwright")}
+    result: dict[str, Any] = {
+        "pages": arguments.pages,
+        "rival_pages": arguments.rival_pages,
+        "versions": versions("playwright"),
+    }
     if arguments.only != "auto":
-        result["render"] = bench_render(arguments.pages, arguments.rivals)
+        result["render"] = bench_render(arguments.pages, arguments.rival_pages, arguments.rivals)
         rows = [[name, *(one.get(column, "-") for column in COLUMNS)] for name, one in result["render"].items()]
         print(table(["program", *COLUMNS], rows))
+        ours = result["render"]["nephila"]
+        flat = "flat" if abs(ours.get("memory_change", 1)) <= FLAT else "NOT FLAT"
+        print(
+            f"memory of nephila: {ours.get('memory_change', 0):+.1%}, {flat}; processes left: {ours['processes_left']}"
+        )
     if arguments.only != "render":
-        result["auto"] = bench_auto(arguments.pages)
+        result["auto"] = bench_auto(arguments.auto_pages)
         columns = ("pages_per_s", "cpu_s_per_page", "pages", "complete", "compared", "verdicts", "right")
         print(
             table(
@@ -299,7 +311,8 @@ def main() -> None:
             )
         )
         print(f"auto is {result['auto']['speedup']} times as fast as always")
-    print(save("browser", result, arguments.out))
+    if arguments.save:
+        print(save("browser", result, RESULTS))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ async def outcomes(*urls: str, kind: FetchKind = FetchKind.UNSPECIFIED, **settin
     found = []
     for url in urls:
         bus.publish(REQUESTS, 0, FetchRequest(url=url, host="bad.test", kind=kind))
-        found.append(await asyncio.wait_for(got.get(), 20))
+        found.append(await asyncio.wait_for(got.get(), 60))
     await downloader.close()
     assert bus.unacked == 0
     return found

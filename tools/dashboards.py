@@ -324,6 +324,13 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
                     "s",
                     text="Seconds per page in the browser. A rise: pages are slow, or the CPU is full.",
                 ),
+                Panel(
+                    "CPU of a rendered page",
+                    f"{rate('nephila_downloader_browser_cpu_seconds_total')}"
+                    f" / ({rate('nephila_downloader_browser_pages_total')} > 0)",
+                    "s",
+                    text="CPU-seconds of the browser per page. A rise: pages cost more, so fewer fit a core.",
+                ),
                 Panel("Pages by lane", rate("nephila_downloader_browser_lane_total", "lane"), "ops", "{{lane}}"),
                 Panel("Pages compared in both lanes", rate("nephila_downloader_browser_compared_total"), "ops"),
                 Panel("Sub-requests", rate("nephila_downloader_browser_sub_requests_total"), "reqps"),

@@ -155,7 +155,7 @@ def give(args: argparse.Namespace, folder: Path, faults: list[Fault]) -> tuple[S
         conductor.close()
         system.close()
         server.send_signal(signal.SIGTERM)
-        server.wait(10)
+        server.wait(60)
     requests, closed = load_log(log)
     case = Case(manifest, requests, closed, rows, args.delay, 1, SLACK_S, 0, 0.0)
     return Show(case, conductor.happened, len(faults), code, conductor.strangers), took_s

@@ -19,7 +19,7 @@ from nephila.kernel.topics import TOPICS
 
 from tests.fake_kafka import FakeKafka, FakeKafkaBus
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 _numbers = itertools.count()
 
 

@@ -209,7 +209,7 @@ def system(request, tmp_path, system_broker):  # noqa: F811
         yield made, shop
         for program in made.programs.values():
             program.kill()
-            program.wait(10)
+            program.wait(60)
 
 
 def test_a_change_of_layout_raises_the_alarm_over_three_parsers(system, tmp_path):

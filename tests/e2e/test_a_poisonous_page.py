@@ -38,7 +38,7 @@ def system(tmp_path):
         finally:
             for program in made.programs.values():
                 program.kill()
-                program.wait(10)
+                program.wait(60)
             broker.stop()
 
 

@@ -109,5 +109,5 @@ def test_kills_of_the_browser_member_and_of_chromium_lose_nothing(tmp_path: Path
     finally:
         for program in system.programs.values() if system is not None else ():
             program.kill()
-            program.wait(10)
+            program.wait(60)
         broker.stop()

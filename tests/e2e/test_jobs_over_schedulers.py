@@ -40,7 +40,7 @@ def system(tmp_path, system_broker):  # noqa: F811
         yield system
         for program in system.programs.values():
             program.kill()
-            program.wait(10)
+            program.wait(60)
 
 
 class Crawl:

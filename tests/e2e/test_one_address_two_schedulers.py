@@ -60,7 +60,7 @@ def system(tmp_path, system_broker):  # noqa: F811
         yield system, server
         for program in system.programs.values():
             program.kill()
-            program.wait(10)
+            program.wait(60)
 
 
 def crawled(system, server, name: str) -> list[float]:

@@ -72,7 +72,7 @@ def system(tmp_path, system_broker):  # noqa: F811
         yield made
         for program in made.programs.values():
             program.kill()
-            program.wait(10)
+            program.wait(60)
 
 
 _HALVES = """

@@ -68,10 +68,10 @@ def api(system: SimpleNamespace) -> Iterator[subprocess.Popen[bytes]]:
 
 def readiness(system: SimpleNamespace, process: subprocess.Popen[bytes], wanted: str) -> str:
     """The answer of /readyz, once it has some words in it."""
-    end, text = time.monotonic() + 60, ""
+    end, text = time.monotonic() + 120, ""
     while time.monotonic() < end and process.poll() is None:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{system.port}/readyz", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{system.port}/readyz", timeout=60) as answer:
                 text = answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:

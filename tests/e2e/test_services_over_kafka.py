@@ -79,7 +79,7 @@ kafka: {{session_s: 6}}
 
     def metrics(self, name: str) -> str:
         """The figures of a service."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.ports[name]}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ports[name]}/metrics", timeout=60) as answer:
             return answer.read().decode()
 
     def end(self, *names: str, number: int = signal.SIGTERM) -> list[int]:
@@ -124,8 +124,8 @@ kafka: {{session_s: 6}}
 
 _HELD = """
 import sys, time, urllib.request
-for _ in range(300):
-    text = urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/metrics", timeout=9).read().decode()
+for _ in range(600):
+    text = urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/metrics", timeout=60).read().decode()
     held = float(text.split("\\nnephila_scheduler_partitions ")[1].split()[0])
     if held == float(sys.argv[2]):
         sys.exit(0)
@@ -147,7 +147,7 @@ sys.exit(1)
 
 _WAIT = """
 import sys, time, urllib.request
-for _ in range(300):
+for _ in range(600):
     try:
         urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/readyz", timeout=2)
         sys.exit(0)
@@ -169,7 +169,7 @@ def system(tmp_path, system_broker, web):
     yield system
     for program in system.programs.values():
         program.kill()
-        program.wait(10)
+        program.wait(60)
 
 
 ROBOTS = "User-agent: examplebot\nDisallow: /58\n\nUser-agent: *\nDisallow: /1\n"
@@ -246,7 +246,7 @@ def together(tmp_path, system_broker, web):
     yield system
     for program in system.programs.values():
         program.kill()
-        program.wait(10)
+        program.wait(60)
 
 
 def test_fetch_and_parse_in_one_program_lose_nothing_when_killed(together):
@@ -335,7 +335,7 @@ def many(tmp_path, system_broker):
         yield system, answers
         for program in system.programs.values():
             program.kill()
-            program.wait(10)
+            program.wait(60)
 
 
 def result(system) -> subprocess.Popen[str]:

@@ -54,7 +54,7 @@ class Press:
         return page(request.path, title=f"Page {request.path}")
 
 
-def wait_until(reached, seconds=60):
+def wait_until(reached, seconds=120):
     """Poll; the runs take what they take."""
     end = time.monotonic() + seconds
     while not reached():
@@ -149,7 +149,7 @@ def system(tmp_path, system_broker):  # noqa: F811
         yield system
         for program in system.programs.values():
             program.kill()
-            program.wait(10)
+            program.wait(60)
 
 
 def test_runs_over_kafka(system):

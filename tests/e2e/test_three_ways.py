@@ -44,7 +44,7 @@ def served(site, folder: Path, log: Path):
     words = [sys.executable, "-m", "benchmarks.web.serve", str(folder), "--port", str(site.port), "--log", str(log)]
     server = subprocess.Popen(words, stdout=subprocess.DEVNULL, cwd=Path(__file__).parents[2])
     try:
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while not listening(site.port, "127.0.2.1"):
             assert server.poll() is None
             assert time.monotonic() < until

@@ -58,7 +58,7 @@ def web(tmp_path):
         yield site
     finally:
         server.terminate()
-        server.wait(10)
+        server.wait(60)
 
 
 def rows(path: Path) -> dict[str, dict[str, tuple[str, str]]]:

@@ -81,7 +81,7 @@ def serving(web: ManyHosts) -> Iterator[ManyHosts]:
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(main()), daemon=True)
     thread.start()
-    ready.wait(10)
+    ready.wait(60)
     try:
         yield web
     finally:

@@ -125,7 +125,7 @@ class KubernetesServer:
             if plural == "events"
         ]
 
-    async def until(self, what: Any, limit_s: float = 10.0) -> None:
+    async def until(self, what: Any, limit_s: float = 60.0) -> None:
         """Return when `what()` is true; it is asked at every change of an object."""
         async with asyncio.timeout(limit_s):
             while not what():

@@ -44,7 +44,7 @@ class Running:
             yield one
         finally:
             one.stop()
-            await asyncio.wait([task], timeout=10)
+            await asyncio.wait([task], timeout=60)
             await cluster.close()
             await leases.close()
             assert task.done()
@@ -117,7 +117,7 @@ async def test_lost_watches_an_expired_version_and_a_restart_of_the_api_server_l
         await server.stop()
         server.apply("crawljobs", "four", JOB)
         await server.start()
-        await server.until(lambda: running.condition("crawljobs", "four")[0] == "True", 30)
+        await server.until(lambda: running.condition("crawljobs", "four")[0] == "True", 60)
     assert running.control.requests == [f"apply {name}" for name in ("one", "two", "three", "four")]
 
 

@@ -193,6 +193,12 @@ BROWSER_METRICS: tuple[Metric[Downloader], ...] = (
         counter=True,
     ),
     Metric(
+        "browser_cpu_seconds_total",
+        "CPU of all browser processes. A rise against browser_pages_total: pages cost more, so fewer fit a core.",
+        _browser(lambda lane: lane.browser.pool.cpu_s()),
+        counter=True,
+    ),
+    Metric(
         "browser_processes",
         "Browser processes that run. 0 while requests are in flight: the browser does not start.",
         _browser(lambda lane: lane.browser.pool.processes),

@@ -28,6 +28,7 @@ class FakeProcess:
     def __init__(self, pid: int, on_gone: Callable[[BrowserProcess], None]) -> None:
         self.pid = pid
         self.memory = 100
+        self.cpu = 1.0
         self.closed = False
         self.pages: list[asyncio.Future[RenderedPage]] = []
         self.urls: list[str] = []
@@ -42,6 +43,10 @@ class FakeProcess:
             return await page
         finally:
             self.pages.remove(page)
+
+    def cpu_s(self) -> float:
+        """See `BrowserProcess.cpu_s`."""
+        return self.cpu
 
     def memory_bytes(self) -> int:
         """See `BrowserProcess.memory_bytes`."""

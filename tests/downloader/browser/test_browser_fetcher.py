@@ -173,6 +173,6 @@ async def test_the_steps_of_a_matching_rule_replace_those_of_the_job() -> None:
 async def test_a_page_in_flight_does_not_delay_the_end_of_the_program() -> None:
     rig = Rig()
     await rig.begin("http://a.test/")
-    await asyncio.wait_for(rig.fetcher.close(), 5)
+    await asyncio.wait_for(rig.fetcher.close(), 60)
     await settle()
     assert (rig.engine.closed, rig.gateway.closed, rig.gateway.open, rig.responses) == (True, True, {}, [])

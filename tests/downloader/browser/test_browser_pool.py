@@ -95,6 +95,22 @@ async def test_a_process_is_replaced_after_its_uses_and_not_before_its_last_page
     await rig.pool.close()
 
 
+async def test_cpu_of_processes_that_have_ended_counts() -> None:
+    rig = Rig(max_uses=1)
+    for _ in range(2):
+        page = await rig.begin()
+        rig.engine.started[-1].cpu = 2.5
+        rig.engine.started[-1].complete()
+        await page
+        await settle()
+    page = await rig.begin()
+    rig.engine.started[-1].complete()
+    assert rig.pool.cpu_s() == 2.5 + 2.5 + 1.0
+    await page
+    await rig.pool.close()
+    assert rig.pool.cpu_s() == 6.0
+
+
 async def test_a_process_that_has_grown_too_large_is_replaced() -> None:
     rig = Rig(max_memory_bytes=1000)
     page = await rig.begin()

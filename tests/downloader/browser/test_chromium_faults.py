@@ -77,7 +77,7 @@ async def test_a_page_in_a_chromium_that_is_killed_fails_at_once(chromium: str) 
     await asyncio.sleep(1)
     os.killpg(process.pid, signal.SIGKILL)
     with pytest.raises(BrowserGoneError):
-        await asyncio.wait_for(rendering, 10)
+        await asyncio.wait_for(rendering, 30)
     assert gone == [process]
     await process.close()
     await engine.close()

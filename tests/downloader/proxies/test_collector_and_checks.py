@@ -239,7 +239,7 @@ async def test_the_pool_is_stored_in_a_thread() -> None:
     class SlowFile(PoolFile):
         def save(self, proxies: Iterable[Proxy]) -> None:
             threads.append(threading.get_ident())
-            release.wait(10)
+            release.wait(60)
 
     keeper = ProxyKeeper(ProxyPool(), [], AsyncMock(), SlowFile("", clock), clock, collect_s=1, concurrency=1)
     await keeper.start()

@@ -44,7 +44,7 @@ async def crawled(tmp_path, ratio):
             await service.start()
         bus.publish(JOBS, 0, m.CrawlJob("j", "j", seeds=["http://a.test/"]))
         bus.publish(SEEDS, 0, m.Seed("j", "http://a.test/", "job"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not sum(scheduler.ended("j").values()):
                 await storage.flush()
                 await asyncio.sleep(0)

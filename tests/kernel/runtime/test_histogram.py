@@ -49,12 +49,12 @@ def test_prometheus_reads_it():
 
 
 def test_an_observation_costs_less_than_a_microsecond():
-    """The fastest of several runs, so that another process of the machine does not count."""
+    """CPU time of the fastest of several runs, so that another process of the machine does not count."""
     histogram, costs = Histogram(FAST_S), []
     for _ in range(20):
-        began = time.perf_counter()
+        began = time.thread_time()
         for _ in range(5000):
             histogram.observe(0.003)
-        costs.append((time.perf_counter() - began) / 5000)
+        costs.append((time.thread_time() - began) / 5000)
     print(f"{min(costs) * 1e9:.0f} ns per observation")
     assert min(costs) < 1e-6

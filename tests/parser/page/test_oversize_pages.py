@@ -44,7 +44,7 @@ async def read(body: bytes, **settings: Any) -> list[m.Outlinks | m.Record]:
     fields = {"job": "j", "url": "http://a.test/", "url_key": bytes(16), "content_type": "text/html", "depth": 1}
     bus.publish(PAGES, 0, m.Page(body=body, **fields))
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await parser.drain(30.0)
     finally:
         await parser.close()

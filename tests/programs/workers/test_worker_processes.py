@@ -65,7 +65,7 @@ class Main:
 
     async def ended(self) -> m.FetchOutcome:
         """The next outcome."""
-        return await asyncio.wait_for(self.outcomes.get(), 30)
+        return await asyncio.wait_for(self.outcomes.get(), 60)
 
 
 @asynccontextmanager
@@ -104,7 +104,7 @@ async def test_workers_that_cannot_live_end_the_program(monkeypatch, caplog):
     monkeypatch.setenv("PYTHONHOME", "/nowhere")
     with serve(lambda request: page()) as web:
         async with main(web, count=2) as rig:
-            error = await asyncio.wait_for(rig.fatal.get(), 30)
+            error = await asyncio.wait_for(rig.fatal.get(), 60)
     assert str(error).startswith("worker processes keep dying (ended with code 1); try --workers 0")
     assert rig.fatal.empty()
 
@@ -130,7 +130,7 @@ async def test_a_drain_waits_for_what_is_under_way():
             draining = asyncio.ensure_future(rig.workers.drain(20.0))
             await asyncio.sleep(0)
             release.set()
-            await asyncio.wait_for(draining, 20)
+            await asyncio.wait_for(draining, 60)
             outcome = await rig.ended()
             assert (outcome.host, outcome.result) == ("a.test", m.FetchResult.FETCHED)
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.messages import (
     FetchRequest,
     FetchResult,
-    FrontierSnapshot,
     LinkSource,
     Outcome,
     Receipt,
@@ -25,9 +23,7 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS, RECEIPTS
 from nephila.scheduler import standalone
 from nephila.scheduler.durability.snapshots import snapshots
-from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.invariants import check
-from nephila.scheduler.recrawl.due_table import CHECKED_OUT
 
 from tests.scheduler.world import Answer, World, links_of, site
 
@@ -67,23 +63,7 @@ async def restarted(tmp_path: Path, world: World, later_s: float = 0.0) -> World
     return again
 
 
-def of_earlier_programs(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
-    """A snapshot as the first programs of the same format wrote it: states of URLs as messages, not packed."""
-    for part in snapshots(dispatcher):
-        if part.watched:
-            due_table = dispatcher.frontier.jobs[part.watched_job].due_table
-            states = list(due_table.states())
-            yield FrontierSnapshot(
-                urls=[
-                    replace(state, next_at=CHECKED_OUT) if due_table.is_checked_out(state.url_key) else state
-                    for state in states
-                ]
-            )
-        else:
-            yield part
-
-
-@pytest.mark.parametrize("snapshot", [None, snapshots, of_earlier_programs])
+@pytest.mark.parametrize("snapshot", [None, snapshots])
 async def test_the_agenda_outlives_a_restart(tmp_path, monkeypatch, snapshot):
     """What is due while the program is down is fetched at its start, what is not waits for its instant."""
     world = await World(tmp_path, site({"/": ["/1"], "/1": []})).start()

@@ -69,8 +69,9 @@ async def test_robots_is_fetched_first_and_is_paced(tmp_path):
         (Answer(reason="timeout"), "denied(robots)", 3),
         (Answer(reason="dns"), "failed(dns)", 3),
         (Answer(reason="connect"), "failed(connect)", 3),
+        (Answer(reason="proxy"), "failed(proxy)", 3),
     ],
-    ids=["404", "403", "500", "timeout", "dns", "connect"],
+    ids=["404", "403", "500", "timeout", "dns", "connect", "proxy"],
 )
 async def test_what_an_unusable_robots_means(tmp_path, answer, row, requests):
     """4xx allows; 5xx and silence forbid after three tries; a host that is not there fails as what it is."""
@@ -318,6 +319,32 @@ async def test_two_fetches_at_once_wait_for_one_robots(tmp_path):
     refused = next(f for f in pages if f.url.endswith("/0"))
     assert all(f.start >= refused.end + 100 for f in pages if f.start > refused.start)
     check(world.scheduler.dispatcher)
+    await world.scheduler.close()
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("refused", ["/robots.txt", "/sitemap.xml", "/feed.xml", "/1"])
+async def test_a_refusal_of_any_resource_pauses_its_host(tmp_path, refused, status):
+    """robots.txt, sitemap, feed or page: no request of the host begins before Retry-After and Crawl-delay are over."""
+
+    def web(request):
+        path = request.url.removeprefix("http://a.test")
+        if path == refused and request.attempt == 1:
+            return Answer(status=status, retry_after_s=100)
+        if path == "/robots.txt":
+            return Answer(body=b"User-agent: *\nCrawl-delay: 7\nSitemap: http://a.test/sitemap.xml")
+        return site({"http://a.test/": ["http://a.test/feed.xml", "http://a.test/1", "http://a.test/2"]})(request)
+
+    world = await World(tmp_path, web).start()
+    world.crawl("http://a.test/", robots=True, sitemaps=True)
+    world.run()
+    urls = [fetch.url.removeprefix("http://a.test") for fetch in world.fetched]
+    assert {"/robots.txt", "/sitemap.xml", "/feed.xml", "/1", "/2"} <= set(urls)
+    gap_after = dict(zip(urls, gaps(world, "a.test"), strict=False)) | {
+        refused: gaps(world, "a.test")[urls.index(refused)]
+    }
+    assert gap_after.pop(refused) >= 100
+    assert all(gap_s >= 7 for url, gap_s in gap_after.items())
     await world.scheduler.close()
 
 

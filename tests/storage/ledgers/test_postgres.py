@@ -49,7 +49,7 @@ def writer(tmp_path: Any, store: str, **config: Any) -> Writer:
 
 async def until(condition: Callable[[], bool], rig: Rig) -> None:
     """Run the event loop and advance the clock until the condition holds."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not condition():
             rig.clock.advance(1)
             await asyncio.to_thread(int)

@@ -27,6 +27,7 @@ MARKS = {"new": "+", "changed": "~", "gone": "-"}
 ENDS = {
     "done": "Done",
     "max_pages": "Done: --max-pages reached",
+    "quota": "Stopped: a quota is used up; --resume continues in its next period",
     "max_time": "Stopped: --max-time is over",
     "waiting": "Done: all that is left waits longer than --max-wait",
     "interrupted": "Interrupted",
@@ -224,7 +225,8 @@ def remarks(run: Run, result: Result) -> list[str]:
 def _browser(figures: dict[str, float]) -> str:
     """What the browser lane did and cost."""
     pages, seconds = int(figures["pages"]), figures["seconds"]
-    line = f"Browser: {pages:,} pages in {seconds:,.1f} browser-seconds, {int(figures['sub_requests']):,} sub-requests"
+    line = f"Browser: {pages:,} pages in {seconds:,.1f} browser-seconds, {figures['cpu_s']:,.1f} s of CPU"
+    line += f", {int(figures['sub_requests']):,} sub-requests"
     line += f", {int(figures['blocked']):,} without response" if figures["blocked"] else ""
     line += f", {int(figures['crashes']):,} crashes" if figures["crashes"] else ""
     if figures["compared"]:

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import tempfile
 from collections.abc import Coroutine, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +17,8 @@ from typing import Any, TypeVar
 from nephila.downloader.browser.contract import GatewayAddress
 from nephila.downloader.browser.engine import RenderError
 from nephila.downloader.browser.gateway.chromium_flags import chromium_flags
-from nephila.downloader.browser.process_tree import kill_group, members_of, memory_of
+from nephila.downloader.browser.process_tree import cpu_of, kill_group, members_of, memory_of
+from nephila.downloader.browser.profiles import Profile
 from nephila.kernel.runtime.parent_death import die_with
 
 T = TypeVar("T")
@@ -89,9 +89,10 @@ async def _uncancelled(work: Coroutine[Any, Any, T]) -> tuple[T, bool]:
 class Chromium:
     """One process group of Chromium."""
 
-    def __init__(self, process: asyncio.subprocess.Process, profile: str) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, profile: Profile) -> None:
         self._process = process
         self._profile = profile
+        self._cpu_s = 0.0
         self.pid = process.pid
         self.endpoint = ""
         """URL of its DevTools WebSocket."""
@@ -101,15 +102,15 @@ class Chromium:
         cls, executable: str, gateway: GatewayAddress, blocked: Iterable[str], *, sandbox: bool
     ) -> Chromium:
         """Start Chromium and wait until it accepts connections. Raises `RenderError` with the reason browser."""
-        profile = tempfile.mkdtemp(prefix="nephila-browser-")
+        profile = Profile()
         parent = os.getpid()
         try:
-            stderr = os.open(os.path.join(profile, STDERR), os.O_WRONLY | os.O_CREAT)
+            stderr = os.open(os.path.join(profile.path, STDERR), os.O_WRONLY | os.O_CREAT)
             try:
                 process, cancelled = await _uncancelled(
                     asyncio.create_subprocess_exec(
                         executable,
-                        *switches(gateway, profile, blocked, sandbox=sandbox),
+                        *switches(gateway, profile.path, blocked, sandbox=sandbox),
                         stdin=asyncio.subprocess.DEVNULL,
                         stdout=asyncio.subprocess.DEVNULL,
                         stderr=stderr,
@@ -120,7 +121,7 @@ class Chromium:
             finally:
                 os.close(stderr)
         except OSError as error:
-            shutil.rmtree(profile, ignore_errors=True)
+            profile.delete()
             raise RenderError("browser", f"{executable} does not start: {error.strerror}") from None
         browser = cls(process, profile)
         try:
@@ -145,14 +146,14 @@ class Chromium:
     def _find_endpoint(self) -> str:
         """The DevTools URL from the file that Chromium writes when it listens; empty before."""
         with contextlib.suppress(OSError):
-            port, _, path = Path(self._profile, "DevToolsActivePort").read_text().partition("\n")
+            port, _, path = Path(self._profile.path, "DevToolsActivePort").read_text().partition("\n")
             return f"ws://127.0.0.1:{port}{path.strip()}" if path.strip() else ""
         return ""
 
     def _end_reason(self) -> str:
         """The last line that it wrote on standard error, or its exit code."""
         with contextlib.suppress(OSError):
-            lines = Path(self._profile, STDERR).read_text("utf-8", "replace").strip().split("\n")
+            lines = Path(self._profile.path, STDERR).read_text("utf-8", "replace").strip().split("\n")
             if lines[-1]:
                 return lines[-1][-300:]
         return f"exit code {self._process.returncode}"
@@ -164,6 +165,11 @@ class Chromium:
     def memory_bytes(self) -> int:
         """Memory of all its processes."""
         return memory_of(self.pid)
+
+    def cpu_s(self) -> float:
+        """CPU of all its processes so far; after their end the figure of the last call."""
+        self._cpu_s = max(self._cpu_s, cpu_of(self.pid))
+        return self._cpu_s
 
     async def kill(self) -> None:
         """Kill all processes of the group, wait for their end, delete the profile. A cancelled caller stops nothing."""
@@ -179,4 +185,4 @@ class Chromium:
                 break
             kill_group(self.pid)
             await asyncio.sleep(POLL_S)
-        await asyncio.to_thread(shutil.rmtree, self._profile, ignore_errors=True)
+        await asyncio.to_thread(self._profile.delete)

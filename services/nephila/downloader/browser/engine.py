@@ -62,6 +62,9 @@ class BrowserProcess(Protocol):
     def memory_bytes(self) -> int:
         """Resident memory of all its processes."""
 
+    def cpu_s(self) -> float:
+        """CPU of all its processes so far. After their end the figure of the last call."""
+
     async def close(self) -> None:
         """End all its processes, by force where they do not end, and delete its profile."""
 

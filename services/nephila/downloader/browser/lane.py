@@ -141,6 +141,7 @@ class BrowserLane:
         return {
             "pages": pool.pages,
             "seconds": round(pool.seconds, 3),
+            "cpu_s": round(pool.cpu_s(), 3),
             "processes": pool.launched,
             "crashes": pool.crashes,
             "sub_requests": browser.sub_requests,

@@ -17,6 +17,7 @@ from nephila.downloader.browser.chromium import Chromium
 from nephila.downloader.browser.contract import GatewayAddress
 from nephila.downloader.browser.engine import BrowserGoneError, BrowserProcess, RenderedPage, RenderError, RenderTask
 from nephila.downloader.browser.page import render_page
+from nephila.downloader.browser.profiles import delete_abandoned
 
 CONNECT_S = 15.0
 
@@ -73,6 +74,10 @@ class PlaywrightProcess:
         """See `BrowserProcess.memory_bytes`."""
         return self._chromium.memory_bytes()
 
+    def cpu_s(self) -> float:
+        """See `BrowserProcess.cpu_s`."""
+        return self._chromium.cpu_s()
+
     async def close(self) -> None:
         """See `BrowserProcess.close`."""
         self._closing = True
@@ -89,9 +94,13 @@ class PlaywrightEngine:
         self._sandbox = sandbox
         self._driver: Playwright | None = None
         self._starting = asyncio.Lock()
+        self._is_first = True
 
     async def launch(self, on_gone: Callable[[BrowserProcess], None]) -> BrowserProcess:
         """See `Engine.launch`."""
+        if self._is_first:
+            self._is_first = False
+            await asyncio.to_thread(delete_abandoned)
         chromium = await Chromium.start(self._executable, self._gateway, self._blocked, sandbox=self._sandbox)
         try:
             browser = await self._connect(chromium)

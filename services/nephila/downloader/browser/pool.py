@@ -60,6 +60,8 @@ class BrowserPool:
         """Pages rendered."""
         self.seconds = 0.0
         """Time that pages took, in total."""
+        self._ended_cpu_s = 0.0
+        """CPU of processes that have ended."""
         self.launched = 0
         self.crashes = 0
         """Processes that ended by themselves, or were killed because they hung."""
@@ -69,6 +71,10 @@ class BrowserPool:
     def processes(self) -> int:
         """Processes that run."""
         return sum(member.process is not None for member in self._members)
+
+    def cpu_s(self) -> float:
+        """CPU of all processes so far."""
+        return self._ended_cpu_s + sum(one.process.cpu_s() for one in self._members if one.process is not None)
 
     def memory_bytes(self) -> int:
         """Resident memory of all processes."""
@@ -99,6 +105,7 @@ class BrowserPool:
         members, self._members = self._members, []
         for member in members:
             if member.process is not None:
+                self._ended_cpu_s += member.process.cpu_s()
                 await member.process.close()
         if self._closing:
             await asyncio.wait(self._closing)
@@ -196,6 +203,7 @@ class BrowserPool:
         if member in self._members:
             self._members.remove(member)
         if member.process is not None:
+            self._ended_cpu_s += member.process.cpu_s()
             self._close_later(member.process)
 
     def _close_later(self, process: BrowserProcess) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from nephila.kernel.messages.context import Context, Render
-from nephila.kernel.messages.jobs import CrawlJob
+from nephila.kernel.messages.jobs import CrawlJob, QuotaUse
 from nephila.kernel.messages.parse import Outcome, Receipt, Record
 
 
@@ -184,6 +184,8 @@ class FrontierCommit(msgspec.Struct, array_like=True, gc=False):
     # New state of URLs that are fetched again.
     urls: list[UrlState] = msgspec.field(default_factory=list)
     quarantines: list[Quarantine] = msgspec.field(default_factory=list)
+    # New totals of quotas.
+    uses: list[QuotaUse] = msgspec.field(default_factory=list)
 
 
 class FrontierClaim(msgspec.Struct, array_like=True, gc=False):
@@ -243,14 +245,14 @@ class FrontierSnapshot(msgspec.Struct, array_like=True, gc=False):
     queued: list[QueuedUrl] = msgspec.field(default_factory=list)
     # Those of queued that are dispatched and have no receipt yet.
     leased: list[LeasedUrl] = msgspec.field(default_factory=list)
-    urls: list[UrlState] = msgspec.field(default_factory=list)
     # Instant of the snapshot, seconds since 1970 UTC.
     taken_at: float = 0.0
     deleted: list[DeletedJob] = msgspec.field(default_factory=list)
-    # States of URLs of watched_job as its due table packs them, each behind its url_key: the content of urls,
-    # in a tenth of the time. A next_at below 0 means that the URL is queued or outstanding.
+    # States of URLs of watched_job as its due table packs them, each behind its url_key. A next_at below 0
+    # means that the URL is queued or outstanding.
     watched_job: str = ""
     watched: list[bytes] = msgspec.field(default_factory=list)
+    uses: list[QuotaUse] = msgspec.field(default_factory=list)
 
 
 class PartitionPosition(msgspec.Struct, array_like=True, gc=False):

@@ -33,7 +33,7 @@ M = TypeVar("M")
 
 log = logging.getLogger(__name__)
 
-VERSION = 4
+VERSION = 5
 _MAGIC = b"NPHFRNT\x00"
 _HEADER = _MAGIC + struct.pack("<II", VERSION, KEY_VERSION)
 _FRAME = struct.Struct("<II")

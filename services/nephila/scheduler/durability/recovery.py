@@ -37,7 +37,6 @@ from nephila.scheduler.frontier.queue_entry import pack_queued, repack, unpack
 from nephila.scheduler.frontier.seen import new_seen
 from nephila.scheduler.frontier.strategies import HEAD
 from nephila.scheduler.politeness.address_queue import AddressQueue
-from nephila.scheduler.recrawl.due_table import CHECKED_OUT
 
 Key = tuple[str, bytes]
 
@@ -157,15 +156,9 @@ class Replay:
             for count in position.ended:
                 partition.ended[count.job, count.outcome] += count.count
                 frontier.jobs[count.job].ended[count.outcome] += count.count
+        frontier.quotas.restore(state.uses)
         for packed in state.watched:
             self._watched(frontier.jobs[state.watched_job], packed)
-        for url in state.urls:  # the older form in this format
-            due_table = frontier.jobs[url.job].due_table
-            due_table.put(url)
-            if url.next_at == CHECKED_OUT:
-                due_table.check_out(url.url_key)
-                if url.outcome is Outcome.STORED:
-                    frontier.jobs[url.job].reserve_page(url.url_key)
         for queued in state.queued:
             self._hold(queued, outstanding=not queued.not_before)
         for leased in state.leased:
@@ -204,6 +197,7 @@ class Replay:
             frontier.apply_job(spec)
             if spec.deleted:
                 self._forget_job(spec.uid)
+        frontier.quotas.restore(commit.uses)
         jobs = frontier.jobs
         for anchor in commit.anchors:
             if anchor.job in jobs:

@@ -50,7 +50,7 @@ async def members(broker):
 
 async def has_committed_to(bus: KafkaBus, ends: object) -> bool:
     """What is committed becomes known after a while."""
-    for _ in range(40):
+    for _ in range(600):
         if await bus.has_read_to(GROUP, ends):
             return True
         await asyncio.sleep(0.05)
