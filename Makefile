@@ -4,7 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= crawl-out
 WEB    ?= build/plain-web
-WORKERS ?= auto
+# One process more than cores: many tests wait for Kafka, PostgreSQL or a process.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST ?= $(BIN)/python -m pytest
 WCXB   ?= ../shared/data/wcxb-dev
 DOCS   ?= $(HOME)/.cache/nephila-bench/documentation
@@ -41,11 +42,11 @@ crawl: $(STAMP)  ## make crawl URL=https://example.org/ [OUT=crawl-out] [ARGS='-
 	@test -n "$(URL)" || { echo "usage: make crawl URL=https://example.org/ [OUT=crawl-out] [ARGS='...']"; exit 2; }
 	@$(BIN)/nephila crawl '$(URL)' --out '$(OUT)' $(ARGS)
 
-test: $(DEV)  ## the tests that everybody runs: everything but the mark full (WORKERS=N processes)
-	@$(PYTEST) -n $(WORKERS) -m 'not full' $(ARGS)
+test: $(DEV)  ## the tests that everybody runs: everything but the mark full (WORKERS=N processes, default: cores + 1)
+	@$(PYTEST) -n $(WORKERS) --dist worksteal -m 'not full' $(ARGS)
 
 test-full: $(DEV)  ## the rest: whole programs, services over Kafka
-	@$(PYTEST) -n $(WORKERS) -m full $(ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist worksteal -m full $(ARGS)
 
 test-all: test test-full  ## both
 

@@ -29,6 +29,10 @@ OPERATORS = (
 SERVICES = {"scheduler", "downloader", "parser", "storage"}
 
 
+# Else every object parses its schema and all definitions of its Kubernetes version again.
+kubernetes_validate.utils.schema_contents = cache(kubernetes_validate.utils.schema_contents)
+
+
 @cache
 def helm() -> str:
     """The path of helm."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 
 import feedparser
@@ -81,3 +82,25 @@ def test_a_feed_without_entries_is_valid(name):
     found = feedparser.parse(FORMATS[name][0]([], LINK))
     assert not found.bozo
     assert found.entries == []
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_markup_of_a_page_stays_text(name):
+    """A reader that shows the description as HTML shows the characters of the page."""
+    write, _ = FORMATS[name]
+    body = write([change(1, title="t", diff="+<img src=x onerror=alert(1)>")], LINK)
+    if name == "jsonfeed":
+        assert "content_html" not in json.loads(body)["items"][0]
+        return
+    description = feedparser.parse(body, sanitize_html=False).entries[0].summary_detail
+    shown = description.value if description.type == "text/html" else html.escape(description.value)
+    assert "<img" not in shown
+    assert "&lt;img" in shown
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd"])
+def test_a_link_has_the_scheme_of_a_page(name, url):
+    """Any other scheme makes no link."""
+    write, _ = FORMATS[name]
+    assert url.encode() not in write([change(1, url=url)], LINK)

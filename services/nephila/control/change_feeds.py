@@ -1,11 +1,13 @@
 """Changes as RSS 2.0, Atom (RFC 4287) and JSON Feed 1.1. Pure.
 
 The newest change comes first, as feed readers expect. The id of an entry is the id of the change, so a reader shows it
-once however often it fetches the feed.
+once however often it fetches the feed. Titles and diffs come from pages: readers show the description of RSS as HTML,
+so its text is escaped, and a link has the scheme http or https.
 """
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -35,11 +37,12 @@ def rss(changes: Sequence[Change], link: str) -> bytes:
     for one in reversed(changes):
         item = etree.SubElement(channel, "item")
         _text(item, "title", _title(one))
-        _text(item, "link", one.url)
+        if address := _link(one):
+            _text(item, "link", address)
         _text(item, "guid", one.id, isPermaLink="false")
         _text(item, "pubDate", format_datetime(_at(one)))
         _text(item, "category", one.change)
-        _text(item, "description", _summary(one))
+        _text(item, "description", f"<pre>{html.escape(_summary(one))}</pre>")
     return _document(root)
 
 
@@ -56,7 +59,8 @@ def atom(changes: Sequence[Change], link: str) -> bytes:
         _text(entry, f"{{{ATOM}}}title", _title(one))
         _text(entry, f"{{{ATOM}}}id", f"urn:nephila:change:{one.id}")
         _text(entry, f"{{{ATOM}}}updated", one.at)
-        etree.SubElement(entry, f"{{{ATOM}}}link", {"href": _xml(one.url), "rel": "alternate"})
+        if address := _link(one):
+            etree.SubElement(entry, f"{{{ATOM}}}link", {"href": _xml(address), "rel": "alternate"})
         etree.SubElement(entry, f"{{{ATOM}}}category", {"term": one.change})
         _text(entry, f"{{{ATOM}}}summary", _summary(one), type="text")
     return _document(root)
@@ -67,7 +71,7 @@ def jsonfeed(changes: Sequence[Change], link: str) -> bytes:
     items: list[dict[str, Any]] = [
         {
             "id": one.id,
-            "url": one.url,
+            **({"url": address} if (address := _link(one)) else {}),
             "title": _title(one),
             "content_text": _summary(one),
             "date_published": one.at,
@@ -92,6 +96,10 @@ FORMATS: dict[str, tuple[Callable[[Sequence[Change], str], bytes], str]] = {
     "jsonfeed": (jsonfeed, "application/feed+json"),
 }
 """Name → (writer, content type)."""
+
+
+def _link(one: Change) -> str:
+    return one.url if one.url.startswith(("http://", "https://")) else ""
 
 
 def _title(one: Change) -> str:

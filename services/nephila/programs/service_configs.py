@@ -102,12 +102,7 @@ def make_configs(
         formats = ("postgres", *(name for name in formats if name in SINKS))
     downloader = load(DownloaderConfig, _downloader(options, formats, paced, seeds), SOURCE, "downloader")
     if renders:
-        from nephila.downloader.browser.auto.verdict_file import NAME as VERDICTS
-
-        captures = downloader.browser_captures or str(directory / "captures")
-        downloader = structs.replace(downloader, browser_enabled=True, browser_captures=captures)
-        if not downloader.browser_verdicts:
-            downloader = structs.replace(downloader, browser_verdicts=str(directory / VERDICTS))
+        downloader = _rendering(downloader, directory)
     scheduler = load(
         SchedulerConfig,
         {
@@ -121,18 +116,7 @@ def make_configs(
     )
     # A variable of the services, as images set it, must not move a part of the directory.
     scheduler = structs.replace(scheduler, directory=str(directory / "frontier"))
-    workers: int | None = options.get("workers")
-    if downloader.browser_enabled:
-        # The browser is loaded only where it renders pages.
-        from nephila.downloader.browser.lane import missing
-
-        if reason := missing(downloader):
-            raise UsageError(f"pages cannot be rendered: {reason}")
-        if workers:
-            raise UsageError("--workers: a program that renders pages has no worker processes; leave the option out")
-        workers = 0  # rendered pages are parsed here, and most of their CPU is the browser's
-    if workers and not can_have_workers():
-        raise UsageError("--workers: this system cannot start worker processes; leave the option out")
+    workers = _workers(options.get("workers"), downloader)
     # Check values now, before any file is created.
     request_headers(downloader)
     Auth(downloader)
@@ -157,6 +141,34 @@ def make_configs(
         workers=processes,
         workers_first=1 if workers is None else 0,
     )
+
+
+def _rendering(downloader: DownloaderConfig, directory: Path) -> DownloaderConfig:
+    """The settings of a downloader that renders pages into this directory."""
+    from nephila.downloader.browser.auto.verdict_file import NAME as VERDICTS
+
+    return structs.replace(
+        downloader,
+        browser_enabled=True,
+        browser_captures=downloader.browser_captures or str(directory / "captures"),
+        browser_verdicts=downloader.browser_verdicts or str(directory / VERDICTS),
+    )
+
+
+def _workers(workers: int | None, downloader: DownloaderConfig) -> int | None:
+    """The number of worker processes of the option; None: as many as the load needs. Raises `UsageError`."""
+    if downloader.browser_enabled:
+        # The browser is loaded only where it renders pages.
+        from nephila.downloader.browser.lane import missing
+
+        if reason := missing(downloader):
+            raise UsageError(f"pages cannot be rendered: {reason}")
+        if workers:
+            raise UsageError("--workers: a program that renders pages has no worker processes; leave the option out")
+        return 0  # rendered pages are parsed here, and most of their CPU is the browser's
+    if workers and not can_have_workers():
+        raise UsageError("--workers: this system cannot start worker processes; leave the option out")
+    return workers
 
 
 def formats_of(names: str, keep_raw: bool = False) -> tuple[str, ...]:

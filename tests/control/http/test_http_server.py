@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nephila.control import api
+from nephila.control.change_feeds import FORMATS
 from nephila.control.http import application
 from nephila.control.http import server as http_server
 from nephila.control.http.application import MAX_BODY
@@ -59,6 +60,47 @@ def request(name="a", body=b"", method="POST", path=None, head=""):
     """The bytes of a request."""
     path = path or f"/api/v1/jobs/{name}/pause"
     return f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n{head}\r\n".encode() + body
+
+
+class Changes(Echo):
+    """Has one change, and keeps the last request."""
+
+    async def list_changes(self, request):
+        """The same change each time."""
+        self.request = request
+        one = api.Change(
+            seq=1,
+            id="a" * 32,
+            at="2026-11-22T10:00:00.000Z",
+            job="news",
+            url="https://news.test/1",
+            url_key="k",
+            fetch_no=1,
+            change="new",
+            title="A page",
+            fetched_at="2026-11-22T09:59:00.000Z",
+            old_hash="",
+            text_hash="",
+            diff="",
+        )
+        return api.ChangeList(changes=[one], next="")
+
+
+@pytest.mark.parametrize(("name", "kind"), [(name, kind) for name, (_, kind) in FORMATS.items()])
+def test_a_feed_has_the_newest_changes(name, kind):
+    """With the parameters of the list of changes, the type of its format and the token; an unknown format is 404."""
+    control = Changes()
+    client = AsgiClient(application.application(control, token=TOKEN))
+    authorized = {"authorization": f"Bearer {TOKEN}"}
+    path = f"/api/v1/changes/feed/{name}"
+    answer = client.get(f"{path}?job=news&limit=5", authorized)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
+    assert "https://news.test/1" in answer.text
+    assert (control.request.job, control.request.limit, control.request.newest) == ("news", 5, True)
+    assert client.get(path).status_code == 401
+    assert client.get(f"{path}?limit=0", authorized).status_code == 400
+    assert client.get(f"{path}?change=other", authorized).json()["error"]["where"] == "$.change"
+    assert client.get("/api/v1/changes/feed/other", authorized).status_code == 404
 
 
 async def ask(directory, data):

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from nephila.control.change_feeds import FORMATS
 from nephila.control.http.openapi import document
 from nephila.control.http.routes import PREFIX, ROUTES
 from openapi_spec_validator import validate
@@ -35,6 +36,15 @@ def test_every_route_is_in_it():
         assert named == set(route.path_fields)
         assert ("requestBody" in operation) == route.has_body
         assert {"200", "400", "401", "404"} <= set(operation["responses"])
+
+
+def test_the_feeds_are_in_it():
+    """With the parameters of the list of changes."""
+    paths = document()["paths"]
+    for name, (_, kind) in FORMATS.items():
+        feed = paths[f"{PREFIX}/changes/feed/{name}"]["get"]
+        assert feed["parameters"] == paths[f"{PREFIX}/changes"]["get"]["parameters"]
+        assert list(feed["responses"]["200"]["content"]) == [kind.partition(";")[0]]
 
 
 def test_a_field_of_the_path_is_not_in_the_body():

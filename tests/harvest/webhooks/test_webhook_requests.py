@@ -43,7 +43,18 @@ async def receiver():
     await runner.cleanup()
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0x7f.1", "2130706433"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "localhost",
+        "[::ffff:127.0.0.1]",
+        "0x7f.1",
+        "2130706433",
+        "\uff11\uff12\uff17.0.0.1",
+        "127\u30020\u30020\u30021",
+    ],
+)
 async def test_a_private_address_is_refused_by_default(receiver, host):
     """By address, by name, and in the spellings that resolvers accept; nothing is dialled."""
     port, got = receiver

@@ -69,8 +69,9 @@ async def test_robots_is_fetched_first_and_is_paced(tmp_path):
         (Answer(reason="timeout"), "denied(robots)", 3),
         (Answer(reason="dns"), "failed(dns)", 3),
         (Answer(reason="connect"), "failed(connect)", 3),
+        (Answer(reason="proxy"), "failed(proxy)", 3),
     ],
-    ids=["404", "403", "500", "timeout", "dns", "connect"],
+    ids=["404", "403", "500", "timeout", "dns", "connect", "proxy"],
 )
 async def test_what_an_unusable_robots_means(tmp_path, answer, row, requests):
     """4xx allows; 5xx and silence forbid after three tries; a host that is not there fails as what it is."""

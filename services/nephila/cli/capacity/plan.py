@@ -123,14 +123,28 @@ def plan(target: Target) -> list[Line]:
     hosts = f"{f.HOST_BYTES.value:g} B x hosts, 200 MB per replica, seen set"
     known = target.pages * target.urls_per_page
     partitions = max(LEAST_PARTITIONS, power_of_two(f.PARTITIONS_PER_MEMBER.value * max(replicas.values())))
-    per_page = topic_bytes_per_page(target)
-    kept_days = min(target.retention_days, target.days)
-    stored = target.pages_per_day * kept_days * per_page * target.replication
     row = target.page_bytes * f.ROW_BYTES.value
+    lines += _kafka(target, rate, partitions, used)
     lines += [
         Line("scheduler", "seen set", known * f.SEEN_BYTES_PER_URL.value, "B", seen, f.SEEN_BYTES_PER_URL.source),
         Line("scheduler", "memory", memory + own, "B", hosts, f.HOST_BYTES.source),
         Line("scheduler", "disk", disk, "B", "144 B x queued URLs, none fetched again", f.QUEUED_BYTES.source),
+        Line("database", "cores", cores(target, f.DATABASE_CPU_S, True), "cores", used, f.DATABASE_CPU_S.source),
+        Line(
+            "database", "size", target.pages * row, "B", f"{row:,.0f} B x pages, indices included", f.ROW_BYTES.source
+        ),
+        Line("network", "received from sites", rate * target.page_bytes, "B/s", "at most: pages without compression"),
+    ]
+    order = ("crawl", "scheduler", "downloader", "parser", "storage", "kafka", "database", "network")
+    return sorted(lines, key=lambda line: order.index(line.part))
+
+
+def _kafka(target: Target, rate: float, partitions: int, used: str) -> list[Line]:
+    """What topics and brokers need. `used`: how cores follow from CPU per page."""
+    per_page = topic_bytes_per_page(target)
+    kept_days = min(target.retention_days, target.days)
+    stored = target.pages_per_day * kept_days * per_page * target.replication
+    return [
         Line("kafka", "partitions", partitions, "", "16 per member, a power of two", f.PARTITIONS_PER_MEMBER.source),
         Line("kafka", "broker cores", cores(target, f.BROKER_CPU_S, True), "cores", used, f.BROKER_CPU_S.source),
         Line("kafka", "bytes per page", per_page, "B", "all topics, one replica", f.PAGE_RECORD_BYTES.source),
@@ -143,14 +157,7 @@ def plan(target: Target) -> list[Line]:
             f"bytes per page x pages in {kept_days:g} days x {target.replication} replicas",
             f.PAGE_RECORD_BYTES.source,
         ),
-        Line("database", "cores", cores(target, f.DATABASE_CPU_S, True), "cores", used, f.DATABASE_CPU_S.source),
-        Line(
-            "database", "size", target.pages * row, "B", f"{row:,.0f} B x pages, indices included", f.ROW_BYTES.source
-        ),
-        Line("network", "received from sites", rate * target.page_bytes, "B/s", "at most: pages without compression"),
     ]
-    order = ("crawl", "scheduler", "downloader", "parser", "storage", "kafka", "database", "network")
-    return sorted(lines, key=lambda line: order.index(line.part))
 
 
 def warnings(target: Target) -> list[str]:

@@ -66,17 +66,10 @@ def export(
     ] = "",
 ) -> None:
     """Write the pages of a crawl as JSON lines, CSV, Parquet, Markdown, or chunks for language models."""
-    from nephila.storage.read.export import ARCHIVES, FORMATS
+    from nephila.storage.read.export import ARCHIVES
     from nephila.storage.read.export import export as write
 
-    if format not in (*FORMATS, *ARCHIVES):
-        raise UsageError(f"--format {format!r} is none of {', '.join((*FORMATS, *ARCHIVES))}")
-    if raw_csv and format != "csv":
-        raise UsageError("--raw-csv needs --format csv")
-    if since and not changes:
-        raise UsageError("--since needs --changes")
-    if items and (changes or all_outcomes):
-        raise UsageError("--items are those of stored pages: leave --changes and --all out")
+    _check_options(format, raw_csv=raw_csv, items=items, changes=changes, since=since, all_outcomes=all_outcomes)
     if format == "chunks":
         from nephila.storage.sinks.chunks import check_chunk_size
 
@@ -115,6 +108,20 @@ def export(
     elif not rows:
         none = "no page that is new or has changed" if changes else "no stored page"
         note(f"{display_name(source)} has {none}; --all shows what became of its URLs")
+
+
+def _check_options(format: str, *, raw_csv: bool, items: bool, changes: bool, since: str, all_outcomes: bool) -> None:
+    """Options that fit together. Raises `UsageError`."""
+    from nephila.storage.read.export import ARCHIVES, FORMATS
+
+    if format not in (*FORMATS, *ARCHIVES):
+        raise UsageError(f"--format {format!r} is none of {', '.join((*FORMATS, *ARCHIVES))}")
+    if raw_csv and format != "csv":
+        raise UsageError("--raw-csv needs --format csv")
+    if since and not changes:
+        raise UsageError("--since needs --changes")
+    if items and (changes or all_outcomes):
+        raise UsageError("--items are those of stored pages: leave --changes and --all out")
 
 
 def _items(source: Source, format: str, out: str, job: str | None, columns: tuple[str, ...], *, raw_csv: bool) -> None:

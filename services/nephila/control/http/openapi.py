@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from nephila import __version__
+from nephila.control.change_feeds import FORMATS
 from nephila.control.http.routes import CODES, PREFIX, ROUTES, ErrorAnswer, Route
 
 REF = "#/components/schemas/{name}"
@@ -20,6 +21,8 @@ def document() -> dict[str, Any]:
     paths: dict[str, Any] = {}
     for route in ROUTES:
         paths.setdefault(PREFIX + route.path, {})[route.method.lower()] = _operation(route, components)
+    for name in FORMATS:
+        paths[f"{PREFIX}/changes/feed/{name}"] = {"get": _feed(name)}
     # A body is the request without the fields that its path names.
     for route in ROUTES:
         if route.has_body:
@@ -65,9 +68,28 @@ def _operation(route: Route, components: dict[str, Any]) -> dict[str, Any]:
             "description": (route.answer.__doc__ or "").split("\n")[0].rstrip("."),
             "content": {"application/json": {"schema": {"$ref": REF.format(name=route.answer.__name__)}}},
         },
-        **{str(status): _error(code) for code, status in CODES.items() if code not in ("internal",)},
+        **_errors(),
     }
     return operation
+
+
+def _feed(name: str) -> dict[str, Any]:
+    """The newest changes in a format of feed readers; its parameters are those of list_changes."""
+    listing = next(route for route in ROUTES if route.operation == "list_changes")
+    kind = FORMATS[name][1].partition(";")[0]
+    return {
+        "operationId": f"{name}_feed",
+        "summary": f"The newest changes, for feed readers ({name})",
+        "parameters": _parameters(listing),
+        "responses": {
+            "200": {"description": "A feed", "content": {kind: {"schema": {"type": "string"}}}},
+            **_errors(),
+        },
+    }
+
+
+def _errors() -> dict[str, Any]:
+    return {str(status): _error(code) for code, status in CODES.items() if code != "internal"}
 
 
 def _parameters(route: Route) -> list[dict[str, Any]]:

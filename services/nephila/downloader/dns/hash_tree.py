@@ -17,8 +17,12 @@ from __future__ import annotations
 import random
 from bisect import insort
 from collections.abc import Iterator
-from hashlib import md5
 from typing import Any, Generic, TypeVar
+
+try:  # hashlib's MD5 is OpenSSL's, which takes five times as long for a name
+    from _md5 import md5  # type: ignore[import-not-found]
+except ImportError:  # a Python built without it
+    from hashlib import md5
 
 V = TypeVar("V")
 

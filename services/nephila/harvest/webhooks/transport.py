@@ -17,6 +17,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
 from nephila.kernel.net.egress import EgressError, EgressGuard
+from nephila.native import parse_url
 
 
 class Answer(NamedTuple):
@@ -92,6 +93,7 @@ class HttpTransport:
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """See `Transport`."""
         try:
+            url = parse_url(url).href  # hosts in their canonical spelling: full-width digits are an address, too
             self._check_literal(url)
             async with self._open().post(url, data=body, headers=headers, allow_redirects=False) as response:
                 return Answer(response.status, "", _seconds(response.headers.get("Retry-After", "")))
