@@ -1,9 +1,9 @@
 """`render: auto`: which pages need a browser, learnt per job, host and URL pattern. Pure.
 
 A pattern has a verdict once two of its last three comparisons agree (`evidence.py`: when a page is compared again). A
-pattern without one uses the verdict of its folder, which exists while the last five comparisons in it agree: pages whose
-names are words are each a pattern of their own, and need no sample each. A plain page of such a folder with little text
-is compared nevertheless. `verdict_file.py` stores the comparisons. A lookup is O(length of the URL).
+pattern without one uses the verdict of its folder, which exists while the last five comparisons in it agree: pages
+whose names are words are each a pattern of their own, and need no sample each. A plain page of such a folder with
+little text is compared nevertheless. `verdict_file.py` stores the comparisons. A lookup is O(length of the URL).
 """
 
 from __future__ import annotations
