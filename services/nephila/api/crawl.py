@@ -58,7 +58,7 @@ class End:
     """How a crawl has ended."""
 
     reason: str
-    """done, max_pages, max_time, waiting, interrupted or failed."""
+    """done, max_pages, quota, max_time, waiting, interrupted or failed."""
     outcomes: dict[str, int] = field(default_factory=dict)
     """Rows by outcome: stored, denied, failed, dropped."""
     reasons: dict[str, int] = field(default_factory=dict)

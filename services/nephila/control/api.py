@@ -35,9 +35,10 @@ Name = Annotated[
 ContextWord = Annotated[str, Meta(max_length=253)]
 Url = Annotated[str, Meta(max_length=100_000)]
 """A seed in the characters of any language, percent-encoded at most this long."""
-JobState = Literal["new", "running", "paused", "limit", "idle"]
+JobState = Literal["new", "running", "paused", "limit", "quota", "idle"]
 """new: no scheduler has reported on the newest generation yet. running: URLs are queued or in flight. paused: nothing
-is dispatched. limit: a budget is spent, of the job or of every host that is left. idle: every known URL is finished."""
+is dispatched. limit: a budget is spent, of the job or of every host that is left. quota: a quota of the job, its site
+or its tenant is used up. idle: every known URL is finished."""
 
 
 MemberState = Literal["starting", "ready", "not_ready", "draining", "ended", "silent"]
@@ -202,6 +203,8 @@ class Job(msgspec.Struct, kw_only=True):
     dropped: int
     rate: float = 0.0
     """Finished URLs per second, over the last minute."""
+    quota: str = ""
+    """Which quota is used up, and until when."""
     freshness: dict[str, Any] | None = None
     """p50 and p95 of the staleness, where pages are fetched again; null when it is not known."""
     reported_s: float = 0.0

@@ -591,6 +591,7 @@ class ClusterControl:
             failed=status.failed,
             dropped=status.dropped,
             rate=round(self.rates.of(job.uid, now, total), 2),
+            quota=status.quota,
             reported_s=round(max(now - at, 0.0), 3),
         )
 
@@ -635,6 +636,8 @@ def _state(job: CrawlJob, status: JobStatus) -> api.JobState:
         return "new"
     if status.spent:
         return "limit"
+    if status.quota and (status.queued or status.in_flight):
+        return "quota"
     return "idle" if status.done else "running"
 
 

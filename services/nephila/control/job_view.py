@@ -49,6 +49,7 @@ def job(scheduler: Scheduler, uid: str, rate: float = 0.0) -> api.Job:
         failed=ended[Outcome.FAILED],
         dropped=ended[Outcome.DROPPED],
         rate=round(rate, 2),
+        quota=known.quota_hold,
         freshness=scheduler.freshness(uid),
     )
 
@@ -58,6 +59,8 @@ def _state(job: Job) -> api.JobState:
         return "paused"
     if job.budget_spent:
         return "limit"
+    if job.quota_hold and (job.queued or job.leased):
+        return "quota"
     if job.waiting or job.leased:
         return "running"
     return "limit" if job.queued else "idle"
@@ -72,6 +75,12 @@ def budget_spent(scheduler: Scheduler, uid: str) -> bool:
     """Whether max_pages pages of a job are stored."""
     job = scheduler.frontier.jobs.get(uid)
     return job is not None and job.budget_spent
+
+
+def quota_used_up(scheduler: Scheduler, uid: str) -> str:
+    """Which quota of a job is used up, in words; the empty string without one."""
+    job = scheduler.frontier.jobs.get(uid)
+    return job.quota_hold if job is not None else ""
 
 
 def page_limit(scheduler: Scheduler, uid: str) -> int:
@@ -108,7 +117,7 @@ def next_fetch(scheduler: Scheduler) -> float | None:
 
 
 def take_refused(scheduler: Scheduler) -> list[tuple[str, str]]:
-    """(URL, reason) of seeds that were not admitted since this was asked last."""
+    """(URL, reason) of seeds that were not admitted since the last call."""
     return scheduler.take_refused_seeds()
 
 
@@ -137,7 +146,7 @@ def release(scheduler: Scheduler, uid: str, host: str, place: str) -> bool:
 # ---- explain
 
 CANDIDATES = 20
-"""Jobs that are asked about a URL when none is named."""
+"""Maximum number of jobs that explain a URL when none is named."""
 FETCHES = 5
 """Newest fetches of a URL that an explanation has."""
 
@@ -157,7 +166,7 @@ def explain(
 
 
 def candidates(jobs: Mapping[str, Job], uids: Iterable[str], url: str) -> list[str]:
-    """The jobs that are asked about a URL: those that have seen it, else one that would admit it, else the first.
+    """The jobs that explain a URL: those that have seen it, else one that would admit it, else the first.
     Bounded, because a program may have thousands of jobs."""
     known = [jobs[uid] for uid in uids if uid in jobs]
     seen = [job.uid for job in known if parse_for(job.spec, url).fingerprint in job.seen]

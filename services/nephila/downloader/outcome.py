@@ -42,6 +42,7 @@ def outcome_of(
     outcome.ended_at = ended
     outcome.address = response.address
     outcome.wire_bytes = response.wire_bytes
+    outcome.browser_s = response.browser_s
     outcome.content_type = response.content_type
     if "retry-after" in response.headers:
         outcome.retry_after_s = retry_after_s(response.headers["retry-after"], ended)

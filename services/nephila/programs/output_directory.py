@@ -76,7 +76,7 @@ class Run(msgspec.Struct, kw_only=True):
     state: str = "running"
     """running, finished, or stopped (resumable)."""
     reason: str = ""
-    """Why the last run ended: done, max_pages, max_time, waiting, interrupted, failed."""
+    """Why the last run ended: done, max_pages, quota, max_time, waiting, interrupted, failed."""
     seeds: list[str] = []
     seed_file: str = ""
     seeds_read: bool = False

@@ -28,7 +28,7 @@ SETTLE_S = 3.0
 """A job is idle for an instant after its change, before the scheduler has queued its due pages."""
 MAX_RUN_S = 86_400.0
 """A run that is not over after this time gives its place to others; its job continues."""
-_ENDS = {"idle": "done", "limit": "pages"}
+_ENDS = {"idle": "done", "limit": "pages", "quota": "quota"}
 
 
 class SiteRunner:

@@ -52,6 +52,9 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     networks: tuple[str, ...] = ()
     """Other limits for single networks: "10.0.0.0/8=16/0.05" = connections/gap in seconds. The same as the
     downloader's."""
+    tenants: tuple[str, ...] = ()
+    """Quotas and shares of tenants: "news pages=100000 bytes=5000000000 browserSeconds=3600 per=day share=2". per is
+    day or month (UTC)."""
     crawl_delay_max_s: float = 300.0
     """Maximum Crawl-delay; a site that wants less traffic has Disallow."""
     robots_ttl_s: float = 86_400.0

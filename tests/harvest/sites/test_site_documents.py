@@ -10,7 +10,7 @@ from nephila.harvest.sites.settings import paths
 from nephila.harvest.sites.site_documents import Sites, distinct, load, merged
 from nephila.harvest.sites.store import open_store
 from nephila.harvest.sites.surt import directory_prefix, prefixes, surt
-from nephila.kernel.messages import ScopeMode, Strategy
+from nephila.kernel.messages import Quota, QuotaPeriod, ScopeMode, Strategy
 from nephila.kernel.runtime.errors import UsageError
 
 HEAD = "apiVersion: nephila.dev/v1\nkind: Site\nmetadata: {{name: {}}}\nspec: {}\n"
@@ -109,6 +109,26 @@ def test_a_directory_becomes_a_job_that_watches_its_seeds():
     assert job.strategy is Strategy.BEST_FIRST  # topPages with keywords: the most relevant pages
     assert job.login is not None
     assert resolve.job(documents(ALL), "news.asia", 0.0).sources == (("feed", "https://news.example/asia.rss"),)
+
+
+def test_a_quota_of_a_site_is_that_of_all_directories_together():
+    """The directory has its own quota; that of the site is not inherited as one of the directory."""
+    text = """\
+apiVersion: nephila.dev/v1
+kind: Site
+metadata: {name: s}
+spec:
+  tenant: news
+  quota: {pages: 9, per: day}
+  directories: [{name: a, url: "http://a.test/a/", quota: {bytes: 5}}, {name: b, url: "http://a.test/b/"}]
+"""
+    sites = documents(text)
+    first, second = (resolve.job(sites, name, 0.0).job for name in ("s.a", "s.b"))
+    assert (first.quota, second.quota) == (Quota(0, 5, 0.0, QuotaPeriod.RUN), None)
+    for job in (first, second):
+        assert (job.tenant, job.site, job.site_quota) == ("news", "s", Quota(9, 0, 0.0, QuotaPeriod.DAY))
+    with pytest.raises(UsageError, match="a quota of a site is per day or per month"):
+        documents(text.replace(", per: day", ""))
 
 
 def test_surt_prefixes():

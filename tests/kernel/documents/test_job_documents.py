@@ -12,7 +12,18 @@ from msgspec.structs import fields
 from nephila.kernel.documents.job_document import distinct, from_json, keywords, load
 from nephila.kernel.documents.job_schema import CrawlJob, JobSpec, Politeness, Scope
 from nephila.kernel.documents.json_schema import json_schema
-from nephila.kernel.messages import HostBudget, HostPolicy, MainText, Parse, Recrawl, ScopeMode, Strategy, Traps
+from nephila.kernel.messages import (
+    HostBudget,
+    HostPolicy,
+    MainText,
+    Parse,
+    Quota,
+    QuotaPeriod,
+    Recrawl,
+    ScopeMode,
+    Strategy,
+    Traps,
+)
 from nephila.kernel.runtime.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -44,6 +55,9 @@ spec:
   hostBudget: {pages: 10, bytes: 1000000, time: 2h, queued: 500}
   traps: {capFetches: 7, capShare: 0.25}
   weight: 2
+  tenant: news
+  quota: {pages: 7, bytes: 70, browserSeconds: 700, per: month}
+  site: {name: s, quota: {pages: 9, per: day}}
   sitemaps: true
   links: true
   parse: {follow: [next, route, next], nofollow: skip, mainText: none}
@@ -85,6 +99,8 @@ def test_every_key_reaches_the_message():
     assert job.recrawl == Recrawl(3600.0, 14 * 86400.0, 0.0, "0 6 * * mon-fri", True, 5, 1795323600.0, 7200.0)
     assert job.host_budget == HostBudget(10, 1_000_000, 7200.0, 500)
     assert job.traps == Traps(False, 7, 0.25)
+    assert (job.tenant, job.quota, job.site) == ("news", Quota(7, 70, 700.0, QuotaPeriod.MONTH), "s")
+    assert job.site_quota == Quota(9, 0, 0.0, QuotaPeriod.DAY)
     assert (job.weight, job.sitemaps, job.keep_links, job.deleted) == (2.0, True, True, False)
     assert job.parse == Parse(["next", "route"], True, MainText.NONE)
     assert document.sinks == ("jsonl", "warc")
@@ -186,6 +202,10 @@ def test_a_file_may_hold_many_jobs_but_none_twice():
         ("recrawl: {refreshAt: 2026-11-22T06:00}", "is no instant like 2026-11-22T06:00:00Z"),
         ("recrawl: {every: 0}", "'0' is not within 1s and ten years"),
         ("traps: {capShare: 1.5}", "1.5 is not above 0 and at most 1"),
+        ("quota: {pages: -1}", "-1 is not within 0 and 1000000000000"),
+        ("quota: {pages: 1, per: week}", "'week' is unknown; known are day, month, run"),
+        ("site: {name: s, quota: {pages: 1}}", "spec.site.quota: a quota of a site is per day or per month"),
+        ("tenant: a b", "'a b' is not a name of a-z, 0-9 and hyphens"),
         ("weight: 0", "0 is not above 0 and at most 1000"),
         ("weight: .5", "'.5' is not a number like 2 or 0.05"),
         ("keywords: [[a]]", "spec.keywords[0] is a list; it has to be a text"),

@@ -16,6 +16,7 @@ from nephila.kernel.messages import (
     HostBudget,
     Outcome,
     Quarantine,
+    Quota,
     Receipt,
     Receipts,
     Record,
@@ -363,6 +364,15 @@ async def budget_job_on_its_way(tmp_path: Path) -> Case:
     scope = Scope(max_depth=-1, max_pages=1)
     world = await begun(tmp_path, site({"/": []}), "http://a.test/", "http://b.test/", scope=scope)
     return Case(world, "http://b.test/")
+
+
+@case(
+    "quota",
+    "the quota of the job t, 1 pages per run, is used up; with a larger one, or in the next period, it is fetched",
+)
+async def quota(tmp_path: Path) -> Case:
+    world = await begun(tmp_path, site({"/": ["/1"]}), seconds=5, quota=Quota(1))
+    return Case(world, "http://a.test/1")
 
 
 @case("budget_host", "the budget of 2 fetches per host is spent for a.test; with a larger one it is fetched")

@@ -134,7 +134,7 @@ async def follow(control: Control, name: str, generation: int, *, quiet: bool) -
             job = (await control.get_job(api.JobName(name=name))).status
         except api.NotFound:
             raise UserError(f"job {name!r} was deleted") from None
-        finished = job.state == "idle" or (job.state == "limit" and not job.in_flight)
+        finished = job.state == "idle" or (job.state in ("limit", "quota") and not job.in_flight)
         if finished and job.observed_generation >= generation:
             return job
         if not quiet:
@@ -179,10 +179,10 @@ def _line(job: api.Job) -> str:
 
 
 def _print_summary(job: api.Job, *, as_json: bool, quiet: bool) -> None:
-    spent = job.state == "limit"
+    spent = {"limit": "max_pages", "quota": "quota"}.get(job.state, "done")
+    words = {"max_pages": "the page budget is spent", "quota": job.quota, "done": "done"}
     if as_json:
         outcomes = {name: getattr(job, name) for name in ("stored", "denied", "failed", "dropped")}
-        reason = "max_pages" if spent else "done"
-        print_json({"job": job.name, "reason": reason, "outcomes": outcomes, "left": job.queued})
+        print_json({"job": job.name, "reason": spent, "outcomes": outcomes, "left": job.queued})
     elif not quiet:
-        print(f"{job.name}: {'the page budget is spent' if spent else 'done'}; {_line(job)}")
+        print(f"{job.name}: {words[spent]}; {_line(job)}")

@@ -27,6 +27,7 @@ MARKS = {"new": "+", "changed": "~", "gone": "-"}
 ENDS = {
     "done": "Done",
     "max_pages": "Done: --max-pages reached",
+    "quota": "Stopped: a quota is used up; --resume continues in its next period",
     "max_time": "Stopped: --max-time is over",
     "waiting": "Done: all that is left waits longer than --max-wait",
     "interrupted": "Interrupted",

@@ -15,6 +15,7 @@ from nephila.scheduler.explain.reasons import words
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _ENDS: Final = {
     "max_pages": "It ended at its limit of pages.",
+    "quota": "It was stopped because a quota is used up.",
     "max_time": "It was stopped when its time was over.",
     "waiting": "It ended because all that was left would have waited too long.",
     "interrupted": "It was interrupted.",

@@ -154,10 +154,12 @@ class BrowserFetcher:
             error = failed
         finally:
             result = self._gateway.result(fetch_id)
-            self._budget.spend(origin.job, origin.host, self._clock.monotonic() - started)
+            browser_s = self._clock.monotonic() - started
+            self._budget.spend(origin.job, origin.host, browser_s)
             self.blocked.update(result.blocked)
             self.sub_requests += max(result.requests - 1, 0)
         response = self._combine(request, result, page, error)
+        response.browser_s = browser_s
         if response.rendered and page is not None and page.captures:
             response.captures = page.captures if config.raw_capture else [_without_body(one) for one in page.captures]
         if response.captures and page is not None and config.browser_captures:

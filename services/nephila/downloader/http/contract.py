@@ -121,6 +121,7 @@ class HttpResponse:
     __slots__ = (
         "address",
         "body",
+        "browser_s",
         "captures",
         "charset",
         "content_type",
@@ -157,6 +158,8 @@ class HttpResponse:
         self.response_head = b""
         self.rendered = False
         """`body` is the document of a browser."""
+        self.browser_s = 0.0
+        """Time spent in a browser."""
         self.captures: list[Capture] = []
         """What the browser captured beside the document; bodies only with raw capture."""
 

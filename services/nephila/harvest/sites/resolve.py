@@ -76,6 +76,9 @@ def job(sites: Sites, name: str, started_at: float, max_pages: int = 0) -> JobDo
     if found["topPages"] and spec.get("keywords"):
         spec.setdefault("strategy", "best-first")
     spec["weight"] = round(score, 4)
+    spec["site"] = {"name": site.name}
+    if "quota" in site.settings:
+        spec["site"]["quota"] = site.settings["quota"].value
     spec["recrawl"] = {"monitor": True, "goneAfter": GONE_AFTER, "refreshAt": instant_text(started_at)}
     if found.get("freshness"):
         spec["recrawl"]["freshness"] = found["freshness"]

@@ -23,6 +23,10 @@ DEFAULT = "default"
 """The site whose settings all others inherit."""
 
 
+OF_THE_SITE = ("quota",)
+"""Settings that are not inherited: of a site they hold for its directories together."""
+
+
 @dataclass(frozen=True, slots=True)
 class Directory:
     """A directory as its document gives it."""
@@ -144,6 +148,8 @@ class Sites:
         """The leaf of a setting and its owner: the directory, the site, or a site above it."""
         if directory is not None and path in directory.settings:
             return directory.settings[path], site, directory
+        if path in OF_THE_SITE:
+            return (site.settings[path], site, None) if directory is None and path in site.settings else None
         return next(((one.settings[path], one, None) for one in self.chain(site) if path in one.settings), None)
 
     def find(self, key: str) -> tuple[Site | None, str, str]:

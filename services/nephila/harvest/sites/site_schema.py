@@ -33,11 +33,14 @@ from nephila.kernel.documents.job_schema import (
     Parse,
     Politeness,
     ProxyClass,
+    Quota,
     RenderMode,
     Scope,
     Seed,
     SinkEntry,
+    TenantName,
     Traps,
+    check_shared,
 )
 from nephila.kernel.documents.struct_reader import Section
 from nephila.kernel.messages import Recrawl
@@ -106,6 +109,10 @@ class SiteSettings(Section, kw_only=True):
     render: RenderMode | None = None
     browser: Browser | None = None
     host_budget: HostBudget | None = None
+    tenant: TenantName | None = None
+    quota: Quota | None = None
+    """Of a directory: what its job may spend. Of a site: what all its directories may spend together; it is not
+    inherited."""
     traps: Traps | None = None
     sitemaps: bool | None = None
     links: bool | None = None
@@ -136,6 +143,9 @@ class SiteSpec(SiteSettings, kw_only=True):
     inherits: Name = ""
     """Another site whose settings hold where this site has none. The site `default` is inherited by all others."""
     directories: Annotated[list[Directory], Meta(max_length=100_000)] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        check_shared(self.quota)
 
 
 class Site(Section):

@@ -28,6 +28,7 @@ from nephila.kernel.messages import (
     LoginField,
     Parse,
     Politeness,
+    Quota,
     Recrawl,
     Render,
     Scope,
@@ -128,6 +129,10 @@ def _job(name: str, spec: schema.JobSpec, seeds: list[str]) -> CrawlJob:
         else None,
         traps=Traps(traps.off, traps.cap_fetches, traps.cap_share) if traps != schema.Traps() else None,
         weight=spec.weight,
+        tenant=spec.tenant,
+        site=spec.site.name if spec.site is not None else "",
+        quota=_quota(spec.quota),
+        site_quota=_quota(spec.site.quota) if spec.site is not None else None,
         sitemaps=spec.sitemaps,
         rules=list(dict.fromkeys(spec.rules)),
         parse=Parse(
@@ -147,6 +152,12 @@ def _job(name: str, spec: schema.JobSpec, seeds: list[str]) -> CrawlJob:
         max_page_bytes=spec.max_page_bytes,
         schemes=msgspec.json.encode(spec.schemes).decode() if spec.schemes is not None else "",
     )
+
+
+def _quota(quota: schema.Quota) -> Quota | None:
+    if not (quota.pages or quota.bytes or quota.browser_seconds):
+        return None
+    return Quota(quota.pages, quota.bytes, quota.browser_seconds, schema.QUOTA_PERIODS[quota.per])
 
 
 def _login(login: schema.Login) -> Login:

@@ -7,7 +7,7 @@ becomes a job: `job_document`.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
 
 from msgspec import Meta, field
 
@@ -29,7 +29,7 @@ from nephila.kernel.documents.field_types import (
 )
 from nephila.kernel.documents.scheme_schema import Schemes
 from nephila.kernel.documents.struct_reader import Section
-from nephila.kernel.messages import MainText, NearCopies, Render, ScopeMode, Strategy
+from nephila.kernel.messages import MainText, NearCopies, QuotaPeriod, Render, ScopeMode, Strategy
 from nephila.native import UrlError, parse_url
 
 Mode = Literal["host", "domain", "prefix", "any"]
@@ -111,6 +111,12 @@ Language = Annotated[
         extra={"what": "languages like de or 'de, en;q=0.5'"},
     ),
 ]
+QuotaPer = Literal["run", "day", "month"]
+TenantName = Annotated[
+    str,
+    Meta(max_length=63, pattern="^([a-z0-9]([a-z0-9-]*[a-z0-9])?)?$", extra={"what": "a name of a-z, 0-9 and hyphens"}),
+]
+QUOTA_PERIODS: Final = {"run": QuotaPeriod.RUN, "day": QuotaPeriod.DAY, "month": QuotaPeriod.MONTH}
 PerHost = Annotated[int, Meta(ge=1, le=1000)]
 
 
@@ -217,6 +223,31 @@ class HostBudget(Section):
     """Time spent in fetches; 0 = no limit."""
     queued: Count = 0
     """URLs in the queue of the host; 0 = no limit."""
+
+
+class Quota(Section):
+    """What may be spent in a period. When it is used up, no URL is fetched until the next period; the queue is kept."""
+
+    pages: Count = 0
+    """Fetches of pages; 0 = no limit."""
+    bytes: Annotated[int, Meta(ge=0, le=10**18)] = 0
+    """Bytes received from the network; 0 = no limit."""
+    browser_seconds: Count = 0
+    """Time in a browser, summed over pages; 0 = no limit."""
+    per: QuotaPer = "run"
+    """Period: run (the whole job, or from one refreshAt to the next), day or month (UTC)."""
+
+
+class SiteOfJob(Section):
+    """The site that a job belongs to. `nephila sites` writes it."""
+
+    name: Name
+    """Name of the site."""
+    quota: Quota = field(default_factory=Quota)
+    """A quota of all jobs of the site together, per day or month. It is the same in all of them."""
+
+    def __post_init__(self) -> None:
+        check_shared(self.quota)
 
 
 class Traps(Section):
@@ -327,7 +358,13 @@ class JobSpec(Section, kw_only=True):
     traps: Traps = field(default_factory=Traps)
     """When a part of a site counts as a trap."""
     weight: Annotated[float, Meta(gt=0, le=1000)] = 1.0
-    """Share of the fetches relative to other jobs."""
+    """Share of the fetches relative to other jobs; with a tenant, to its other jobs."""
+    tenant: TenantName = ""
+    """The tenant that the job belongs to. The scheduler's setting tenants has its quota and its share."""
+    quota: Quota = field(default_factory=Quota)
+    """What the job may spend in a period."""
+    site: SiteOfJob | None = None
+    """The site that the job belongs to."""
     sitemaps: bool = False
     """Sitemaps of the seeds' hosts are seeds as well."""
     links: bool = False
@@ -363,6 +400,12 @@ class JobSpec(Section, kw_only=True):
         given = (self.recrawl.every, self.recrawl.min, self.recrawl.refresh_at, self.schedule or None)
         if all(one is None for one in given):
             raise ValueError("it has no frequency; give min and max, every, refreshAt, or spec.schedule", "recrawl")
+
+
+def check_shared(quota: Quota | None) -> None:
+    """Raise `ValueError` for a quota of several jobs whose period is a run: each job has runs of its own."""
+    if quota is not None and quota != Quota() and quota.per == "run":
+        raise ValueError("a quota of a site is per day or per month", "quota")
 
 
 class CrawlJob(Section):

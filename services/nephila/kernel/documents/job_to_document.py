@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from nephila.kernel.documents.field_types import API_VERSION, instant_text
-from nephila.kernel.documents.job_schema import MAIN_TEXTS, MODES, NEAR_COPIES, RENDERS, STRATEGY_NUMBERS
-from nephila.kernel.messages import CrawlJob, Login, Parse, Politeness, Recrawl
+from nephila.kernel.documents.job_schema import MAIN_TEXTS, MODES, NEAR_COPIES, QUOTA_PERIODS, RENDERS, STRATEGY_NUMBERS
+from nephila.kernel.messages import CrawlJob, Login, Parse, Politeness, Quota, Recrawl
 
 V = TypeVar("V")
 
@@ -42,6 +42,12 @@ def to_document(job: CrawlJob, sources: Iterable[tuple[str, str]] = ()) -> dict[
         }
     if job.weight:
         spec["weight"] = job.weight
+    if job.tenant:
+        spec["tenant"] = job.tenant
+    if job.quota is not None:
+        spec["quota"] = _quota(job.quota)
+    if job.site:
+        spec["site"] = {"name": job.site, **({"quota": _quota(job.site_quota)} if job.site_quota else {})}
     if job.recrawl is not None:
         spec |= _recrawl(job.recrawl)
     if (budget := job.host_budget) is not None:
@@ -113,6 +119,15 @@ def _parse(parse: Parse) -> dict[str, Any]:
         "nofollow": "skip" if parse.skip_nofollow else "follow",
         "mainText": _key(MAIN_TEXTS, parse.main_text),
         "nearCopies": _key(NEAR_COPIES, parse.near_copies),
+    }
+
+
+def _quota(quota: Quota) -> dict[str, Any]:
+    return {
+        "pages": quota.pages,
+        "bytes": quota.bytes,
+        "browserSeconds": int(quota.browser_s),
+        "per": _key(QUOTA_PERIODS, quota.per),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from nephila.kernel.messages.context import Context, Render
-from nephila.kernel.messages.jobs import CrawlJob
+from nephila.kernel.messages.jobs import CrawlJob, QuotaUse
 from nephila.kernel.messages.parse import Outcome, Receipt, Record
 
 
@@ -184,6 +184,8 @@ class FrontierCommit(msgspec.Struct, array_like=True, gc=False):
     # New state of URLs that are fetched again.
     urls: list[UrlState] = msgspec.field(default_factory=list)
     quarantines: list[Quarantine] = msgspec.field(default_factory=list)
+    # New totals of quotas.
+    uses: list[QuotaUse] = msgspec.field(default_factory=list)
 
 
 class FrontierClaim(msgspec.Struct, array_like=True, gc=False):
@@ -250,6 +252,7 @@ class FrontierSnapshot(msgspec.Struct, array_like=True, gc=False):
     # means that the URL is queued or outstanding.
     watched_job: str = ""
     watched: list[bytes] = msgspec.field(default_factory=list)
+    uses: list[QuotaUse] = msgspec.field(default_factory=list)
 
 
 class PartitionPosition(msgspec.Struct, array_like=True, gc=False):

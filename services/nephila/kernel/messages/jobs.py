@@ -43,6 +43,15 @@ class MainText(IntEnum):
     NONE = 3
 
 
+class QuotaPeriod(IntEnum):
+    """After which time a quota counts from zero again."""
+
+    UNSPECIFIED = 0
+    RUN = 1
+    DAY = 2
+    MONTH = 3
+
+
 class Scope(msgspec.Struct, array_like=True, gc=False):
     """"""
 
@@ -77,9 +86,9 @@ class HostPolicy(msgspec.Struct, array_like=True, gc=False):
 
     # Host key, or "*.example.org" for all hosts below a name.
     host: str = ""
-    # Seconds; -1 = as the job says.
+    # Seconds; -1 = the value of the job.
     delay_s: float = 0.0
-    # 0 = as the job says.
+    # 0 = the value of the job.
     concurrency: int = 0
 
 
@@ -95,7 +104,7 @@ class Recrawl(msgspec.Struct, array_like=True, gc=False):
     cron: str = ""
     # Only pages that were seeds are fetched again; the rest is fetched once, when it is new.
     monitor: bool = False
-    # A page answered 404 or 410 this often in a row is gone and not asked for again; 0 means 3.
+    # A page answered 404 or 410 this often in a row is gone and not fetched again; 0 means 3.
     gone_after: int = 0
     # Watched pages last fetched before this instant are due at it, once; seconds since 1970 UTC, 0 = none.
     refresh_at: float = 0.0
@@ -208,6 +217,36 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     language: str = ""
     # Largest page that is stored, on the wire and decoded; 0 = as the downloader is set.
     max_page_bytes: int = 0
+    # The tenant that the job belongs to; empty: none.
+    tenant: str = ""
+    # The site that the job belongs to; empty: none.
+    site: str = ""
+    # Null: no quota, of the job and of all jobs of its site together.
+    quota: Quota | None = None
+    site_quota: Quota | None = None
+
+
+class Quota(msgspec.Struct, array_like=True, gc=False):
+    """What may be spent in a period. 0 = no limit."""
+
+    # Fetches of pages.
+    pages: int = 0
+    # Bytes read from the wire.
+    bytes: int = 0
+    browser_s: float = 0.0
+    per: QuotaPeriod = QuotaPeriod.UNSPECIFIED
+
+
+class QuotaUse(msgspec.Struct, array_like=True, gc=False):
+    """What a partition has spent of a quota since the period began."""
+
+    # "job:NAME", "site:NAME" or "tenant:NAME".
+    account: str = ""
+    # Begin of the period, seconds since 1970 UTC.
+    since: float = 0.0
+    pages: int = 0
+    bytes: int = 0
+    browser_s: float = 0.0
 
 
 class JobStatus(msgspec.Struct, array_like=True, gc=False):
@@ -247,6 +286,8 @@ class JobStatus(msgspec.Struct, array_like=True, gc=False):
     granted: list[QuotaGrant] = msgspec.field(default_factory=list)
     # A partition could fetch and no page of the budget is free: partitions return what they do not need.
     exhausted: bool = False
+    # Which quota is used up, in words; empty: none.
+    quota: str = ""
 
 
 class QuotaGrant(msgspec.Struct, array_like=True, gc=False):
@@ -301,3 +342,7 @@ class PartitionStatus(msgspec.Struct, array_like=True, gc=False):
     anchors: int = 0
     # The owner has read its own first report: returned includes what earlier owners returned.
     confirmed: bool = False
+    # What the partition has spent of the quotas of the job, its site and its tenant; by all their jobs.
+    uses: list[QuotaUse] = msgspec.field(default_factory=list)
+    # As in JobStatus.
+    quota: str = ""

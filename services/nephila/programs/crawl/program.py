@@ -43,7 +43,7 @@ class Result:
     """How a crawl ended."""
 
     reason: str = ""
-    """done, max_pages, max_time, waiting, interrupted or failed."""
+    """done, max_pages, quota, max_time, waiting, interrupted or failed."""
     error: BaseException | None = None
     left: int = 0
     """URLs left in queues; a later --resume continues with them."""
@@ -284,6 +284,8 @@ class CrawlProgram:
             self.stop("max_pages" if spent else "done")
         elif spent:
             self.stop("max_pages")
+        elif job_view.quota_used_up(self.scheduler, self.plan.job.uid):
+            self.stop("quota")
         else:
             due = job_view.next_fetch(self.scheduler)
             now = self.clock.monotonic()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections.abc import Mapping
 from enum import Enum
 from typing import Protocol
 
@@ -23,6 +24,7 @@ from nephila.kernel.messages import (
     FrontierCommit,
     FrontierManifest,
     Outlinks,
+    QuotaUse,
     Receipts,
     Seed,
 )
@@ -246,6 +248,13 @@ class PartitionOwner:
         self.begin_turn()
         self.frontier.resume_hosts(job)
         self.wake()
+
+    def share_quotas(self, uses: Mapping[str, QuotaUse]) -> None:
+        """Other partitions have spent so much of the quotas."""
+        if self.frontier.quotas.set_elsewhere(uses):
+            self.begin_turn()
+            self.frontier.apply_quotas()
+            self.wake()
 
     def anchor(self, uid: str, place: str) -> None:
         """The scope of a job has an anchor that was found in another partition."""

@@ -181,6 +181,7 @@ class ClusterScheduler:
         for uid in list(owner.frontier.jobs):
             if uid in self.jobs:
                 owner.change_job(self.jobs[uid])
+        self.reporter.share_quotas()
         self._share_capacity()
 
     async def on_revoking(self, partitions: frozenset[int]) -> None:

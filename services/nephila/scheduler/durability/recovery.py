@@ -156,6 +156,7 @@ class Replay:
             for count in position.ended:
                 partition.ended[count.job, count.outcome] += count.count
                 frontier.jobs[count.job].ended[count.outcome] += count.count
+        frontier.quotas.restore(state.uses)
         for packed in state.watched:
             self._watched(frontier.jobs[state.watched_job], packed)
         for queued in state.queued:
@@ -196,6 +197,7 @@ class Replay:
             frontier.apply_job(spec)
             if spec.deleted:
                 self._forget_job(spec.uid)
+        frontier.quotas.restore(commit.uses)
         jobs = frontier.jobs
         for anchor in commit.anchors:
             if anchor.job in jobs:

@@ -51,6 +51,7 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
         [frontier.lease_of(w) for _, w in outstanding],
         taken_at=frontier.utc_now,
         deleted=[DeletedJob(uid, number) for uid, number in frontier.deleted.items()],
+        uses=frontier.quotas.dump(),
     )
     for job in frontier.jobs.values():
         states = job.due_table.dump()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 
 from nephila.kernel.messages import FetchRequest, Outcome
 from nephila.scheduler.engine import recrawl_queue
@@ -59,10 +60,12 @@ class Dispatcher:
     def __init__(self, frontier: Frontier) -> None:
         self.frontier = frontier
         self.outcomes = OutcomeHandler(frontier, self.retry_later)
-        self.shares: FairShare[int] = FairShare()
-        self._weights: dict[int, float] = {}
-        self._charged = -1
-        """Number of the job that `shares` has charged for a fetch it has not used yet; -1 for none."""
+        self.shares: FairShare[int | str] = FairShare()
+        """Shares of tenants, by name, and of jobs without a tenant, by number."""
+        self._tenant_shares: dict[str, FairShare[int | str]] = {}
+        """Tenant → shares of its jobs in what the tenant gets."""
+        self._charged: list[tuple[FairShare[int | str], int | str]] = []
+        """Charges for a fetch that is not used yet."""
         self._delayed: list[tuple[float, int, int, int, bytes]] = []
         """(when, order, host, job number, packed URL). By number, because a uid may be deleted and used again."""
         self._order = itertools.count()
@@ -86,9 +89,9 @@ class Dispatcher:
             # A job without budget for new pages may still have pages to fetch again.
             able = any(job.has_room for job in self.frontier.jobs.values())
             fetch = self.next_fetch() if able else recrawl_queue.next_due(self.frontier)
-        if lease is None or fetch is None:
-            return fetch if lease is None else lease
-        return min(lease, fetch)
+        quota = self.frontier.quotas.next_check - self.frontier.utc_offset
+        instants = (lease, fetch, quota if quota < math.inf else None)
+        return min((at for at in instants if at is not None), default=None)
 
     def next_fetch(self) -> float | None:
         """When the next URL that waits only for time may be fetched; None for none."""
@@ -116,6 +119,8 @@ class Dispatcher:
         self.frontier.hosts.trim(lambda: {host for _, _, host, _, _ in self._delayed})
 
     def _due(self, now: float, out: TurnOutput) -> None:
+        if self.frontier.quotas.next_check <= self.frontier.utc_now:
+            self.frontier.apply_quotas()
         recrawl_queue.queue_due(self.frontier)
         while self._delayed and self._delayed[0][0] <= now:
             _, _, host, number, packed = heapq.heappop(self._delayed)
@@ -205,20 +210,38 @@ class Dispatcher:
         return self._next_share(able) if len(able) > 1 else single
 
     def _next_share(self, able: list[Job]) -> Job:
-        """The next job by deficit round-robin over the weights."""
-        shares, numbered = self.shares, self.frontier.numbered
+        """The next job by deficit round-robin: first between tenants and jobs without a tenant, then between the jobs
+        of the tenant."""
+        numbered = self.frontier.numbered
+        tenants: dict[str, list[Job]] = {}
+        candidates: dict[int | str, float] = {}
         for job in able:
-            if self._weights.get(job.number) != job.spec.weight:
-                self._weights[job.number] = job.spec.weight
-                shares.add(job.number, job.spec.weight)
-        if len(shares) > 2 * len(numbered):
-            for number in [number for number in self._weights if number not in numbered]:
-                shares.remove(number)
-                del self._weights[number]
-        chosen = shares.next({job.number for job in able})
-        assert chosen is not None
-        self._charged = chosen
+            if job.spec.tenant:
+                tenants.setdefault(job.spec.tenant, []).append(job)
+            else:
+                candidates[job.number] = job.spec.weight
+        for tenant in tenants:
+            candidates[tenant] = self.frontier.quotas.share(tenant)
+        self._charged = []
+        chosen = self._charge(self.shares, candidates)
+        if isinstance(chosen, str):
+            inside = self._tenant_shares.setdefault(chosen, FairShare())
+            chosen = self._charge(inside, {job.number: job.spec.weight for job in tenants[chosen]})
+        assert isinstance(chosen, int)
         return numbered[chosen]
+
+    def _charge(self, shares: FairShare[int | str], candidates: dict[int | str, float]) -> int | str:
+        """Choose one of the candidates by its weight, and charge it one fetch."""
+        for key, weight in candidates.items():
+            shares.add_changed(key, weight)
+        if len(shares) > 2 * len(self.frontier.numbered):
+            for key in shares.jobs():
+                if key not in candidates and key not in self.frontier.numbered:
+                    shares.remove(key)
+        chosen = shares.next(candidates)
+        assert chosen is not None
+        self._charged.append((shares, chosen))
+        return chosen
 
     # ---- one host
 
@@ -243,9 +266,10 @@ class Dispatcher:
         """One fetch from a ready host. URLs before it that need no fetch get their terminal row."""
         frontier = self.frontier
         store = frontier.store
-        charged, self._charged = self._charged, -1
+        charged, self._charged = self._charged, []
         if self._has_to_wait(host, job, now, waiting_for_address):
-            self.shares.refund(charged)
+            for shares, key in charged:
+                shares.refund(key)
             return
         for _ in range(ENDED_PER_TURN):
             if frontier.outstanding >= frontier.window or self._effort > EFFORT_PER_TURN:

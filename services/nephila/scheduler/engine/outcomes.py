@@ -102,6 +102,8 @@ class OutcomeHandler:
             self._robots(waiting, outcome, now)
         elif job is not None:
             self._account(host, job, outcome)
+            if job.has_quotas and outcome.started_at > 0:
+                frontier.count_quotas(job, outcome.wire_bytes, outcome.browser_s)
             self._page(waiting, job, outcome, now, out)
         else:
             self._finish_untracked(waiting)

@@ -1,9 +1,9 @@
 """Explain: what became of one URL, and what it waits for. Pure; changes nothing.
 
 Input is the frontier of a running program, or one restored from its log, of a crawl that runs, has stopped or has
-finished. For an unseen URL it says whether the job would admit it. Every explanation has a `kind` and a sentence, which
-begins with "Stored at", "Not crawled", "Waiting" or "Never found" and names the first obstacle. docs/explain.md lists
-the kinds and what to do about each.
+finished. For an unseen URL it states whether the job would admit it. Every explanation has a `kind` and a sentence,
+which begins with "Stored at", "Not crawled", "Waiting" or "Never found" and names the first obstacle. docs/explain.md
+lists the kinds and what to do about each.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Kind = Literal[
     "robots", "address", "failed", "redirect", "content_type", "excluded", "trap_shape", "trap_quarantine", "trap",
     "sitemaps", "seen",
     "leased", "fetched", "ending", "interrupted",
-    "paused", "budget_job", "budget_host", "queue_full",
+    "paused", "budget_job", "budget_host", "quota", "queue_full",
     "retry", "backing_off", "delay", "pause", "robots_retry", "address_line", "robots_first", "behind", "next",
     "out_of_scope", "copy", "unknown",
 ]  # fmt: skip
@@ -303,6 +303,8 @@ class _Verdict:
             return "budget_job", f"{limit} {job.max_pages} is reached; with a larger one it is fetched"
         if job.spec.paused:
             return "paused", f"the job is paused; nephila jobs resume {job.uid}{self.home.option}"
+        if job.quota_hold:
+            return "quota", f"{job.quota_hold}; with a larger one, or in the next period, it is fetched"
         if budget.spent == "job":
             return (
                 "budget_job",

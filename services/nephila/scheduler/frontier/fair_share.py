@@ -47,6 +47,15 @@ class FairShare(Generic[J]):
         self._deficits[job] = 0.0
         self._least = min(self._weights.values())
 
+    def add_changed(self, job: J, weight: float) -> None:
+        """As `add`, without effect when the job is there with this weight. O(1) then."""
+        if self._weights.get(job) != (weight or 1.0):
+            self.add(job, weight)
+
+    def jobs(self) -> list[J]:
+        """All jobs."""
+        return list(self._weights)
+
     def remove(self, job: J) -> None:
         """Remove a job; no effect when it is not there."""
         if job not in self._weights:

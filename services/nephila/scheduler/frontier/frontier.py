@@ -33,8 +33,10 @@ from nephila.scheduler.frontier.host_state import Host, Outstanding, Outstanding
 from nephila.scheduler.frontier.host_table import HostTable
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import packed_rows, unpack, unpacked_rows
+from nephila.scheduler.frontier.quotas import Quotas, account_of
 from nephila.scheduler.frontier.ready_hosts import ReadyHosts
 from nephila.scheduler.frontier.seen import Seen
+from nephila.scheduler.frontier.tenants import tenants
 from nephila.scheduler.politeness.address_queue import AddressQueue
 
 Key = tuple[str, bytes]
@@ -150,6 +152,7 @@ class Frontier:
         self.on_wider = on_wider
         self.on_anchor = on_anchor
         self.counters = counters or FrontierCounters()
+        self.quotas = Quotas(tenants(config.tenants))
         self._dirty: list[Partition] = []
         self._rows: list[Sequence[PackedRows]] = []
         """Rows of admitted links that are not in a pending commit yet, by page."""
@@ -334,6 +337,7 @@ class Frontier:
         known = self.jobs.get(spec.uid)
         self.next_recrawl = -math.inf
         if spec.deleted:
+            self.quotas.remove(spec.uid)
             if known is not None:
                 self._delete_job(known)
                 self._reschedule_ready()
@@ -342,6 +346,7 @@ class Frontier:
             return self._new_job(spec, number)
         strategy, unlimited = known.strategy, not known.max_pages
         known.change(spec)
+        known.note_quotas(self.quotas.put(spec))
         known.reapply_recrawl(self.utc_now)
         limited = unlimited and self._reserve_due_pages(known)
         if limited or known.strategy is not strategy:
@@ -360,6 +365,7 @@ class Frontier:
         quota = None if self.partition_slice is None else 0
         job = Job(spec, number, self.store, self.new_seen(number), first_fetch_no, quota)
         self.jobs[spec.uid] = self.numbered[number] = job
+        job.note_quotas(self.quotas.put(spec))
         return job
 
     def _delete_job(self, job: Job) -> None:
@@ -535,6 +541,33 @@ class Frontier:
                 self.ready.discard(number)  # it may be ready for other jobs
                 self.schedule(number)
 
+    def count_quotas(self, job: Job, size_bytes: int, browser_s: float) -> None:
+        """Count a fetch of a page in the quotas of its job, and log the totals."""
+        logged = self.pending(self.partitions[0]).uses
+        for use in self.quotas.count(job.uid, size_bytes, browser_s, self.utc_now):
+            if not any(one is use for one in logged):
+                logged.append(use)
+        if not job.quota_hold and self.quotas.used_up(job.uid, self.utc_now) is not None:
+            self.apply_quotas()
+
+    def apply_quotas(self) -> None:
+        """Hold the jobs of which a quota is used up, and release the others. O(jobs with quotas)."""
+        self.quotas.checked()
+        changed = False
+        for uid in self.quotas.jobs():
+            job = self.jobs[uid]
+            used_up = self.quotas.used_up(uid, self.utc_now)
+            text = used_up.text if used_up is not None else ""
+            if used_up is not None:
+                self.quotas.check_at(used_up.until)
+            if text == job.quota_hold:
+                continue
+            job.set_quota_hold(text)
+            changed = True
+            self.resume_hosts(job)
+        if changed:
+            self._reschedule_ready()
+
     def update_host_budget(self, host: Host, job: Job) -> bool:
         """Record and return whether the job's budget on a host is spent. A host whose budget was raised is scheduled
         again."""
@@ -554,6 +587,7 @@ def _without(commit: FrontierCommit, uid: str) -> None:
     commit.ended = [ended for ended in commit.ended if ended.job != uid]
     commit.urls = [state for state in commit.urls if state.job != uid]
     commit.anchors = [anchor for anchor in commit.anchors if anchor.job != uid]
+    commit.uses = [use for use in commit.uses if use.account != account_of(uid)]
     commit.quarantines = [quarantine for quarantine in commit.quarantines if quarantine.job != uid]
     for host in commit.hosts:
         host.uses = [use for use in host.uses if use.job != uid]

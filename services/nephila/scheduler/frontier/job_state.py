@@ -67,6 +67,10 @@ class Job:
         """Anchors of the seeds of this run, without those of their redirects."""
         self.delayed = 0
         """URLs that wait outside the queues for an instant."""
+        self.quota_hold = ""
+        """Which quota is used up, in words; empty: none. The job takes nothing meanwhile."""
+        self.quota_changes = 0
+        """How often the hold began or ended."""
         self.leased = 0
         """Fetches in flight, and fetched pages without a receipt."""
         self.dispatched = 0
@@ -96,6 +100,9 @@ class Job:
     def _apply(self, spec: CrawlJob, anchors: tuple[str, ...]) -> None:
         self.spec = spec
         self.uid = spec.uid
+        self._stopped = spec.paused or bool(self.quota_hold)
+        self.has_quotas = False
+        """Whether fetches are counted in quotas."""
         self.scope = CompiledScope(spec.scope or Scope(), anchors)
         self.strategy: StrategyRow = row_of(int(spec.strategy))
         politeness = spec.politeness or Politeness()
@@ -126,6 +133,19 @@ class Job:
                 if new is not state:
                     self.due_table.put(new)
 
+    def note_quotas(self, has_quotas: bool) -> None:
+        """Whether the job, its site or its tenant has a quota; without one the hold ends."""
+        self.has_quotas = has_quotas
+        if not has_quotas:
+            self.set_quota_hold("")
+
+    def set_quota_hold(self, text: str) -> None:
+        """Hold the job while a quota is used up; the empty text releases it."""
+        if bool(text) != bool(self.quota_hold):
+            self.quota_changes += 1
+        self.quota_hold = text
+        self._stopped = self.spec.paused or bool(text)
+
     @property
     def queued(self) -> int:
         """URLs in queues, and delayed ones."""
@@ -138,13 +158,14 @@ class Job:
 
     @property
     def has_room(self) -> bool:
-        """Whether another URL may be taken: the job is not paused, and its page budget covers what is outstanding."""
-        return not self.spec.paused and (not self.max_pages or self._budget_left > 0)
+        """Whether another URL may be taken: the job is not paused, no quota is used up, and the page budget covers what
+        is outstanding."""
+        return not self._stopped and (not self.max_pages or self._budget_left > 0)
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the job takes nothing until its spec changes."""
-        return self.spec.paused or self.budget_spent
+        """Whether the job takes nothing until its spec changes, or a period of its quotas ends."""
+        return self._stopped or self.budget_spent
 
     @property
     def _budget_left(self) -> int:
@@ -208,11 +229,11 @@ class Job:
     def may_take(self, url_key: bytes) -> bool:
         """Whether this URL may be taken. The last pages of the budget are for URLs with a reservation or priority."""
         if not self.max_pages:
-            return not self.spec.paused
+            return not self._stopped
         if url_key in self.reserved:
             return self.has_room
         before = len(self.reserved) + (len(self.priority_refetch) if url_key not in self.priority_refetch else 0)
-        return not self.spec.paused and self._budget_left > before
+        return not self._stopped and self._budget_left > before
 
     @property
     def budget_spent(self) -> bool:

@@ -65,6 +65,7 @@ class Comparison:
 
     def _on_rendered(self, plain: HttpResponse, rendered: HttpResponse) -> None:
         self._handle = None
+        plain.browser_s = rendered.browser_s
         if not rendered.rendered:
             self._on_done(plain)
             return

@@ -10,11 +10,12 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, PartitionStatus
+from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, PartitionStatus, QuotaUse
 from nephila.native import partition_of
 from nephila.scheduler.cluster.jobs.coordinator import Coordinator, IdleSnapshot
 from nephila.scheduler.cluster.jobs.job_view import JobView
 from nephila.scheduler.cluster.jobs.page_quota import PageQuota
+from nephila.scheduler.cluster.jobs.quota_uses import quota_uses
 
 REPEAT_S = 30.0
 """An unchanged status is published this often, so that readers know that a coordinator is alive."""
@@ -62,6 +63,8 @@ class JobProtocol:
         self._progress: dict[str, JobProgress] = {}
         """Id → last message published under it."""
         self._sent: dict[str, JobStatus] = {}
+        self.jobs_with_quotas: set[str] = set()
+        """Jobs that a partition has reported quotas of."""
         self._idle_reports: dict[tuple[str, int], tuple[PartitionStatus, int, int, tuple[int, int]]] = {}
         """(job, partition) → last idle report, with the epoch, accepted messages and state version at that time."""
         self._settled: dict[str, tuple[int, CrawlJob]] = {}
@@ -78,6 +81,8 @@ class JobProtocol:
         view = self._of(progress.job)
         for part in progress.parts:
             view.take_part(part)
+            if part.uses:
+                self.jobs_with_quotas.add(progress.job)
 
     def on_ends_reached(self, uid: str, rest: IdleSnapshot) -> None:
         """See `Coordinator.on_ends_reached`."""
@@ -88,6 +93,10 @@ class JobProtocol:
         """Jobs for which the ends of the topics must be reached."""
         found = {uid: one.pending_end_check for uid, one in self._coordinators.items()}
         return {uid: rest for uid, rest in found.items() if rest is not None}
+
+    def quota_uses(self, mine: Mapping[int, Iterable[QuotaUse]]) -> dict[int, dict[str, QuotaUse]]:
+        """See `quota_uses.quota_uses`. O(jobs with quotas × partitions)."""
+        return quota_uses([self.views[uid] for uid in self.jobs_with_quotas], mine)
 
     def _of(self, uid: str) -> JobView:
         view = self.views.get(uid)
@@ -203,7 +212,7 @@ def _awaited_fields(part: PartitionStatus, view: JobView) -> tuple[object, ...]:
 
 def _decision_fields(status: JobStatus) -> tuple[object, ...]:
     """Fields that others act upon."""
-    flags = (status.done, status.spent, status.paused, status.deleted, status.exhausted)
+    flags = (status.done, status.spent, status.paused, status.deleted, status.exhausted, status.quota)
     return (status.generation, status.start_generation, status.idle_check, flags)
 
 

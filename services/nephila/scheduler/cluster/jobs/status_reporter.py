@@ -1,7 +1,7 @@
 """Connects the job protocol of a scheduler to the topics `job-status` and `progress`.
 
 Changes of counters are published every `interval_s`, changes that another member waits for within SOON_S. Whether the
-topics of seeds and links were read to their ends is asked from the broker, for all partitions of the system.
+topics of seeds and links were read to their ends is read from the broker, for all partitions of the system.
 """
 
 from __future__ import annotations
@@ -109,7 +109,15 @@ class StatusReporter:
         self._timer = self._clock.call_at(self._clock.monotonic() + self._interval_s, self._tick)
         self._publish(None)
 
+    def share_quotas(self) -> None:
+        """Hand to each partition what all others have spent of the quotas, as far as it is known here."""
+        if self.protocol.jobs_with_quotas:
+            mine = {number: owner.frontier.quotas.dump() for number, owner in self._owners.owners.items()}
+            for number, uses in self.protocol.quota_uses(mine).items():
+                self._owners.owners[number].share_quotas(uses)
+
     def _publish(self, changed: set[str] | None) -> None:
+        self.share_quotas()
         owned = [PartitionJobs(owner, self._owners.jobs) for owner in self._owners.owners.values()]
         for message in self.protocol.messages_to_send(owned, self._clock.now(), changed):
             self._bus.publish(JOB_STATUS if isinstance(message, JobStatus) else PROGRESS, 0, message)
@@ -128,7 +136,7 @@ class StatusReporter:
                 for uid, rest in self._wanted.items():
                     self.protocol.on_ends_reached(uid, rest)
                 self._wanted = {}
-        except TemporaryError as error:  # the next round asks again
+        except TemporaryError as error:  # repeated in the next round
             log.debug("the ends of the topics cannot be read: %s", error)
         self._end_check = None
         self.soon(*wanted)
@@ -172,6 +180,8 @@ class PartitionJobs:
             activity=_activity(job),
             used=job.pages_claimed,
             anchors=len(job.scope.anchors),
+            uses=self._owner.frontier.quotas.uses(uid, self._owner.frontier.utc_now) if job.has_quotas else [],
+            quota=job.quota_hold,
         )
 
     def ready(self, uid: str) -> int:
@@ -194,4 +204,4 @@ class PartitionJobs:
 
 
 def _activity(job: Job) -> int:
-    return len(job.seen) + len(job.scope.anchors) + job.dispatched
+    return len(job.seen) + len(job.scope.anchors) + job.dispatched + job.quota_changes

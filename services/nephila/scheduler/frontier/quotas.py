@@ -1,0 +1,202 @@
+"""Quotas: what a job, a site and a tenant may spend in a period, and what they have spent. Pure.
+
+Each quota has an account, "job:NAME", "site:NAME" or "tenant:NAME". A fetch is counted in all accounts of its job that
+have a quota. The totals of this frontier are written to its log; `elsewhere` has those of other partitions, as far as
+they have reported. Invariant: a total never falls within a period. A job without a quota has no accounts and costs
+nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import msgspec
+
+from nephila.kernel.messages import CrawlJob, Quota, QuotaPeriod, QuotaUse
+from nephila.scheduler.frontier.tenants import Tenant
+
+_WORDS = {QuotaPeriod.RUN: "per run", QuotaPeriod.DAY: "per day", QuotaPeriod.MONTH: "per month"}
+
+
+class Period(NamedTuple):
+    """The current period of a quota, UTC seconds."""
+
+    start: float
+    end: float
+    """Infinite for a run."""
+
+
+def period(per: QuotaPeriod, utc: float, run: float = 0.0) -> Period:
+    """The period at an instant. `run`: what tells one run of a job from the next."""
+    if per is QuotaPeriod.MONTH:
+        first = datetime.fromtimestamp(utc, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+        return Period(first.timestamp(), (first + timedelta(days=32)).replace(day=1).timestamp())
+    if per is QuotaPeriod.DAY:
+        start = utc // 86_400 * 86_400
+        return Period(start, start + 86_400)
+    return Period(run, math.inf)
+
+
+class _Account(NamedTuple):
+    """A quota of a job, and where it is counted."""
+
+    name: str
+    quota: Quota
+    run: float
+
+
+class UsedUp(NamedTuple):
+    """A quota that is used up."""
+
+    text: str
+    until: float
+    """UTC; infinite for a run."""
+
+
+class Quotas:
+    """The accounts of one frontier. `count` is O(quotas of a job)."""
+
+    def __init__(self, tenants: Mapping[str, Tenant]) -> None:
+        self._tenants = tenants
+        self._accounts: dict[str, tuple[_Account, ...]] = {}
+        """Job → its accounts; only jobs that have some."""
+        self._uses: dict[str, QuotaUse] = {}
+        self._elsewhere: dict[str, QuotaUse] = {}
+        self.next_check = math.inf
+        """UTC instant at which the jobs are compared with their quotas again: the end of a period for which a job
+        waits, or at once after a change."""
+
+    def put(self, job: CrawlJob) -> bool:
+        """Take over the quotas of a job; returns whether it has any."""
+        run = job.recrawl.refresh_at if job.recrawl is not None else 0.0
+        tenant = self._tenants.get(job.tenant)
+        quotas = (
+            (account_of(job.uid), job.quota),
+            (f"site:{job.site}", job.site_quota if job.site else None),
+            (f"tenant:{job.tenant}", tenant.quota if tenant is not None else None),
+        )
+        found = tuple(_Account(name, quota, run) for name, quota in quotas if quota is not None and _limits(quota))
+        self._accounts.pop(job.uid, None)
+        if found:
+            self._accounts[job.uid] = found
+            self.check_at(-math.inf)
+        return bool(found)
+
+    def remove(self, uid: str) -> None:
+        """A job was deleted. What it has spent still counts for its site and its tenant."""
+        self._accounts.pop(uid, None)
+        self._uses.pop(account_of(uid), None)
+
+    def share(self, tenant: str) -> float:
+        """Share of a tenant in the fetches."""
+        known = self._tenants.get(tenant)
+        return known.share if known is not None else 1.0
+
+    def jobs(self) -> Iterable[str]:
+        """Jobs that have quotas."""
+        return self._accounts
+
+    def count(self, uid: str, size_bytes: int, browser_s: float, utc: float) -> list[QuotaUse]:
+        """Count one fetch of a page; returns the new totals, which the log takes over."""
+        changed = []
+        for account in self._accounts.get(uid, ()):
+            use = self._current(self._uses, account, utc)
+            use.pages += 1
+            use.bytes += size_bytes
+            use.browser_s += browser_s
+            changed.append(use)
+        return changed
+
+    def used_up(self, uid: str, utc: float) -> UsedUp | None:
+        """The first quota of a job that is used up; of several the one that lasts longest."""
+        found: UsedUp | None = None
+        for account in self._accounts.get(uid, ()):
+            total = self.total(account, utc)
+            words = _exceeded(account.quota, total)
+            if words:
+                end = period(account.quota.per, utc, account.run).end
+                if found is None or end > found.until:
+                    kind, _, name = account.name.partition(":")
+                    until = "" if end == math.inf else f", until {datetime.fromtimestamp(end, UTC):%Y-%m-%dT%H:%M:%SZ}"
+                    found = UsedUp(
+                        f"the quota of the {kind} {name}, {words} {_WORDS.get(account.quota.per, 'per run')}, is used "
+                        f"up{until}",
+                        end,
+                    )
+        return found
+
+    def total(self, account: _Account, utc: float) -> QuotaUse:
+        """The use of an account over all partitions, as far as known."""
+        mine, others = self._uses.get(account.name), self._elsewhere.get(account.name)
+        start = period(account.quota.per, utc, account.run).start
+        total = QuotaUse(account.name, start)
+        for use in (mine, others):
+            if use is not None and use.since == start:
+                add(total, use)
+        return total
+
+    def uses(self, uid: str, utc: float) -> list[QuotaUse]:
+        """What this frontier has spent of the quotas of a job."""
+        return [
+            msgspec.structs.replace(self._current(self._uses, account, utc)) for account in self._accounts.get(uid, ())
+        ]
+
+    def set_elsewhere(self, uses: Mapping[str, QuotaUse]) -> bool:
+        """Take over what other partitions have spent; returns whether anything is new."""
+        changed = self._elsewhere != uses
+        self._elsewhere = dict(uses)
+        return changed
+
+    def check_at(self, at: float) -> None:
+        """Compare the jobs with their quotas at this instant, UTC."""
+        self.next_check = min(self.next_check, at)
+
+    def checked(self) -> None:
+        """All jobs were compared with their quotas."""
+        self.next_check = math.inf
+
+    def restore(self, uses: Iterable[QuotaUse]) -> None:
+        """Totals of the log or a snapshot; later ones replace earlier ones."""
+        for use in uses:
+            self._uses[use.account] = use
+
+    def dump(self) -> list[QuotaUse]:
+        """All totals, for a snapshot."""
+        return list(self._uses.values())
+
+    @staticmethod
+    def _current(uses: dict[str, QuotaUse], account: _Account, utc: float) -> QuotaUse:
+        use = uses.get(account.name)
+        start = period(account.quota.per, utc, account.run).start
+        if use is None or use.since != start:
+            use = uses[account.name] = QuotaUse(account.name, start)
+        return use
+
+
+def account_of(uid: str) -> str:
+    """The account of a job's own quota."""
+    return f"job:{uid}"
+
+
+def add(total: QuotaUse, use: QuotaUse) -> None:
+    """Add the numbers of a use."""
+    total.pages += use.pages
+    total.bytes += use.bytes
+    total.browser_s += use.browser_s
+
+
+def _limits(quota: Quota) -> bool:
+    return bool(quota.pages or quota.bytes or quota.browser_s)
+
+
+def _exceeded(quota: Quota, use: QuotaUse) -> str:
+    if quota.pages and use.pages >= quota.pages:
+        return f"{quota.pages:,} pages"
+    if quota.bytes and use.bytes >= quota.bytes:
+        return f"{quota.bytes:,} bytes"
+    if quota.browser_s and use.browser_s >= quota.browser_s:
+        return f"{quota.browser_s:g} browser-seconds"
+    return ""

@@ -1,0 +1,62 @@
+"""Tenants: a table of quotas and shares that the scheduler reads from its settings. Pure.
+
+An entry is a name and settings: "news pages=100000 per=day share=2". Settings are pages, bytes, browserSeconds, per
+(day or month; day if left out) and share. A setting that is left out is no limit, and the share 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from nephila.kernel.messages import Quota, QuotaPeriod
+from nephila.kernel.runtime.errors import UsageError, suggest
+
+_NUMBERS = ("pages", "bytes", "browserSeconds", "share")
+_PERIODS = {"day": QuotaPeriod.DAY, "month": QuotaPeriod.MONTH}
+
+
+class Tenant(NamedTuple):
+    """The settings of one tenant."""
+
+    quota: Quota
+    share: float
+    """Share of the fetches, beside other tenants and jobs without a tenant."""
+
+
+def tenants(entries: Iterable[str], where: str = "scheduler.tenants") -> dict[str, Tenant]:
+    """The tenants by name. Raises `UsageError` for an entry that makes no sense."""
+    found: dict[str, Tenant] = {}
+    for entry in entries:
+        name, *settings = entry.split()[:10] or [""]
+        if not name or "=" in name:
+            raise UsageError(f"{where}: {entry!r} is no name with settings like 'news pages=100000 per=day share=2'")
+        if name in found:
+            raise UsageError(f"{where}: {entry!r}: the tenant {name} is named twice; remove one of the entries")
+        found[name] = _tenant(settings, f"{where}: {entry!r}")
+    return found
+
+
+def _tenant(settings: list[str], where: str) -> Tenant:
+    values = {"pages": 0.0, "bytes": 0.0, "browserSeconds": 0.0, "share": 1.0}
+    per = QuotaPeriod.DAY
+    for setting in settings:
+        key, _, text = setting.partition("=")
+        if key == "per":
+            if text not in _PERIODS:
+                raise UsageError(f"{where}: per is day or month, not {text!r}")
+            per = _PERIODS[text]
+            continue
+        if key not in _NUMBERS:
+            raise UsageError(f"{where}: unknown setting {key!r}; {suggest(key, [*_NUMBERS, 'per'])}")
+        try:
+            values[key] = float(text)
+        except ValueError:
+            values[key] = -1.0
+        if not 0 <= values[key] < math.inf:
+            raise UsageError(f"{where}: {key} must be a number from 0 on, not {text!r}")
+    if not values["share"]:
+        raise UsageError(f"{where}: share must be above 0")
+    quota = Quota(int(values["pages"]), int(values["bytes"]), values["browserSeconds"], per)
+    return Tenant(quota, values["share"])
