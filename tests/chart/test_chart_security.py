@@ -124,6 +124,20 @@ def test_the_database_has_its_url_and_certificates_from_files() -> None:
             assert "secretKeyRef" not in one.get("valueFrom", {}), (name, one["name"])
 
 
+def test_the_api_reads_the_database_of_the_rows() -> None:
+    """Changes are requests to the API; its policy lets it reach the server of the release."""
+    spec = named(objects(*PRODUCTION), "Deployment", "web-nephila-api")["spec"]["template"]["spec"]
+    environment = {one["name"]: one.get("value") for one in spec["containers"][0]["env"]}
+    assert environment["NEPHILA_API__STORE_FILE"] == "/etc/nephila-database/url"
+    assert mounted(spec)["/etc/nephila-database"] == "nephila-db"
+    found = objects("--set", "networkPolicy.enabled=true")
+    spec = named(found, "Deployment", "web-nephila-api")["spec"]["template"]["spec"]
+    environment = {one["name"]: one.get("value") for one in spec["containers"][0]["env"]}
+    assert environment["NEPHILA_API__STORE"] == "postgresql://nephila@web-nephila-postgres/nephila"
+    egress = named(found, "NetworkPolicy", "web-nephila-api")["spec"]["egress"]
+    assert [{"port": 5432, "protocol": "TCP"}] in [one["ports"] for one in egress]
+
+
 def test_keda_logs_in_as_the_services_do() -> None:
     """The user from the ConfigMap, the password and the authority from the same secrets."""
     found = objects(*PRODUCTION)

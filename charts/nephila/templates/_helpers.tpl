@@ -203,6 +203,8 @@ topologySpreadConstraints:
 {{- $root := .root -}}
 {{- $values := .root.Values -}}
 {{- $section := index $values .component -}}
+{{- /* The variable with the database: the API reads the change feed there. */ -}}
+{{- $database := get (dict "storage" "NEPHILA_STORAGE__STORE" "api" "NEPHILA_API__STORE") .component -}}
 metadata:
   labels:
     {{- include "nephila.labels" . | nindent 4 }}
@@ -242,9 +244,9 @@ spec:
         {{- if eq .component "api" }}
         - {name: NEPHILA_API__TOKEN_FILE, value: /etc/nephila-token/token}
         {{- end }}
-        {{- if eq .component "storage" }}
+        {{- if $database }}
         {{- if eq $values.database.mode "external" }}
-        - {name: NEPHILA_STORAGE__STORE_FILE, value: /etc/nephila-database/{{ $values.database.external.existingSecretKey }}}
+        - {name: {{ $database }}_FILE, value: /etc/nephila-database/{{ $values.database.external.existingSecretKey }}}
         {{- with $values.database.external.tls.mode }}
         - {name: PGSSLMODE, value: {{ . }}}
         {{- end }}
@@ -261,7 +263,7 @@ spec:
         - name: PGPASSWORD
           valueFrom:
             secretKeyRef: {name: {{ include "nephila.databaseSecret" $root }}, key: password}
-        - {name: NEPHILA_STORAGE__STORE, value: "postgresql://nephila@{{ include "nephila.fullname" $root }}-postgres/nephila"}
+        - {name: {{ $database }}, value: "postgresql://nephila@{{ include "nephila.fullname" $root }}-postgres/nephila"}
         {{- end }}
         {{- end }}
         {{- with concat $values.pod.extraEnv ($section.extraEnv | default list) }}
@@ -301,7 +303,7 @@ spec:
         - {name: token, mountPath: /etc/nephila-token, readOnly: true}
         {{- end }}
         {{- include "nephila.kafkaMounts" $root | nindent 8 }}
-        {{- if and (eq .component "storage") (eq $values.database.mode "external") }}
+        {{- if and $database (eq $values.database.mode "external") }}
         - {name: database, mountPath: /etc/nephila-database, readOnly: true}
         {{- if $values.database.external.tls.existingSecret }}
         - {name: database-tls, mountPath: /etc/nephila-database-tls, readOnly: true}
@@ -331,7 +333,7 @@ spec:
       secret: {secretName: {{ include "nephila.tokenSecret" $root }}, defaultMode: 0440}
     {{- end }}
     {{- include "nephila.kafkaVolumes" $root | nindent 4 }}
-    {{- if and (eq .component "storage") (eq $values.database.mode "external") }}
+    {{- if and $database (eq $values.database.mode "external") }}
     - name: database
       secret: {secretName: {{ include "nephila.databaseSecret" $root }}, defaultMode: 0440}
     {{- with $values.database.external.tls.existingSecret }}
