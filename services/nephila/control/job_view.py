@@ -50,6 +50,9 @@ def job(scheduler: Scheduler, uid: str, rate: float = 0.0) -> api.Job:
         dropped=ended[Outcome.DROPPED],
         rate=round(rate, 2),
         quota=known.quota_hold,
+        tenant=known.spec.tenant,
+        site=known.spec.site,
+        browser_s=round(scheduler.frontier.quotas.browser_s(uid), 3),
         freshness=scheduler.freshness(uid),
     )
 
