@@ -111,7 +111,7 @@ bench-frontier: $(DEV)  ## the frontier at 10^5 to 10^7 queued URLs, its restart
 bench-proxies: $(DEV)  ## a pick among 10^4 proxies beside rivals; a crawl through 50 proxies of which 20 fail (about two minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_proxies $(ARGS)
 
-bench-browser: $(DEV)  ## 500 rendered pages beside Playwright, Crawlee and Crawl4AI; render auto beside always (some ten minutes)
+bench-browser: $(DEV)  ## 500 rendered pages beside Playwright, Crawlee and Crawl4AI (250 each); render auto beside always (some 12 minutes)
 	@test -x build/browser-rivals/bin/python || $(PYTHON) -m venv build/browser-rivals
 	@build/browser-rivals/bin/python -m pip install -q --disable-pip-version-check 'crawlee[playwright]' crawl4ai
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_browser --rivals build/browser-rivals $(ARGS)
