@@ -111,7 +111,7 @@ bench-frontier: $(DEV)  ## the frontier at 10^5 to 10^7 queued URLs, its restart
 bench-proxies: $(DEV)  ## a pick among 10^4 proxies beside rivals; a crawl through 50 proxies of which 20 fail (about two minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_proxies $(ARGS)
 
-bench-browser: $(DEV)  ## 500 rendered pages beside Playwright, Crawlee and Crawl4AI; render auto beside always (some ten minutes)
+bench-browser: $(DEV)  ## 500 rendered pages beside Playwright, Crawlee and Crawl4AI (250 each); render auto beside always (some 12 minutes)
 	@test -x build/browser-rivals/bin/python || $(PYTHON) -m venv build/browser-rivals
 	@build/browser-rivals/bin/python -m pip install -q --disable-pip-version-check 'crawlee[playwright]' crawl4ai
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_browser --rivals build/browser-rivals $(ARGS)
@@ -191,9 +191,10 @@ proto: $(DEV)  ## generate kernel/messages from proto/
 	@$(BIN)/python tools/protogen.py
 
 .PHONY: wheels
-wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (abi3), in dist/; needs Rust
+wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (abi3), in dist/; needs Rust. PGO=1: the core is trained on a crawl first (docs/adr/0078)
 	@rm -rf build dist/nephila-*.whl
-	@$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir dist --config-settings=--build-option=--py-limited-api=cp311 .
+	@$(if $(PGO),$(BIN)/python -m tools.profile_core build/core.profdata)
+	@$(if $(PGO),RUSTFLAGS="-Cprofile-use=$(CURDIR)/build/core.profdata") $(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir dist --config-settings=--build-option=--py-limited-api=cp311 .
 	@$(BIN)/python -m zipfile -l dist/nephila-*-cp311-abi3-*.whl | grep 'native/_core.abi3.so' > /dev/null || { echo "the native core was not built: install Rust (https://rustup.rs)"; exit 1; }
 	@du -h dist/nephila-*-cp311-abi3-*.whl
 

@@ -180,7 +180,7 @@ class Member:
         self.clock.call_at(at, self.go_on)
 
     def go_on(self) -> None:
-        """Start whatever may start."""
+        """Start all fetches that may start."""
         now = self.clock.monotonic()
         waiting = []
         while self.ready and self.ready[0][0] <= now:

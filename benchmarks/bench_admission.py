@@ -3,7 +3,7 @@
     python -m benchmarks.bench_admission [--pages N] [--bytes N] [--limit BYTES]
 
 The server runs outside of the cgroup. The crawl is the program as installed, on one process, with 100 fetches at once.
-It needs a writable cgroup hierarchy of the memory controller, of version 1 or 2; without one it says so and ends.
+It needs a writable cgroup hierarchy of the memory controller, of version 1 or 2; without one it ends with a line.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ async def run(broker: Broker, pages: int) -> list[dict[str, Any]]:
     rows = []
     for kind, (topic, make) in makers().items():
         assert broker.process is not None
-        # Once before: connections, leaders and the broker's first use of the partitions are not what is asked.
+        # Once before: connections, leaders and the broker's first use of the partitions are not measured.
         await publish(config, topic, make, PARTITIONS * 4)
         await read(config, topic, PARTITIONS * 4)
         before = cpu_of(broker.process.pid)

@@ -56,7 +56,7 @@ def chunks(one: bytes, size: int) -> bytes:
 
 
 def endless(head: bytes, again: bytes) -> Talk:
-    """A server that says the same until nobody listens."""
+    """A server that repeats one answer until the client closes."""
 
     async def talk(writer: asyncio.StreamWriter) -> None:
         writer.write(head)
@@ -155,7 +155,7 @@ def ticks_of(pid: int) -> int:
 
 
 class HostileServer:
-    """Serves the cases and notes when each was asked for."""
+    """Serves the cases and notes when each was requested."""
 
     def __init__(self, found: dict[str, bytes | Talk]) -> None:
         self.found = found
@@ -245,7 +245,7 @@ def noted_in(out: str) -> list[Any]:
 
 
 async def measure(found: dict[str, bytes | Talk], workers: int) -> tuple[list[Any], list[Any]]:
-    """What was asked for and when, and what the child noted, of one crawl of all cases."""
+    """Requests with their times, and the notes of the child, of one crawl of all cases."""
     hostile = HostileServer(found)
     server = await asyncio.start_server(hostile.on_connection, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]

@@ -1,6 +1,6 @@
 """What documents cost beside pages: child processes and their calls, PDFs, feeds beside feedparser, hostile patterns.
 
-CPU time of this process, of its children where it says so; each figure is the least of some rounds. Wall time of calls
+CPU time of this process, of its children where stated; each figure is the least of some rounds. Wall time of calls
 is that of a quiet moment, if there was one.
 """
 

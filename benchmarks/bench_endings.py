@@ -1,4 +1,4 @@
-"""How a crawl over the services ends: by itself, with the right count, whoever dies shortly before.
+"""How a crawl over the services ends: by itself, with the right count, also when a service is killed shortly before.
 
 usage: python -m benchmarks.bench_endings --web DIR [--seed 7] [--within 5] [--save]
 
@@ -60,7 +60,7 @@ class Watch:
 def once(
     web: plainweb.PlainWeb, folder: Path, words: list[str], kill: Callable[[System, Watch], bool]
 ) -> dict[str, Any]:
-    """One system, one crawl; `kill` is asked again and again whether it has done its deed."""
+    """One system, one crawl; `kill` is called repeatedly until it returns true."""
     system = System(folder, settings(100))
     try:
         system.open()

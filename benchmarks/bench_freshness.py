@@ -5,7 +5,7 @@ usage: python -m benchmarks.bench_freshness [--pages 2000] [--states 1000000] [-
 A simulated month on a virtual clock (changing.py); rates of change log-uniform from 1 hour to 30 days, learnt from
 nothing. `known`: the same formula with the true rates; `optimum`: the best constant intervals for a p95 of just `min`,
 computed from the model for 300 of the pages (at another p95 the ratio is another). `told_p95_h` is what freshness.py
-says at the end without seeing the truth. The due table is then filled with a million states.
+reports at the end without the truth. The due table is then filled with a million states.
 """
 
 import argparse

@@ -181,7 +181,7 @@ COLUMNS = {
 
 
 def label(name: str, run: dict[str, Any]) -> str:
-    """What a row is called; a rival that is not here says so."""
+    """The name of a row; it shows when a rival is not installed."""
     return f"{name}: {run['absent']}" if "absent" in run else name
 
 

@@ -227,7 +227,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--workers", type=int, default=0, help="worker processes; one of them is killed now and then")
     options.add_argument("--seed", type=int, default=7)
     options.add_argument("--format", default="sqlite,jsonl,warc")
-    options.add_argument("--window", type=int, help="unacked requests; default: what run.json says")
+    options.add_argument("--window", type=int, help="unacked requests; default: that of run.json")
     options.add_argument("--failpoint", help="die at this point instead: " + ", ".join(POINTS))
     options.add_argument("--all-failpoints", action="store_true")
     options.add_argument(

@@ -5,7 +5,7 @@ usage: python -m benchmarks.bench_memory --web DIR [--queued 1000000] [--hosts 1
 
 Targets: 600 MB with a million queued, 250 MB at the end of 6,000 pages, first fetch in under 1 s. The queue is filled
 from a file of seeds on hosts that all lie on loopback. Their delay is longer than the crawl waits, so each host is
-asked once and the crawl ends by itself with all the rest queued; run.json says how many that are.
+asked once and the crawl ends by itself with all the rest queued; run.json has their number.
 """
 
 import argparse

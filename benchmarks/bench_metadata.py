@@ -1,4 +1,4 @@
-"""How often `nephila extract` says what a reader (or Readability) says of a page: title, author, date, language.
+"""How often `nephila extract` agrees with a reader (or Readability) about a page: title, author, date, language.
 
     python -m benchmarks.bench_metadata ../shared/data/readability-test-pages/test-pages.tar.xz ../shared/data/wcxb-dev
 

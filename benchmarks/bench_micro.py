@@ -19,7 +19,7 @@ _ROUNDS = 5
 
 @dataclass(frozen=True)
 class Timing:
-    """µs of CPU per unit: the least and the median of the rounds; *absent* says why there is none."""
+    """µs of CPU per unit: the least and the median of the rounds; *absent* has the cause when there is none."""
 
     least_us: float = 0.0
     median_us: float = 0.0

@@ -93,7 +93,7 @@ def line_urls(out: Path) -> list[str]:
 def once(runner: Runner, web: plainweb.PlainWeb, folder: Path) -> dict[str, Any]:
     """One run: what it cost and whether it got exactly the pages there are."""
     out, log = folder / "out", folder / "log"
-    # Crawlee keeps its queue where this says, else in the working directory.
+    # Crawlee keeps its queue in this directory, else in the working directory.
     env = {**os.environ, "CRAWLEE_STORAGE_DIR": str(folder / "storage")}
     cost = measure.run(runner.command(out), measure.cores()[1], log=log, env=env)
     urls = list(runner.urls(out))

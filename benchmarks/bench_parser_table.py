@@ -3,7 +3,7 @@
     python -m benchmarks.bench_parser_table [--wcxb DIR] [--readability FILE] [--every N] [PAGE...]
 
 Cost: CPU-ms of a page of 79 KB (and of the files named), the least of some rounds, for what disturbs makes one only
-larger; each line says what it takes from the page, and how many links and characters came of it. Quality: word-F1 of
+larger; each line names what it takes from the page, with the number of links and characters. Quality: word-F1 of
 main text on every Nth page with a truth (`bench_maintext`), titles on the pages of readability's tests. Rules: what
 `bench_parser` prints. What is not installed is said (`pip install 'nephila[bench]'`), and so is data that is not there.
 On wcxb-dev our F1 is an upper bound: the model was trained on these pages.
@@ -66,7 +66,7 @@ def _pass(main_text: bool) -> Work:
 
     def work(body: bytes) -> Taken:
         found = page_pass(body, URL, encoding_of(body, "", sniff_encoding), main_text=main_text)
-        # Attributes are made when they are asked for: a crawl asks for these.
+        # Attributes are made when they are read: a crawl reads these.
         taken = (found.lang, found.description, found.canonical, found.robots, found.meta, found.refresh)
         packed = (
             found.link_urls,

@@ -202,7 +202,7 @@ async def crawl(pages: int, folder: Path) -> dict[str, Any]:
 
 
 def judge(site: Site, pages: int, folder: Path) -> dict[str, Any]:
-    """What is in the database, what the site saw, what the pool says."""
+    """The rows of the database, the requests at the site, the state of the pool."""
     with contextlib.closing(sqlite3.connect(folder / "out" / "nephila.db")) as db:
         outcomes = dict(
             db.execute(

@@ -59,7 +59,7 @@ class _Cluster:
 
 
 def sticky(names: Sequence[str], partitions: int, before: Owners) -> Owners:
-    """aiokafka's sticky assignor, told what each member had."""
+    """aiokafka's sticky assignor, with what each member had."""
     members = {}
     for name in names:
         had = [TopicPartition("t", p) for p, owner in enumerate(before) if owner == name]

@@ -32,7 +32,7 @@ BESIDE = ("broker", "database", "web server")
 
 
 def settings(concurrency: int) -> dict[str, Any]:
-    """What system.yaml says; as a crawl of one program is set in bench_pages."""
+    """The content of system.yaml; as a crawl of one program is set in bench_pages."""
     return {
         "scheduler": {"concurrency": concurrency, "per_address": 0, "address_gap_s": 0},
         "downloader": {

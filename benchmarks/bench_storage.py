@@ -79,7 +79,7 @@ def flushes(rows: int, text_bytes: int, seed: int) -> Flushes:
 
 
 def again(batches: Flushes) -> Flushes:
-    """The same pages fetched anew, with the same text."""
+    """The same pages fetched again, with the same text."""
     return [
         [Record(**{**{n: getattr(one, n) for n in one.__struct_fields__}, "fetch_no": 2}) for one in batch]
         for batch in batches
@@ -152,7 +152,7 @@ def by_partition(batches: Flushes, count: int) -> list[Flushes]:
 
 
 def series(name: str, server: Server | None, rows: int, text_bytes: int) -> dict[str, Cost]:
-    """New rows, the same rows delivered again, the same pages fetched anew."""
+    """New rows, the same rows delivered again, the same pages fetched again."""
     batches = flushes(rows, text_bytes, 1)
     anew = again(batches)
     kb = f"{text_bytes / 1000:g} KB"

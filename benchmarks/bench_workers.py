@@ -3,8 +3,8 @@
 usage: python -m benchmarks.bench_workers --web DIR [--workers 0,1,2] [--repeat 3] [--concurrency 100] [--cores 0,1]
 
 Work: as in bench_pages, everything on. All processes share the cores given; the server is on the first. A run of one
-page says what the start costs; per page is told with it and without. CPU of a process is read from /proc while it
-lives, every 20 ms, so the last of a worker is missed by that much at most.
+page is the cost of the start; figures per page are printed with it and without. CPU of a process is read from /proc
+every 20 ms while it runs, so the last of a worker is missed by that much at most.
 """
 
 import argparse

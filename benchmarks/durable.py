@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def table_complaints(out: Path, expected: frozenset[str] | None, count: int) -> list[str]:
-    """Rows: as many as expected, none twice, all stored, the right URLs; run.json says the same numbers."""
+    """Rows: as many as expected, none twice, all stored, the right URLs; run.json has the same numbers."""
     path = out / "nephila.db"
     if not path.exists():
         return ["nephila.db is missing"]

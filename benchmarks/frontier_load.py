@@ -16,7 +16,7 @@ OWN = 60
 GROUP = 5
 """Links of a page to each other host."""
 FRESH = 10
-"""Links of an all-new page to hosts that nobody has named before: ten URLs per host in the end."""
+"""Links of an all-new page to hosts that no page has named before: ten URLs per host in the end."""
 SKEW = 1.06
 """Exponent at which the first of 10^6 hosts is drawn for a tenth of all."""
 

@@ -1,4 +1,4 @@
-"""Pages whose main text somebody has written down (WCXB), and the word-F1 of an answer.
+"""Pages with a hand-written main text (WCXB), and the word-F1 of an answer.
 
 A directory holds `html/ID.html.gz` and `ground-truth/ID.json` (Web Content Extraction Benchmark; development split in
 ../shared/data/wcxb-dev, CC-BY-4.0). Words are runs of letters and digits in lower case, counted as a multiset. Also the
@@ -22,7 +22,7 @@ from nephila.native import page_pass
 
 _WORD = re.compile(r"\w+")
 ASIDE = 5
-"""One site in so many is kept aside."""
+"""One site in so many is held out."""
 
 
 class TruePage(NamedTuple):

@@ -89,7 +89,7 @@ def url_key(stack: ExitStack) -> Work:
 
 
 def seen_hit(stack: ExitStack) -> Work:
-    """The links of a page asked in a set of 200,000 that has them all; per link."""
+    """The links of a page looked up in a set of 200,000 that has them all; per link."""
     from nephila.scheduler.frontier.seen import new_seen
 
     seen, known = new_seen("", 0), fingerprints(200_000)
@@ -99,7 +99,7 @@ def seen_hit(stack: ExitStack) -> Work:
 
 
 def seen_insert(stack: ExitStack) -> Work:
-    """The links of new pages asked and added; per link."""
+    """The links of new pages looked up and added; per link."""
     from nephila.scheduler.frontier.seen import new_seen
 
     pages = [fingerprints(LINKS, seed) for seed in range(200)]

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 
 class Rival(Protocol):
-    """What the bench asks of a rival."""
+    """The operations of a rival."""
 
     def push_many(self, hosts: Sequence[int], job: int, orders: Sequence[int], packed: Sequence[bytes]) -> None:
         """Queue a page's URLs."""

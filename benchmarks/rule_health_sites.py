@@ -15,7 +15,7 @@ from nephila.parser.rules.extract import Extraction, FieldCount
 from nephila.parser.rules.spec import Rule, build
 
 AT_ONCE = 5
-"""Pages that are told together."""
+"""Pages that are reported together."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ Site = Callable[[int, random.Random], Kind]
 
 @dataclass
 class Watched:
-    """A rule's owner that is told what one parser or several see."""
+    """A rule's owner that receives the counts of one parser or several."""
 
     health: RuleHealth = field(default_factory=RuleHealth)
     page: int = 0

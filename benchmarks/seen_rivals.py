@@ -1,7 +1,7 @@
 """The seen tests that bench_seen compares: the trie and its rivals behind one small face.
 
 A rival gets its keys as the objects it wants, made before the clock runs; the trie gets the buffer that the page pass
-gives. An absent package or server raises `Absent`, which the table says.
+gives. An absent package or server raises `Absent`, which the table shows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def records(buffer: bytes) -> list[bytes]:
 
 
 class Rival:
-    """A set in this process. `ask` returns how many of a batch it says it has."""
+    """A set in this process. `ask` returns how many of a batch it contains."""
 
     rounds = 3
     """Times that hits and misses are measured; the least counts."""
@@ -89,7 +89,7 @@ class NativeTrie(Rival):
         return len(batch) // 16 - len(self.trie.missing(batch))
 
     def more(self) -> dict[str, float]:
-        """What it says of itself."""
+        """Its name and version."""
         return {"nbytes_per_key": self.trie.nbytes / len(self.trie)}
 
 

@@ -23,6 +23,8 @@ class SearchServer:
         self.max_bytes = 1 << 30
         self.requests: list[tuple[str, str, str]] = []
         """(method, path, authorization)."""
+        self.location = ""
+        """Target of answers with a status 3xx."""
         self.url = ""
 
     def bulk(self, body: bytes) -> dict[str, Any]:
@@ -79,6 +81,8 @@ def running() -> Iterator[SearchServer]:
             data = json.dumps(value).encode()
             self.send_response(found.faults.pop(0) if found.faults else 200)
             self.send_header("Content-Length", str(len(data)))
+            if found.location:
+                self.send_header("Location", found.location)
             self.end_headers()
             self.wfile.write(data)
 

@@ -38,7 +38,7 @@ _HASTE = ("fsync=off", "full_page_writes=off")
 
 
 class NoServer(Exception):
-    """There are no binaries; the text says how to get some."""
+    """There are no binaries; the text has the command that installs them."""
 
 
 def binaries() -> Path:
@@ -179,7 +179,7 @@ class Server:
         return place
 
     def _answers(self) -> bool:
-        # In recovery it listens and refuses; psycopg says so, a bare connect would not.
+        # In recovery it listens and refuses; psycopg reports this, a bare connect would not.
         import psycopg
 
         try:

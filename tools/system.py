@@ -25,7 +25,7 @@ from tools.kafka_broker import Broker
 from tools.postgres import Server
 
 SERVICES = ("storage", "parser", "downloader", "scheduler")
-"""In the order in which they are begun: nothing is handed out before somebody is there to take it."""
+"""In the order in which they are begun: no message is published before its reader runs."""
 READY_S = 60.0
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -71,7 +71,7 @@ class Member:
         return self.folder / "log"
 
     def ready(self) -> bool:
-        """Whether it says so."""
+        """Whether it reports that it is ready."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=2) as answer:
                 return bool(answer.status == 200)
@@ -90,7 +90,7 @@ class Member:
 
 
 class System:
-    """Broker, database and members in one folder. `settings` is what system.yaml says beside the addresses."""
+    """Broker, database and members in one folder. `settings`: the content of system.yaml beside the addresses."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any], *, partitions: int = 16) -> None:
         self.folder = folder

@@ -49,7 +49,7 @@ STEP = 100
 TOP = 32767
 """The largest value of a feature."""
 ONCE = 32
-"""Bytes of a line of which a copy is told by its text, as in core/src/maintext/mod.rs."""
+"""Bytes of a line of which a copy is recognised by its text, as in core/src/maintext/mod.rs."""
 
 
 class Example(NamedTuple):
@@ -167,7 +167,7 @@ def table(model: CatBoostClassifier) -> str:
 
 
 def exported(model: CatBoostClassifier) -> dict[str, Any]:
-    """What CatBoost says of a model in JSON."""
+    """CatBoost's JSON of a model."""
     import json
     import tempfile
 

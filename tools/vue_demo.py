@@ -2,7 +2,7 @@
 
 python -m tools.vue_demo install [--optional]
 
-The scaffold of `npm create vue` with the option for the router. Its versions are those that the pinned scaffold asks
+The scaffold of `npm create vue` with the option for the router. Its versions are those that the pinned scaffold needs
 for; they run on Node 18, the one of Debian 12.
 """
 

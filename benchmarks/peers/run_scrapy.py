@@ -35,7 +35,7 @@ class Pages(scrapy.Spider):
 
 
 def main() -> None:
-    """Crawl with Scrapy as its manual says for broad crawls."""
+    """Crawl with Scrapy by its manual's advice for broad crawls."""
     start, part, out, concurrency = sys.argv[1:5]
     process = CrawlerProcess(
         {

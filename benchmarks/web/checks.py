@@ -20,7 +20,7 @@ _WELL_KNOWN = frozenset({"/robots.txt", "/favicon.ico", "/sitemap.xml"})
 
 @dataclass
 class Finding:
-    """What one check looked at and what it did not like; *skipped* says why it could not be made."""
+    """The subjects of one check and its violations; *skipped*: why it could not be made."""
 
     judged: int
     violations: list[str] = field(default_factory=list)
@@ -100,7 +100,7 @@ def no_gap_below_the_delay(case: Case) -> Finding:
 
 
 def pauses_kept(case: Case) -> Finding:
-    """After a 429 or 503 with Retry-After nothing is asked of the host for that long."""
+    """After a 429 or 503 with Retry-After no request is sent to the host for that long."""
     found = Finding(0)
     for host, requests in case.by_host.items():
         for r in requests:
@@ -170,7 +170,7 @@ def _neighbours(case: Case) -> Iterator[tuple[Request, Request]]:
 
 
 def robots_first(case: Case) -> Finding:
-    """The first request of a host is for robots.txt, and it is over before the first page is asked for."""
+    """The first request of a host is for robots.txt, and it ends before the first page is requested."""
     found = Finding(len(case.by_host))
     for host, requests in case.by_host.items():
         rules = [r for r in requests if case.is_rules(r)]
@@ -256,7 +256,7 @@ def all_requested(case: Case) -> Finding:
 
 
 def outcomes_right(case: Case) -> Finding:
-    """Each row ends as the manifest says, with the title the page has; nothing is stored that was not fetched."""
+    """Each row ends as in the manifest, with the title the page has; nothing is stored that was not fetched."""
     if case.rows is None:
         return Finding(0, skipped="no database given")
     found = Finding(len(case.rows))

@@ -2,7 +2,7 @@
 
 Start = the request's head is fully read. End = the last byte has left our buffer, or the connection is lost. Plain
 bodies are written without a
-task; whatever waits runs in one, which dies with the connection.
+task; a response that waits runs in a task, which ends with the connection.
 """
 
 from __future__ import annotations

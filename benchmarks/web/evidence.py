@@ -1,7 +1,7 @@
 """What a judge has before it: the server's log, the manifest and, for lost rows, the crawl's table. Reading only; no
 opinion.
 
-Everything that cannot be read ends as `Unusable` with one line that says which file and why.
+Everything that cannot be read ends as `Unusable` with one line that names the file and the cause.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Request:
     aborted: bool = False
     retry_after_s: float | None = None
     address: str = ""
-    """The server's address that was asked; empty in a log that does not say it."""
+    """The server's address of the request; empty in a log without it."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Case:
             self.by_page[normalised(f"http://{request.host}:{port}{request.path}")].append(request)
 
     def is_rules(self, request: Request) -> bool:
-        """Whether a request asks for robots.txt or for what it redirects to."""
+        """Whether a request is for robots.txt or for the target of its redirect."""
         return request.path in self.hosts.get(request.host, {}).get("robots_paths", ["/robots.txt"])
 
     def open_prefix(self, host: str, path: str) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ judged.
 usage: python -m benchmarks.web.judge --log LOG --manifest M [--db nephila.db] [--delay 1.0] [--concurrency 1]
 [--slack 0.02] [--per-address 4] [--address-gap 0.25] [--all]
 
-The log and the manifest are all it reads; the database is asked only for lost, doubled and wrong rows.
+The log and the manifest are all it reads; the database is read only for lost, doubled and wrong rows.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 Invariant: the same seed and the same calls give the same bytes. A page carries exactly the links it is given (no
 other href in the document is
-followed by a crawler), so whoever builds a web knows its link graph.
+followed by a crawler), so the builder of a web has its link graph.
 """
 
 import html

@@ -53,7 +53,7 @@ def require_loopback(addresses: list[str]) -> None:
 
 
 async def serve(folder: Path, port: int, log: Path | None) -> None:
-    """Serve until told to stop."""
+    """Serve until a signal."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -47,7 +47,7 @@ class Page:
     max_bytes: int = 64 << 20
 
     def verdict_entry(self) -> dict[str, Any]:
-        """What the judge is told."""
+        """The data for the judge."""
         entry = {
             "url": self.url,
             "host": self.host,

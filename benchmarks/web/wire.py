@@ -49,7 +49,7 @@ _FIELDS = {
 
 
 def retry_after(said: str | None) -> tuple[str | None, float]:
-    """The header's value and the seconds it asks for; `date+N` is said as a date."""
+    """The header's value and its seconds; `date+N` is written as a date."""
     if said is None:
         return None, 0.0
     if not said.startswith("date+"):

@@ -362,7 +362,7 @@ async def test_silent_address_first(make_fetcher: MakeFetcher) -> None:
                 fillers.append(filler)
             target = Target(f"http://x.test:{server.port}/")
             what = request_at(target, ("127.0.0.2", "127.0.0.1"), server.port)
-            answer = await get(make_fetcher(connect_timeout_s=0.1), what)
+            answer = await get(make_fetcher(connect_timeout_s=0.5), what)
             for filler in fillers:
                 filler.close()
         assert (answer.body, answer.address) == (b"x", "127.0.0.1")

@@ -135,7 +135,7 @@ def test_while_a_crawl_runs(tmp_path, stuck, asked):
             assert (job["name"], job["state"]) == ("crawl", "running")
             refused = run("jobs", "pause", "crawl", "--out", "o", cwd=tmp_path)
             assert refused.returncode == 1
-            assert refused.stderr.startswith("nephila: one crawl runs here, as its command says; ")
+            assert refused.stderr.startswith("nephila: one crawl runs here, defined by its command; ")
         assert result(tmp_path, "http://a.test/slow")["kind"] == "leased"
         behind = result(tmp_path, "http://a.test/4")
         assert (behind["state"], behind["seen"]) == ("waiting", True)

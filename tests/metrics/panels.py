@@ -28,7 +28,13 @@ UNANSWERED: dict[str, str] = {
     "Near-copies": "no job of the run compares texts",
     "Pages checked too late": "no job of the run has a freshness objective",
     **dict.fromkeys(
-        ("Mean time of a rendered page", "Pages by lane", "Refused sub-requests", "Browsers ended"),
+        (
+            "Mean time of a rendered page",
+            "CPU of a rendered page",
+            "Pages by lane",
+            "Refused sub-requests",
+            "Browsers ended",
+        ),
         "no page of the run is rendered",
     ),
     **dict.fromkeys(("Proxies by state", "Requests by class", "Proxy failures by fault"), "no proxies are configured"),

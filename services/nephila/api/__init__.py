@@ -61,7 +61,7 @@ def crawl(
 def fetch(url: str, *, rules: Rules | None = None, **options: Unpack[Options]) -> Page:
     """One page, with redirects followed. robots.txt and the egress guard apply as in a crawl; one attempt.
 
-    Raises `UserError` in one line that says why there is none. For more than a few pages of a host use `crawl`, which
+    Raises `UserError` with the cause in one line. For more than a few pages of a host use `crawl`, which
     keeps the pace.
     """
     chosen: Options = {"max_depth": 0, "delay": 0.0, "max_wait": 0.0, **options}

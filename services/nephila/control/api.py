@@ -205,6 +205,11 @@ class Job(msgspec.Struct, kw_only=True):
     """Finished URLs per second, over the last minute."""
     quota: str = ""
     """Which quota is used up, and until when."""
+    tenant: str = ""
+    site: str = ""
+    """What the job belongs to."""
+    browser_s: float = 0.0
+    """Seconds in a browser; over Kafka 0."""
     freshness: dict[str, Any] | None = None
     """p50 and p95 of the staleness, where pages are fetched again; null when it is not known."""
     reported_s: float = 0.0

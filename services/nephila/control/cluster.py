@@ -592,6 +592,8 @@ class ClusterControl:
             dropped=status.dropped,
             rate=round(self.rates.of(job.uid, now, total), 2),
             quota=status.quota,
+            tenant=job.tenant,
+            site=job.site,
             reported_s=round(max(now - at, 0.0), 3),
         )
 

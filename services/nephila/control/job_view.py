@@ -50,6 +50,9 @@ def job(scheduler: Scheduler, uid: str, rate: float = 0.0) -> api.Job:
         dropped=ended[Outcome.DROPPED],
         rate=round(rate, 2),
         quota=known.quota_hold,
+        tenant=known.spec.tenant,
+        site=known.spec.site,
+        browser_s=round(scheduler.frontier.quotas.browser_s(uid), 3),
         freshness=scheduler.freshness(uid),
     )
 
@@ -117,7 +120,7 @@ def next_fetch(scheduler: Scheduler) -> float | None:
 
 
 def take_refused(scheduler: Scheduler) -> list[tuple[str, str]]:
-    """(URL, reason) of seeds that were not admitted since this was asked last."""
+    """(URL, reason) of seeds that were not admitted since the last call."""
     return scheduler.take_refused_seeds()
 
 
@@ -146,7 +149,7 @@ def release(scheduler: Scheduler, uid: str, host: str, place: str) -> bool:
 # ---- explain
 
 CANDIDATES = 20
-"""Jobs that are asked about a URL when none is named."""
+"""Maximum number of jobs that explain a URL when none is named."""
 FETCHES = 5
 """Newest fetches of a URL that an explanation has."""
 
@@ -166,7 +169,7 @@ def explain(
 
 
 def candidates(jobs: Mapping[str, Job], uids: Iterable[str], url: str) -> list[str]:
-    """The jobs that are asked about a URL: those that have seen it, else one that would admit it, else the first.
+    """The jobs that explain a URL: those that have seen it, else one that would admit it, else the first.
     Bounded, because a program may have thousands of jobs."""
     known = [jobs[uid] for uid in uids if uid in jobs]
     seen = [job.uid for job in known if parse_for(job.spec, url).fingerprint in job.seen]

@@ -2,7 +2,7 @@
 
 The frontier's log holds the jobs; this class keeps only what a sequence of requests has in progress. An answer to a
 change comes when the change is in that log and the log is synced. A crawl (`once`) answers every question and releases
-quarantines; its job is what its command line says.
+quarantines; its job is defined by its command line.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class LocalControl:
         self._continue(name, generation)
 
     def _continue(self, name: str, generation: int) -> list[Receipt]:
-        """Continue a held job, unless somebody has changed it in the meantime."""
+        """Continue a held job, unless it was changed in the meantime."""
         if name in self._held:
             self._held.pop(name)[1].cancel()
         known = job_view.spec(self._scheduler, name)
@@ -244,7 +244,7 @@ class LocalControl:
     def _changeable(self) -> None:
         if not self._home.many:
             raise UserError(
-                f"one crawl runs here, as its command says; end it and change it with: {self._home.goes_on} "
+                f"one crawl runs here, defined by its command; end it and change it with: {self._home.goes_on} "
                 "(jobs that come and go: nephila up)"
             )
 

@@ -40,7 +40,7 @@ def config_of(
 
 
 def fetch_page(url: str, config: DownloaderConfig, *, obey_robots: bool = False) -> Page:
-    """The page at a URL. Raises `UserError` in one line that says why there is none."""
+    """The page at a URL. Raises `UserError` with the cause in one line."""
     return run_loop(_fetch_page(seed_url(url), config, obey_robots))
 
 

@@ -587,7 +587,7 @@ ADDRESS_CHECK | the decision of the scheduler           | busy
 GLOBAL_SLOT   | one of `concurrency` slots              |
 ADDRESS_SLOT  | a slot and the gap of the address       | busy, expired
 MEMBERSHIP    | a certain membership in the group       | expired
-MIDDLEWARE    | work before the request, such as a login| login and the reasons of a failed fetch
+MIDDLEWARE    | work before the request, such as a login| login, throttle, the reasons of a failed fetch
 PROXY         | a slot of a proxy                       | proxy
 DIAL          | the response                            | middleware, and the outcome of the fetch
 """

@@ -18,7 +18,7 @@ from nephila.native import UrlParts, parse_any, parse_url
 ROUTE: Final = "route"
 """The value of `parse.follow` that enables routes."""
 FORM: Final = "!post:"
-"""Begin of a route that is a form, application/x-www-form-urlencoded. It is sent if the context of the URL says so."""
+"""Begin of a route that is a form, application/x-www-form-urlencoded. It is sent if the URL's context allows it."""
 _BEGINS: Final = ("/", "!")
 
 

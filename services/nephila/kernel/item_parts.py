@@ -2,7 +2,7 @@
 
 An incomplete item lists its missing parts, with reasons, under the key `MISSING`; a complete item has no such key. A
 part is the item of the second page; its fields are added to the first item. Invariant: `complete_item` may be called
-again with the same or a newer part, in any order of parts. Storage knows which items wait for which page.
+again with the same or a newer part, in any order of parts. Storage has a table of the items that wait for each page.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 else:
     try:
         if _wanted == "python":
-            raise ImportError("the fallback was asked for")
+            raise ImportError("the fallback was requested")
         from nephila.native import _core as _chosen
 
         IMPLEMENTATION = "rust"

@@ -256,7 +256,7 @@ class RecordBuilder:
 
 
 def wants_extra_links(job: m.CrawlJob, facts: PageFacts) -> bool:
-    """Whether the job asks for extra links."""
+    """Whether the job needs extra links."""
     return facts.follow and job.parse is not None and bool(job.parse.follow)
 
 

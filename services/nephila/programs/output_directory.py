@@ -54,6 +54,12 @@ _CHECK = re.compile(rb'(?<="check": ")[^"]*')
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
+def cpu_seconds() -> float:
+    """CPU time of this process and of its children that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
 class JobRun(msgspec.Struct, kw_only=True):
     """What `run.json` holds of one of many jobs."""
 
@@ -63,6 +69,10 @@ class JobRun(msgspec.Struct, kw_only=True):
     """URLs queued or in flight."""
     outcomes: dict[str, int] = {}
     """URLs that have ended, by outcome."""
+    tenant: str = ""
+    site: str = ""
+    browser_s: float = 0.0
+    """Seconds in a browser."""
 
 
 class Run(msgspec.Struct, kw_only=True):
@@ -97,6 +107,8 @@ class Run(msgspec.Struct, kw_only=True):
     """Seconds since 1970 UTC, first run."""
     ended_at: float = 0.0
     runs: int = 0
+    cpu_s: float = 0.0
+    """CPU time of all programs that ended without a kill, with their children."""
     outcomes: dict[str, int] = {}
     """Rows of the table `pages` by outcome."""
     reasons: dict[str, int] = {}

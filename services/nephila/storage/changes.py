@@ -20,7 +20,7 @@ RETURNED = "returned"
 FEED_CHANGES = (NEW, CHANGED, GONE, RETURNED)
 """The changes that the table `changes` has."""
 DIFF_CHARACTERS = 4000
-"""Size of a stored diff; the rest is left out, with a line that says so."""
+"""Size of a stored diff; the rest is replaced by a line."""
 DIFF_LINE = 300
 """Characters of one line of a diff."""
 HASH_BYTES = 8

@@ -102,7 +102,7 @@ def test_pages_whose_names_are_words_share_the_verdict_of_their_folder() -> None
     names = [f"http://a.test/news/story-{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
     learn(verdicts, names[:FOLDER_WINDOW], needed=False)
     lanes = [verdicts.choose("j", name) for name in names[FOLDER_WINDOW:15]]
-    assert lanes == [Lane.HTTP] * (PROBE_EVERY - 1) + [Lane.BOTH]
+    assert lanes == [Lane.CHECKED] * (PROBE_EVERY - 1) + [Lane.BOTH]
     assert verdicts.choose("j", "http://a.test/shop/story-a") is Lane.BOTH
     assert describe(verdicts.stored(), "j", names[20]).startswith("http: 0 of the last 5 pages compared")
     verdicts.record("j", names[14], needed=True)
@@ -154,6 +154,21 @@ def test_samples_use_both_lanes_and_the_better_copy_counts() -> None:
     assert len(rig.plain.fetches) == QUORUM
     assert len(rig.rendered.fetches) == QUORUM + 1
     assert rig.lane.chosen == {"both": QUORUM, "browser": 1}
+
+
+def test_a_page_with_little_text_is_compared_although_its_folder_needs_no_browser() -> None:
+    """An application among articles: its shell is short."""
+    rig = Rig()
+    article = FULL + b" ".join(b"more%d" % n for n in range(50))
+    for number in range(FOLDER_WINDOW):
+        rig.fetch(f"http://a.test/story-{'abcdefgh'[number]}")
+        rig.answer_both(article, article)
+    rig.fetch("http://a.test/another")
+    rig.plain.fetches[-1].on_done(answer(200, article, content_type="text/html"))
+    rig.fetch("http://a.test/application")
+    rig.answer_both(PLAIN, FULL)
+    assert rig.responses[-2:] == [article, FULL]
+    assert rig.lane.chosen == {"both": FOLDER_WINDOW + 1, "http": 1}
 
 
 async def test_verdicts_survive_a_restart_and_explain_names_them(tmp_path: Path) -> None:

@@ -47,16 +47,22 @@ async def failed(fetcher: Fetcher, scheme: str) -> None:
         (LONG, True, "disconnected"),
         (response(b"", "Content-Type: image/png"), False, "content_type"),
         (b"nonsense\r\n\r\n", False, "protocol"),
-        (never, False, "timeout"),
     ):
         async with Server(answer, close=close, tls=scheme == "https") as server:
             assert (await get(fetcher, request_to(server, scheme=scheme))).reason == reason
+    async with Server(never) as server:
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))
+            server.port = closed.getsockname()[1]
+            assert (await get(fetcher, request_to(server, scheme=scheme))).reason == "connect"
+
+
+async def expired(fetcher: Fetcher, scheme: str) -> None:
+    """Fetches whose time is over."""
+    async with Server(never, tls=scheme == "https") as server:
+        assert (await get(fetcher, request_to(server, scheme=scheme))).reason == "timeout"
     async with Server(never) as plain:  # no TLS where it is expected
         assert (await get(fetcher, request_to(plain, scheme="https"))).reason in ("tls", "timeout")
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        plain.port = closed.getsockname()[1]
-        assert (await get(fetcher, request_to(plain, scheme=scheme))).reason == "connect"
 
 
 def cyclic(run: Callable[[Coroutine[Any, Any, None]], None], main: Callable[[], Awaitable[None]]) -> list[str]:
@@ -80,16 +86,20 @@ def cyclic(run: Callable[[Coroutine[Any, Any, None]], None], main: Callable[[], 
         gc.enable()
 
 
-def left_by(make: Any, run: Any, scheme: str, *parts: Callable[[Fetcher, str], Awaitable[None]]) -> list[str]:
+Part = Callable[[Fetcher, str], Awaitable[None]]
+
+
+def left_by(make: Any, run: Any, scheme: str, *parts: Part) -> list[str]:
     """What a fetcher leaves in cycles after these parts; it may be cyclic itself, there is one for a whole program."""
     fetchers: list[Fetcher] = []
 
     async def main() -> None:
-        fetcher = make(settings(headers_timeout_s=0.1, connect_timeout_s=0.1), SystemClock())
-        fetchers.append(fetcher)
         for part in parts:
+            limit_s = 0.1 if part is expired else 60.0
+            fetcher = make(settings(headers_timeout_s=limit_s, connect_timeout_s=limit_s), SystemClock())
+            fetchers.append(fetcher)
             await part(fetcher, scheme)
-        await fetcher.close()
+            await fetcher.close()
 
     return cyclic(run, main)
 
@@ -98,7 +108,7 @@ def left_by(make: Any, run: Any, scheme: str, *parts: Callable[[Fetcher, str], A
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_lean_leaves_no_cycle(scheme: str, run: Any) -> None:
     """However a fetch ends, no connection, order or answer waits for the collector."""
-    assert left_by(LeanFetcher, run, scheme, answered, failed) == []
+    assert left_by(LeanFetcher, run, scheme, answered, failed, expired) == []
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

@@ -164,6 +164,23 @@ async def test_a_lost_session_is_renewed(monkeypatch: pytest.MonkeyPatch) -> Non
     assert site.asked.count("POST /session") == 2
 
 
+async def test_two_members_have_a_session_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each logs in once, and a session that ends at one of them costs the other nothing."""
+    first, site = await logged_in(monkeypatch)
+    second, other = await logged_in(monkeypatch)
+    other.session = "s-second"
+    for room, own in ((first, site), (second, other)):
+        room.request("http://a.test/1")
+        await own.run()
+    site.session = "renewed"
+    for _ in range(2):
+        for room, own in ((first, site), (second, other)):
+            room.request("http://a.test/2")
+            await own.run()
+    assert (site.asked.count("POST /session"), other.asked.count("POST /session")) == (2, 1)
+    assert first.pages[-1].url == second.pages[-1].url == "http://a.test/2"
+
+
 async def test_a_session_of_a_few_pages_is_renewed_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when it is younger than a minute; other pages may come between the renewal and its URL."""
     room, site = await logged_in(monkeypatch)

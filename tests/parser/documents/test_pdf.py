@@ -98,7 +98,7 @@ async def test_what_cannot_be_read_is_a_row_with_a_reason(body: bytes, problem: 
 
 async def test_stall_is_tried_twice_then_a_dead_letter_and_the_next_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two children are killed; pages behind it are parsed meanwhile and after."""
-    task = replace(PDF, module="tests.parser.sandbox_tasks", wall_s=0.3)
+    task = replace(PDF, module="tests.parser.sandbox_tasks", wall_s=1.0)
     monkeypatch.setattr(parser_service, "PDF", task)
     monkeypatch.setattr(parser_service, "pdf_payload", lambda body, *limits: body.removeprefix(b"%PDF-"))
     answer = msgspec.msgpack.encode(Content(text=b"fine"))
@@ -110,7 +110,7 @@ async def test_stall_is_tried_twice_then_a_dead_letter_and_the_next_go_on(monkey
         rows = {one.url: one for one in room.log if isinstance(one, m.Record)}
         bad, good = rows["http://a.test/bad"], rows["http://a.test/good"]
         assert (bad.outcome, bad.reason) == (m.Outcome.FAILED, "dead_letter")
-        assert json.loads(bad.meta)["error"] == "ChildError: pdf: timeout (after 0.3 s), tried 2 times"
+        assert json.loads(bad.meta)["error"] == "ChildError: pdf: timeout (after 1 s), tried 2 times"
         assert (good.outcome, good.text) == (m.Outcome.STORED, b"fine")
         assert [(one.url, one.topic, one.attempts) for one in room.dead] == [("http://a.test/bad", "pages", 2)]
         assert (room.sandbox.replaced, room.parser.failed, room.bus.unacked) == (2, 1, 0)

@@ -200,7 +200,7 @@ async def test_pages_that_lack_what_a_rule_asks_of_them_are_marked() -> None:
     assert place.until_marked(price="amount") <= 50
     record, meta = place.page(shop(1, price="amount"))
     assert record.rule == ""
-    assert meta["degraded"].startswith("content that the rule asks for: found on 100% of pages")
+    assert meta["degraded"].startswith("content that the rule matches: found on 100% of pages")
     assert place.verdicts[-1].findings[0].field == MATCH
 
 

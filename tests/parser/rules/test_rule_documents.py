@@ -85,7 +85,7 @@ def test_scalars_stay_text() -> None:
         ("fields: {a: {py: 'x'}}", "Python scripts are not run"),
         ("fields: {a: h1}\n  steps: [{clik: a}]", "unknown key 'clik' in spec.steps[0]; did you mean 'click'?"),
         ("fields: {a: h1}\n  steps: [{more: a, max: 1001}]", "1001 is not within 1 and 1000"),
-        ("fields: {a: h1}\n  outlinks: {css: a, render: auto}", "'auto' is not built yet; this version knows never"),
+        ("fields: {a: h1}\n  outlinks: {css: a, render: auto}", "'auto' is not built yet; this version has never"),
         ("fields: {a: h1}\n  pagination: {max: 3}", "give exactly one of css, xpath, jsonpath, param"),
         ("fields: {a: h1}\n  pagination: {css: a, max: 3}", "'max' needs 'param'"),
         ("priority: 1", "the rule would do nothing"),

@@ -322,6 +322,32 @@ async def test_two_fetches_at_once_wait_for_one_robots(tmp_path):
     await world.scheduler.close()
 
 
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("refused", ["/robots.txt", "/sitemap.xml", "/feed.xml", "/1"])
+async def test_a_refusal_of_any_resource_pauses_its_host(tmp_path, refused, status):
+    """robots.txt, sitemap, feed or page: no request of the host begins before Retry-After and Crawl-delay are over."""
+
+    def web(request):
+        path = request.url.removeprefix("http://a.test")
+        if path == refused and request.attempt == 1:
+            return Answer(status=status, retry_after_s=100)
+        if path == "/robots.txt":
+            return Answer(body=b"User-agent: *\nCrawl-delay: 7\nSitemap: http://a.test/sitemap.xml")
+        return site({"http://a.test/": ["http://a.test/feed.xml", "http://a.test/1", "http://a.test/2"]})(request)
+
+    world = await World(tmp_path, web).start()
+    world.crawl("http://a.test/", robots=True, sitemaps=True)
+    world.run()
+    urls = [fetch.url.removeprefix("http://a.test") for fetch in world.fetched]
+    assert {"/robots.txt", "/sitemap.xml", "/feed.xml", "/1", "/2"} <= set(urls)
+    gap_after = dict(zip(urls, gaps(world, "a.test"), strict=False)) | {
+        refused: gaps(world, "a.test")[urls.index(refused)]
+    }
+    assert gap_after.pop(refused) >= 100
+    assert all(gap_s >= 7 for url, gap_s in gap_after.items())
+    await world.scheduler.close()
+
+
 async def test_crawl_delay_holds_between_tries_of_robots(tmp_path):
     """A robots.txt that is fetched again, and again after an error, is paced like any page of its host."""
     answers = iter([Answer(body=b"User-agent: *\nCrawl-delay: 9")] + [Answer(status=500)] * 3)

@@ -163,3 +163,12 @@ def test_a_wrong_password_is_said_at_the_start(tmp_path, server):
     server.faults = [401]
     with pytest.raises(UserError, match=r"answered 401 .*; check user and password"):
         opened(tmp_path, server.url)
+
+
+def test_a_redirect_is_not_followed(tmp_path, server):
+    """User and password would be sent to the server that it names."""
+    with running() as other:
+        server.faults, server.location = [302], f"{other.url}/"
+        with pytest.raises(UserError, match="answered 302"):
+            opened(tmp_path, server.url.replace("http://", "http://crawler:secret@"))
+        assert other.requests == []

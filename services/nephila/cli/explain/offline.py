@@ -1,4 +1,4 @@
-"""`nephila explain` where no program runs: the frontier as its log says, and the database. Changes nothing."""
+"""`nephila explain` where no program runs: the frontier restored from its log, and the database. Changes nothing."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def explain_directory(directory: Directory, href: str, name: str) -> Explanation
 
 
 def _recover(directory: Directory, run: Run | None, now: float, utc_now: float) -> tuple[Dispatcher, Restored]:
-    """The frontier as its log says. Raises `UserError` when there is none or it is damaged."""
+    """The frontier restored from its log. Raises `UserError` when there is none or it is damaged."""
     from nephila.kernel.net.robots import product_token
     from nephila.kernel.runtime.config import load
     from nephila.scheduler.config import SchedulerConfig

@@ -1,9 +1,11 @@
-"""`nephila cost`: fetches and bytes of each job, and per useful item, from the rows."""
+"""`nephila cost`: what jobs, tenants, sites and directories have spent, and per useful item."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
+import msgspec
 import typer
 
 from nephila.cli.jobs.table import print_table
@@ -11,8 +13,15 @@ from nephila.cli.options import DEFAULT_OUT, Json
 from nephila.cli.output import print_json
 from nephila.cli.terminal import sanitize
 from nephila.cli.tools.export import find
+from nephila.kernel.runtime.errors import UserError
+from nephila.programs.output_directory import Directory
 
-HEAD = ("job", "fetches", "MB", "pages", "near-copies", "items", "fetches/useful", "KB/useful", "text chars/useful")
+if TYPE_CHECKING:
+    from nephila.harvest.cost import Labels, Totals
+
+_SPENT = ("requests", "MB", "CPU-s", "stored MB", "browser-s")
+HEAD = (*_SPENT, "pages", "items", "useful", *(f"{name}/useful" for name in ("requests", "KB", "CPU-ms", "stored KB")))
+BROWSER = "browser-s/useful"
 
 
 def cost(
@@ -21,32 +30,60 @@ def cost(
         typer.Option("--out", metavar="DIR|URL", help="Directory of the crawl, or the URL of a database with rows."),
     ] = str(DEFAULT_OUT),
     job: Annotated[str, typer.Option(metavar="NAME", help="Only of this job.")] = "",
+    by: Annotated[
+        Literal["job", "tenant", "site", "directory"], typer.Option(help="What a line of the table is.")
+    ] = "job",
     json: Json = False,
 ) -> None:
-    """Show fetches and bytes of each job, and per useful item: items of rules, else pages that are no near-copies."""
-    from nephila.storage.read.cost import costs
+    """Show what was spent, and per useful item: items of rules, else pages that are no near-copies. CPU-seconds and
+    stored bytes are shares of those of the directory."""
+    from nephila.harvest.cost import Totals, costs
+    from nephila.storage.read.cost import costs as jobs_of
 
     source, only = find(out)
-    found = costs(source, job or only)
+    labels, totals = _facts(Path(out)) if Path(out).is_dir() else ({}, Totals(None, None))
+    found = costs(jobs_of(source, only), labels, totals, by)
+    if job:
+        found = [one for one in found if one.name == job]
     if json:
-        print_json([{**one._asdict(), "useful": one.useful} for one in found])
+        print_json([msgspec.to_builtins(one) for one in found])
         return
     rows = [
         (
-            sanitize(one.job, 60),
-            f"{one.fetches:,}",
-            f"{one.bytes / 1e6:,.1f}",
+            sanitize(one.name, 60),
+            f"{one.requests:,}",
+            _number(one.bytes, 1e6),
+            _number(one.cpu_s),
+            _number(one.stored_bytes, 1e6),
+            _number(one.browser_s),
             f"{one.pages:,}",
-            f"{one.near_copies:,}",
             f"{one.items:,}",
-            _number(one.per_useful(one.fetches)),
-            _number(one.per_useful(one.bytes), 1000),
-            _number(one.per_useful(one.text_chars)),
+            f"{one.useful:,}",
+            _number(one.per_useful.get("requests")),
+            _number(one.per_useful.get("bytes"), 1e3),
+            _number(one.per_useful.get("cpu_s"), 1e-3),
+            _number(one.per_useful.get("stored_bytes"), 1e3),
+            _number(one.per_useful.get("browser_s")),
         )
         for one in found
     ]
-    print_table([HEAD, *rows])
+    print_table([(by, *HEAD, BROWSER), *rows])
 
 
-def _number(value: float | None, unit: int = 1) -> str:
+def _facts(out: Path) -> tuple[dict[str, Labels], Totals]:
+    """What run.json and the size of the directory say."""
+    from nephila.harvest.cost import Labels, Totals
+
+    try:
+        run = Directory(out).read()
+    except UserError:
+        run = None  # the rows can be read without run.json
+    stored = sum(path.stat().st_size for path in out.rglob("*") if path.is_file() and "frontier" not in path.parts)
+    if run is None:
+        return {}, Totals(None, stored)
+    labels = {name: Labels(one.tenant, one.site, one.browser_s) for name, one in run.jobs.items()}
+    return labels, Totals(run.cpu_s or None, stored)
+
+
+def _number(value: float | None, unit: float = 1.0) -> str:
     return "-" if value is None else f"{value / unit:,.2f}"

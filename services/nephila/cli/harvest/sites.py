@@ -60,7 +60,7 @@ def import_(
     prune: Annotated[bool, typer.Option("--prune", help="Delete the sites that are not in the file.")] = False,
     json: Json = False,
 ) -> None:
-    """Make the sites what a CSV file says, as `export` writes it: all of them or, where one is wrong, none."""
+    """Apply the sites of a CSV file as `export` writes it: all of them or, where one is wrong, none."""
     from nephila.harvest.sites.csv_table import load
 
     _apply(load(*_read(file, MAX_BYTES)), out, sites, prune=prune, json=json)

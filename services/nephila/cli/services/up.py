@@ -19,7 +19,7 @@ from nephila.cli.options import DEFAULT_OUT, Out, values, with_options
 from nephila.cli.target import Api, ApiTokenFile, tcp_address
 from nephila.kernel.runtime.errors import UserError, without_resume
 from nephila.programs.options import CommandOptions
-from nephila.programs.output_directory import Directory, JobRun, Run
+from nephila.programs.output_directory import Directory, JobRun, Run, cpu_seconds
 
 LOG_S = 60.0
 """Seconds between two lines about the jobs."""
@@ -211,6 +211,7 @@ def _write_result(directory: Directory, run: Run, jobs: list[Job], error: BaseEx
     run.state = "stopped"
     run.reason = "failed" if error else "interrupted"
     run.ended_at = time.time()
+    run.cpu_s += cpu_seconds()
     run.error = str(error) if error else ""
     _write(directory, run, jobs)
 
@@ -222,6 +223,9 @@ def _write(directory: Directory, run: Run, jobs: list[Job]) -> None:
             generation=job.generation,
             state=job.state,
             left=job.queued + job.in_flight,
+            tenant=job.tenant,
+            site=job.site,
+            browser_s=job.browser_s,
             outcomes={
                 name: count for name in ("stored", "denied", "failed", "dropped") if (count := int(getattr(job, name)))
             },

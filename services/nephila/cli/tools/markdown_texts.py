@@ -1,5 +1,5 @@
 """Where the Markdown of stored pages comes from: the files of the crawl (--format markdown), or the bodies that it kept
-(--keep-raw, --format warc). Pages without either are written as plain text; one line says how many.
+(--keep-raw, --format warc). Pages without either are written as plain text; one line has their number.
 
 Bodies are read once, at the first page that has no file; their Markdown waits in a temporary directory by digest.
 """

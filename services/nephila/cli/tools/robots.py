@@ -1,5 +1,5 @@
-"""`nephila robots check`: what a robots.txt says of URLs, by the same reader the crawler uses. A URL alone is judged by
-the robots.txt of its host, which is fetched.
+"""`nephila robots check`: the decisions of a robots.txt about URLs, by the crawler's own reader. A URL alone is judged
+by the robots.txt of its host, which is fetched.
 
 A path is judged as it is written. A full URL is judged as it is written and as it would be fetched (dots resolved,
 backslashes turned): it is allowed only where both are.

@@ -95,7 +95,7 @@ class GatewayResult(msgspec.Struct, kw_only=True):
     """What happened on the network during one fetch."""
 
     document: DocumentResponse | None = None
-    """None: no response of the document arrived; `reason` says why."""
+    """None: no response of the document arrived; see `reason`."""
     reason: str = ""
     """Why the document failed, in the words of a fetcher: dns, connect, tls, timeout, address, too_large, robots."""
     detail: str = ""

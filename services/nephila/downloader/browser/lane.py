@@ -13,7 +13,7 @@ from typing import Final
 
 from nephila.downloader.browser.auto.comparison import Comparison
 from nephila.downloader.browser.auto.verdict_file import VerdictFile
-from nephila.downloader.browser.auto.verdicts import Lane, Verdicts
+from nephila.downloader.browser.auto.verdicts import Content, Lane, Verdicts, has_text
 from nephila.downloader.browser.budget import BrowserBudget
 from nephila.downloader.browser.chromium import find_executable
 from nephila.downloader.browser.contract import Gateway
@@ -22,7 +22,7 @@ from nephila.downloader.browser.fetcher import BrowserFetcher
 from nephila.downloader.browser.instructions import Instructions
 from nephila.downloader.browser.pool import BrowserPool
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.contract import Fetcher, Handle, HttpRequest, OnDone
+from nephila.downloader.http.contract import Fetcher, Handle, HttpRequest, HttpResponse, OnDone
 from nephila.downloader.http.request import names_list
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.clock import Clock
@@ -122,7 +122,8 @@ class BrowserLane:
         job, url = origin.job, origin.url
         instructions = self._instructions.of(job, url)
         lane = self.verdicts.choose(job, url, has_steps=bool(instructions.steps))
-        self.chosen[lane.value] += 1
+        if lane is not Lane.CHECKED:
+            self.chosen[lane.value] += 1
         if lane is Lane.HTTP:
             return self._plain.fetch(request, on_done)
         if lane is Lane.BROWSER:
@@ -133,7 +134,16 @@ class BrowserLane:
             if self.verdicts.compared % SAVE_EVERY == 0 and (self._saving is None or self._saving.done()):
                 self._saving = asyncio.ensure_future(self._save())
 
-        return Comparison(self._plain, self.browser, self._clock, instructions.delay_s, request, on_done, learn)
+        def accepts(plain: HttpResponse) -> bool:
+            if lane is not Lane.CHECKED:
+                return False
+            accepted = _has_text(plain, url)
+            self.chosen[(Lane.HTTP if accepted else Lane.BOTH).value] += 1
+            return accepted
+
+        return Comparison(
+            self._plain, self.browser, self._clock, instructions.delay_s, request, on_done, learn, accepts
+        )
 
     def figures(self) -> dict[str, float]:
         """What the lane did, for the summary of a crawl."""
@@ -161,6 +171,13 @@ class BrowserLane:
         if self.verdicts.compared:
             await self._save()
         await self._plain.close()
+
+
+def _has_text(plain: HttpResponse, url: str) -> bool:
+    try:
+        return has_text(Content(plain.body, url, plain.charset or "utf-8"))
+    except Exception:  # a page that the native core refuses is not compared either
+        return True
 
 
 def make_lane(config: DownloaderConfig, clock: Clock, gateway: Gateway, plain: Fetcher) -> BrowserLane:

@@ -21,7 +21,7 @@ class ResolveError(Exception):
     """A name has no address, or no name server answered; the text is for people.
 
     `permanent`: the DNS states that there is no address. Otherwise (no answer, SERVFAIL) a later look-up may succeed.
-    `ttl_s`: how long the zone says that this holds, the minimum of its SOA record (RFC 2308); None: unknown.
+    `ttl_s`: how long the zone lets this be cached, the minimum of its SOA record (RFC 2308); None: unknown.
     """
 
     def __init__(self, text: str, permanent: bool = False, ttl_s: float | None = None) -> None:

@@ -1,7 +1,7 @@
 """The last limit per server address: fetches at once, and the gap between two starts. Pure.
 
-The scheduler paces the addresses it knows. Fetches that it could not count, such as the first of a host, wait here.
-A request that cannot start almost at once is refused and given back, so that the scheduler learns the address and
+The scheduler paces the addresses of hosts that were resolved before. Other fetches, such as the first of a host, wait
+here. A request that cannot start almost at once is refused and given back, so that the scheduler learns the address and
 queues the host. Only a redirect of a robots.txt, which must not be given back, calls `acquire` at once and waits here.
 """
 

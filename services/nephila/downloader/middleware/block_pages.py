@@ -103,8 +103,8 @@ _LOGIN_PATH = re.compile(r"log-?_?[io]n|sign-?_?[iu][np]|auth|account|session|re
 def block_page_of(status: int, headers: Mapping[str, str], content_type: str, body: bytes, path: str) -> str:
     """The product or kind of a block page in a few words; empty: an ordinary response.
 
-    `body` is decoded, of any status. `path` is that of the URL. `LOGIN_PAGE` is a page that asks for a password under
-    a path that names no login. O(SCAN_BYTES); an ordinary page costs about a microsecond.
+    `body` is decoded, of any status. `path` is that of the URL. `LOGIN_PAGE` is a page with a password field under a
+    path that names no login. O(SCAN_BYTES); an ordinary page costs about a microsecond.
     """
     if not _HEADER_NAMES.isdisjoint(headers):
         for name, value, product in HEADERS:
@@ -175,7 +175,7 @@ _PLAIN_ERROR = frozenset(("access denied", "too many requests"))
 
 
 def is_login_page(body: bytes) -> bool:
-    """Whether a page is a form that asks for a password, by its title and its text."""
+    """Whether a page is a form with a field for a password, by its title and its text."""
     title = _title(body)
     return bool(_LOGIN_TITLE.search(title)) and bool(_PASSWORD.search(body[:SCAN_BYTES]))
 

@@ -304,7 +304,7 @@ def route_through(proxy: Proxy, target: Target, route: Route, names: str, by_tun
         route.port,
         # A proxy that receives the whole URL resolves the name in it, so names resolved here need a tunnel.
         tunnel=by_tunnel or is_local or endpoint.scheme != "http" or target.scheme == "https",
-        tls_name=endpoint.host if endpoint.scheme == "https" else "",
+        tls_name=endpoint.host.rstrip(".") if endpoint.scheme == "https" else "",
     )
     return proxied(route, proxy.addresses, endpoint.port, hop)
 

@@ -1,4 +1,4 @@
-"""Which proxies a job asks for: a class, a country, or both. Pure.
+"""The proxies of a job: by a class, a country, or both. Pure.
 
 ""               as the setting proxy_class
 any              every proxy

@@ -32,7 +32,7 @@ SMOOTHING = 0.3
 
 
 class Plan(NamedTuple):
-    """What a directory asks of the planner."""
+    """What the planner has to know of a directory."""
 
     name: str
     score: float

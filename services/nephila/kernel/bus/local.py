@@ -1,7 +1,7 @@
 """The in-process bus: objects are passed by reference, nothing is serialised, credits bound the unacked deliveries.
 
 A delivery is a direct call while the reader has credit, so a page passes parser and storage while it is in the CPU
-cache. Nothing is durable here: after a crash the frontier log says what must be done again.
+cache. Nothing is durable here: after a crash the frontier log has the work that must be repeated.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every message of a URL carries its job, its fingerprint and the number of its fetch. Trace and span ids are derived from
 them, so that all programs agree without a field in a message, and so is the choice of the URLs that are traced. A
-service knows nothing of traces: what it reads and what it publishes marks the begin and the end of its span.
+service has no code for traces: the messages that it reads and publishes mark the start and the end of its span.
 
 | span | begins | ends |
 |---|---|---|

@@ -154,7 +154,7 @@ def _choice(node: Node, path: str, kind: inspect.LiteralType, notes: Mapping[str
     words = [str(word) for word in kind.values]
     text = _scalar(node, path, f"one of {', '.join(words)}")
     if text in notes.get("later", ()):
-        raise node.error(f"{path}: {text!r} is not built yet; this version knows {', '.join(words)}")
+        raise node.error(f"{path}: {text!r} is not built yet; this version has {', '.join(words)}")
     if text not in words:
         raise node.error(f"{path}: {_short(text)} is unknown; {suggest(text, words)}")
     return text

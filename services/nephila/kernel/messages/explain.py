@@ -17,7 +17,7 @@ class ExplainQuery(msgspec.Struct, array_like=True, gc=False):
     # Repeated in the answer.
     id: str = ""
     url: str = ""
-    # Only for this job; empty: for the job that knows most about the URL.
+    # Only for this job; empty: for the job with the most data about the URL.
     job: str = ""
     # Seconds since 1970 UTC after which the query is void.
     deadline: float = 0.0

@@ -87,7 +87,7 @@ class FetchOutcome(msgspec.Struct, array_like=True, gc=False):
     ended_at: float = 0.0
     # Server address that was dialled.
     address: str = ""
-    # Seconds the server asked to wait; 0 when it did not.
+    # Seconds of the server's Retry-After; 0 without one.
     retry_after_s: float = 0.0
     # Absolute target of a redirect.
     location: str = ""

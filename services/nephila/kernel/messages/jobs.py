@@ -86,9 +86,9 @@ class HostPolicy(msgspec.Struct, array_like=True, gc=False):
 
     # Host key, or "*.example.org" for all hosts below a name.
     host: str = ""
-    # Seconds; -1 = as the job says.
+    # Seconds; -1 = the value of the job.
     delay_s: float = 0.0
-    # 0 = as the job says.
+    # 0 = the value of the job.
     concurrency: int = 0
 
 
@@ -104,7 +104,7 @@ class Recrawl(msgspec.Struct, array_like=True, gc=False):
     cron: str = ""
     # Only pages that were seeds are fetched again; the rest is fetched once, when it is new.
     monitor: bool = False
-    # A page answered 404 or 410 this often in a row is gone and not asked for again; 0 means 3.
+    # A page answered 404 or 410 this often in a row is gone and not fetched again; 0 means 3.
     gone_after: int = 0
     # Watched pages last fetched before this instant are due at it, once; seconds since 1970 UTC, 0 = none.
     refresh_at: float = 0.0

@@ -14,6 +14,6 @@ class ParseRule(msgspec.Struct, array_like=True, gc=False):
     name: str = ""
     # The ParseRule document as JSON; docs/parserule.schema.json.
     document: str = ""
-    # Of its spec: what it says itself, or a hash of it from 2^31 on.
+    # Version of its spec: the declared number, or a hash of the spec from 2^31 on.
     version: int = 0
     deleted: bool = False

@@ -28,7 +28,7 @@ _NAMES, _PREFIXES = _tracking()
 
 
 class UrlError(ValueError):
-    """Not an absolute http(s) URL; the text says why."""
+    """Not an absolute http(s) URL; the text has the cause."""
 
 
 class UnsupportedScheme(UrlError):

@@ -29,7 +29,7 @@ class Content(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     title: Word = ""
     author: Word = ""
     published: Word = ""
-    """Date as ISO 8601, as exact as the document says."""
+    """Date as ISO 8601, as exact as in the document."""
     modified: Word = ""
     lang: Word = ""
     links: Annotated[list[tuple[Url, Word]], msgspec.Meta(max_length=MAX_LINKS)] = []

@@ -20,7 +20,7 @@ _MAX_COLUMNS: Final = 1_000
 
 
 def read_csv(text: str, separator: str = "") -> Content:
-    """What a table says; `text` is it, decoded, `separator` "" where it has to be found. O(its length)."""
+    """The content of a table; `text` is decoded, `separator` "" where it has to be found. O(its length)."""
     content = Content()
     whole = text[:MAX_CHARS]
     if len(text) > MAX_CHARS:

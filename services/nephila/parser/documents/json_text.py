@@ -26,7 +26,7 @@ _ESCAPE: Final = re.compile(r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F]
 
 
 def read_json(text: str, max_links: int) -> Content:
-    """What a JSON document says; `text` is it, decoded. O(its length)."""
+    """The content of a JSON document; `text` is decoded. O(its length)."""
     raw = text.encode("utf-8", "replace")
     if len(raw) > MAX_BYTES:
         return Content(text=raw, problem=f"not looked into: more than {MAX_BYTES:,} bytes of JSON")

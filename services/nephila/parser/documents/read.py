@@ -19,7 +19,7 @@ TEXTS: Final = frozenset((BodyKind.TEXT, BodyKind.JSON, BodyKind.XML, BodyKind.C
 def read_document(
     kind: BodyKind, content_type: str, body: bytes, encoding: str, max_text_bytes: int, max_links: int
 ) -> Content:
-    """What a document says; nothing of a kind that has no text. `encoding` is a WHATWG name. Never fails."""
+    """The content of a document; nothing of a kind that has no text. `encoding` is a WHATWG name. Never fails."""
     if kind is BodyKind.OFFICE:
         return read_office(body)
     if kind not in TEXTS:

@@ -23,7 +23,7 @@ _NO_TEXT: Final = frozenset((b"script", b"style"))
 
 
 def read_xml(text: str, max_links: int) -> Content:
-    """What an XML document says; `text` is it, decoded. O(its length)."""
+    """The content of an XML document; `text` is decoded. O(its length)."""
     raw = text.encode("utf-8", "replace")
     content = Content()
     if len(raw) > MAX_BYTES:

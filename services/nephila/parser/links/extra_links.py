@@ -1,7 +1,7 @@
 """Extra links of a page, for jobs that ask for them: <link>, forms, scripts, routes of single-page applications.
 
 The page pass finds <a>, <area>, <iframe>, <frame> and refresh. Extra links need a tree (0.4 ms for a page of 80 KB),
-which is built only if a job asks for a kind: in this process within `tree_fits`, else in a child process
+which is built only if a job needs a kind: in this process within `tree_fits`, else in a child process
 (`extra_links_child`). Invariants: at most MAX_LINKS of each kind; a link found in a script or built from a form is
 flagged as `GUESSED`, since the page does not have it as a link.
 """

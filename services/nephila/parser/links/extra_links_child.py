@@ -21,7 +21,7 @@ Found = list[tuple[int, list[UnresolvedLink]]]
 
 
 class Request(msgspec.Struct, array_like=True):
-    """One page and the kinds that are asked for."""
+    """One page and the requested kinds."""
 
     source: bytes
     base: str
@@ -49,7 +49,7 @@ def decode_result(data: bytes) -> Found:
     found = _decode_found(data)
     flags = {flag for kinds in KINDS.values() for flag, _ in kinds}
     if any(flag not in flags for flag, _ in found) or sum(len(rows) for _, rows in found) > MAX_LINKS * 2 * len(KINDS):
-        raise ValueError("links of a kind or number that is not asked for")
+        raise ValueError("links of a kind or number that was not requested")
     return found
 
 

@@ -230,7 +230,7 @@ class _Reader:
         return True
 
     def flush(self) -> None:
-        """The block ends; it is one if it says anything."""
+        """The block ends; it counts only if it has content."""
         lines = self._inline.take()
         if not lines:
             return

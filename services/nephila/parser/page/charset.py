@@ -2,7 +2,7 @@
 
 Order: UTF-16 without a byte order mark; byte order mark, Content-Type, <meta> and valid UTF-8 (native sniff, WHATWG's
 rules); XML declaration; chardet on a bounded sample, restricted to WHATWG's encodings; windows-1252. Invariants: the
-result is a WHATWG name that webencodings knows; a body costs a few milliseconds at most, once chardet is loaded.
+result is a WHATWG name of webencodings; a body costs a few milliseconds at most, once chardet is loaded.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def detect(body: bytes, classify: Classify = classify) -> str:
 
 
 def _is_latin(sample: bytes) -> bool:
-    """French has letters that are the frequent ones of Cyrillic text; where they stand tells them apart."""
+    """French has letters that are the frequent ones of Cyrillic text; their positions distinguish the two."""
     text = sample.translate(_CONTROLS)
     high = len(text) - len(text.translate(None, _ABOVE))
     return len(_LONE_LETTER.findall(text)) >= _LATIN_SHARE * high

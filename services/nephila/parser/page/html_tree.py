@@ -1,6 +1,6 @@
 """Trees of HTML pages (lexbor), queries on them, and the bounds within which a tree may be built in this process.
 
-If the page pass knows the nesting depth, building a tree walks up some of the open elements for every tag, 4 ns each.
+With the nesting depth of the page pass, building a tree walks up some of the open elements for every tag, 4 ns each.
 If not, the time grows with the square of the page's size. Invariant: a tree within `tree_fits` takes at most 0.05 s.
 """
 

@@ -1,7 +1,7 @@
 """Dates as pages write them, converted to ISO 8601: machine formats, and day, month and year with the name of a month.
 
 A date stays a date (2026-11-21); a time without a zone stays without one; a time with a zone becomes UTC. Invariant: an
-ambiguous date (03/04/2026) is an error, unless the rule says which part is the day; today's date is never used.
+ambiguous date (03/04/2026) is an error, unless the rule names the part that is the day; today's date is never used.
 """
 
 from __future__ import annotations

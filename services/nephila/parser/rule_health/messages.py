@@ -7,7 +7,7 @@ from nephila.parser.rule_health.counts import MATCH
 from nephila.parser.rule_health.drift_test import FEWER, GONE
 from nephila.parser.rule_health.health import ITEMS, LINKS, TYPE
 
-_WHAT = {ITEMS: "items", LINKS: "links of the rule", MATCH: "content that the rule asks for"}
+_WHAT = {ITEMS: "items", LINKS: "links of the rule", MATCH: "content that the rule matches"}
 _KINDS = {
     GONE: "found on",
     FEWER: "found on",

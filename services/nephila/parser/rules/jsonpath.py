@@ -1,7 +1,7 @@
 """JSONPath (RFC 9535) on parsed JSON.
 
 Invariant: nothing here runs a backtracking regular expression - match() and search() are I-Regexp (RFC 9485) translated
-to RE2. Loaded with the first rule that asks.
+to RE2. Loaded with the first rule that needs it.
 """
 
 from __future__ import annotations

@@ -74,8 +74,8 @@ def select(
     selection: Selection, document: Document, scope: Any, script: Script | None = None, *, first: bool = False
 ) -> Iterator[Any]:
     """The values of a selection within `scope` (None: the whole document), in order, `MAX_VALUES` at most; each is made
-    when it is asked for. Elements where nothing of them is taken. `first`: most likely no more than one is asked for.
-    Raises ValueError, when it is called or when a value is asked for."""
+    when it is read. Elements where nothing of them is taken. `first`: most likely no more than one is read.
+    Raises ValueError, when it is called or when a value is read."""
     values: Iterable[Any] = _begin(selection, document, scope, first)
     if selection.attr:
         values = _attributes(values, selection.attr)

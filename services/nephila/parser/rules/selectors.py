@@ -2,7 +2,7 @@
 
 Every expression is compiled once (`compiled`). Invariants: regular expressions are RE2; XPath has no functions that
 leave the document and no EXSLT regular expressions; JSONPath is RFC 9535 with match() and search() on RE2. `bounded`
-says which expressions have a bounded cost; all others run in a child process.
+lists the expressions with a bounded cost; all others run in a child process.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ class Shape:
     """What a CSS selector costs where it finds nothing."""
 
     up: int
-    """Steps that may go any number of ancestors up: an element is asked for depth to this power, over its factorial."""
+    """Steps that may go any number of ancestors up: an element costs its depth to this power, over the factorial."""
     counts: bool
-    """Siblings are counted (:nth-child), for each element anew."""
+    """Siblings are counted (:nth-child) again for each element."""
 
 
 @lru_cache(maxsize=20_000)

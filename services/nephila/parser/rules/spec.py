@@ -1,6 +1,6 @@
 """A rule as the program uses it: values of a document that was read, with every expression compiled on first use.
 
-Invariants: immutable; what it says of itself (`bounded`, `shape`) holds for any page. It knows no YAML and no page.
+Invariants: immutable; its properties (`bounded`, `shape`) hold for any page. It depends on neither YAML nor pages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SIMPLE_KEYS: Final = frozenset(("css", "all", "join", "type", "default", "requi
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is selected, as a field, an item or a link says it: where it begins and what is done to each value."""
+    """The selection of a field, an item or a link: its start, and what is done to each value."""
 
     source: str = ""
     """One of `table.SOURCES`, or "" for what the surroundings are."""
@@ -160,7 +160,7 @@ class Rule:
         yield self
 
     def matches(self, url: str) -> bool:
-        """Whether it is for a URL, as far as the URL says. O(patterns); `match.RuleSet` does it for many rules."""
+        """Whether the rule matches, by the URL alone. O(patterns); `match.RuleSet` does it for many rules."""
         if not any(compiled("regex", pattern).search(url) for pattern in self.urls):
             return False
         return not any(compiled("regex", pattern).search(url) for pattern in self.not_urls)

@@ -29,7 +29,7 @@ _FALSE: Final = frozenset(("false", "no", "n", "0", "off", "outofstock", "nein",
 
 
 def value_of(field: Field, raw: Any, base: Base, check_time: Callable[[], object] = bool) -> Any:
-    """The value of a field; None for an empty text. `base` says what URLs are relative to, `check_time` is asked at
+    """The value of a field; None for an empty text. `base`: URLs are relative to it, `check_time` is asked at
     each thing that is replaced. Raises ValueError."""
     value = value_or_text(raw)
     if isinstance(value, str):

@@ -17,7 +17,7 @@ CRASH: Final = "crash"
 RESULT: Final = "result"
 """The result is too long or malformed: the child is no longer trusted."""
 ERROR: Final = "error"
-"""The task's own code raised an exception; the child lives."""
+"""The task's own code raised an exception; the child continues."""
 UNAVAILABLE: Final = "unavailable"
 """The task cannot run here at all: a library is missing, or the system cannot start children."""
 

@@ -25,7 +25,7 @@ Keep = Callable[[str], bool]
 def fill_list(
     result: dict[str, Any], form: ListForm, body: bytes, base: str, charset: str, config: ParserConfig, keep: Keep
 ) -> None:
-    """What a sitemap or feed found at `base` lists; `keep` says which links count."""
+    """The entries of a sitemap or feed found at `base`; `keep` selects the links that count."""
     listing = run_to_end(read(form, body, base, charset, config, time.time()))
     result["title"] = listing.title[: config.max_title_chars]
     result["kind"] = listing.form
@@ -47,7 +47,7 @@ def fill_document(
     sandbox: BlockingSandbox,
     keep: Keep,
 ) -> None:
-    """What any other document found at `base` says."""
+    """The content of any other document found at `base`."""
     encoding = encoding_of_text(body, charset, content_type) if kind in TEXTS else ""
     if kind is BodyKind.PDF:
         content = _pdf(body, config, sandbox)

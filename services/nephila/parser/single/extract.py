@@ -128,7 +128,7 @@ def fill_html(
     *,
     trees: bool = True,
 ) -> None:
-    """What an HTML page says, in this process; with `trees` by a tree of it, which the caller answers for."""
+    """The content of an HTML page, read in this process; `trees`: a tree may be built, at the caller's risk."""
     pairs = found.meta
     base = found.base
 
@@ -194,7 +194,7 @@ def _tree(body: bytes, encoding: str) -> Any:
 def extract_batch(lines: Iterable[str], defaults: Mapping[str, Any] | None = None) -> Iterator[str]:
     """JSON lines {"file": path, "url": ...} in, one JSON line each out, in order; {"error": ...} for what fails.
 
-    "url" may be left out; "content_type" and "charset" may be given as the server sent them; "markdown": true asks for
+    "url" may be left out; "content_type" and "charset" may be given as the server sent them; "markdown": true adds
     that, too. `defaults` hold for lines that do not say it.
     """
     with BlockingSandbox() as sandbox:
@@ -237,6 +237,6 @@ def read_file(path: Path) -> bytes:
 
 
 def type_by_name(path: Path) -> str:
-    """Media type that a file's name promises where it is a kind of text; "" for all others, whose bytes are asked."""
+    """Media type by the file's name, for kinds of text; "" for all others, which are recognised by their bytes."""
     guessed = mimetypes.guess_type(path.name)[0] or ""
     return guessed if guessed and kind_of(guessed, b"")[0] in TEXTS else ""

@@ -18,7 +18,7 @@ _CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
 
 
 class Message(NamedTuple):
-    """What a record's block says."""
+    """The message in a record's block."""
 
     status: int
     content_type: str

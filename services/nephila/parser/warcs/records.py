@@ -43,7 +43,7 @@ class ArchivedPage(NamedTuple):
     offset: int
     """Where its record, or the member that holds it, begins in the file."""
     problem: str = ""
-    """What the record says of itself and is not so; "" when all is well."""
+    """The property of the record that its headers state wrongly; "" when all are right."""
 
 
 class BadRecord(NamedTuple):

@@ -27,7 +27,7 @@ HOLD_S = 0.05
 LINKS = 500
 """So many links of a partition wait for no more."""
 LARGE_BYTES = 64 << 10
-"""Links of a page that are longer go at once: whether they can travel at all is heard while the page is in hand."""
+"""Longer links of a page are sent at once: a failure is reported while the page is still unacked."""
 
 _TOP = [bytes(byte >> 8 - bits for byte in range(256)) for bits in range(9)]
 """First byte of a fingerprint → partition, where there are 2^bits of them."""

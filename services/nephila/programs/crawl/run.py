@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nephila import __version__
-from nephila.kernel.messages import Seed
+from nephila.kernel.messages import CrawlJob, Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.seeds import STDIN, is_job_file, read_seeds, seed_url
 from nephila.programs.control_servers import TcpAddress
 from nephila.programs.crawl.plan import DUE, LINKS, Plan, lifted_limits
 from nephila.programs.job_files import read_jobs
 from nephila.programs.options import IN_JOB
-from nephila.programs.output_directory import Directory, Run
+from nephila.programs.output_directory import Directory, JobRun, Run, cpu_seconds
 from nephila.storage.faults import StoreLost
 from nephila.storage.ledgers.read_connection import NoTables
 from nephila.storage.read import ended_urls
@@ -292,6 +292,7 @@ def run_request(
         result.refused_seeds[:0] = refused
         run.seeds_read = run.seeds_read or (result.seeded and not already_read)
         counts = _read_counts(rows, only, result)
+        _write_costs(run, plan.job, result)
         _write_result(directory, run, result, counts, warn)
     return result, counts
 
@@ -328,6 +329,14 @@ def _read_counts(rows: Source, job: str | None, result: Result) -> Summary:
         if result.error is None:
             result.reason, result.error = "failed", error
         return reader.Summary({}, {}, [], 0, 0)
+
+
+def _write_costs(run: Run, job: CrawlJob, result: Result) -> None:
+    """Add what this run has used to what run.json says of the runs before."""
+    run.cpu_s += cpu_seconds()
+    before = run.jobs.get(job.uid, JobRun())
+    browser_s = before.browser_s + result.browser.get("seconds", 0.0)
+    run.jobs = {job.uid: JobRun(tenant=job.tenant, site=job.site, browser_s=browser_s)}
 
 
 def _write_result(directory: Directory, run: Run, result: Result, counts: Summary, warn: Print) -> None:

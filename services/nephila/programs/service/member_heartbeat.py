@@ -1,7 +1,7 @@
 """A service publishes its own status on the topic `members`, every few seconds, from its start to its end.
 
-The CLI, a console or an operator reads the compacted topic and knows all members without asking any of them. A status
-is skipped while the one before has no receipt, so that statuses do not pile up while the broker is away.
+The CLI, a console or an operator reads the compacted topic and has all members, without a request to them. A status is
+skipped while the one before has no receipt, so that statuses do not pile up while the broker is away.
 """
 
 from __future__ import annotations

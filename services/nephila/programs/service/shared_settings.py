@@ -106,7 +106,7 @@ def agreed(service: str, member: str, common: Mapping[str, Any], config: Any) ->
 
 
 def wants_sqlite(values: Mapping[str, Any]) -> bool:
-    """Whether the section of storage asks for nephila.db by its name."""
+    """Whether the section of storage names nephila.db."""
     formats = values.get("formats") or listed(*_variable("storage", "formats"))
     return SQLITE in (formats or ())
 

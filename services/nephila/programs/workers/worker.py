@@ -1,8 +1,8 @@
 """A worker process: downloader and parser on a loop of their own, on one end of a pipe to the main process.
 
 It receives its settings first, reports that it is ready, and then takes requests. Bodies stay in the worker unless the
-main process has readers of pages. A worker has no state to save: after a crash, main knows its requests. It ends with
-main; signals are forwarded through the pipe.
+main process has readers of pages. A worker has no state to save: after a crash, the main process has its requests. It
+ends with main; signals are forwarded through the pipe.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ class ExplainQueryHandler:
     def _best_explanation(
         self, owner: PartitionOwner, question: ExplainQuery, uids: Iterable[str], known: Mapping[str, CrawlJob]
     ) -> Explanation | None:
-        """The explanation of the job that knows most about the URL; None when no job has anything in the partition."""
+        """The explanation of the job with the most data about the URL; None when no job has any here."""
         href, home, now = parse_routed(question.url).href, Home(system=question.system), owner.begin_turn()
         here = owner.frontier.jobs
         jobs = [here[uid] for uid in uids if uid in here and uid in known]

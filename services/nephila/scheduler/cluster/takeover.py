@@ -64,7 +64,7 @@ async def claim(bus: LogBus, partitions: Iterable[int], started: float, now: flo
 
 
 class Takeover:
-    """Restores claimed partitions. `new` builds an empty owner over its files; `wanted` says whether a partition is
+    """Restores claimed partitions. `new` builds an empty owner over its files; `wanted`: whether a partition is
     still to be taken over; `discard` ends an owner whose leases are loaded but which will not serve."""
 
     def __init__(

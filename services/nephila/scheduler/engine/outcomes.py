@@ -102,7 +102,7 @@ class OutcomeHandler:
             self._robots(waiting, outcome, now)
         elif job is not None:
             self._account(host, job, outcome)
-            if job.has_quotas and outcome.started_at > 0:
+            if (job.has_quotas or outcome.browser_s) and outcome.started_at > 0:
                 frontier.count_quotas(job, outcome.wire_bytes, outcome.browser_s)
             self._page(waiting, job, outcome, now, out)
         else:

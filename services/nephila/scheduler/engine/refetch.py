@@ -32,7 +32,7 @@ class Refetch:
         self._seeds = {key for url in job.spec.seeds if (key := _key(job, url))}
 
     def ended(self, row: UrlState, *, due: bool = False, conditional: bool = True) -> bool:
-        """Queue the URL of a terminal row; `row` is what the table knows. False: the URL is open, the scope refuses it
+        """Queue the URL of a terminal row; `row`: as in the table. False: the URL is open, the scope refuses it
         now, or, with `due`, it is not due. `conditional`: send its validators."""
         frontier, job, key = self.frontier, self.job, row.url_key
         try:

@@ -1,9 +1,9 @@
 """Explain: what became of one URL, and what it waits for. Pure; changes nothing.
 
 Input is the frontier of a running program, or one restored from its log, of a crawl that runs, has stopped or has
-finished. For an unseen URL it says whether the job would admit it. Every explanation has a `kind` and a sentence, which
-begins with "Stored at", "Not crawled", "Waiting" or "Never found" and names the first obstacle. docs/explain.md lists
-the kinds and what to do about each.
+finished. For an unseen URL it states whether the job would admit it. Every explanation has a `kind` and a sentence,
+which begins with "Stored at", "Not crawled", "Waiting" or "Never found" and names the first obstacle. docs/explain.md
+lists the kinds and what to do about each.
 """
 
 from __future__ import annotations

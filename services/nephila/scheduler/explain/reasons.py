@@ -53,7 +53,7 @@ NO_END: Final[dict[str, str]] = {
     "busy": "its server address had no room: given back, no try is counted",
     "stale": "a kept connection broke before any answer: given back, no try is counted",
     "proxy": "its proxy failed or was blocked, or none works: given back, no try is counted",
-    "login": "the login of its site could not be renewed: the site pauses, no try is counted",
+    "login": "the login of its site fails or could not be renewed: the site pauses, no try is counted",
     "throttle": "the rate of its resource is reached: its host waits, no try is counted",
     "expired": "it was not started in time: given back, no try is counted",
     "not_consumed": "no downloader has consumed its request: it is handed out again",

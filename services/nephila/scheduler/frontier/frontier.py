@@ -33,7 +33,7 @@ from nephila.scheduler.frontier.host_state import Host, Outstanding, Outstanding
 from nephila.scheduler.frontier.host_table import HostTable
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import packed_rows, unpack, unpacked_rows
-from nephila.scheduler.frontier.quotas import Quotas, account_of
+from nephila.scheduler.frontier.quotas import Quotas, own_accounts
 from nephila.scheduler.frontier.ready_hosts import ReadyHosts
 from nephila.scheduler.frontier.seen import Seen
 from nephila.scheduler.frontier.tenants import tenants
@@ -542,9 +542,12 @@ class Frontier:
                 self.schedule(number)
 
     def count_quotas(self, job: Job, size_bytes: int, browser_s: float) -> None:
-        """Count a fetch of a page in the quotas of its job, and log the totals."""
+        """Count a fetch of a page in the quotas of its job, and its browser time; log the totals."""
         logged = self.pending(self.partitions[0]).uses
-        for use in self.quotas.count(job.uid, size_bytes, browser_s, self.utc_now):
+        uses = self.quotas.count(job.uid, size_bytes, browser_s, self.utc_now)
+        if browser_s:
+            uses.append(self.quotas.count_browser(job.uid, browser_s))
+        for use in uses:
             if not any(one is use for one in logged):
                 logged.append(use)
         if not job.quota_hold and self.quotas.used_up(job.uid, self.utc_now) is not None:
@@ -587,7 +590,7 @@ def _without(commit: FrontierCommit, uid: str) -> None:
     commit.ended = [ended for ended in commit.ended if ended.job != uid]
     commit.urls = [state for state in commit.urls if state.job != uid]
     commit.anchors = [anchor for anchor in commit.anchors if anchor.job != uid]
-    commit.uses = [use for use in commit.uses if use.account != account_of(uid)]
+    commit.uses = [use for use in commit.uses if use.account not in own_accounts(uid)]
     commit.quarantines = [quarantine for quarantine in commit.quarantines if quarantine.job != uid]
     for host in commit.hosts:
         host.uses = [use for use in host.uses if use.job != uid]

@@ -54,12 +54,12 @@ class Entry(NamedTuple):
 
     @property
     def render(self) -> Render:
-        """Rendering of this URL; UNSPECIFIED: as the job says."""
+        """Rendering of this URL; UNSPECIFIED: the value of the job."""
         return Render(self.flags >> RENDER_SHIFT & 3)
 
 
 def pack_context(context: Context | None) -> bytes:
-    """The packed form of a context; empty when it says nothing. Raises `PermanentError` when it is too large."""
+    """The packed form of a context; empty when no field is set. Raises `PermanentError` when it is too large."""
     if context is None or context == _NOTHING:
         return b""
     packed: bytes = _encode(context)

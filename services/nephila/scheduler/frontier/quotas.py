@@ -88,7 +88,8 @@ class Quotas:
     def remove(self, uid: str) -> None:
         """A job was deleted. What it has spent still counts for its site and its tenant."""
         self._accounts.pop(uid, None)
-        self._uses.pop(account_of(uid), None)
+        for account in own_accounts(uid):
+            self._uses.pop(account, None)
 
     def share(self, tenant: str) -> float:
         """Share of a tenant in the fetches."""
@@ -109,6 +110,20 @@ class Quotas:
             use.browser_s += browser_s
             changed.append(use)
         return changed
+
+    def count_browser(self, uid: str, browser_s: float) -> QuotaUse:
+        """Count the browser time of a fetch of a job, with or without a quota; returns the new total."""
+        account = _browser_account(uid)
+        use = self._uses.get(account)
+        if use is None:
+            use = self._uses[account] = QuotaUse(account)
+        use.browser_s += browser_s
+        return use
+
+    def browser_s(self, uid: str) -> float:
+        """Browser time of a job since it was created."""
+        use = self._uses.get(_browser_account(uid))
+        return use.browser_s if use is not None else 0.0
 
     def used_up(self, uid: str, utc: float) -> UsedUp | None:
         """The first quota of a job that is used up; of several the one that lasts longest."""
@@ -179,6 +194,15 @@ class Quotas:
 def account_of(uid: str) -> str:
     """The account of a job's own quota."""
     return f"job:{uid}"
+
+
+def _browser_account(uid: str) -> str:
+    return f"browser:{uid}"
+
+
+def own_accounts(uid: str) -> tuple[str, str]:
+    """The accounts that end with the job."""
+    return account_of(uid), _browser_account(uid)
 
 
 def add(total: QuotaUse, use: QuotaUse) -> None:

@@ -249,7 +249,7 @@ class RecrawlPolicy:
         return state
 
     def _unchanged(self, old: UrlState, lastmod: float, now: float) -> UrlState | None:
-        """The site says that the copy is current. If reliable, that counts like a 304, until max_s have passed."""
+        """The site declares the copy current. If reliable, that counts like a 304, until max_s have passed."""
         # A date without a time covers the whole day.
         until = lastmod + DAY_S if lastmod % DAY_S == 0 else lastmod
         if until > old.fetched_at or not old.next_at or not _lastmod_reliable(old):

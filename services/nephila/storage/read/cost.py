@@ -20,7 +20,7 @@ class JobCost(NamedTuple):
 
     job: str
     fetches: int
-    """Ended fetches that have a row of the history, whatever their outcome."""
+    """Ended fetches that have a row of the history, with any outcome."""
     bytes: int
     """Decoded bytes of their bodies."""
     pages: int

@@ -1,7 +1,7 @@
 """A series of numbered append-only files; the last one is written to. For sinks that store pages.
 
-Invariant: the ledger stores the committed length of every file, and knows a file before it is created. A file that has
-reached its size is closed and the next one begins.
+Invariant: the ledger stores the committed length of every file, and the name of a file before it is created. A file
+that has reached its size is closed and the next one begins.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class FileSeries:
         return name.startswith(self._prefix) and name.endswith(self._suffix) and self._serial_of(name).isdecimal()
 
     def _open_file(self, number: int) -> None:
-        # The ledger knows the name before the file exists: after a crash its content is recognised as own and cut.
+        # The ledger has the name before the file exists: after a crash its content is recognised as own and cut.
         name = f"{self._prefix}{self._stem}{number:05d}{self._suffix}"
         path = self._config.directory / name
         refuse_unknown_file(path)

@@ -29,8 +29,10 @@ class Comparison:
         request: HttpRequest,
         on_done: OnDone,
         learn: Callable[[bool], None],
+        accepts: Callable[[HttpResponse], bool],
     ) -> None:
-        """`learn` receives whether the page needs a browser."""
+        """`learn` receives whether the page needs a browser. `accepts`: a plain page that needs no comparison."""
+        self._accepts = accepts
         self._browser = browser
         self._clock = clock
         self._delay_s = delay_s
@@ -50,6 +52,9 @@ class Comparison:
     def _on_plain(self, response: HttpResponse) -> None:
         self._handle = None
         if response.reason or not 200 <= response.status < 300 or response.content_type not in HTML:
+            self._on_done(response)
+            return
+        if self._accepts(response):
             self._on_done(response)
             return
         self._timer = self._clock.call_at(self._clock.monotonic() + self._delay_s, lambda: self._render(response))

@@ -1,9 +1,9 @@
 """`render: auto`: which pages need a browser, learnt per job, host and URL pattern. Pure.
 
 A pattern has a verdict once two of its last three comparisons agree (`evidence.py`: when a page is compared again). A
-pattern without one uses the verdict of its folder, which exists while the last five comparisons in it agree: so pages
-whose names are words, each a pattern of its own, need no sample each. `verdict_file.py` stores the comparisons. A
-lookup is O(length of the URL).
+pattern without one uses the verdict of its folder, which exists while the last five comparisons in it agree: pages
+whose names are words are each a pattern of their own, and need no sample each. A plain page of such a folder with
+little text is compared nevertheless. `verdict_file.py` stores the comparisons. A lookup is O(length of the URL).
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ GAIN: Final = 0.1
 """Share of the words or links of the rendered page that the plain page lacks, above which it needs a browser."""
 FOLDER: Final = "**"
 """Last segment of the pattern of a folder."""
+SHELL_WORDS: Final = 50
+"""Distinct words that a page without its content may have, of a menu or of a hint to switch scripts on."""
 _VARIABLE = re.compile(r"\d|^[0-9a-f-]{16,}$|.{40,}")
 
 
@@ -41,6 +43,8 @@ class Lane(Enum):
     BROWSER = "browser"
     BOTH = "both"
     """By both, one after the other, to compare them."""
+    CHECKED = "checked"
+    """By HTTP; by both if the plain page has little text. No page of its own pattern was compared."""
 
 
 class Content:
@@ -53,6 +57,11 @@ class Content:
         self.words = frozenset(bytes(found.text).split())
         packed = bytes(found.fingerprints)
         self.links = frozenset(packed[at : at + 16] for at in range(0, len(packed), 16))
+
+
+def has_text(plain: Content) -> bool:
+    """Whether a plain page has more words than the shell of an application."""
+    return len(plain.words) > SHELL_WORDS
 
 
 def needs_browser(plain: Content, rendered: Content) -> bool:
@@ -112,10 +121,13 @@ class Verdicts:
         """The lane of a page. A route is not sent to the server, and steps need a browser."""
         if has_steps or is_route(url.partition("#")[2]):
             return Lane.BROWSER
-        found = self.deciding(job, pattern_of(url))
+        pattern = pattern_of(url)
+        found = self.deciding(job, pattern)
         if found is None or found.is_due():
             return Lane.BOTH
-        return Lane.BROWSER if found.verdict else Lane.HTTP
+        if found.verdict:
+            return Lane.BROWSER
+        return Lane.HTTP if found is self.evidence(job, pattern) else Lane.CHECKED
 
     def record(self, job: str, url: str, needed: bool) -> None:
         """Add the result of a comparison."""

@@ -2,7 +2,7 @@
 
 There is no group and no committed offset: the reader names the range of each partition. Every record must be readable:
 invalid bytes and records of a newer release are refused in one line, never skipped. If the beginning of the log is
-deleted while it is read, the caller must retry. Records are deleted by the caller that knows that a snapshot has their
+deleted while it is read, the caller must retry. Records are deleted by the caller, once a snapshot has their
 content.
 """
 

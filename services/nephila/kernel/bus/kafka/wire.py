@@ -174,7 +174,7 @@ def message_of(struct: type, frame: Frame) -> Any:
         try:
             size = zstandard.frame_content_size(data)
             if not 0 <= size <= MAX_MESSAGE_BYTES:
-                raise PermanentError(f"a frame that says it holds {size} bytes")
+                raise PermanentError(f"a frame that declares {size} bytes")
             data = _decompressor.decompress(data, max_output_size=MAX_MESSAGE_BYTES)
         except zstandard.ZstdError as error:
             raise PermanentError(f"no zstd frame: {error}") from None

@@ -4,7 +4,7 @@ A fetch from an address starts only while this scheduler is the first claimant (
 alone sends nothing and holds everything. An address that no other member wants is kept, also while its hosts wait. An
 address that another member wants is released after TURN_S, or at once when no host here waits for it, and never before
 all its started fetches are published: a late start would fall into the next member's turn. A scheduler that starts, or
-was silent for too long, first asks all members to announce themselves, and waits until the owners of all partitions
+was silent for too long, first requests an announcement from all members, and waits until the owners of all partitions
 have announced their claims and fetches in flight.
 """
 
@@ -89,7 +89,7 @@ class AddressLock:
         self._sync_requested = False
         self._asked_at = 0.0
         self._answer = False
-        """Another member has asked for an announcement."""
+        """Another member has requested an announcement."""
         self._alone = False
         self._wanted: dict[str, None] = {}
         self._claimed: dict[str, HeldClaim] = {}

@@ -51,8 +51,8 @@ class Coordinator:
     def next(self, spec: CrawlJob) -> JobStatus:
         """The status to publish now."""
         before = self.view.status
-        anew = not before.version or (before.deleted and spec.generation > before.generation)
-        start_generation = spec.generation if anew else before.start_generation
+        restarted = not before.version or (before.deleted and spec.generation > before.generation)
+        start_generation = spec.generation if restarted else before.start_generation
         status = JobStatus(
             self.view.uid, version=before.version + 1, start_generation=start_generation, idle_check=before.idle_check
         )
@@ -68,7 +68,7 @@ class Coordinator:
         budget = spec.scope.max_pages if spec.scope is not None else 0
         if budget:
             status.spent = status.stored >= budget
-            self._grant(status, budget, {} if anew else {one.partition: one.pages for one in before.granted})
+            self._grant(status, budget, {} if restarted else {one.partition: one.pages for one in before.granted})
         self._check_done(status, spec, parts)
         return status
 

@@ -1,7 +1,7 @@
 """Connects the job protocol of a scheduler to the topics `job-status` and `progress`.
 
 Changes of counters are published every `interval_s`, changes that another member waits for within SOON_S. Whether the
-topics of seeds and links were read to their ends is asked from the broker, for all partitions of the system.
+topics of seeds and links were read to their ends is read from the broker, for all partitions of the system.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class StatusReporter:
                 for uid, rest in self._wanted.items():
                     self.protocol.on_ends_reached(uid, rest)
                 self._wanted = {}
-        except TemporaryError as error:  # the next round asks again
+        except TemporaryError as error:  # repeated in the next round
             log.debug("the ends of the topics cannot be read: %s", error)
         self._end_check = None
         self.soon(*wanted)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import msgspec
 
@@ -191,6 +191,13 @@ class _TooLarge(Exception):
     pass
 
 
+class _NoRedirects(HTTPRedirectHandler):
+    """A redirect is an error: the request with its credentials would be sent to another server."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """See `HTTPRedirectHandler`."""
+
+
 class _Client:
     """Requests to one index."""
 
@@ -213,6 +220,7 @@ class _Client:
         self.place = f"{parts.scheme}://{host}{f':{port}' if port else ''}"
         """The server without credentials."""
         self._base = self.place + parts.path.rstrip("/")
+        self._opener = build_opener(_NoRedirects)
         self._index = index
         self._headers = {"Content-Type": "application/x-ndjson", "Accept": "application/json"}
         if parts.username:
@@ -241,7 +249,7 @@ class _Client:
     def _request(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
         request = Request(self._base + path, body, self._headers, method=method)
         try:
-            with urlopen(request, timeout=_TIMEOUT_S) as answer:
+            with self._opener.open(request, timeout=_TIMEOUT_S) as answer:
                 found: dict[str, Any] = json.loads(answer.read())
                 return found
         except HTTPError as error:

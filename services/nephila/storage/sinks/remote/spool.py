@@ -124,7 +124,7 @@ class Spool:
         return found
 
     def _begin(self, number: int) -> None:
-        # The ledger knows the name before the file exists.
+        # The ledger has the name before the file exists.
         path = self._path(number)
         self._ledger.register(path.name)
         self._file = AppendFile(path, 0, self._fsync)

@@ -1,7 +1,7 @@
 """Settings of topics at the broker: those of the route, those that a person chooses, and all others.
 
 Invariant: only the route's keys and chosen keys are written, one by one (IncrementalAlterConfigs, Kafka 2.3); all
-other settings of a topic stay. aiokafka 0.14 knows only the request that replaces all settings of a topic.
+other settings of a topic stay. aiokafka 0.14 has only the request that replaces all settings of a topic.
 """
 
 from __future__ import annotations

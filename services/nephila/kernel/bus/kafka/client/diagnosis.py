@@ -101,7 +101,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _known(config: KafkaConfig, at: str, error: BaseException) -> str:
-    """The line for an error whose type says what is wrong; empty for all others."""
+    """The line for an error whose type names the cause; empty for all others."""
     match error:
         case ssl.SSLCertVerificationError(verify_code=code, verify_message=message) if code in _NAME_CODES:
             return (
@@ -132,7 +132,7 @@ def _known(config: KafkaConfig, at: str, error: BaseException) -> str:
 
 
 def _login(config: KafkaConfig, error: SaslAuthenticationFailed) -> str:
-    """What to check; the broker's words where it has any, since it says no more than that the login failed."""
+    """What to check; the broker's words where it has any, since the error itself is only that the login failed."""
     said = " ".join(str(error.args[0] if error.args else "").split())
     if config.sasl_mechanism == "OAUTHBEARER":
         return said or "check its token"

@@ -22,7 +22,7 @@ class CommitMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
     """The metadata of one offset; the default is an offset that no member holds."""
 
     held: bool = False
-    """A member holds the partition. The next member that finds this knows of a crash."""
+    """A member holds the partition. The next member concludes from it that this one crashed."""
     crashes: int = 0
     """Crashes at this offset in a row."""
     offset: int = -1

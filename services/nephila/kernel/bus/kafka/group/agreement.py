@@ -1,6 +1,6 @@
 """Compares the settings that all members of a system must share.
 
-A member states its values in the claim with which it joins its group, so the broker knows those of all living members,
+A member states its values in the claim with which it joins its group, so the broker has those of all live members,
 and of no others. A starting member compares them before it joins, and once more afterwards: of two members that start
 at the same time with different settings, the later one ends. A member of an older release states nothing and is
 skipped.
@@ -50,7 +50,7 @@ class LocalMember(NamedTuple):
 
 
 class RemoteMember(NamedTuple):
-    """A member that the broker knows."""
+    """A member of a group at the broker."""
 
     service: str
     host: str
