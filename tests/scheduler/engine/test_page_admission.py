@@ -181,6 +181,26 @@ def test_the_core_and_python_admit_the_same(
         admission.REJECTED_LIMIT = before
 
 
+def test_a_link_of_another_partition_stays_there_when_refused_links_are_forgotten() -> None:
+    """The set of refused links is cleared when it is full, also in the middle of a page."""
+    parent = parse_url("https://a.test/")
+
+    def page(*urls: str) -> Outlinks:
+        return outlinks(*urls, job="t", parent_key=parent.fingerprint, parent_url=parent.href, flags=bytes(len(urls)))
+
+    side = Side(True, PartitionSlice(1, 4))
+    side.put(CrawlJob("t", "t", 1, [SEED], Scope(max_depth=-1)))
+    anchor_scope(side.frontier, side.frontier.jobs["t"], "a.test", "/blog/2024/seed")
+    before, admission.REJECTED_LIMIT = admission.REJECTED_LIMIT, 2
+    try:
+        assert parent.fingerprint[0] >> 6 == 2
+        side.step(page("https://a.test/", "https://a.test/x"))
+        assert side.step(page("https://[::1]/", "https://a.test/")) == 0
+    finally:
+        admission.REJECTED_LIMIT = before
+    assert not side.frontier.store.ids()
+
+
 def test_most_pages_take_the_native_path() -> None:
     """An ordinary page is admitted by the core: the differential test compares two ways, not one with itself."""
     side = Side(True, None)

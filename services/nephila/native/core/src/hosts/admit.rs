@@ -304,12 +304,15 @@ fn candidates<'a>(py: Python<'_>, links: &'a PageLinks<'_>, checks: &Checks<'_>)
     }
     let keys: Vec<Key> = keys.chunks_exact(16).map(|key| Key::from_be_bytes(key.try_into().unwrap())).collect();
     let new = checks.seen.get().with_store(py, |store| store.missing(&keys))?;
+    // A full set of refused links is cleared while a page is admitted; links that are skipped here would be forgotten.
+    let refused = checks.rejected.get().with_store(py, |store| Ok(store.len()))?;
+    let clears = refused + new.len() > checks.rejected_limit;
     let mut found = Vec::with_capacity(new.len());
     for index in new {
         let link = links.link(index, keys[index as usize])?;
         let here = checks.partition < 0 || i64::from(top_bits(link.key, checks.partition_bits)) == checks.partition;
         let session = checks.sessions && may_have_session(link.url);
-        if (!here || session) && !is_rejected(py, checks, link.key)? {
+        if (!here || session) && (clears || !is_rejected(py, checks, link.key)?) {
             return Ok(None);
         }
         found.push(link);
