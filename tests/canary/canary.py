@@ -23,7 +23,7 @@ from nephila.downloader.browser.gateway.chromium_flags import chromium_flags
 from nephila.downloader.browser.gateway.gateway import make_gateway
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.dns.resolvers import make_guarded_resolver
-from nephila.downloader.router import DirectRouter
+from nephila.downloader.routing.router import DirectRouter
 from nephila.kernel.runtime.clock import SystemClock
 
 from tests.canary.channels import BROWSER, HTML, NAVIGATIONS, targets

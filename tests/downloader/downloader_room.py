@@ -16,7 +16,8 @@ from nephila.downloader.http.contract import HttpRequest, HttpResponse, OnDone
 from nephila.downloader.proxies.endpoint import parse_endpoint
 from nephila.downloader.proxies.pool import ProxyPool
 from nephila.downloader.proxies.selection import ProxySelection
-from nephila.downloader.router import DirectRouter, ProxyRouter
+from nephila.downloader.routing.proxy_router import ProxyRouter
+from nephila.downloader.routing.router import DirectRouter
 from nephila.downloader.service import Downloader
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery

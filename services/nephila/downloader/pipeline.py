@@ -44,7 +44,7 @@ from nephila.downloader.middleware.contract import PausedError
 from nephila.downloader.outcome import undialled
 from nephila.downloader.proxies.selection import WAIT_S, NoProxyError, ProxySelection, Step
 from nephila.downloader.proxies.use import ProxyTries
-from nephila.downloader.router import Router
+from nephila.downloader.routing.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import EgressError

@@ -44,8 +44,8 @@ from nephila.downloader.outcome import (
     undialled,
 )
 from nephila.downloader.pipeline import Pipeline
-from nephila.downloader.proxies.build import make_router
-from nephila.downloader.router import Router
+from nephila.downloader.routing.build import make_router
+from nephila.downloader.routing.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.outcomes import given_back

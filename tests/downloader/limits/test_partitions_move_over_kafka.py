@@ -13,7 +13,7 @@ from nephila.downloader.coordination import Coordination
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.dns.hash_tree import HashTree
 from nephila.downloader.limits.lost_requests import LostRequests
-from nephila.downloader.router import DirectRouter
+from nephila.downloader.routing.router import DirectRouter
 from nephila.downloader.service import Downloader
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus

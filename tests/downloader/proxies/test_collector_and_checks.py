@@ -15,7 +15,6 @@ import pytest
 import trustme
 from nephila.downloader.dns.resolvers import make_guarded_resolver
 from nephila.downloader.http.lean import LeanFetcher
-from nephila.downloader.proxies.build import make_router
 from nephila.downloader.proxies.countries import Countries
 from nephila.downloader.proxies.endpoint import parse_endpoint
 from nephila.downloader.proxies.keeper import ProxyKeeper
@@ -23,7 +22,8 @@ from nephila.downloader.proxies.pool import ProxyPool
 from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, EVICTED, REFUSED, Fault, Proxy
 from nephila.downloader.proxies.sources import FileSource, make_sources, parse_json, parse_lines
 from nephila.downloader.proxies.store import PoolFile
-from nephila.downloader.router import Router
+from nephila.downloader.routing.build import make_router
+from nephila.downloader.routing.router import Router
 from nephila.kernel.runtime.clock import ManualClock, SystemClock
 from nephila.kernel.runtime.errors import UsageError
 

@@ -19,7 +19,7 @@ from nephila.downloader.middleware.throttle import Throttle
 from nephila.downloader.middleware.user.user_files import UserMiddleware
 from nephila.downloader.middleware.validators import Validators
 from nephila.downloader.middleware.web_bot_auth import WebBotAuth
-from nephila.downloader.router import Router
+from nephila.downloader.routing.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.clock import Clock
 

@@ -7,12 +7,12 @@ begins a new session then, and a login is repeated.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.target import Target
+from nephila.downloader.jobs import has_jar
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookie_jar import CookieJar
 from nephila.downloader.middleware.cookie_syntax import read_cookie_file
@@ -22,7 +22,6 @@ from nephila.kernel.runtime.errors import UsageError
 
 MAX_FILE_BYTES = 4 << 20
 SET_COOKIE = "set-cookie"
-_PORT = re.compile(r":\d+\Z")
 
 
 class Cookies(Middleware):
@@ -60,7 +59,7 @@ class Cookies(Middleware):
         if jar is None:
             return
         target = http_request.target
-        value = jar.header(host_of(target), path_of(target), target.scheme == "https", self._clock.now())
+        value = jar.header(target.host, path_of(target), target.scheme == "https", self._clock.now())
         if value:
             before = (http_request.secret_headers or {}).get("Cookie")
             http_request.add_secret_header("Cookie", f"{before}; {value}" if before else value)
@@ -72,17 +71,7 @@ class Cookies(Middleware):
         jar = self.jar(request.job)
         if jar is not None:
             headers = response.headers[SET_COOKIE].split("\n")
-            jar.set_all(headers, host_of(target), path_of(target), target.scheme == "https", self._clock.now())
-
-
-def has_jar(job: m.CrawlJob) -> bool:
-    """Whether a job keeps cookies."""
-    return not job.deleted and (job.cookies or job.login is not None)
-
-
-def host_of(target: Target) -> str:
-    """The host without port, as cookies use it."""
-    return _PORT.sub("", target.host_header)
+            jar.set_all(headers, target.host, path_of(target), target.scheme == "https", self._clock.now())
 
 
 def path_of(target: Target) -> str:

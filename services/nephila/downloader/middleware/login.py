@@ -28,12 +28,11 @@ from nephila.downloader.http.contract import Fetcher, FetchError, HttpRequest, H
 from nephila.downloader.http.route import Route
 from nephila.downloader.http.target import Target
 from nephila.downloader.middleware.contract import Middleware, PausedError
-from nephila.downloader.middleware.cookies import host_of
 from nephila.downloader.middleware.login_form import forms_of, login_form
 from nephila.downloader.middleware.secrets import SecretError, from_environment, from_file
 from nephila.downloader.outcome import REDIRECTS, location_of
 from nephila.downloader.proxies.selection import NoProxyError
-from nephila.downloader.router import Router
+from nephila.downloader.routing.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.net.public_suffix import site_of
@@ -64,7 +63,7 @@ class _Session:
         self.login = login
         self.delay_s = job.politeness.delay_s if job.politeness is not None else 0.0
         self.target = Target(login.url)
-        self.site = site_of(host_of(self.target))
+        self.site = site_of(self.target.host)
         self.check = re2.compile(login.check) if login.check else None
         self.lost = re2.compile(login.lost) if login.lost else None
         self.open = False
@@ -120,7 +119,7 @@ class FormLogin(Middleware):
 
     def _session(self, request: m.FetchRequest, target: Target) -> _Session | None:
         session = self._sessions.get(request.job)
-        if session is None or session.site != site_of(host_of(target)):
+        if session is None or session.site != site_of(target.host):
             return None
         return session
 
@@ -225,7 +224,7 @@ class FormLogin(Middleware):
     ) -> tuple[str, Target]:
         """Fetch a page of the login. Redirects are followed within the site, each one after the delay of the job."""
         for _ in range(MAX_HOPS + 1):
-            if site_of(host_of(target)) != session.site:
+            if site_of(target.host) != session.site:
                 raise LoginRefusedError(f"it redirects to another site, {target.host_header}")
             if session.target.scheme == "https" and target.scheme != "https":
                 raise LoginRefusedError("it redirects from https to http")

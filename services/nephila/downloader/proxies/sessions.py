@@ -7,7 +7,7 @@ proxy for all requests with the same key, and any proxy for requests without a k
 from __future__ import annotations
 
 from nephila.downloader.http.target import Target
-from nephila.downloader.middleware.cookies import has_jar, host_of
+from nephila.downloader.jobs import has_jar
 from nephila.kernel import messages as m
 from nephila.kernel.net.public_suffix import site_of
 
@@ -32,4 +32,4 @@ class ProxySessions:
         name = request.context.session if request.context is not None else ""
         if not name and (not request.job or not (self._always or request.job in self._jobs)):
             return ""
-        return f"{request.job} {site_of(host_of(target))} {name}"
+        return f"{request.job} {site_of(target.host)} {name}"

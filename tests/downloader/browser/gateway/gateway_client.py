@@ -16,8 +16,8 @@ from nephila.downloader.browser.gateway.gateway import ForwardingGateway, make_g
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.dns.resolvers import make_guarded_resolver
 from nephila.downloader.http.fetchers import make_fetcher
-from nephila.downloader.proxies.build import make_router
-from nephila.downloader.router import Router
+from nephila.downloader.routing.build import make_router
+from nephila.downloader.routing.router import Router
 from nephila.kernel.runtime.clock import SystemClock
 
 DOCUMENT = {"Sec-Fetch-Dest": "document"}

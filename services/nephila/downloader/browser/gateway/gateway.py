@@ -30,7 +30,7 @@ from nephila.downloader.http.contract import Fetcher
 from nephila.downloader.http.fetchers import make_fetcher
 from nephila.downloader.http.route import Route
 from nephila.downloader.http.tls import tls_context
-from nephila.downloader.router import Router
+from nephila.downloader.routing.router import Router
 from nephila.kernel.runtime.clock import Clock, Timer
 
 LOOPBACK = "127.0.0.1"

@@ -11,7 +11,7 @@ from nephila.downloader.http.request import ROBOTS_BYTES
 from nephila.downloader.http.route import NO_ROUTE, Route
 from nephila.downloader.http.target import Target
 from nephila.downloader.proxies.selection import PROXY_ONLY
-from nephila.downloader.router import Router, unresolved_route
+from nephila.downloader.routing.router import Router, unresolved_route
 from nephila.kernel.net.egress import EgressError
 
 ROBOTS_REDIRECTS = 5

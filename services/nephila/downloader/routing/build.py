@@ -15,7 +15,8 @@ from nephila.downloader.proxies.selector import DIRECT, parse_selector
 from nephila.downloader.proxies.sources import make_sources
 from nephila.downloader.proxies.store import PoolFile
 from nephila.downloader.proxies.validator import Validator
-from nephila.downloader.router import DirectRouter, ProxyRouter, Router
+from nephila.downloader.routing.proxy_router import ProxyRouter
+from nephila.downloader.routing.router import DirectRouter, Router
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
 
