@@ -220,6 +220,22 @@ async def test_a_sink_that_is_not_written_is_refused(desk):
     assert await desk.job("b") is None
 
 
+async def test_a_tenant_that_the_settings_do_not_have_is_refused(tmp_path):
+    """A typing error must not give a job without quota. Without a list of tenants any name is allowed."""
+    world = await World(tmp_path / "frontier", site(PAGES), tenants=("news pages=100", "legal")).start()
+    listed = Desk(world, tmp_path)
+    reported = await listed.refusal("apply_job", job=document(tenant="newz"))
+    assert "the setting scheduler.tenants has no tenant 'newz' (spec.tenant); did you mean 'news'?" in reported
+    assert "\n" not in reported
+    assert await listed.job() is None
+    assert (await listed.ask("apply_job", job=document(tenant="legal")))["verdict"] == "created"
+    assert (await listed.ask("apply_job", job=document("b")))["verdict"] == "created"
+
+
+async def test_any_tenant_is_allowed_without_a_list(desk):
+    assert (await desk.ask("apply_job", job=document(tenant="newz")))["verdict"] == "created"
+
+
 async def test_explain_asks_the_jobs_that_there_are(desk):
     """One by name, or the one that knows the URL best."""
     assert "there is no job yet" in await desk.refusal("explain", url="http://a.test/0")

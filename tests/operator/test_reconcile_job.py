@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 from nephila.control import api
 from nephila.operator.plan import FINALIZER, Plan, Refusal
-from nephila.operator.reconcile_job import ObservedJob, reconcile_job
+from nephila.operator.reconcile_job import MESSAGES, REASONS, ObservedJob, reconcile_job
 from nephila.operator.status import CrawlJobStatus
 
 from tests.operator.fake_control import job
@@ -93,12 +93,23 @@ def test_what_was_applied_is_in_status_with_counts_and_an_event() -> None:
         ("running", ("True", "Crawling"), ("True", "Crawling")),
         ("paused", ("True", "Paused"), ("False", "Paused")),
         ("limit", ("True", "LimitReached"), ("False", "LimitReached")),
+        ("quota", ("True", "QuotaUsedUp"), ("False", "QuotaUsedUp")),
         ("idle", ("True", "Idle"), ("False", "Idle")),
     ],
 )
 def test_every_state_of_a_job_has_its_conditions(state: str, ready: Any, progressing: Any) -> None:
     plan = reconcile_job(resource(), ObservedJob(job=job("news", state), applied=applied()), NOW)
     assert (conditions(plan)["Ready"], conditions(plan)["Progressing"]) == (ready, progressing)
+
+
+def test_the_tables_have_all_states_of_the_control_api() -> None:
+    assert set(REASONS) == set(MESSAGES) == set(get_args(api.JobState))
+
+
+def test_a_used_up_quota_is_named_in_the_conditions() -> None:
+    words = "the quota of the tenant press, 5 pages per day, is used up, until 2026-01-02T00:00:00Z"
+    plan = reconcile_job(resource(), ObservedJob(job=job("news", "quota", quota=words), applied=applied()), NOW)
+    assert message(plan, "Ready") == message(plan, "Progressing") == words
 
 
 def test_every_change_that_is_applied_has_its_event() -> None:

@@ -86,6 +86,11 @@ def quota_used_up(scheduler: Scheduler, uid: str) -> str:
     return job.quota_hold if job is not None else ""
 
 
+def tenants(scheduler: Scheduler) -> list[str]:
+    """Names of the tenants in the settings; empty: jobs may name any tenant."""
+    return scheduler.frontier.quotas.tenants()
+
+
 def page_limit(scheduler: Scheduler, uid: str) -> int:
     """Pages that a job may store; 0 means no limit."""
     job = scheduler.frontier.jobs.get(uid)

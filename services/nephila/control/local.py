@@ -29,7 +29,7 @@ from nephila.kernel.documents.job_to_document import to_document
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.messages import CrawlJob, ParseRule, RuleVerdict, ScopeMode, Seed
 from nephila.kernel.runtime.clock import Clock, Timer
-from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.errors import UsageError, UserError, suggest
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.native import UrlError
 from nephila.parser.page import trafilatura_text
@@ -122,6 +122,7 @@ class LocalControl:
         self._check_sinks(document)
         self._check_text(document)
         self._check_rules(document)
+        self._check_tenant(document)
         known = job_view.spec(self._scheduler, wanted.uid)
         exists = known is not None and not known.deleted
         if not exists and len(job_view.specs(self._scheduler)) >= api.MAX_JOBS:
@@ -278,6 +279,14 @@ class LocalControl:
                     f"{document.location}: this program has no rule {name!r} (spec.rules) {where}, "
                     "or apply it first with nephila rules deploy"
                 )
+
+    def _check_tenant(self, document: job_document.JobDocument) -> None:
+        tenant, known = document.job.tenant, job_view.tenants(self._scheduler)
+        if tenant and known and tenant not in known:
+            raise UserError(
+                f"{document.location}: the setting scheduler.tenants has no tenant {tenant!r} (spec.tenant); "
+                + suggest(tenant, known)
+            )
 
     # ---- quarantines, explain
 

@@ -28,13 +28,21 @@ from nephila.operator.plan import (
 from nephila.operator.reconcile import Observed, Verdict, delete, fault, is_accepted, write_status
 from nephila.operator.status import MAX_REFUSED
 
-REASONS = {"new": "Starting", "running": "Crawling", "paused": "Paused", "limit": "LimitReached", "idle": "Idle"}
+REASONS: dict[api.JobState, str] = {
+    "new": "Starting",
+    "running": "Crawling",
+    "paused": "Paused",
+    "limit": "LimitReached",
+    "quota": "QuotaUsedUp",
+    "idle": "Idle",
+}
 """State of a job → reason of its conditions."""
-MESSAGES = {
+MESSAGES: dict[api.JobState, str] = {
     "new": "no scheduler has reported on this generation yet",
     "running": "URLs are queued or in flight",
     "paused": "nothing is fetched",
     "limit": "a budget is spent: of the job, or of every host that is left",
+    "quota": "a quota of the job, its site or its tenant is used up",
     "idle": "every known URL is finished",
 }
 
@@ -102,7 +110,7 @@ def _ready(seen: ObservedJob, accepted: Verdict) -> Verdict:
         return "True", "EarlierGeneration", "the last generation that was accepted stays in effect"
     if seen.job.state == "new":
         return "False", REASONS["new"], MESSAGES["new"]
-    return "True", REASONS[seen.job.state], MESSAGES[seen.job.state]
+    return "True", *_state(seen.job)
 
 
 def _progressing(seen: ObservedJob) -> Verdict:
@@ -111,7 +119,12 @@ def _progressing(seen: ObservedJob) -> Verdict:
     if seen.job is None:
         return "False", "NoJob", "the crawler has no such job"
     moves = "True" if seen.job.state in ("new", "running") else "False"
-    return moves, REASONS[seen.job.state], MESSAGES[seen.job.state]
+    return moves, *_state(seen.job)
+
+
+def _state(job: api.Job) -> tuple[str, str]:
+    """Reason and message of the state of a job."""
+    return REASONS[job.state], job.quota or MESSAGES[job.state]
 
 
 def _values(seen: ObservedJob) -> dict[str, Any]:

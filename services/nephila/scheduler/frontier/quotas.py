@@ -91,6 +91,10 @@ class Quotas:
         for account in own_accounts(uid):
             self._uses.pop(account, None)
 
+    def tenants(self) -> list[str]:
+        """Names of the tenants in the settings."""
+        return list(self._tenants)
+
     def share(self, tenant: str) -> float:
         """Share of a tenant in the fetches."""
         known = self._tenants.get(tenant)
