@@ -1,4 +1,4 @@
-"""Keyword schemes over Kafka: every expected content page is one record, though a parser is killed."""
+"""Keyword schemes over Kafka: every expected content page is one record, though a scheduler and a parser are killed."""
 
 from __future__ import annotations
 
@@ -79,15 +79,19 @@ def until_finished(system, words):
     raise AssertionError(done.stdout)
 
 
-def test_every_page_once_though_a_parser_is_killed(system):
-    """kill -9 while results are read: the other parser reads what it held; counts and states are right."""
+def test_every_page_once_after_two_kills(system):
+    """kill -9 of the scheduler, which starts again, and later of a parser, which does not: the other parser reads its
+    pages; counts and states are right."""
     slow = JOB.replace('delay: "0"', "delay: 100ms")
     (system.folder / "all.yaml").write_text("---\n".join((PLATFORMS, SCHEME, slow)))
     where = ("--bootstrap", system.broker.address)
     applied = run("schemes", "apply", "-f", "all.yaml", *where, "--json", cwd=system.folder)
     assert applied.returncode == 0, applied.stderr
     assert json.loads(applied.stdout)["searches"] == 9
-    system.until_rows(12)
+    system.until_rows(8)
+    system.end("scheduler", number=signal.SIGKILL)
+    system.start("scheduler")
+    system.until_rows(30)
     system.end("parser-1", number=signal.SIGKILL)
     listed = until_finished(system, (*where, "--rows", str(system.folder / "rows")))
     sites = Sites(48)
