@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from nephila.cli.harvest.schemes import ControlTarget
 from nephila.control import api
 from nephila.control.api import Control
 from nephila.control.cluster import ClusterControl
@@ -19,6 +20,7 @@ from nephila.control.http.routes import ROUTES
 from nephila.control.http.server import unix_server
 from nephila.control.local import LocalControl, Parts
 from nephila.control.rule_store import RuleStore
+from nephila.harvest.schemes import applying, documents
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.documents import job_document
 from nephila.kernel.messages import (
@@ -36,6 +38,7 @@ from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES, JOB_STATUS, 
 from nephila.scheduler.frontier.host_table import novelty_of
 
 from tests.control.documents import document, rule
+from tests.e2e.scheme_sites import PLATFORMS, SCHEME
 from tests.fake_kafka import FakeKafka, FakeKafkaBus
 from tests.scheduler.world import World, site
 
@@ -244,6 +247,28 @@ async def test_a_job_is_resumed_paused_and_deleted(rig):
     assert (deleted.verdict, deleted.generation) == ("deleted", created.generation + 3)
     assert (await rig.control.list_jobs(api.Empty())).jobs == []
     assert (await apply(rig)).verdict == "created"
+
+
+async def test_a_keyword_scheme_is_deleted(rig):
+    """The other scheme and other jobs stay; the last scheme deletes its job."""
+    await apply(rig)
+    target = ControlTarget(rig.control)
+    paused = (
+        "apiVersion: nephila.dev/v1\nkind: CrawlJob\nmetadata: {name: schemes}\nspec: {paused: true, schemes: {}}\n"
+    )
+    texts = (PLATFORMS, SCHEME, SCHEME.replace("floods", "storms"), paused)
+    await applying.apply(target, documents.load([("f.yaml", "---\n".join(texts).encode())]), "schemes", 100)
+    with pytest.raises(UserError, match="no scheme 'storm'; did you mean 'storms'"):
+        await applying.delete(target, "storm", "schemes")
+    before = (await rig.control.get_job(name("schemes"))).document["spec"]
+    assert await applying.delete(target, "floods", "schemes") == ["storms"]
+    after = (await rig.control.get_job(name("schemes"))).document["spec"]
+    assert after["schemes"] == {**before["schemes"], "schemes": before["schemes"]["schemes"][1:]}
+    assert {**after, "schemes": 0} == {**before, "schemes": 0}
+    assert await applying.delete(target, "storms", "schemes") == []
+    assert [job.name for job in (await rig.control.list_jobs(api.Empty())).jobs] == ["news"]
+    with pytest.raises(UserError, match="has no schemes"):
+        await applying.delete(target, "storms", "schemes")
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,12 @@ def test_three_platforms_in_one_program(tmp_path, up):
         assert set(items(tmp_path)) == set().union(*(sites.expected(host, groups) for host in HOSTS))
         why = schemes(tmp_path, "explain", "http://board.test/a/30", "--out", "o").stdout
         assert "excluded keyword '演习'" in why
+        kept = len(items(tmp_path))
+        wrong = schemes(tmp_path, "delete", "flods", "--out", "o", code=1).stderr
+        assert wrong.splitlines()[-1].endswith("the job 'schemes' has no scheme 'flods'; did you mean 'floods'?")
+        gone = json.loads(schemes(tmp_path, "delete", "floods", "--out", "o", "--json").stdout)
+        assert gone == {"job": "schemes", "deleted": "floods", "schemes": []}
+        assert len(items(tmp_path)) == kept
         assert program.end() == (0, "", "")
 
 

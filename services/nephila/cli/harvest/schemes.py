@@ -53,7 +53,7 @@ def apply(
     name = applying.job_name(found, job)
 
     async def work(control: Control) -> applying.Applied | applying.Change:
-        here = _Target(control)
+        here = ControlTarget(control)
         if dry_run:
             return applying.change_of(found, await here.job(name), name)
         return await applying.apply(here, found, name, BATCH)
@@ -152,7 +152,29 @@ def explain(
     )
 
 
-class _Target:
+@app.command()
+@with_target()
+def delete(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a scheme.")],
+    job: JobName = "",
+    *,
+    target: Target,
+    json: Json = False,
+) -> None:
+    """Delete a scheme, and the job with its last scheme. The rows and the other schemes stay."""
+    from nephila.harvest.schemes import applying
+
+    job = job or applying.JOB
+    left = call(target, lambda control: applying.delete(ControlTarget(control), name, job), START_S)
+    if json:
+        print_json({"job": job, "deleted": name, "schemes": left})
+    elif left:
+        typer.echo(f"{job}: {name} deleted; schemes that stay: {', '.join(left)}")
+    else:
+        typer.echo(f"{job}: {name} deleted, and the job, which has no other scheme")
+
+
+class ControlTarget:
     """The control API as applying needs it."""
 
     def __init__(self, control: Control) -> None:
@@ -172,6 +194,10 @@ class _Target:
     async def apply_job(self, document: dict[str, Any]) -> None:
         """See `applying.Target`."""
         await self._control.apply_job(api.ApplyJob(job=document))
+
+    async def delete_job(self, name: str) -> None:
+        """See `applying.Target`."""
+        await self._control.delete_job(api.JobName(name=name))
 
     async def add_seeds(self, name: str, seeds: list[NavigationSeed], *, last: bool) -> list[tuple[str, str]]:
         """See `applying.Target`."""

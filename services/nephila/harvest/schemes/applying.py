@@ -1,4 +1,5 @@
 """Applies schemes to a program or system: rules of the platforms, the job with the schemes, then the new searches.
+Deletes schemes from it.
 
 The job document holds the applied state: what is planned is the difference to it. Until the last search is queued the
 job is marked incomplete; after an interruption the next apply plans all searches again, and those that are known are
@@ -21,6 +22,7 @@ from nephila.harvest.schemes.platform_rules import rule_names
 from nephila.kernel.documents.field_types import API_VERSION
 from nephila.kernel.documents.scheme_schema import Schemes
 from nephila.kernel.fragment_routes import ROUTE, form_of
+from nephila.kernel.runtime.errors import UserError, suggest
 from nephila.kernel.stages import NAVIGATION
 
 JOB = "schemes"
@@ -40,6 +42,9 @@ class Target(Protocol):
 
     async def apply_job(self, document: dict[str, Any]) -> None:
         """Create or change the job."""
+
+    async def delete_job(self, name: str) -> None:
+        """Delete the job; its rows stay."""
 
     async def add_seeds(self, name: str, seeds: list[NavigationSeed], *, last: bool) -> list[tuple[str, str]]:
         """Queue searches; returns refused URLs with the reason."""
@@ -121,6 +126,27 @@ async def apply(target: Target, found: Documents, name: str, batch: int) -> Appl
     await target.add_seeds(name, [], last=True)
     await target.apply_job(change.document)
     return answer
+
+
+async def delete(target: Target, scheme: str, name: str) -> list[str]:
+    """Delete a scheme of a job, and the job with its last scheme; returns the schemes that stay. Raises `UserError`.
+
+    Platforms and rules stay: pages that are in flight are still read with them.
+    """
+    document = await target.job(name)
+    state = state_of(document)
+    if document is None or state is None or not state.schemes:
+        raise UserError(f"the job {name!r} has no schemes; see nephila schemes apply")
+    left = [one for one in state.schemes if one.name != scheme]
+    if len(left) == len(state.schemes):
+        known = suggest(scheme, (one.name for one in state.schemes))
+        raise UserError(f"the job {name!r} has no scheme {scheme[:200]!r}; {known}")
+    if not left:
+        await target.delete_job(name)
+    else:
+        section = msgspec.to_builtins(Schemes(left, state.platforms, state.incomplete))
+        await target.apply_job({**document, "spec": {**document["spec"], "schemes": section}})
+    return [one.name for one in left]
 
 
 def batches(seeds: Iterable[NavigationSeed], size: int) -> Iterator[list[NavigationSeed]]:
