@@ -22,11 +22,11 @@ from tests.fake_kafka import FakeKafka, FakeKafkaBus
 class System:
     """Schedulers that report what the test has them report."""
 
-    def __init__(self) -> None:
+    def __init__(self, tenants: tuple[str, ...] = ()) -> None:
         self.clock = ManualClock()
         self.bus = FakeKafkaBus(FakeKafka(16), self.clock, "api")
         self.bus.eager = True
-        self.control = ClusterControl(self.bus, self.clock, None, partitions=16, place="broker:1")
+        self.control = ClusterControl(self.bus, self.clock, None, partitions=16, place="broker:1", tenants=tenants)
         self.received: list[object] = []
         for topic in (JOBS, SEEDS):
             self.bus.subscribe(topic, "scheduler", self._receive, credits=10_000)
@@ -118,6 +118,16 @@ async def test_a_held_job_that_is_changed_is_left_as_it_is(monkeypatch):
     last = await send_seeds(system.control, "j", iter(()), [], answer.generation)
     assert not last.held
     assert (await system.job()).state == "paused"
+
+
+async def test_a_tenant_that_the_settings_do_not_have_is_refused():
+    """Nothing is published; without a list of tenants any name is allowed."""
+    system = System(("news", "legal"))
+    with pytest.raises(UserError, match=r"^[^\n]+ has no tenant 'newz' \(spec\.tenant\); did you mean 'news'\?$"):
+        await system.apply(1, tenant="newz")
+    assert system.received == []
+    assert (await system.apply(1, tenant="legal")).verdict == "created"
+    assert (await System().apply(1, tenant="newz")).verdict == "created"
 
 
 async def test_a_seed_that_is_no_url_is_refused_and_the_others_are_taken():

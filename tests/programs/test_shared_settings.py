@@ -89,6 +89,15 @@ def test_the_pace_stands_once_and_repeats_are_taken(result):
             }
 
 
+def test_tenants_stand_once_for_schedulers_and_the_control_api(result):
+    """At the top or in the scheduler's section; members of different tables may run together while one changes."""
+    for text in ('tenants: ["news pages=5"]', 'scheduler: {tenants: ["news pages=5"]}'):
+        for service in ("scheduler", "api"):
+            found = result(service, text)
+            assert found.service.tenants == ("news pages=5",)
+            assert "tenants" not in found.agreed
+
+
 def test_a_difference_in_the_environment_of_another_service_is_seen(result):
     """An environment may serve all services as well."""
     with pytest.raises(UsageError, match=r"NEPHILA_DOWNLOADER__USER_AGENT is 'b/1', .*user_agent is 'a/1'"):

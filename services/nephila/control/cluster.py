@@ -12,7 +12,7 @@ import contextlib
 import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -23,6 +23,7 @@ from nephila.control import api
 from nephila.control.changes import TableChanges
 from nephila.control.job_view import quarantine
 from nephila.control.rule_documents import read_rules, rule_change, rule_health, rule_list
+from nephila.control.tenants import check_tenant
 from nephila.control.throughput import Rates
 from nephila.kernel import live_settings
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of
@@ -122,8 +123,11 @@ class ClusterControl:
         partitions: int,
         place: str,
         rows: Source | None = None,
+        tenants: Collection[str] = (),
     ) -> None:
-        """`place`: HOST:PORT of the broker, as commands name it. `rows`: the database of the rows, if it is known."""
+        """`place`: HOST:PORT of the broker, as commands name it. `rows`: the database of the rows, if it is known.
+        `tenants`: names of those in the settings; empty: jobs may name any."""
+        self._tenants = tenants
         self._changes = TableChanges(rows)
         self._bus = bus
         self._clock = clock
@@ -220,6 +224,7 @@ class ClusterControl:
         """See `Control.apply_job`."""
         document = job_document.from_json(request.job)
         wanted = document.job
+        check_tenant(document, self._tenants)
         for name in wanted.rules:
             if name not in self._rules:
                 raise UserError(

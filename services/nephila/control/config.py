@@ -13,6 +13,9 @@ class ControlConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     token_file: str = ""
     """File that holds the bearer token, one word of at least 16 characters; required: the port is open to a network."""
 
+    tenants: tuple[str, ...] = ()
+    """Tenants, as in scheduler.tenants: a job with a tenant that is not listed is refused. Empty: any tenant."""
+
     store: Secret = ""
     """URL of the PostgreSQL database with the rows, as in storage.store: changes are read from it. Empty: requests for
     changes are refused."""

@@ -22,6 +22,7 @@ from nephila.control import api, job_view
 from nephila.control.changes import TableChanges
 from nephila.control.rule_documents import read_rules, rule_change, rule_health, rule_list
 from nephila.control.rule_store import RuleStore
+from nephila.control.tenants import check_tenant
 from nephila.control.throughput import Rates
 from nephila.kernel.bus.contract import Bus, Receipt
 from nephila.kernel.documents import job_document
@@ -29,7 +30,7 @@ from nephila.kernel.documents.job_to_document import to_document
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.messages import CrawlJob, ParseRule, RuleVerdict, ScopeMode, Seed
 from nephila.kernel.runtime.clock import Clock, Timer
-from nephila.kernel.runtime.errors import UsageError, UserError, suggest
+from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.native import UrlError
 from nephila.parser.page import trafilatura_text
@@ -122,7 +123,7 @@ class LocalControl:
         self._check_sinks(document)
         self._check_text(document)
         self._check_rules(document)
-        self._check_tenant(document)
+        check_tenant(document, job_view.tenants(self._scheduler))
         known = job_view.spec(self._scheduler, wanted.uid)
         exists = known is not None and not known.deleted
         if not exists and len(job_view.specs(self._scheduler)) >= api.MAX_JOBS:
@@ -279,14 +280,6 @@ class LocalControl:
                     f"{document.location}: this program has no rule {name!r} (spec.rules) {where}, "
                     "or apply it first with nephila rules deploy"
                 )
-
-    def _check_tenant(self, document: job_document.JobDocument) -> None:
-        tenant, known = document.job.tenant, job_view.tenants(self._scheduler)
-        if tenant and known and tenant not in known:
-            raise UserError(
-                f"{document.location}: the setting scheduler.tenants has no tenant {tenant!r} (spec.tenant); "
-                + suggest(tenant, known)
-            )
 
     # ---- quarantines, explain
 

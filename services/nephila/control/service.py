@@ -16,6 +16,7 @@ from nephila.control.dead_letters import KafkaDeadLetters
 from nephila.control.http.tokens import read_token
 from nephila.kernel.bus.contract import Bus
 from nephila.kernel.runtime.clock import Clock
+from nephila.scheduler.frontier.tenants import tenants
 
 if TYPE_CHECKING:
     from nephila.kernel.bus.kafka.bus import KafkaBus
@@ -51,5 +52,6 @@ def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
         partitions=kafka.config.partitions,
         place=kafka.config.bootstrap,
         rows=config.store or None,
+        tenants=tenants(config.tenants, "api.tenants"),
     )
     return ControlService(control, token)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from nephila.control.tenants import check_tenant
 from nephila.kernel.documents.job_document import JobDocument, from_json, keep_routes, keywords, protect_session
 from nephila.kernel.documents.job_schema import FOLLOW, MAIN_TEXTS, MODES, NEAR_COPIES, RENDERS, STRATEGY_NUMBERS
 from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Render, Scope, Seed
@@ -29,6 +30,7 @@ from nephila.programs.service_configs import (
     make_configs,
 )
 from nephila.scheduler.frontier.scope import CompiledScope
+from nephila.scheduler.frontier.tenants import tenants
 from nephila.scheduler.recrawl.policy import RecrawlPolicy
 from nephila.storage.outputs import check_outputs
 from nephila.storage.source import Source
@@ -102,6 +104,8 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
         seeds=job.seeds,
         archive=archive_name(job.uid, run),
     )
+    if document is not None and not system:
+        check_tenant(document, tenants(configs.scheduler.tenants))
     options["header"] = redacted(options["header"])
     run.window = configs.scheduler.window
     rules = options.get("rules", "")

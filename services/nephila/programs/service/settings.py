@@ -53,6 +53,8 @@ class ProgramConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Time between two starts on one server address, over the whole system."""
     networks: tuple[str, ...] = ()
     """Other limits for single networks: "10.0.0.0/8=16/0.05" = connections/gap in seconds."""
+    tenants: tuple[str, ...] = ()
+    """Tenants with their quota and their share: "news pages=100000 per=day share=2" (docs/operations.md)."""
     metrics_port: Annotated[int, msgspec.Meta(le=65_535)] = 9100
     """Port of /metrics, /healthz and /readyz, and of the control API of `nephila api`; 0 = any free port."""
     grace_s: float = 20.0

@@ -37,6 +37,7 @@ HOME = {
     "per_address": "scheduler",
     "address_gap_s": "scheduler",
     "networks": "scheduler",
+    "tenants": "scheduler",
 }
 """Shared setting → the service in whose section it may be written instead of the top."""
 TOKENS = {"scheduler": "agent", "parser": "robots_agent"}
