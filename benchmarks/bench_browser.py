@@ -241,7 +241,7 @@ def bench_render(pages: int, rival_pages: int, rivals: str) -> dict[str, Any]:
 
 
 def _rival(name: str, rivals: str, port: int, cwd: Path, pages: int) -> dict[str, Any]:
-    python = sys.executable if name == "playwright" else str(Path(rivals) / "bin" / "python")
+    python = sys.executable if name == "playwright" else str(Path(rivals).absolute() / "bin" / "python")
     script = str(Path(__file__).with_name("browser_rivals.py"))
     start = f"http://127.0.0.1:{port}/app/"
     found = measured([python, script, name, start, str(pages), str(CONCURRENCY), "out.jsonl"], cwd, pages)
