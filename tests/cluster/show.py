@@ -19,6 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.cluster.pauses import pauses
+
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "tests" / "cluster" / "site.py"
 RELEASE = "web"
@@ -29,6 +31,8 @@ POSTGRES, KAFKA = f"{RELEASE}-nephila-postgres", f"{RELEASE}-nephila-kafka"
 REQUESTS = ("scheduler", "downloader", "parser", "storage", "kafka.dev", "database.dev")
 DELAY_S = 0.5
 SLACK_S = 0.02
+AFTER_S = 10.0
+"""A pause may begin this long after a step: members leave and join when their pods do."""
 
 
 class Show:
@@ -38,7 +42,8 @@ class Show:
         self.options = options
         self.namespace = options.namespace
         self.hosts = [f"h{number:02}" for number in range(options.hosts)]
-        self.steps: list[tuple[str, float, str]] = []
+        self.steps: list[tuple[str, float, float]] = []
+        """Name, begin and end of each step, seconds since 1970."""
         self.broken: list[str] = []
 
     # ---- commands
@@ -79,13 +84,13 @@ class Show:
 
     def step(self, name: str, since: float, note: str = "") -> None:
         seconds = time.monotonic() - since
-        self.steps.append((name, seconds, note))
+        self.steps.append((name, time.time() - seconds, time.time()))
         print(f"{seconds:7.1f} s  {name}{': ' + note if note else ''}", flush=True)
 
     # ---- steps
 
     def install(self) -> None:
-        began = time.monotonic()
+        began = self.installing = time.monotonic()
         self.run("kubectl", "create", "namespace", self.namespace, check=False)
         values = [
             "--set", f"image.tag={self.options.tag},crawler.contact=show@example.org,crawler.allowPrivate=true",
@@ -157,6 +162,10 @@ class Show:
         while not self.rows():
             time.sleep(0.2)
         self.step("kubectl apply of ParseRule and CrawlJob to the first row", self.began)
+        taken = time.monotonic() - self.installing
+        print(
+            f"from helm install to the first stored page: {taken:.1f} s, helm test and the start of the site included"
+        )
 
     def apply(self, kind: str, spec: dict[str, Any]) -> None:
         """As kubectl apply -f."""
@@ -329,6 +338,11 @@ class Show:
             f"gaps below {DELAY_S} s", early, 0, f"shortest {shortest:.3f} s, {shortest_since_end:.3f} s by the end"
         )
         print(f"longest time without any request: {longest_pause:.1f} s")
+        hosts = [[line["start"] for line in found] for found in by_host.values()]
+        for name, since, until in self.steps:
+            if "scale" in name or "delete pod" in name or "under load" in name:
+                one, every = pauses(hosts, since, until + AFTER_S)
+                print(f"pause of a host {one:.1f} s, of all hosts {every:.1f} s: {name}")
 
     def rule(self, name: str, found: float, wanted: float, note: str = "") -> None:
         ok = found == wanted
