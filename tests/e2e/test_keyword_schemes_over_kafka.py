@@ -102,3 +102,6 @@ def test_every_page_once_after_two_kills(system):
     assert all(item["resource"] == topic.removeprefix("items.") for _, (topic, item) in topics(system))
     records = sum(one["records"] for one in listed["counts"])
     assert records == sum(len(item["schemes"]["floods"]) for item in items(system).values())
+    deleted = run("schemes", "delete", "floods", *where, "--json", cwd=system.folder)
+    assert json.loads(deleted.stdout) == {"job": "schemes", "deleted": "floods", "schemes": []}, deleted.stderr
+    assert set(items(system)) == expected
