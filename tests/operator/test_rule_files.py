@@ -2,52 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
 from nephila.operator.cluster import Refused
-from nephila.operator.reconcile_rule import FILE, FILE_ERROR
+from nephila.operator.reconcile_rule import FILE_ERROR
 from nephila.operator.rule_files import RuleFiles
 
-
-class Resources:
-    """The ParseRules of a namespace."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, dict[str, Any]] = {}
-        self.events: list[str] = []
-        self.fault: UserError | None = None
-        """Every write of a rule is answered with this."""
-
-    async def rules(self) -> list[dict[str, Any]]:
-        return list(self.objects.values())
-
-    async def put_rule(self, document: Mapping[str, Any], annotations: Mapping[str, str | None]) -> str:
-        if self.fault is not None:
-            raise self.fault
-        name = document["metadata"]["name"]
-        given = {key: value for key, value in annotations.items() if value is not None}
-        self.objects[name] = {**document, "metadata": {"name": name, "annotations": given}}
-        return "changed"
-
-    async def annotate_rule(self, name: str, annotations: Mapping[str, str | None]) -> None:
-        self.objects[name]["metadata"]["annotations"] |= annotations
-
-    async def delete_rule(self, name: str) -> None:
-        del self.objects[name]
-
-    async def post_own_event(self, pod: str, reason: str, message: str, now: float) -> None:
-        self.events.append(message)
-
-    def owner(self, name: str) -> str:
-        return str(self.objects[name]["metadata"]["annotations"][FILE])
-
-    def title(self, name: str) -> str:
-        return str(self.objects[name]["spec"]["fields"]["title"]["css"])
+from tests.operator.rule_resources import Resources
 
 
 def write(path: Path, *names: str, title: str = "h1") -> None:
