@@ -10,11 +10,12 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from nephila.downloader.browser.contract import GatewayAddress
+from nephila.downloader.browser.devtools_pipe import DevToolsPipe, PipeEnds
 from nephila.downloader.browser.engine import RenderError
 from nephila.downloader.browser.gateway.chromium_flags import chromium_flags
 from nephila.downloader.browser.process_tree import cpu_of, kill_group, members_of, memory_of
@@ -24,8 +25,8 @@ from nephila.kernel.runtime.parent_death import die_with
 T = TypeVar("T")
 EXECUTABLES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 """Names searched in PATH; Debian installs /usr/bin/chromium."""
-START_S = 30.0
-"""Longest start; one takes about 0.7 s."""
+END_S = 30.0
+"""Longest wait for the end of processes that were killed."""
 POLL_S = 0.02
 STDERR = "stderr"
 """File in the profile with what Chromium writes on standard error."""
@@ -49,8 +50,11 @@ _SWITCHES = (
     "--password-store=basic",
     "--use-mock-keychain",
     "--autoplay-policy=user-gesture-required",
-    "--remote-debugging-port=0",
+    "--remote-debugging-pipe",
+    "--no-startup-window",
 )
+_ON_DESCRIPTORS = 'exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null'
+"""For a shell: Chromium reads commands of DevTools from descriptor 3 and writes to descriptor 4."""
 
 
 def find_executable(configured: str) -> str:
@@ -69,9 +73,15 @@ def switches(gateway: GatewayAddress, profile: str, blocked: Iterable[str], *, s
         *chromium_flags(gateway),
         *(["--blink-settings=imagesEnabled=false"] if "image" in blocked else []),
         *(["--disable-remote-fonts"] if "font" in blocked else []),
-        *([] if sandbox and os.geteuid() != 0 else ["--no-sandbox"]),
-        "about:blank",
+        *(["--no-sandbox"] if without_sandbox(sandbox=sandbox) else []),
     ]
+
+
+def without_sandbox(*, sandbox: bool) -> str:
+    """Why Chromium runs without its sandbox, and the remedy; empty when it has one. `sandbox`: the setting."""
+    if os.geteuid() == 0:
+        return "Chromium has no sandbox: this program runs as root; run it as another user"
+    return "" if sandbox else "Chromium has no sandbox: browser_sandbox is off; set it, or run it in a container"
 
 
 async def _uncancelled(work: Coroutine[Any, Any, T]) -> tuple[T, bool]:
@@ -86,69 +96,98 @@ async def _uncancelled(work: Coroutine[Any, Any, T]) -> tuple[T, bool]:
     return task.result(), cancelled
 
 
-class Chromium:
-    """One process group of Chromium."""
+async def _unless_failed(work: Coroutine[Any, Any, T], other: asyncio.Future[Any]) -> T:
+    """The result of work, or the error of something else that has to go well meanwhile."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait((task, other), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            other.result()
+        return await task
+    finally:
+        task.cancel()
 
-    def __init__(self, process: asyncio.subprocess.Process, profile: Profile) -> None:
+
+async def _spawn(command: list[str], profile: Profile, ends: PipeEnds) -> asyncio.subprocess.Process:
+    parent = os.getpid()
+    stderr = os.open(os.path.join(profile.path, STDERR), os.O_WRONLY | os.O_CREAT)
+    try:
+        return await asyncio.create_subprocess_exec(
+            *("/bin/sh", "-c", _ON_DESCRIPTORS),
+            *command,
+            stdin=ends.commands,
+            stdout=ends.responses,
+            stderr=stderr,
+            start_new_session=True,
+            preexec_fn=lambda: die_with(parent),
+        )
+    except OSError as error:
+        raise RenderError("browser", f"{command[0]} does not start: {error.strerror}") from None
+    finally:
+        os.close(stderr)
+
+
+class Chromium:
+    """One process group of Chromium, with its profile and its pipe."""
+
+    def __init__(self, process: asyncio.subprocess.Process, profile: Profile, pipe: DevToolsPipe) -> None:
         self._process = process
         self._profile = profile
+        self._pipe = pipe
         self._cpu_s = 0.0
         self.pid = process.pid
-        self.endpoint = ""
-        """URL of its DevTools WebSocket."""
 
     @classmethod
     async def start(
-        cls, executable: str, gateway: GatewayAddress, blocked: Iterable[str], *, sandbox: bool
-    ) -> Chromium:
-        """Start Chromium and wait until it accepts connections. Raises `RenderError` with the reason browser."""
+        cls,
+        executable: str,
+        gateway: GatewayAddress,
+        blocked: Iterable[str],
+        connect: Callable[[str, Sequence[str]], Coroutine[Any, Any, T]],
+        *,
+        sandbox: bool,
+    ) -> tuple[Chromium, T]:
+        """Start Chromium; returns it with the connection of the driver.
+
+        `connect` lets the driver start an executable with arguments as its browser, and ends when Chromium responds.
+        Raises `RenderError` with the reason browser, or what `connect` raises.
+        """
         profile = Profile()
-        parent = os.getpid()
+        pipe, browser, connecting = None, None, None
         try:
-            stderr = os.open(os.path.join(profile.path, STDERR), os.O_WRONLY | os.O_CREAT)
-            try:
-                process, cancelled = await _uncancelled(
-                    asyncio.create_subprocess_exec(
-                        executable,
-                        *switches(gateway, profile.path, blocked, sandbox=sandbox),
-                        stdin=asyncio.subprocess.DEVNULL,
-                        stdout=asyncio.subprocess.DEVNULL,
-                        stderr=stderr,
-                        start_new_session=True,
-                        preexec_fn=lambda: die_with(parent),
-                    )
-                )
-            finally:
-                os.close(stderr)
-        except OSError as error:
-            profile.delete()
-            raise RenderError("browser", f"{executable} does not start: {error.strerror}") from None
-        browser = cls(process, profile)
-        try:
+            pipe = DevToolsPipe(profile.path)
+            connecting = asyncio.ensure_future(connect(pipe.executable, pipe.arguments))
+            connecting.add_done_callback(lambda done: done.cancelled() or done.exception())
+            with await _unless_failed(pipe.receive(), connecting) as ends:
+                command = [executable, *switches(gateway, profile.path, blocked, sandbox=sandbox)]
+                process, cancelled = await _uncancelled(_spawn(command, profile, ends))
+                browser = cls(process, profile, pipe)
             if cancelled:
                 raise asyncio.CancelledError
-            await browser._wait_until_ready()
+            return browser, await browser._connected(connecting)
         except BaseException:
-            await browser.kill()
+            if connecting is not None:
+                connecting.cancel()
+            if browser is not None:
+                await browser.kill()
+            else:
+                if pipe is not None:
+                    pipe.close()
+                profile.delete()
             raise
-        return browser
 
-    async def _wait_until_ready(self) -> None:
-        for _ in range(int(START_S / POLL_S)):
-            if self._process.returncode is not None:
-                raise RenderError("browser", f"Chromium ended at its start: {self._end_reason()}")
-            if endpoint := self._find_endpoint():
-                self.endpoint = endpoint
-                return
-            await asyncio.sleep(POLL_S)
-        raise RenderError("browser", f"Chromium was not ready after {START_S:g} s")
-
-    def _find_endpoint(self) -> str:
-        """The DevTools URL from the file that Chromium writes when it listens; empty before."""
-        with contextlib.suppress(OSError):
-            port, _, path = Path(self._profile.path, "DevToolsActivePort").read_text().partition("\n")
-            return f"ws://127.0.0.1:{port}{path.strip()}" if path.strip() else ""
-        return ""
+    async def _connected(self, connecting: asyncio.Future[T]) -> T:
+        """The connection, or an error if Chromium ends before."""
+        ended = asyncio.ensure_future(self.wait())
+        try:
+            await asyncio.wait((connecting, ended), return_when=asyncio.FIRST_COMPLETED)
+            if connecting.done() and connecting.exception() is not None:
+                await asyncio.wait((ended,), timeout=1)  # the pipe closes shortly before the process ends
+        finally:
+            ended.cancel()
+        if self._process.returncode is not None:
+            raise RenderError("browser", f"Chromium ended at its start: {self._end_reason()}")
+        return connecting.result()
 
     def _end_reason(self) -> str:
         """The last line that it wrote on standard error, or its exit code."""
@@ -180,9 +219,10 @@ class Chromium:
     async def _kill(self) -> None:
         kill_group(self.pid)
         await self._process.wait()
-        for _ in range(int(START_S / POLL_S)):
+        for _ in range(int(END_S / POLL_S)):
             if not members_of(self.pid):
                 break
             kill_group(self.pid)
             await asyncio.sleep(POLL_S)
+        self._pipe.close()
         await asyncio.to_thread(self._profile.delete)

@@ -1,25 +1,31 @@
-"""Browsers driven by Playwright: one driver process, which connects to each Chromium over DevTools.
+"""Browsers driven by Playwright: one driver process, which drives each Chromium over a pipe of DevTools.
 
-Chromium is started here rather than by Playwright, so its process group is known and can be killed. A driver that died
-is started again with the next browser.
+Chromium is started here rather than by Playwright, so its process group is known and can be killed. It ends with its
+driver, whose end closes the pipe. A driver that died is started again with the next browser.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
+import logging
+from collections.abc import Callable, Iterable, Sequence
 
 from playwright.async_api import Browser, Playwright, async_playwright
 from playwright.async_api import Error as PlaywrightError
 
-from nephila.downloader.browser.chromium import Chromium
+from nephila.downloader.browser.chromium import Chromium, without_sandbox
 from nephila.downloader.browser.contract import GatewayAddress
 from nephila.downloader.browser.engine import BrowserGoneError, BrowserProcess, RenderedPage, RenderError, RenderTask
 from nephila.downloader.browser.page import render_page
 from nephila.downloader.browser.profiles import delete_abandoned
 
-CONNECT_S = 15.0
+log = logging.getLogger(__name__)
+
+START_S = 30.0
+"""Longest start of a browser; one takes about 0.7 s."""
+STOP_S = 15.0
+"""Longest wait for a driver that ends, or that may be dead."""
 
 
 class PlaywrightProcess:
@@ -100,26 +106,37 @@ class PlaywrightEngine:
         """See `Engine.launch`."""
         if self._is_first:
             self._is_first = False
+            if reason := without_sandbox(sandbox=self._sandbox):
+                log.warning("%s: a page that breaks out of a renderer has the rights of this process", reason)
             await asyncio.to_thread(delete_abandoned)
-        chromium = await Chromium.start(self._executable, self._gateway, self._blocked, sandbox=self._sandbox)
-        try:
-            browser = await self._connect(chromium)
-        except BaseException as error:
-            await chromium.kill()
-            if isinstance(error, PlaywrightError | TimeoutError):
-                raise RenderError("browser", f"no connection to Chromium: {str(error)[:200]}") from None
-            raise
-        return PlaywrightProcess(chromium, browser, self._gateway, self._blocked, on_gone)
-
-    async def _connect(self, chromium: Chromium) -> Browser:
         driver = await self._running_driver(None)
         try:
-            return await asyncio.wait_for(driver.chromium.connect_over_cdp(chromium.endpoint), CONNECT_S)
-        except Exception:  # a driver that was killed fails in many ways
+            return await self._launch(driver, on_gone)
+        except RenderError:
             if await _is_alive(driver):
                 raise  # the fault is in this Chromium: other browsers keep their driver
-        driver = await self._running_driver(driver)
-        return await asyncio.wait_for(driver.chromium.connect_over_cdp(chromium.endpoint), CONNECT_S)
+        return await self._launch(await self._running_driver(driver), on_gone)
+
+    async def _launch(self, driver: Playwright, on_gone: Callable[[BrowserProcess], None]) -> PlaywrightProcess:
+        async def connect(executable: str, arguments: Sequence[str]) -> Browser:
+            try:
+                return await driver.chromium.launch(
+                    executable_path=executable,
+                    args=arguments,
+                    ignore_default_args=True,
+                    # The signals of a terminal end this program, which ends its browsers.
+                    handle_sigint=False,
+                    handle_sigterm=False,
+                    handle_sighup=False,
+                    timeout=START_S * 1000,
+                )
+            except Exception as error:  # a driver that was killed fails in many ways
+                raise RenderError("browser", f"no connection to Chromium: {str(error)[:200]}") from None
+
+        chromium, browser = await Chromium.start(
+            self._executable, self._gateway, self._blocked, connect, sandbox=self._sandbox
+        )
+        return PlaywrightProcess(chromium, browser, self._gateway, self._blocked, on_gone)
 
     async def _running_driver(self, dead: Playwright | None) -> Playwright:
         """The driver; a new one if there is none, or if it is the `dead` one."""
@@ -133,7 +150,7 @@ class PlaywrightEngine:
         driver, self._driver = self._driver, None
         if driver is not None:
             with contextlib.suppress(Exception):
-                await asyncio.wait_for(driver.stop(), CONNECT_S)
+                await asyncio.wait_for(driver.stop(), STOP_S)
 
     async def close(self) -> None:
         """See `Engine.close`."""
@@ -143,8 +160,8 @@ class PlaywrightEngine:
 async def _is_alive(driver: Playwright) -> bool:
     """Whether the driver process answers."""
     try:
-        context = await asyncio.wait_for(driver.request.new_context(), CONNECT_S)
-        await asyncio.wait_for(context.dispose(), CONNECT_S)
+        context = await asyncio.wait_for(driver.request.new_context(), STOP_S)
+        await asyncio.wait_for(context.dispose(), STOP_S)
     except Exception:  # a driver that was killed fails in many ways
         return False
     return True
