@@ -213,7 +213,8 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Pages after which a browser process is replaced, against leaks; 0 = never."""
 
     browser_memory_bytes: int = 2 << 30
-    """Memory of a browser with its child processes above which it is replaced; 0 = never."""
+    """Maximum memory of a browser with its child processes, held while it runs: a page with more than its share
+    (divided by browser_pages) ends as failed(browser_memory), otherwise the browser is replaced; 0 = no limit."""
 
     browser_timeout_s: float = 45.0
     """Maximum time of a page in a browser: load, waits, steps and captures. Shorter than total_timeout_s."""

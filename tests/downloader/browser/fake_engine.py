@@ -30,6 +30,8 @@ class FakeProcess:
         self.memory = 100
         self.cpu = 1.0
         self.closed = False
+        self.largest = 0
+        """Memory of the newest page."""
         self.pages: list[asyncio.Future[RenderedPage]] = []
         self.urls: list[str] = []
         self._on_gone = on_gone
@@ -51,6 +53,15 @@ class FakeProcess:
     def memory_bytes(self) -> int:
         """See `BrowserProcess.memory_bytes`."""
         return self.memory
+
+    def end_page_above(self, size_bytes: int) -> bool:
+        """See `BrowserProcess.end_page_above`."""
+        if self.largest <= size_bytes:
+            return False
+        self.memory -= self.largest
+        self.largest = 0
+        self.pages[-1].set_exception(RenderError("browser_memory", "too much"))
+        return True
 
     async def close(self) -> None:
         """See `BrowserProcess.close`."""

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from nephila.downloader.browser.engine import RenderedPage, RenderError
-from nephila.downloader.browser.pool import HANG_S, BrowserPool
+from nephila.downloader.browser.pool import HANG_S, HARD_LIMIT, WATCH_S, BrowserPool
 from nephila.kernel.runtime.clock import ManualClock
 
 from tests.downloader.browser.fake_engine import FakeEngine, task
@@ -121,6 +121,74 @@ async def test_a_process_that_has_grown_too_large_is_replaced() -> None:
     assert rig.engine.started[0].closed
     assert rig.pool.retired == {"memory": 1}
     assert rig.pool.processes == 0
+    await rig.pool.close()
+
+
+async def test_a_page_with_more_memory_than_its_share_ends_at_once_and_others_live() -> None:
+    rig = Rig(pages=2, max_memory_bytes=1000)
+    good, greedy = await rig.begin("http://a.test/good"), await rig.begin("http://a.test/greedy")
+    (browser,) = rig.engine.started
+    browser.memory, browser.largest = 8000, 7900
+    rig.clock.advance(WATCH_S)
+    with pytest.raises(RenderError) as failed:
+        await greedy
+    assert failed.value.reason == "browser_memory"
+    assert not good.done()
+    rig.clock.advance(WATCH_S)
+    assert not browser.closed
+    browser.complete()
+    assert (await good).html == b"<p>done"
+    await settle()
+    assert browser.closed, "a browser whose page was killed takes no new pages"
+    assert (rig.pool.retired, rig.pool.crashes) == ({"memory": 1}, 0)
+    await rig.pool.close()
+
+
+async def test_a_process_that_grows_by_no_single_page_is_retired_and_its_pages_complete() -> None:
+    rig = Rig(pages=2, max_memory_bytes=1000)
+    page = await rig.begin()
+    (browser,) = rig.engine.started
+    browser.memory, browser.largest = 1100, 400
+    rig.clock.advance(WATCH_S)
+    await settle()
+    assert not page.done()
+    other = await rig.begin()
+    assert len(rig.engine.started) == 1, "the process is full, and one more is not allowed"
+    browser.complete()
+    await page
+    await settle()
+    assert browser.closed
+    rig.engine.started[1].complete()
+    await other
+    await rig.pool.close()
+
+
+async def test_a_process_far_above_its_memory_is_killed_and_its_page_fails_in_the_second_one() -> None:
+    """No renderer has the memory: the browser itself has grown, by one of its pages."""
+    rig = Rig(pages=2, max_memory_bytes=1000)
+    page = await rig.begin()
+    for number in range(2):
+        rig.engine.started[number].memory = int(1000 * HARD_LIMIT) + 1
+        rig.clock.advance(WATCH_S)
+        await settle()
+    with pytest.raises(RenderError) as failed:
+        await page
+    assert failed.value.reason == "browser_memory"
+    assert all(browser.closed for browser in rig.engine.started)
+    assert (rig.pool.retired, rig.pool.crashes) == ({"memory": 2}, 0)
+    await rig.pool.close()
+
+
+async def test_memory_is_read_only_while_pages_are_rendered() -> None:
+    rig = Rig(max_memory_bytes=1000)
+    page = await rig.begin()
+    rig.engine.started[0].complete()
+    await page
+    rig.clock.advance(WATCH_S)
+    rig.engine.started[0].memory = 5000
+    rig.clock.advance(10 * WATCH_S)
+    await settle()
+    assert not rig.engine.started[0].closed
     await rig.pool.close()
 
 

@@ -18,7 +18,8 @@ from nephila.downloader.browser.contract import GatewayAddress
 from nephila.downloader.browser.devtools_pipe import DevToolsPipe, PipeEnds
 from nephila.downloader.browser.engine import RenderError
 from nephila.downloader.browser.gateway.chromium_flags import chromium_flags
-from nephila.downloader.browser.process_tree import cpu_of, kill_group, members_of, memory_of
+from nephila.downloader.browser.memory_cgroup import MemoryCgroup
+from nephila.downloader.browser.process_tree import GroupMemory, cpu_of, is_renderer, kill, kill_group, members_of
 from nephila.downloader.browser.profiles import Profile
 from nephila.kernel.runtime.parent_death import die_with
 
@@ -108,8 +109,16 @@ async def _unless_failed(work: Coroutine[Any, Any, T], other: asyncio.Future[Any
         task.cancel()
 
 
-async def _spawn(command: list[str], profile: Profile, ends: PipeEnds) -> asyncio.subprocess.Process:
+async def _spawn(
+    command: list[str], profile: Profile, ends: PipeEnds, cgroup: MemoryCgroup | None
+) -> asyncio.subprocess.Process:
     parent = os.getpid()
+
+    def prepare() -> None:
+        die_with(parent)
+        if cgroup is not None:
+            cgroup.enter()
+
     stderr = os.open(os.path.join(profile.path, STDERR), os.O_WRONLY | os.O_CREAT)
     try:
         return await asyncio.create_subprocess_exec(
@@ -119,7 +128,7 @@ async def _spawn(command: list[str], profile: Profile, ends: PipeEnds) -> asynci
             stdout=ends.responses,
             stderr=stderr,
             start_new_session=True,
-            preexec_fn=lambda: die_with(parent),
+            preexec_fn=prepare,
         )
     except OSError as error:
         raise RenderError("browser", f"{command[0]} does not start: {error.strerror}") from None
@@ -130,12 +139,22 @@ async def _spawn(command: list[str], profile: Profile, ends: PipeEnds) -> asynci
 class Chromium:
     """One process group of Chromium, with its profile and its pipe."""
 
-    def __init__(self, process: asyncio.subprocess.Process, profile: Profile, pipe: DevToolsPipe) -> None:
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        profile: Profile,
+        pipe: DevToolsPipe,
+        cgroup: MemoryCgroup | None,
+    ) -> None:
         self._process = process
         self._profile = profile
         self._pipe = pipe
         self._cpu_s = 0.0
         self.pid = process.pid
+        self._memory = GroupMemory(process.pid)
+        self._cgroup = cgroup
+        self._ending = 0
+        """The renderer that was killed last."""
 
     @classmethod
     async def start(
@@ -146,13 +165,16 @@ class Chromium:
         connect: Callable[[str, Sequence[str]], Coroutine[Any, Any, T]],
         *,
         sandbox: bool,
+        max_memory_bytes: int = 0,
     ) -> tuple[Chromium, T]:
         """Start Chromium; returns it with the connection of the driver.
 
         `connect` lets the driver start an executable with arguments as its browser, and ends when Chromium responds.
+        `max_memory_bytes`: a limit that the kernel holds, where this process may make a cgroup; 0 = none.
         Raises `RenderError` with the reason browser, or what `connect` raises.
         """
         profile = Profile()
+        cgroup = MemoryCgroup.make(max_memory_bytes) if max_memory_bytes else None
         pipe, browser, connecting = None, None, None
         try:
             pipe = DevToolsPipe(profile.path)
@@ -160,8 +182,8 @@ class Chromium:
             connecting.add_done_callback(lambda done: done.cancelled() or done.exception())
             with await _unless_failed(pipe.receive(), connecting) as ends:
                 command = [executable, *switches(gateway, profile.path, blocked, sandbox=sandbox)]
-                process, cancelled = await _uncancelled(_spawn(command, profile, ends))
-                browser = cls(process, profile, pipe)
+                process, cancelled = await _uncancelled(_spawn(command, profile, ends, cgroup))
+                browser = cls(process, profile, pipe, cgroup)
             if cancelled:
                 raise asyncio.CancelledError
             return browser, await browser._connected(connecting)
@@ -173,6 +195,8 @@ class Chromium:
             else:
                 if pipe is not None:
                     pipe.close()
+                if cgroup is not None:
+                    cgroup.delete()
                 profile.delete()
             raise
 
@@ -203,7 +227,24 @@ class Chromium:
 
     def memory_bytes(self) -> int:
         """Memory of all its processes."""
-        return memory_of(self.pid)
+        return sum(self._memory.read().values())
+
+    def kill_renderer_above(self, size_bytes: int) -> bool:
+        """Kill the renderer with most memory, if it has more than this; False: there is none. While one that was
+        killed still has memory, no other is."""
+        sizes = self._memory.read()
+        if sizes.get(self._ending):
+            return True
+        largest = max(filter(is_renderer, sizes), key=sizes.__getitem__, default=0)
+        if not largest or sizes[largest] <= size_bytes:
+            return False
+        self._ending = largest
+        kill(largest)
+        return True
+
+    def kernel_kills(self) -> int:
+        """Processes that the kernel has killed at the limit of memory."""
+        return 0 if self._cgroup is None else self._cgroup.kills()
 
     def cpu_s(self) -> float:
         """CPU of all its processes so far; after their end the figure of the last call."""
@@ -225,4 +266,6 @@ class Chromium:
             kill_group(self.pid)
             await asyncio.sleep(POLL_S)
         self._pipe.close()
+        if self._cgroup is not None:
+            self._cgroup.delete()
         await asyncio.to_thread(self._profile.delete)

@@ -62,6 +62,10 @@ class BrowserProcess(Protocol):
     def memory_bytes(self) -> int:
         """Resident memory of all its processes."""
 
+    def end_page_above(self, size_bytes: int) -> bool:
+        """End the page whose process has most memory, if that is more than `size_bytes`; False: there is none. Its
+        `render` raises `RenderError` with the reason browser_memory. Other pages continue."""
+
     def cpu_s(self) -> float:
         """CPU of all its processes so far. After their end the figure of the last call."""
 

@@ -20,7 +20,7 @@ from nephila.downloader.browser.contract import Gateway
 from nephila.downloader.browser.engine import BrowserProcess, Engine
 from nephila.downloader.browser.fetcher import BrowserFetcher
 from nephila.downloader.browser.instructions import Instructions
-from nephila.downloader.browser.pool import BrowserPool
+from nephila.downloader.browser.pool import HARD_LIMIT, BrowserPool
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import Fetcher, Handle, HttpRequest, HttpResponse, OnDone
 from nephila.downloader.http.request import names_list
@@ -65,6 +65,7 @@ class LazyEngine:
                     await self._gateway.start(),
                     config.browser_block,
                     sandbox=config.browser_sandbox,
+                    max_memory_bytes=int(config.browser_memory_bytes * HARD_LIMIT),
                 )
         return await self._engine.launch(on_gone)
 

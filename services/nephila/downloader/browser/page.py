@@ -44,16 +44,37 @@ _FONT = re.compile(r"\.(woff2?|ttf|otf|eot)([?#]|$)", re.I)
 _PATTERNS = {"media": _MEDIA, "image": _IMAGE, "font": _FONT}
 
 
+class PageCrashedError(Exception):
+    """The process of the page ended; other pages of the browser continue."""
+
+
 async def render_page(
     browser: Browser, gateway: GatewayAddress, blocked: frozenset[str], task: RenderTask
 ) -> RenderedPage:
-    """Render one page. Raises `RenderError`, or Playwright's error when the browser is gone."""
+    """Render one page. Raises `RenderError`, `PageCrashedError`, or Playwright's error when the browser is gone."""
     async with _context(browser, gateway, blocked, task) as context:
         try:
             async with asyncio.timeout(task.timeout_s):
-                return await _render(await _open(context), task)
+                return await _unless_crashed(await _open(context), task)
         except TimeoutError:
             raise RenderError("timeout", f"render: not complete after {task.timeout_s:g} s") from None
+
+
+async def _unless_crashed(page: Page, task: RenderTask) -> RenderedPage:
+    """The page, unless its process ends: its calls might wait for their time limits."""
+    crashed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    page.on("crash", lambda _: None if crashed.done() else crashed.set_result(None))
+    rendering = asyncio.ensure_future(_render(page, task))
+    rendering.add_done_callback(lambda done: done.cancelled() or done.exception())
+    try:
+        await asyncio.wait((rendering, crashed), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        if not rendering.done():
+            rendering.cancel()
+            await asyncio.wait((rendering,))
+    if crashed.done():
+        raise PageCrashedError
+    return rendering.result()
 
 
 @contextlib.asynccontextmanager

@@ -17,7 +17,7 @@ from playwright.async_api import Error as PlaywrightError
 from nephila.downloader.browser.chromium import Chromium, without_sandbox
 from nephila.downloader.browser.contract import GatewayAddress
 from nephila.downloader.browser.engine import BrowserGoneError, BrowserProcess, RenderedPage, RenderError, RenderTask
-from nephila.downloader.browser.page import render_page
+from nephila.downloader.browser.page import PageCrashedError, render_page
 from nephila.downloader.browser.profiles import delete_abandoned
 
 log = logging.getLogger(__name__)
@@ -45,6 +45,7 @@ class PlaywrightProcess:
         self._gateway = gateway
         self._blocked = blocked
         self._closing = False
+        self._killed_renderer = False
         self._on_gone = on_gone
         # The end of the process is certain; calls over a connection that broke with it may wait for their time limits.
         self._ended = asyncio.ensure_future(chromium.wait())
@@ -71,10 +72,24 @@ class PlaywrightProcess:
             raise BrowserGoneError
         try:
             return rendering.result()
+        except PageCrashedError:
+            if self._is_memory_spent():
+                raise RenderError("browser_memory", "the page took more memory than its browser may have") from None
+            raise RenderError("browser", "the page crashed") from None
         except PlaywrightError as error:
             if self._ended.done() or not self._browser.is_connected():
                 raise BrowserGoneError from None
             raise RenderError("browser", str(error).split("\n", 1)[0][:300]) from None
+
+    def _is_memory_spent(self) -> bool:
+        """Whether the process of a page was killed for its memory, here or by the kernel."""
+        return self._killed_renderer or self._chromium.kernel_kills() > 0
+
+    def end_page_above(self, size_bytes: int) -> bool:
+        """See `BrowserProcess.end_page_above`."""
+        found = self._chromium.kill_renderer_above(size_bytes)
+        self._killed_renderer |= found
+        return found
 
     def memory_bytes(self) -> int:
         """See `BrowserProcess.memory_bytes`."""
@@ -93,11 +108,20 @@ class PlaywrightProcess:
 class PlaywrightEngine:
     """Starts Chromium and connects Playwright to it."""
 
-    def __init__(self, executable: str, gateway: GatewayAddress, blocked: Iterable[str], *, sandbox: bool) -> None:
+    def __init__(
+        self,
+        executable: str,
+        gateway: GatewayAddress,
+        blocked: Iterable[str],
+        *,
+        sandbox: bool,
+        max_memory_bytes: int = 0,
+    ) -> None:
         self._executable = executable
         self._gateway = gateway
         self._blocked = frozenset(blocked)
         self._sandbox = sandbox
+        self._max_memory_bytes = max_memory_bytes
         self._driver: Playwright | None = None
         self._starting = asyncio.Lock()
         self._is_first = True
@@ -134,7 +158,12 @@ class PlaywrightEngine:
                 raise RenderError("browser", f"no connection to Chromium: {str(error)[:200]}") from None
 
         chromium, browser = await Chromium.start(
-            self._executable, self._gateway, self._blocked, connect, sandbox=self._sandbox
+            self._executable,
+            self._gateway,
+            self._blocked,
+            connect,
+            sandbox=self._sandbox,
+            max_memory_bytes=self._max_memory_bytes,
         )
         return PlaywrightProcess(chromium, browser, self._gateway, self._blocked, on_gone)
 

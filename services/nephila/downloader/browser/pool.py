@@ -1,6 +1,10 @@
 """A pool of browser processes. Invariants: at most `processes` run, each with at most `pages` pages at once; a process
 that is retired takes no new page and is closed after its last one; a process that hangs or crashes costs the pages in
 it one more try, in another process.
+
+Memory is read every `WATCH_S` while pages are rendered. Above the limit of a process, a page with more than its share
+(limit / pages) is ended as browser_memory, and others continue; without such a page the process is retired. Above
+`HARD_LIMIT` times the limit, its processes are killed.
 """
 
 from __future__ import annotations
@@ -17,12 +21,17 @@ from nephila.downloader.browser.engine import (
     RenderError,
     RenderTask,
 )
-from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.clock import Clock, Timer
 
 log = logging.getLogger(__name__)
 
 HANG_S = 10.0
 """Time after a page's deadline in which its process has to react. A process that does not is killed."""
+MEMORY = "memory"
+"""Why a process is retired whose memory, or that of a page in it, was above its limit."""
+WATCH_S = 0.25
+"""Time between two readings of memory; a page can take 1 GB in it."""
+HARD_LIMIT = 1.25
 TRIES = 2
 """Processes in which a page may be when they end, before it fails itself."""
 
@@ -45,7 +54,7 @@ class BrowserPool:
     def __init__(
         self, engine: Engine, clock: Clock, *, processes: int, pages: int, max_uses: int, max_memory_bytes: int
     ) -> None:
-        """`max_uses`, `max_memory_bytes`: a process is retired after so many pages, or with more memory; 0 = never."""
+        """`max_uses`: pages after which a process is retired; `max_memory_bytes`: limit of a process; 0 = none."""
         self._engine = engine
         self._clock = clock
         self._limit = processes
@@ -56,6 +65,7 @@ class BrowserPool:
         self._room = asyncio.Condition()
         self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._watching: Timer | None = None
         self.pages = 0
         """Pages rendered."""
         self.seconds = 0.0
@@ -87,21 +97,30 @@ class BrowserPool:
 
     async def render(self, task: RenderTask) -> RenderedPage:
         """Render a page. Raises `RenderError`; the reason is browser where the browser failed, not the page."""
+        reason = "browser"
         for _ in range(TRIES):
             member = await self._acquire()
             started = self._clock.monotonic()
             try:
                 return await self._render_in(member, task)
             except BrowserGoneError:
+                reason = "browser_memory" if member.retired == MEMORY else "browser"
                 log.warning("the browser ended while it rendered %s", task.url)
+            except RenderError as error:
+                if error.reason == "browser_memory" and not member.retired:
+                    member.retired = MEMORY
+                    log.warning("%s: %s", task.url, error.detail)
+                raise
             finally:
                 self.seconds += self._clock.monotonic() - started
                 await self._release(member)
-        raise RenderError("browser", f"the browser ended {TRIES} times while it rendered the page")
+        raise RenderError(reason, f"the browser ended {TRIES} times while it rendered the page")
 
     async def close(self) -> None:
         """End all processes. Pages in them fail."""
         self._closed = True
+        if self._watching is not None:
+            self._watching.cancel()
         members, self._members = self._members, []
         for member in members:
             if member.process is not None:
@@ -114,6 +133,7 @@ class BrowserPool:
     async def _render_in(self, member: _Member, task: RenderTask) -> RenderedPage:
         process = member.process
         assert process is not None
+        self._watch_later()
         rendering = asyncio.ensure_future(process.render(task))
         try:
             done = await self._done_within(rendering, task.timeout_s + HANG_S)
@@ -212,6 +232,31 @@ class BrowserPool:
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 
+    def _watch_later(self) -> None:
+        if self._max_memory_bytes and self._watching is None:
+            self._watching = self._clock.call_at(self._clock.monotonic() + WATCH_S, self._watch)
+
+    def _watch(self) -> None:
+        """Hold the limit of memory of each process with pages."""
+        self._watching = None
+        used = [member for member in self._members if member.pages and member.process is not None]
+        for member in used:
+            self._limit_memory(member)
+        if used:
+            self._watch_later()
+
+    def _limit_memory(self, member: _Member) -> None:
+        process, limit = member.process, self._max_memory_bytes
+        assert process is not None
+        size = process.memory_bytes()
+        if size <= limit or process.end_page_above(limit // self._pages):
+            return
+        if size > limit * HARD_LIMIT:
+            log.warning("a browser has %d MB of memory, and is ended", size >> 20)
+            self._remove(member, MEMORY)
+        else:
+            member.retired = member.retired or MEMORY
+
     async def _release(self, member: _Member) -> None:
         member.pages -= 1
         if not member.retired:
@@ -225,5 +270,5 @@ class BrowserPool:
         if self._max_uses and member.uses >= self._max_uses:
             return "uses"
         if self._max_memory_bytes and member.process is not None:
-            return "memory" if member.process.memory_bytes() > self._max_memory_bytes else ""
+            return MEMORY if member.process.memory_bytes() > self._max_memory_bytes else ""
         return ""

@@ -26,14 +26,48 @@ def members_of(group: int) -> list[int]:
     return found
 
 
-def memory_of(group: int) -> int:
-    """Memory of a group in bytes: resident pages of each process without those it shares with files."""
-    total = 0
-    for pid in members_of(group):
-        with contextlib.suppress(OSError, IndexError, ValueError):
-            _, resident, shared, *_ = (_PROC / str(pid) / "statm").read_text().split()
-            total += (int(resident) - int(shared)) * _PAGE_BYTES
-    return total
+class GroupMemory:
+    """Memory of the processes of a group. A reading costs a list of /proc, and one file per process that is new on the
+    machine or a member: it may be taken several times a second."""
+
+    def __init__(self, group: int) -> None:
+        self._group = group
+        self._others: set[int] = set()
+        """Processes of the machine that are not members."""
+        self._members: set[int] = set()
+
+    def read(self) -> dict[int, int]:
+        """Process id → bytes: resident pages without those that the process shares with files. Zombies have none."""
+        pids = {int(name) for name in os.listdir(_PROC) if name.isdigit()} if _PROC.is_dir() else set()
+        self._others &= pids
+        self._members &= pids
+        for pid in pids - self._others - self._members:
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                (self._members if _group_of(pid) == self._group else self._others).add(pid)
+        found = {}
+        for pid in self._members:
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                _, resident, shared, *_ = (_PROC / str(pid) / "statm").read_text().split()
+                found[pid] = (int(resident) - int(shared)) * _PAGE_BYTES
+        return found
+
+
+def _group_of(pid: int) -> int:
+    """The group of a process. Raises `OSError`, or `ValueError` for a line of another form."""
+    return int((_PROC / str(pid) / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()[2])
+
+
+def is_renderer(pid: int) -> bool:
+    """Whether a process of Chromium runs the scripts of pages."""
+    with contextlib.suppress(OSError):
+        return b"--type=renderer" in (_PROC / str(pid) / "cmdline").read_bytes()
+    return False
+
+
+def kill(pid: int) -> None:
+    """Kill one process."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
 
 
 def cpu_of(group: int) -> float:

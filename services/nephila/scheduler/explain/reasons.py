@@ -29,6 +29,7 @@ WORDS: Final[dict[tuple[str, str], str]] = {
     ("failed", "blocked"): "the site sent a challenge, a captcha, a ban text or a login page instead of it",
     ("failed", "middleware"): "a middleware of this installation failed; see the log of the downloader",
     ("failed", "browser"): "the browser did not start, crashed, or lost the page",
+    ("failed", "browser_memory"): "it took more memory than its browser may have (browser_memory_bytes)",
     ("failed", "step"): "a step of its job or rule did not find its element in the browser",
     ("failed", "navigation"): "the browser could not open it",
     ("failed", "browser_budget"): "the browser-seconds of its job or host are spent",
