@@ -205,7 +205,7 @@ BROWSER_METRICS: tuple[Metric[Downloader], ...] = (
     ),
     Metric(
         "browser_memory_bytes",
-        "Memory of all browser processes. A rise up to browser_memory_bytes is normal; then they are replaced.",
+        "Memory of all browser processes. A rise up to browser_memory_bytes for each is normal; then pages end.",
         _browser(lambda lane: lane.browser.pool.memory_bytes()),
     ),
     Metric(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import pytest
 from nephila.downloader.browser.contract import GatewayAddress
 from nephila.downloader.browser.engine import RenderError, RenderTask
 from nephila.downloader.browser.instructions import PageInstructions
-from nephila.downloader.browser.memory_cgroup import MemoryCgroup
+from nephila.downloader.browser.memory_cgroup import PREFIX, MemoryCgroup, delete_abandoned_cgroups
 from nephila.downloader.browser.playwright_engine import PlaywrightEngine
 from nephila.downloader.browser.pool import BrowserPool
 from nephila.downloader.browser.process_tree import GroupMemory
@@ -124,7 +125,15 @@ def test_a_cgroup_has_the_limit_and_counts_its_kills(tmp_path: Path, version: in
     events.write_text("oom 3\noom_kill 2\n")
     assert cgroup.kills() == 2
     cgroup.enter()
-    cgroup.delete()
+    assert not cgroup.delete(), "files are in it, as processes would be"
+    shutil.rmtree(cgroup.path)
+    assert cgroup.delete()
+    gone = place / f"{PREFIX}{2**22 + 1}-0"
+    gone.mkdir()
+    own = place / f"{PREFIX}{os.getpid()}-7"
+    own.mkdir()
+    assert delete_abandoned_cgroups(tmp_path, membership) == [gone.name]
+    assert own.is_dir()
 
 
 @pytest.mark.parametrize("lines", ["", "0::/\n", "4:cpu:/a\n0::/none\n"])

@@ -28,6 +28,8 @@ EXECUTABLES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-s
 """Names searched in PATH; Debian installs /usr/bin/chromium."""
 END_S = 30.0
 """Longest wait for the end of processes that were killed."""
+CGROUP_S = 1.0
+"""Longest wait until the cgroup can be deleted; the next program deletes one that is left."""
 POLL_S = 0.02
 STDERR = "stderr"
 """File in the profile with what Chromium writes on standard error."""
@@ -251,6 +253,10 @@ class Chromium:
         self._cpu_s = max(self._cpu_s, cpu_of(self.pid))
         return self._cpu_s
 
+    def close_pipe(self) -> None:
+        """End the holder of the pipe. It may be called again."""
+        self._pipe.close()
+
     async def kill(self) -> None:
         """Kill all processes of the group, wait for their end, delete the profile. A cancelled caller stops nothing."""
         _, cancelled = await _uncancelled(self._kill())
@@ -267,5 +273,8 @@ class Chromium:
             await asyncio.sleep(POLL_S)
         self._pipe.close()
         if self._cgroup is not None:
-            self._cgroup.delete()
+            for _ in range(int(CGROUP_S / POLL_S)):
+                if self._cgroup.delete():
+                    break
+                await asyncio.sleep(POLL_S)
         await asyncio.to_thread(self._profile.delete)

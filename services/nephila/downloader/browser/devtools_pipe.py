@@ -45,11 +45,10 @@ class DevToolsPipe:
         self._listener.setblocking(False)
         self._connection: socket.socket | None = None
         try:
-            self._listener.bind(os.path.join(directory, SOCKET))
+            _bind(self._listener, directory)
         except OSError as error:
             self._listener.close()
-            reason = error.strerror or f"{error}; set TMPDIR to a shorter path"
-            raise RenderError("browser", f"no socket for DevTools in {directory}: {reason}") from None
+            raise RenderError("browser", f"no socket for DevTools in {directory}: {error}") from None
         self._listener.listen(1)
         self.executable = sys.executable
         self.arguments = ("-I", "-S", str(Path(pipe_holder.__file__)), directory, SOCKET)
@@ -73,6 +72,19 @@ class DevToolsPipe:
         self._listener.close()
         if self._connection is not None:
             self._connection.close()
+
+
+def _bind(listener: socket.socket, directory: str) -> None:
+    """Bind to a file of the directory. The path of a Unix socket has 107 characters at most; on Linux the path by a
+    descriptor is short."""
+    if sys.platform != "linux":
+        listener.bind(os.path.join(directory, SOCKET))
+        return
+    descriptor = os.open(directory, os.O_PATH | os.O_DIRECTORY)
+    try:
+        listener.bind(f"/proc/self/fd/{descriptor}/{SOCKET}")
+    finally:
+        os.close(descriptor)
 
 
 async def _readable(connection: socket.socket) -> None:

@@ -69,11 +69,31 @@ class MemoryCgroup:
                     return int(count)
         return 0
 
-    def delete(self) -> None:
-        """Delete it; its processes have ended."""
-        os.close(self._procs)
-        with contextlib.suppress(OSError):
+    def delete(self) -> bool:
+        """Delete it after the end of its processes; False: the kernel still counts one, call again."""
+        if self._procs >= 0:
+            os.close(self._procs)
+            self._procs = -1
+        try:
             self.path.rmdir()
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return True
+
+
+def delete_abandoned_cgroups(root: Path = ROOT, membership: Path = MEMBERSHIP) -> list[str]:
+    """Delete the cgroups of programs that were killed; returns their names."""
+    found = []
+    with contextlib.suppress(OSError):
+        for path in _place(root, membership.read_text())[0].glob(PREFIX + "*"):
+            owner = path.name.removeprefix(PREFIX).partition("-")[0]
+            if not Path("/proc", owner).exists():
+                with contextlib.suppress(OSError):  # processes of it still end
+                    path.rmdir()
+                    found.append(path.name)
+    return found
 
 
 def _place(root: Path, membership: str) -> tuple[Path, _Files]:

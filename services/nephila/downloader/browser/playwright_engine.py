@@ -17,6 +17,7 @@ from playwright.async_api import Error as PlaywrightError
 from nephila.downloader.browser.chromium import Chromium, without_sandbox
 from nephila.downloader.browser.contract import GatewayAddress
 from nephila.downloader.browser.engine import BrowserGoneError, BrowserProcess, RenderedPage, RenderError, RenderTask
+from nephila.downloader.browser.memory_cgroup import delete_abandoned_cgroups
 from nephila.downloader.browser.page import PageCrashedError, render_page
 from nephila.downloader.browser.profiles import delete_abandoned
 
@@ -53,6 +54,7 @@ class PlaywrightProcess:
         browser.on("disconnected", self._on_end)
 
     def _on_end(self, _: object) -> None:
+        self._chromium.close_pipe()  # the driver takes it for the end of its browser
         if not self._closing:
             self._closing = True
             self._on_gone(self)
@@ -133,6 +135,7 @@ class PlaywrightEngine:
             if reason := without_sandbox(sandbox=self._sandbox):
                 log.warning("%s: a page that breaks out of a renderer has the rights of this process", reason)
             await asyncio.to_thread(delete_abandoned)
+            delete_abandoned_cgroups()
         driver = await self._running_driver(None)
         try:
             return await self._launch(driver, on_gone)
