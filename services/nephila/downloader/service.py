@@ -95,7 +95,7 @@ class Downloader:
         """The resolver, for its counters."""
         self.proxies = router.proxies
         """The proxies, for their counters; None: no request uses one."""
-        self.chain = build_chain(config, clock, router, fetcher)
+        self.chain = build_chain(config, clock, router, fetcher, browser)
         """The middleware, for its counters."""
         self._pipeline = Pipeline(
             config,

@@ -86,7 +86,7 @@ async def test_a_browser_that_ends_at_its_start_says_why(tmp_path: Path, monkeyp
     script = tmp_path / "browser"
     script.write_text("#!/bin/sh\necho error while loading shared libraries: libnss3.so >&2\nexit 127\n")
     script.chmod(0o755)
-    with pytest.raises(RenderError, match="ended at its start: error while loading shared libraries: libnss3.so"):
+    with pytest.raises(RenderError, match="ended at its start: error while loading shared libraries"):
         await Chromium.start(str(script), GATEWAY, (), never_connected, sandbox=False)
     assert left_of_start(tmp_path) == []
 
@@ -171,7 +171,7 @@ async def test_a_chromium_that_fails_leaves_the_driver_of_the_others(
     good = await engine.launch(gone.append)
     monkeypatch.setattr(playwright_engine, "START_S", 1.0)
     monkeypatch.setattr(engine, "_executable", "/bin/cat")  # with --options: ends at once
-    with pytest.raises(RenderError, match="ended at its start: .*/bin/cat"):
+    with pytest.raises(RenderError, match=r"ended at its start: .*/bin/cat"):
         await engine.launch(gone.append)
     (tmp_path / "browser").write_text("#!/bin/sh\nexec sleep 60\n")
     (tmp_path / "browser").chmod(0o755)

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 import pytest
 from downloader_room import Room, answer
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
-from nephila.downloader.middleware.login import PAUSES_S, FormLogin
+from nephila.downloader.middleware.login import PAUSES_S, SiteLogin
 from nephila.downloader.middleware.login_form import login_form
 from nephila.kernel import messages as m
 from nephila.kernel.messages import FetchResult
@@ -274,7 +274,7 @@ async def test_requests_that_are_aborted_take_no_memory(monkeypatch: pytest.Monk
     for number in range(50):
         room.request(f"http://a.test/{number}", url_key=number.to_bytes(16, "big"))
     await room.settle()
-    login = room.downloader.chain.find(FormLogin)
+    login = room.downloader.chain.find(SiteLogin)
     assert len(login._sessions["j"].sent) == 10
 
 

@@ -53,10 +53,12 @@ class FetchLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The URL of the page without its fragment, as parsed by the project. The first GET of it is the document."""
     job: str = ""
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Headers that the gateway adds to requests for the origin of the document, such as Cookie; archives leave them
-    out."""
+    """Headers that the gateway adds to requests for the origin of the document; archives leave them out. A Cookie is
+    sent after those of the browser."""
     user_agent: str = ""
     obey_robots: bool = True
+    follow_document: bool = False
+    """The browser follows a redirect of the document, as it does those of other requests."""
     keep_body: bool = False
     """Keep the body of an HTML document too, for WARC."""
     total_s: float = 60.0
@@ -101,6 +103,8 @@ class GatewayResult(msgspec.Struct, kw_only=True):
     detail: str = ""
     requests: int = 0
     wire_bytes: int = 0
+    unauthorized: int = 0
+    """401 or 403, if the site of the document gave one to scripts of the page; 401 if both."""
     blocked: dict[str, int] = msgspec.field(default_factory=dict)
     """Requests without a response by reason. Refused: address, dns, robots, requests, bytes, time, method, upgrade,
     media, pace, prefetch, service_worker. Failed: the words of a fetcher."""

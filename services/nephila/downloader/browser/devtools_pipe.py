@@ -22,7 +22,7 @@ SOCKET: Final = "devtools"
 
 
 class PipeEnds:
-    """The descriptors for Chromium: `commands` to read from, `responses` to write to. Closed at the end of the block."""
+    """The descriptors for Chromium: it reads `commands` and writes `responses`. Closed at the end of the block."""
 
     def __init__(self, commands: int, responses: int) -> None:
         self.commands = commands

@@ -6,14 +6,31 @@ process of the browser is left; `on_gone` is called once when the process ends w
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from nephila.downloader.browser.contract import Credentials
 from nephila.downloader.browser.instructions import PageInstructions
+from nephila.downloader.http.contract import SiteCookie
 from nephila.kernel.messages import Capture
+
+
+class WebStorage(msgspec.Struct, frozen=True):
+    """What scripts of an origin have stored: localStorage and sessionStorage."""
+
+    local: dict[str, str]
+    session: dict[str, str]
+
+
+class LoginValues(NamedTuple):
+    """What the steps of a login write. Never into a page of another site, nor over http where its URL is https."""
+
+    url: str
+    """Of the login."""
+    values: Mapping[str, str]
+    """Name of the field → value; secrets."""
 
 
 class RenderTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +43,14 @@ class RenderTask(msgspec.Struct, frozen=True, kw_only=True):
     user_agent: str
     timeout_s: float
     """For load, waits, steps and captures together."""
+    cookies: tuple[SiteCookie, ...] = ()
+    """The page begins with these."""
+    storage: Mapping[str, WebStorage] = msgspec.field(default_factory=dict)
+    """Origin → what its scripts find stored, unless they have stored it anew."""
+    keep_cookies: bool = False
+    """Return the cookies of the page."""
+    login: LoginValues | None = None
+    """Of a login: wait after the steps until no request is in flight, and return what scripts have stored."""
 
 
 class RenderedPage(msgspec.Struct, kw_only=True):
@@ -36,6 +61,9 @@ class RenderedPage(msgspec.Struct, kw_only=True):
     url: str = ""
     """The URL at the end; scripts may have changed it."""
     captures: list[Capture] = msgspec.field(default_factory=list)
+    cookies: list[SiteCookie] = msgspec.field(default_factory=list)
+    storage: dict[str, WebStorage] = msgspec.field(default_factory=dict)
+    """Of a login: origin of the page → what its scripts have stored."""
 
 
 class RenderError(Exception):

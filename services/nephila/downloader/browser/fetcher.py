@@ -10,6 +10,7 @@ import asyncio
 import itertools
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,14 +22,17 @@ from nephila.downloader.browser.contract import (
     Gateway,
     GatewayResult,
 )
-from nephila.downloader.browser.engine import RenderedPage, RenderError, RenderTask
-from nephila.downloader.browser.instructions import Instructions
+from nephila.downloader.browser.engine import LoginValues, RenderedPage, RenderError, RenderTask, WebStorage
+from nephila.downloader.browser.instructions import Instructions, PageInstructions
 from nephila.downloader.browser.pool import HANG_S, TRIES, BrowserPool
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.contract import HttpRequest, HttpResponse, OnDone
+from nephila.downloader.http.contract import FetchError, HttpRequest, HttpResponse, OnDone, SiteCookie
 from nephila.downloader.http.request import media_filter
 from nephila.downloader.http.response.response_head import media_type
+from nephila.downloader.middleware.rendered_login import LoggedInPage, RenderedLogin
+from nephila.kernel.documents.browser_schema import Browser
 from nephila.kernel.messages import Capture, FetchRequest
+from nephila.kernel.net.public_suffix import site_of
 from nephila.kernel.runtime.clock import Clock
 from nephila.native import parse_url
 
@@ -39,6 +43,7 @@ START_S: Final = 60.0
 """Time for the start of a browser and for pages before this one."""
 _WORDS: Final = {"time": "timeout", "bytes": "too_large", "requests": "too_large"}
 """Limits of the gateway → reasons of a fetch."""
+HOST_PREFIX: Final = "__Host-"
 NAVIGATED: Final = 302
 """Status of a page whose script navigated to another origin: a redirect."""
 
@@ -75,6 +80,8 @@ class BrowserFetcher:
         self._is_wanted = media_filter(config.accept, config.refuse)
         self._numbers = itertools.count()
         self._running: set[asyncio.Task[None]] = set()
+        self._storage: dict[tuple[str, str], dict[str, WebStorage]] = {}
+        """Job and site → what the scripts of its login have stored."""
         self.blocked: Counter[str] = Counter()
         """Sub-requests that the gateway refused, by reason."""
         self.sub_requests = 0
@@ -89,6 +96,8 @@ class BrowserFetcher:
     def forget(self, job: str) -> None:
         """A job is deleted."""
         self._budget.forget(job)
+        for key in [key for key in self._storage if key[0] == job]:
+            del self._storage[key]
 
     async def close(self) -> None:
         """See `Fetcher.close`."""
@@ -121,10 +130,11 @@ class BrowserFetcher:
         config = self._config
         target = request.target
         fetch_id = f"{origin.url_key.hex()}-{origin.fetch_no}-{origin.attempt}-{next(self._numbers)}"
+        cookies = request.cookies.read() if request.cookies is not None else []
         limits = FetchLimits(
             document_url=target.href,
             job=origin.job,
-            headers=request.own_headers(),
+            headers=_headers(request, cookies),
             user_agent=config.agent(),
             obey_robots=instructions.obey_robots,
             keep_body=config.raw_capture,
@@ -143,6 +153,9 @@ class BrowserFetcher:
             credentials=self._gateway.register(fetch_id, limits),
             user_agent=config.agent(),
             timeout_s=config.browser_timeout_s,
+            cookies=tuple(cookies),
+            storage=self._storage.get((origin.job, site_of(target.host)), {}),
+            keep_cookies=request.cookies is not None,
         )
         started = self._clock.monotonic()
         page, error = None, None
@@ -158,6 +171,8 @@ class BrowserFetcher:
             self._budget.spend(origin.job, origin.host, browser_s)
             self.blocked.update(result.blocked)
             self.sub_requests += max(result.requests - 1, 0)
+        if page is not None and request.cookies is not None:
+            request.cookies.write(cookies, page.cookies)
         response = self._combine(request, result, page, error)
         response.browser_s = browser_s
         if response.rendered and page is not None and page.captures:
@@ -195,10 +210,55 @@ class BrowserFetcher:
             assert error is not None
             response.reason, response.detail = error.reason, error.detail
         else:
+            response.unauthorized = result.unauthorized
             self._rendered(request, document, page, response)
         if result.reason and not response.reason and not response.rendered:
             response.reason, response.detail = _WORDS.get(result.reason, result.reason), result.detail
         return response
+
+    async def log_in(self, request: FetchRequest, login: RenderedLogin) -> LoggedInPage:
+        """See `BrowserLogin.log_in`. What scripts store is kept for the pages of the site."""
+        config, target = self._config, login.target
+        site = site_of(target.host)
+        instructions = self._instructions.of(request.job, target.href)
+        cookies = login.cookies.read() if login.cookies is not None else []
+        fetch_id = f"login-{next(self._numbers)}"
+        limits = FetchLimits(
+            document_url=target.href,
+            job=request.job,
+            user_agent=config.agent(),
+            obey_robots=False,  # a user has configured the URL
+            follow_document=True,
+            refuse_media=bool(config.browser_block),
+            total_s=TRIES * (config.browser_timeout_s + HANG_S) + START_S,
+            max_bytes=config.browser_page_bytes,
+            max_requests=config.browser_page_requests,
+            max_parallel=config.browser_page_parallel,
+            route=login.route,
+        )
+        task = RenderTask(
+            url=login.url,
+            instructions=PageInstructions(Browser(wait=instructions.browser.wait), login.steps),
+            credentials=self._gateway.register(fetch_id, limits),
+            user_agent=config.agent(),
+            timeout_s=config.browser_timeout_s,
+            cookies=tuple(cookies),
+            keep_cookies=True,
+            login=LoginValues(target.href, login.values),
+        )
+        try:
+            page = await self.pool.render(task)
+        except RenderError as error:
+            result = self._gateway.result(fetch_id)
+            raise FetchError(result.reason or error.reason, result.detail or error.detail) from None
+        except BaseException:
+            self._gateway.result(fetch_id)
+            raise
+        result = self._gateway.result(fetch_id)
+        if login.cookies is not None:
+            login.cookies.write(cookies, page.cookies)
+        self._storage[request.job, site] = page.storage
+        return LoggedInPage(page.html.decode("utf-8", "replace"), page.url, result.unauthorized)
 
     def _rendered(
         self, request: HttpRequest, document: DocumentResponse, page: RenderedPage, response: HttpResponse
@@ -210,10 +270,23 @@ class BrowserFetcher:
             response.reason, response.detail = "too_large", f"rendered: {len(page.html):,} bytes"
         else:
             response.rendered = True
+            response.page_url = page.url
             response.charset = "utf-8"
             if self._config.raw_capture:
                 response.wire_body = document.wire_body or document.body
             response.body = page.html
+
+
+def _headers(request: HttpRequest, cookies: Sequence[SiteCookie]) -> dict[str, str]:
+    """The headers that the gateway adds. Cookies of the jar are set in the browser, so that scripts see and change
+    them; those that Chromium takes over the network only (`__Host-`) are a header."""
+    headers = request.own_headers()
+    if request.cookies is not None:
+        headers.pop("Cookie", None)
+        found = [f"{one.name}={one.value}" for one in cookies if one.name.startswith(HOST_PREFIX)]
+        if value := "; ".join(filter(None, (request.cookies.configured, *found))):
+            headers["Cookie"] = value
+    return headers
 
 
 def _without_body(capture: Capture) -> Capture:

@@ -24,6 +24,7 @@ from nephila.downloader.browser.pool import HARD_LIMIT, BrowserPool
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import Fetcher, Handle, HttpRequest, HttpResponse, OnDone
 from nephila.downloader.http.request import names_list
+from nephila.downloader.middleware.rendered_login import LoggedInPage, RenderedLogin
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.clock import Clock
 
@@ -145,6 +146,10 @@ class BrowserLane:
         return Comparison(
             self._plain, self.browser, self._clock, instructions.delay_s, request, on_done, learn, accepts
         )
+
+    async def log_in(self, request: m.FetchRequest, login: RenderedLogin) -> LoggedInPage:
+        """See `BrowserLogin.log_in`."""
+        return await self.browser.log_in(request, login)
 
     def figures(self) -> dict[str, float]:
         """What the lane did, for the summary of a crawl."""

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import re
-from collections.abc import AsyncIterator
-from typing import Final
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
 
-from playwright.async_api import Browser, BrowserContext, Page, Response, Route
+import msgspec
+from playwright.async_api import Browser, BrowserContext, Page, Request, Response, Route
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from nephila.downloader.browser.contract import GatewayAddress
-from nephila.downloader.browser.engine import RenderedPage, RenderError, RenderTask
+from nephila.downloader.browser.engine import RenderedPage, RenderError, RenderTask, WebStorage
 from nephila.downloader.browser.steps import run_steps
+from nephila.downloader.http.contract import SiteCookie
 from nephila.kernel.documents.browser_schema import Wait
 from nephila.kernel.documents.field_types import seconds
 from nephila.kernel.messages import Capture
@@ -38,6 +41,19 @@ if (self.ServiceWorkerContainer)
     Promise.reject(new DOMException('service workers are refused', 'SecurityError'));
 """
 """Playwright's own refusal leaves the promise open or gives it no value, and pages that wait for it stay empty."""
+RESTORE_STORAGE: Final = """stored => {
+  const own = stored[location.origin];
+  if (own) for (const [area, items] of [[localStorage, own.local], [sessionStorage, own.session]])
+    for (const [key, value] of Object.entries(items)) if (area.getItem(key) === null) area.setItem(key, value);
+}"""
+READ_STORAGE: Final = """() => {
+  try {
+    return {[location.origin]: {local: {...localStorage}, session: {...sessionStorage}}};
+  } catch { return {}; }
+}"""
+SETTLE_S: Final = 10.0
+QUIET_S: Final = 0.5
+QUIET_TICKS: Final = 5
 _MEDIA = re.compile(r"\.(mp4|m4v|webm|ogv|mov|avi|m3u8|mpd|ts|mp3|m4a|aac|ogg|oga|opus|wav|flac)([?#]|$)", re.I)
 _IMAGE = re.compile(r"\.(png|jpe?g|gif|webp|avif|ico|bmp|svg)([?#]|$)", re.I)
 _FONT = re.compile(r"\.(woff2?|ttf|otf|eot)([?#]|$)", re.I)
@@ -91,6 +107,9 @@ async def _context(
     )
     try:
         await context.add_init_script(REFUSE_SERVICE_WORKERS)
+        if task.storage:
+            await context.add_init_script(f"({RESTORE_STORAGE})({msgspec.json.encode(task.storage).decode()})")
+        await _add_cookies(context, task.cookies)
         for kind in blocked:
             if kind in _PATTERNS:
                 await context.route(_PATTERNS[kind], lambda route: route.abort("blockedbyclient"))
@@ -99,6 +118,42 @@ async def _context(
         # A page that never stops its scripts may block this; the pool then kills the process.
         with contextlib.suppress(PlaywrightError, TimeoutError):
             await asyncio.wait_for(context.close(), CLOSE_S)
+
+
+async def _add_cookies(context: BrowserContext, cookies: Sequence[SiteCookie]) -> None:
+    """Begin with cookies. One that Chromium refuses is left out."""
+    given: list[Any] = [
+        {
+            "name": one.name,
+            "value": one.value,
+            "domain": one.domain if one.host_only else f".{one.domain}",
+            "path": one.path,
+            "secure": one.secure,
+            **({} if math.isinf(one.expires_at) else {"expires": one.expires_at}),
+        }
+        for one in cookies
+    ]
+    try:
+        await context.add_cookies(given)
+    except PlaywrightError:
+        for one in given:
+            with contextlib.suppress(PlaywrightError):
+                await context.add_cookies([one])
+
+
+async def _cookies(context: BrowserContext) -> list[SiteCookie]:
+    return [
+        SiteCookie(
+            one["name"],
+            one["value"],
+            one["domain"].removeprefix("."),
+            not one["domain"].startswith("."),
+            one["path"],
+            one["secure"],
+            one["expires"] if one["expires"] > 0 else math.inf,
+        )
+        for one in await context.cookies()
+    ]
 
 
 async def _open(context: BrowserContext) -> Page:
@@ -116,6 +171,11 @@ async def _render(page: Page, task: RenderTask) -> RenderedPage:
     instructions = task.instructions
     wanted = instructions.browser.capture
     responses: list[Response] = []
+    in_flight: set[Request] = set()
+    if task.login is not None:
+        page.on("request", lambda request: in_flight.add(request))
+        page.on("requestfinished", lambda request: in_flight.discard(request))
+        page.on("requestfailed", lambda request: in_flight.discard(request))
     if "xhr" in wanted:
         page.on("response", lambda response: _note(responses, response))
     try:
@@ -127,9 +187,15 @@ async def _render(page: Page, task: RenderTask) -> RenderedPage:
             raise
         raise RenderError("navigation", _first_line(error)) from None
     await _wait(page, instructions.browser.wait, task.timeout_s * WAIT_SHARE)
-    await run_steps(page, instructions.steps)
+    await run_steps(page, instructions.steps, task.login)
+    if task.login is not None:
+        await _settle(page, in_flight)
     html = await _content(page)
     found = RenderedPage(html=html.encode("utf-8", "replace"), url=page.url)
+    if task.keep_cookies:
+        found.cookies = await _cookies(page.context)
+    if task.login is not None:
+        found.storage = msgspec.convert(await page.evaluate(READ_STORAGE), dict[str, WebStorage])
     if responses:
         found.captures += await _bodies(responses)
     if "screenshot" in wanted:
@@ -180,6 +246,17 @@ async def _wait(page: Page, wait: Wait, longest_s: float) -> None:
             raise RenderError("step", f"wait: no element {wait.selector} in {wait.timeout}") from None
     if time_s := seconds(wait.time):
         await asyncio.sleep(time_s)
+
+
+async def _settle(page: Page, in_flight: set[Request]) -> None:
+    """Wait until no request is in flight for half a second, and the document is loaded; at most `SETTLE_S`."""
+    with contextlib.suppress(TimeoutError, PlaywrightTimeout):
+        async with asyncio.timeout(SETTLE_S):
+            quiet = 0
+            while quiet < QUIET_TICKS:
+                await asyncio.sleep(QUIET_S / QUIET_TICKS)
+                quiet = 0 if in_flight else quiet + 1
+            await page.wait_for_load_state("load")
 
 
 def _note(responses: list[Response], response: Response) -> None:

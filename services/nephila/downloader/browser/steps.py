@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from playwright.async_api import Page
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-from nephila.downloader.browser.engine import RenderError
-from nephila.kernel.documents.browser_schema import Step
+from nephila.downloader.browser.engine import LoginValues, RenderError
+from nephila.downloader.http.target import Target
+from nephila.kernel.documents.browser_schema import LoginStep, Step
 from nephila.kernel.documents.field_types import seconds
+from nephila.kernel.net.public_suffix import site_of
 
 GROW_S = 2.0
 """Longest wait for new elements after a scroll."""
@@ -20,15 +22,31 @@ _HEIGHT = "document.documentElement.scrollHeight"
 _HIGHER = "before => document.documentElement.scrollHeight > before"
 
 
-async def run_steps(page: Page, steps: Sequence[Step]) -> None:
-    """Run the steps in order. Raises `RenderError` with the reason step where a step cannot be done."""
+async def run_steps(page: Page, steps: Sequence[Step], login: LoginValues | None = None) -> None:
+    """Run the steps in order; `login`: what steps of a login write. Raises `RenderError` with the reason step where a
+    step cannot be done."""
     for number, step in enumerate(steps, 1):
         try:
-            await ACTIONS[step.action](page, step)
+            if login is not None and isinstance(step, LoginStep) and step.field:
+                _check_site(page.url, login.url, number)
+                await _fill(page, step, login.values[step.field])
+            else:
+                await ACTIONS[step.action](page, step)
         except PlaywrightTimeout:
             if not step.optional:
                 target = getattr(step, step.action)
                 raise RenderError("step", f"step {number}: {step.action} {target!r}: not in {step.timeout}") from None
+
+
+def _check_site(url: str, login_url: str, number: int) -> None:
+    try:
+        page, login = Target(url), Target(login_url)
+    except ValueError:
+        raise RenderError("step", f"step {number}: the page has no URL: no secret is written") from None
+    if site_of(page.host) != site_of(login.host):
+        raise RenderError("step", f"step {number}: the page is of another site, {page.host}: no secret is written")
+    if login.scheme == "https" and page.scheme != "https":
+        raise RenderError("step", f"step {number}: the page is not https: no secret is written")
 
 
 def _ms(step: Step) -> float:
@@ -40,7 +58,11 @@ async def _click(page: Page, step: Step) -> None:
 
 
 async def _type(page: Page, step: Step) -> None:
-    await page.locator(f"css={step.type}").first.fill(step.text, timeout=_ms(step))
+    await _fill(page, step, step.text)
+
+
+async def _fill(page: Page, step: Step, text: str) -> None:
+    await page.locator(f"css={step.type}").first.fill(text, timeout=_ms(step))
 
 
 async def _select(page: Page, step: Step) -> None:

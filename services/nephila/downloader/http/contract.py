@@ -10,8 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 from nephila.downloader.http.route import Route
 from nephila.downloader.http.target import Target
@@ -25,6 +25,32 @@ SLICE_S = 0.01
 """Content decoding continues in a later turn of the event loop after this time; one step takes some milliseconds."""
 # An unused body (of a 404, of a redirect) is read up to this size to keep the connection; a longer one closes it.
 DRAIN_BYTES = 64 << 10
+
+
+class SiteCookie(NamedTuple):
+    """A cookie between the jar of a job and a browser."""
+
+    name: str
+    value: str
+    domain: str
+    host_only: bool
+    path: str
+    secure: bool
+    expires_at: float
+    """Seconds since 1970 UTC; infinite for a cookie of the session."""
+
+
+class SiteCookies(Protocol):
+    """The cookies of a job for the site of one request, for a browser."""
+
+    configured: str
+    """The Cookie header of the settings; empty: none."""
+
+    def read(self) -> list[SiteCookie]:
+        """The cookies of the jar that belong to the site."""
+
+    def write(self, before: Sequence[SiteCookie], after: Sequence[SiteCookie]) -> None:
+        """Store what a browser has changed. Cookies of other sites are left out."""
 
 
 class HttpRequest:
@@ -41,6 +67,7 @@ class HttpRequest:
     __slots__ = (
         "any_type",
         "body",
+        "cookies",
         "forwarded",
         "headers",
         "keep",
@@ -81,6 +108,8 @@ class HttpRequest:
         self.secret_headers: dict[str, str] | None = None
         """Headers that archives leave out: credentials, cookies, headers of the settings for single hosts."""
         self.body: bytes | None = None
+        self.cookies: SiteCookies | None = None
+        """Of a request that a browser may render, where its job has a jar."""
 
     def add_header(self, name: str, value: str) -> None:
         """Send a header that archives may show."""
@@ -129,12 +158,14 @@ class HttpResponse:
         "error_body",
         "head_at",
         "headers",
+        "page_url",
         "reason",
         "rendered",
         "request_head",
         "response_head",
         "status",
         "truncated",
+        "unauthorized",
         "wire_body",
         "wire_bytes",
     )
@@ -160,6 +191,10 @@ class HttpResponse:
         """`body` is the document of a browser."""
         self.browser_s = 0.0
         """Time spent in a browser."""
+        self.page_url = ""
+        """Of a rendered page: its URL at the end; scripts may have changed it."""
+        self.unauthorized = 0
+        """Of a rendered page: 401 or 403, if its scripts got one from its site; 401 if both."""
         self.captures: list[Capture] = []
         """What the browser captured beside the document; bodies only with raw capture."""
 

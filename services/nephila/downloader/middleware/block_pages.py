@@ -23,6 +23,8 @@ TITLE_BYTES = 4 << 10
 """Bytes of a page in which its title is searched."""
 SHORT_TEXT = 1_200
 """Most characters of visible text in a page that its text alone shows to be a block page."""
+LOGIN_BYTES = 512 << 10
+"""Bytes that are read of the answer to a login."""
 ERRORS = frozenset((401, 403, 405, 406, 409, 418, 429, 456, 503))
 """Statuses of block pages besides 2xx."""
 
@@ -92,6 +94,8 @@ _CAPTCHA = _compile(
     r"""(?i)class=["']?(g-recaptcha|h-captcha|cf-turnstile|frc-captcha)|recaptcha/api\.js|hcaptcha\.com/1/api\.js"""
     r"""|challenges\.cloudflare\.com/turnstile"""
 )
+_SCRIPTS = _compile(r"(?is)<script\b[^>]*>.*?</script\s*>|<!--.*?-->")
+_NAMED_CAPTCHA = _compile(r"""(?i)<(input|img|iframe|canvas)\b[^>]*\b(name|id|src|class)\s*=\s*["']?[^"'>]*captcha""")
 _PASSWORD = _compile(r"""(?i)<input\b[^>]*type\s*=\s*["']?password""")
 _UNSEEN = _compile(
     r"(?is)<script\b.*?</script\s*>|<style\b.*?</style\s*>|<template\b.*?</template|<svg\b.*?</svg|<!--.*?-->|<[^>]*>"
@@ -178,6 +182,14 @@ def is_login_page(body: bytes) -> bool:
     """Whether a page is a form with a field for a password, by its title and its text."""
     title = _title(body)
     return bool(_LOGIN_TITLE.search(title)) and bool(_PASSWORD.search(body[:SCAN_BYTES]))
+
+
+def is_captcha_page(body: bytes) -> bool:
+    """Whether a page is a captcha and little else: by the markup of a product, or by a field or picture that is named
+    so. For the answer to a login; on other pages it would be too little."""
+    body = body[:LOGIN_BYTES]
+    found = _CAPTCHA.search(body) or _NAMED_CAPTCHA.search(_SCRIPTS.sub(b"", body))
+    return bool(found) and len(_text(body)) <= SHORT_TEXT
 
 
 def _login_page(body: bytes, title: bytes, path: str) -> str:

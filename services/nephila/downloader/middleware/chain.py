@@ -14,7 +14,8 @@ from nephila.downloader.middleware.block_detector import BlockDetector
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookies import Cookies
 from nephila.downloader.middleware.host_headers import HostHeaders, JobRequests
-from nephila.downloader.middleware.login import FormLogin
+from nephila.downloader.middleware.login import SiteLogin
+from nephila.downloader.middleware.rendered_login import BrowserLogin
 from nephila.downloader.middleware.throttle import Throttle
 from nephila.downloader.middleware.user.user_files import UserMiddleware
 from nephila.downloader.middleware.validators import Validators
@@ -36,6 +37,8 @@ class Dependencies:
     fetcher: Fetcher
     previous: tuple[Middleware, ...]
     """The middleware before it in the chain; requests of its own, such as those of a login, pass them as well."""
+    browser: BrowserLogin | None = None
+    """Of a downloader that renders pages."""
 
 
 CHAIN: tuple[Callable[[Dependencies], Middleware], ...] = (
@@ -43,7 +46,9 @@ CHAIN: tuple[Callable[[Dependencies], Middleware], ...] = (
     lambda given: JobRequests(given.config),
     lambda given: Auth(given.config),
     lambda given: Cookies(given.config, given.clock),
-    lambda given: FormLogin(given.clock, given.router, given.fetcher, given.config.secrets, given.previous),
+    lambda given: SiteLogin(
+        given.clock, given.router, given.fetcher, given.browser, given.config.secrets, given.previous
+    ),
     lambda given: Throttle(given.config, given.clock),
     lambda given: Validators(),
     lambda given: WebBotAuth(given.config, given.clock),
@@ -127,9 +132,11 @@ class MiddlewareChain:
             await middleware.close()
 
 
-def build_chain(config: DownloaderConfig, clock: Clock, router: Router, fetcher: Fetcher) -> MiddlewareChain:
+def build_chain(
+    config: DownloaderConfig, clock: Clock, router: Router, fetcher: Fetcher, browser: BrowserLogin | None = None
+) -> MiddlewareChain:
     """The chain of `CHAIN`; raises `UsageError` for settings that make no sense."""
     middlewares: tuple[Middleware, ...] = ()
     for make in CHAIN:
-        middlewares += (make(Dependencies(config, clock, router, fetcher, middlewares)),)
+        middlewares += (make(Dependencies(config, clock, router, fetcher, middlewares, browser)),)
     return MiddlewareChain(middlewares)

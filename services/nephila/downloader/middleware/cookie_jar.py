@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from nephila.downloader.http.contract import SiteCookie
 from nephila.downloader.middleware.cookie_syntax import FOREVER, SetCookie, parse_set_cookie
 from nephila.kernel.net.public_suffix import is_address, is_public_suffix, site_of
 
@@ -108,6 +109,19 @@ class CookieJar:
             del site[next(iter(site))]
         if len(self._sites) > MAX_SITES:
             self._sites.popitem(last=False)
+
+    def of_site(self, host: str, now: float) -> list[Cookie]:
+        """The cookies of the site of a host, for all its hosts and paths."""
+        site = self._sites.get(site_of(host), {})
+        return [cookie for cookie in site.values() if cookie.expires_at > now]
+
+    def put(self, cookie: SiteCookie, now: float) -> None:
+        """Store or, with an instant that has passed, delete a cookie that a browser has accepted."""
+        if cookie.host_only or not is_public_suffix(cookie.domain):
+            given = SetCookie(
+                cookie.name, cookie.value, path=cookie.path, expires_at=cookie.expires_at, secure=cookie.secure
+            )
+            self._keep(given, cookie.domain, cookie.host_only, cookie.path, now)
 
     def header(self, host: str, path: str, secure: bool, now: float) -> str:
         """The value of the Cookie header for a request; empty when no cookie applies."""

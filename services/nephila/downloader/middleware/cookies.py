@@ -7,21 +7,58 @@ begins a new session then, and a login is repeated.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.contract import HttpRequest, HttpResponse
+from nephila.downloader.http.contract import HttpRequest, HttpResponse, SiteCookie
 from nephila.downloader.http.target import Target
 from nephila.downloader.jobs import has_jar
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookie_jar import CookieJar
 from nephila.downloader.middleware.cookie_syntax import read_cookie_file
 from nephila.kernel import messages as m
+from nephila.kernel.net.public_suffix import site_of
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
 
 MAX_FILE_BYTES = 4 << 20
 SET_COOKIE = "set-cookie"
+NEVER = m.Render.NEVER
+
+
+class JarOfSite:
+    """See `SiteCookies`."""
+
+    def __init__(self, jar: CookieJar, host: str, configured: str, clock: Clock) -> None:
+        self._jar = jar
+        self._host = host
+        self._clock = clock
+        self.configured = configured
+
+    def read(self) -> list[SiteCookie]:
+        """See `SiteCookies.read`."""
+        return [
+            SiteCookie(one.name, one.value, one.domain, one.host_only, one.path, one.secure, one.expires_at)
+            for one in self._jar.of_site(self._host, self._clock.now())
+        ]
+
+    def write(self, before: Sequence[SiteCookie], after: Sequence[SiteCookie]) -> None:
+        """See `SiteCookies.write`. Cookies that a browser received unchanged are left: another page may have renewed
+        them meanwhile."""
+        now, site = self._clock.now(), site_of(self._host)
+        known, kept = {_key(one): one for one in before}, {_key(one) for one in after}
+        for one in after:
+            old = known.get(_key(one))
+            if site_of(one.domain) == site and (old is None or old.value != one.value):
+                self._jar.put(one, now)
+        for one in before:
+            if _key(one) not in kept and any(now_there == one for now_there in self.read()):
+                self._jar.put(one._replace(expires_at=0.0), now)
+
+
+def _key(cookie: SiteCookie) -> tuple[str, str, str]:
+    return cookie.domain, cookie.path, cookie.name
 
 
 class Cookies(Middleware):
@@ -59,6 +96,9 @@ class Cookies(Middleware):
         if jar is None:
             return
         target = http_request.target
+        if request.render > NEVER:
+            configured = (http_request.secret_headers or {}).get("Cookie", "")
+            http_request.cookies = JarOfSite(jar, target.host, configured, self._clock)
         value = jar.header(target.host, path_of(target), target.scheme == "https", self._clock.now())
         if value:
             before = (http_request.secret_headers or {}).get("Cookie")

@@ -1,8 +1,12 @@
-"""Form login before the first page of a site, and again when the session is lost.
+"""Login before the first page of a site, and again when the session is lost: by its form, or by scripts in a browser.
 
 The login of a job applies to all hosts of the site of its URL. The member that has a request for the site fetches the
 form, fills it in and posts it; each member has its own session. Other requests for the site wait until then. A password
 is sent only to the site of the login URL, and only over https when that URL is https.
+
+With `steps`, a browser opens the page and runs them; cookies go to the jar of the job, and what scripts have stored to
+the pages of the site. A login is accepted if its answer matches `check`; without one, if it has neither a password
+field nor a captcha. Without `check`, a first page that leads to the login again shows that it was refused.
 
 Bounds of the first login: one that the site refuses is not repeated before the job changes, since an account may be
 locked. One that fails because of the network pauses the site as a renewal does; after the last pause its URLs fail with
@@ -25,10 +29,12 @@ import re2
 
 from nephila.downloader.dns.contract import ResolveError
 from nephila.downloader.http.contract import Fetcher, FetchError, HttpRequest, HttpResponse
-from nephila.downloader.http.route import Route
+from nephila.downloader.http.route import NO_ROUTE, Route
 from nephila.downloader.http.target import Target
+from nephila.downloader.middleware.block_pages import is_captcha_page
 from nephila.downloader.middleware.contract import Middleware, PausedError
-from nephila.downloader.middleware.login_form import forms_of, login_form
+from nephila.downloader.middleware.login_form import has_password_field, login_form
+from nephila.downloader.middleware.rendered_login import BrowserLogin, RenderedLogin, read_steps
 from nephila.downloader.middleware.secrets import SecretError, from_environment, from_file
 from nephila.downloader.outcome import REDIRECTS, location_of
 from nephila.downloader.proxies.selection import NoProxyError
@@ -40,6 +46,7 @@ from nephila.kernel.runtime.clock import Clock
 
 log = logging.getLogger(__name__)
 
+UNAUTHORIZED, FORBIDDEN = 401, 403
 RETRY_S = 30.0
 PAUSES_S = (60.0, 120.0, 240.0)
 RENEW_S = 60.0
@@ -66,7 +73,10 @@ class _Session:
         self.site = site_of(self.target.host)
         self.check = re2.compile(login.check) if login.check else None
         self.lost = re2.compile(login.lost) if login.lost else None
+        self.steps = read_steps(login.steps) if login.steps else []
         self.open = False
+        self.proven = False
+        """The site has accepted the login: its answer matched `check`, or a page was served."""
         self.refused = ""
         self.since = 0.0
         """Monotonic instant at which the login was accepted."""
@@ -90,15 +100,22 @@ class _Session:
         self.false_alarms = 0
 
 
-class FormLogin(Middleware):
+class SiteLogin(Middleware):
     """Opens a session per job and renews it. The requests of a login pass the `previous` middleware of the chain."""
 
     def __init__(
-        self, clock: Clock, router: Router, fetcher: Fetcher, secrets: str, previous: Sequence[Middleware]
+        self,
+        clock: Clock,
+        router: Router,
+        fetcher: Fetcher,
+        browser: BrowserLogin | None,
+        secrets: str,
+        previous: Sequence[Middleware],
     ) -> None:
         self._clock = clock
         self._router = router
         self._fetcher = fetcher
+        self._browser = browser
         self._secrets = secrets
         self._previous = previous
         self._sessions: dict[str, _Session] = {}
@@ -196,12 +213,16 @@ class FormLogin(Middleware):
         log.warning("job %s: %s; its site pauses %g s", request.job, session.problem, PAUSES_S[tries])
 
     async def _log_in(self, session: _Session, request: m.FetchRequest) -> None:
+        if session.steps:
+            await self._log_in_by_steps(session, request)
+            return
         names = [field.name for field in session.login.fields]
         page, target = await self._page(session, request, session.target)
         form = login_form(page, names)
         if form is None:
             if session.check is not None and session.check.search(page):
-                return  # the cookies of the cookie file are a valid session
+                session.proven = True  # the cookies of the cookie file are a valid session
+                return
             raise LoginRefusedError(f"no form of the page has all fields {', '.join(names)}")
         if form.method != "post":
             raise LoginRefusedError("the form uses GET, which would put the password into a URL")
@@ -211,13 +232,46 @@ class FormLogin(Middleware):
             raise LoginRefusedError(f"the action of the form is not a URL: {error}") from None
         values = {field.name: self._value(field) for field in session.login.fields}
         page, _ = await self._page(session, request, action, form.filled(values))
+        self._judge(session, page, has_password_field(page))
+
+    @staticmethod
+    def _judge(session: _Session, page: str, asks_again: bool) -> None:
+        """Raise `LoginRefusedError` where the page after the login shows that it was not accepted."""
         if session.check is not None:
             if not session.check.search(page):
                 raise LoginRefusedError(
                     "the page after the login does not match spec.login.check; are the credentials right?"
                 )
-        elif any(one.has_password for one in forms_of(page)):
+            session.proven = True
+        elif asks_again:
             raise LoginRefusedError("the page after the login asks for a password again; are the credentials right?")
+        elif is_captcha_page(page.encode("utf-8", "replace")):
+            raise LoginRefusedError(
+                "the page after the login is a captcha; log in with a browser and give its cookies by --cookies"
+            )
+
+    async def _log_in_by_steps(self, session: _Session, request: m.FetchRequest) -> None:
+        if self._browser is None:
+            raise LoginRefusedError("spec.login.steps needs a downloader with a browser; set spec.render")
+        values = {field.name: self._value(field) for field in session.login.fields}
+        http_request = HttpRequest(session.target, NO_ROUTE, any_type=True)
+        for middleware in self._previous:
+            middleware.on_request(request, http_request)
+        route = await self._route(request, session.target)
+        login = RenderedLogin(
+            session.login.url, session.target, route, tuple(session.steps), values, http_request.cookies
+        )
+        try:
+            page = await self._browser.log_in(request, login)
+        except FetchError as error:
+            if error.reason in ("step", "navigation"):
+                raise LoginRefusedError(error.detail) from None
+            raise FetchError(error.reason, f"login at {session.target.host_header}: {error.detail}") from None
+        if page.unauthorized and session.check is None:
+            raise LoginRefusedError(
+                f"the site answered its scripts with {page.unauthorized}; are the credentials right?"
+            )
+        self._judge(session, page.html, has_password_field(page.html))
 
     async def _page(
         self, session: _Session, request: m.FetchRequest, target: Target, body: bytes | None = None
@@ -249,12 +303,7 @@ class FormLogin(Middleware):
     async def _fetch(
         self, session: _Session, request: m.FetchRequest, target: Target, body: bytes | None
     ) -> HttpResponse:
-        try:
-            route = await self._router.route(target, request)
-        except EgressError as error:
-            raise LoginRefusedError(str(error)) from None
-        except ResolveError as error:
-            raise FetchError("dns", f"login: {error}") from None
+        route = await self._route(request, target)
         proxies = self._router.proxies
         use = None
         if proxies is not None:
@@ -276,6 +325,14 @@ class FormLogin(Middleware):
             self._clock.call_at(until, lambda: None if pause.done() else pause.set_result(None))
             await pause
         return response
+
+    async def _route(self, request: m.FetchRequest, target: Target) -> Route:
+        try:
+            return await self._router.route(target, request)
+        except EgressError as error:
+            raise LoginRefusedError(str(error)) from None
+        except ResolveError as error:
+            raise FetchError("dns", f"login: {error}") from None
 
     async def _exchange(
         self, request: m.FetchRequest, target: Target, route: Route, body: bytes | None
@@ -322,19 +379,30 @@ class FormLogin(Middleware):
         if not self._is_lost(session, target, response):
             if number == session.number and 200 <= response.status < 300:
                 session.served += 1
+                session.proven = True
                 session.renewed_for.pop(request.url_key, None)
             return
         if not session.open or number < session.number:
             # Requested in an earlier session that another response has shown to be lost.
             _give_back(response, "the session was lost")
             return
+        if not session.proven and response.unauthorized != FORBIDDEN:
+            session.refused = (
+                f"login at {session.target.host_header}: not accepted, the first page leads to the login again; "
+                "are the credentials right? If that page is forbidden to this user, set spec.login.check"
+            )
+            log.error("job %s: %s", request.job, session.refused)
+            response.reason, response.detail = "login", session.refused
+            return
         renewals = session.renewed_for.get(request.url_key, 0)
         if renewals and (not session.served or renewals >= URL_RENEWALS):
             del session.renewed_for[request.url_key]
             session.false_alarms += 1
+            _refuse_unauthorized(response)
             return
         age_s = self._clock.monotonic() - session.since
         if session.false_alarms >= FALSE_ALARMS and (not session.served or age_s < RENEW_S):
+            _refuse_unauthorized(response)
             return
         session.renewed_for[request.url_key] = renewals + 1
         session.open = False
@@ -343,7 +411,9 @@ class FormLogin(Middleware):
 
     @staticmethod
     def _is_lost(session: _Session, target: Target, response: HttpResponse) -> bool:
-        if response.status == 401:
+        if response.status == UNAUTHORIZED or response.unauthorized:
+            return True
+        if response.rendered and _route_of(response.page_url) == _route_of(session.login.url) != _route_of(target.href):
             return True
         if response.status in REDIRECTS:
             try:
@@ -362,6 +432,18 @@ class FormLogin(Middleware):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _route_of(url: str) -> str:
+    """A URL without its query, with the route behind #/ or #!."""
+    base, _, fragment = url.partition("#")
+    return base.partition("?")[0] + (f"#{fragment.partition('?')[0]}" if fragment[:1] in ("/", "!") else "")
+
+
+def _refuse_unauthorized(response: HttpResponse) -> None:
+    """A page whose scripts get 401 in a new session has no content; one with 403 may be whole."""
+    if response.unauthorized == UNAUTHORIZED:
+        response.reason, response.detail = "login", "its site answers the scripts of the page with 401"
 
 
 def _give_back(response: HttpResponse, detail: str) -> None:

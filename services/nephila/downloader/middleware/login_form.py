@@ -82,6 +82,16 @@ def _add_field(form: Form, tag: str, found: dict[str, str]) -> None:
     form.fields.setdefault(name, found.get("value", "on" if kind in ("checkbox", "radio") else ""))
 
 
+def has_password_field(page: str) -> bool:
+    """Whether a page asks for a password, in a form or outside of one. O(page)."""
+    return any(
+        tag.lower() == b"input" and _attributes(rest).get("type", "").lower() == "password"
+        for _, tag, rest in (
+            match.groups() for match in _TAG.finditer(_HIDDEN.sub(b"", page.encode("utf-8", "replace")))
+        )
+    )
+
+
 def login_form(page: str, names: list[str]) -> Form | None:
     """The form with all these fields; among several the first one with a password field."""
     found = [form for form in forms_of(page) if all(name in form.fields for name in names)]

@@ -90,6 +90,18 @@ class Step(Section):
         return next(key for key in ACTIONS if getattr(self, key))
 
 
+class LoginStep(Step):
+    """One action in the page of a login, as in `browser.steps`; `type` may write a field of the login."""
+
+    field: Annotated[str, Meta(max_length=200)] = ""
+    """For type: the name in `fields` whose value is written."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.field and (self.text or not self.type):
+            raise ValueError("'field' needs 'type', without 'text'", "field")
+
+
 Steps = Annotated[list[Step], Meta(max_length=50)]
 
 

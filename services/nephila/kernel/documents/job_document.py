@@ -162,7 +162,8 @@ def _quota(quota: schema.Quota) -> Quota | None:
 
 def _login(login: schema.Login) -> Login:
     fields = [LoginField(field.name, field.value, field.env, field.file) for field in login.fields]
-    return Login(login.url, fields, login.check, login.lost)
+    steps = msgspec.json.encode(login.steps).decode() if login.steps else ""
+    return Login(login.url, fields, login.check, login.lost, steps)
 
 
 def _politeness(politeness: schema.Politeness) -> Politeness:

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal, get_args
 from msgspec import Meta, field
 
 from nephila.kernel.documents import cron
-from nephila.kernel.documents.browser_schema import Browser
+from nephila.kernel.documents.browser_schema import Browser, LoginStep
 from nephila.kernel.documents.field_types import (
     ApiVersion,
     Count,
@@ -327,6 +327,14 @@ class Login(Section):
     """RE2, found in the page that answers an accepted login. Left out: that page has no password field."""
     lost: Expression = ""
     """RE2, found in pages only when the session is lost. 401 and redirects to url always mean a lost session."""
+    steps: Annotated[list[LoginStep], Meta(max_length=50)] = field(default_factory=list)
+    """Actions in the rendered page of url, once per session, for a login by scripts. Left out: its form is posted."""
+
+    def __post_init__(self) -> None:
+        names = {one.name for one in self.fields}
+        for step in self.steps:
+            if step.field and step.field not in names:
+                raise ValueError(f"no field of the login is named {step.field[:60]!r}", "steps")
 
 
 class JobSpec(Section, kw_only=True):

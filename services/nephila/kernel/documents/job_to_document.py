@@ -137,7 +137,8 @@ def _login(login: Login) -> dict[str, Any]:
         source = {"env": one.env} if one.env else {"file": one.file} if one.file else {"value": one.value}
         fields.append({"name": one.name, **source})
     texts = {"check": login.check, "lost": login.lost}
-    return {"url": login.url, "fields": fields, **{key: text for key, text in texts.items() if text}}
+    steps = {"steps": msgspec.json.decode(login.steps)} if login.steps else {}
+    return {"url": login.url, "fields": fields, **{key: text for key, text in texts.items() if text}, **steps}
 
 
 def _key(table: Mapping[str, V], value: V) -> str:

@@ -170,6 +170,8 @@ class Login(msgspec.Struct, array_like=True, gc=False):
     check: str = ""
     # RE2, found in pages only when the session is lost; empty: status 401 and redirects to url say so.
     lost: str = ""
+    # Actions in the rendered page of url (JSON of the document's steps); empty: its form is posted.
+    steps: str = ""
 
 
 class CrawlJob(msgspec.Struct, array_like=True, gc=False):

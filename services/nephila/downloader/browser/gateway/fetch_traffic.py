@@ -18,6 +18,7 @@ from nephila.downloader.browser.gateway.upstream import Call, Refused, Sender
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.route import NO_ROUTE, Route
 from nephila.downloader.http.target import Target
+from nephila.kernel.net.public_suffix import site_of
 
 _METHODS = frozenset(("GET", "HEAD", "OPTIONS", "POST"))
 """POST is needed by pages that read data with it, such as GraphQL; the other methods change resources."""
@@ -39,6 +40,7 @@ _REFUSALS = frozenset(
         "service_worker",
     )
 )
+UNAUTHORIZED = (401, 403)
 _REFUSED = 403
 _FAILED = 502
 
@@ -66,6 +68,8 @@ class FetchTraffic:
     ) -> None:
         self._limits = limits
         self._document_target = Target(limits.document_url)
+        self._site = site_of(self._document_target.host)
+        self._unauthorized = 0
         self._sender = sender
         self._robots = robots
         self._user_agent = limits.user_agent or user_agent
@@ -111,6 +115,7 @@ class FetchTraffic:
             requests=self._requests,
             wire_bytes=self._wire_bytes,
             blocked=dict(self._blocked),
+            unauthorized=self._unauthorized,
         )
 
     # ---- requests
@@ -133,6 +138,8 @@ class FetchTraffic:
         self._wire_bytes += response.wire_bytes
         if is_document:
             return self._answer_document(response)
+        if response.status in UNAUTHORIZED and kind is Kind.OTHER and site_of(call.target.host) == self._site:
+            self._unauthorized = min(self._unauthorized or response.status, response.status)
         if response.reason:
             reason = "media" if response.reason == "content_type" else response.reason
             return self._refuse(reason, response.detail, False)
@@ -221,6 +228,8 @@ class FetchTraffic:
         document = self._document_target
         if (call.target.scheme, call.target.host, call.target.port) == (document.scheme, document.host, document.port):
             for name, value in limits.headers.items():
+                own = (request.secret_headers or {}).get("cookie", "") if name.lower() == "cookie" else ""
+                value = f"{own}; {value}" if own else value
                 request.headers = {key: one for key, one in (request.headers or {}).items() if key != name.lower()}
                 request.add_secret_header(name.lower(), value)
         if call.method == "POST":
@@ -244,7 +253,10 @@ class FetchTraffic:
             address=response.address,
             wire_bytes=response.wire_bytes,
         )
-        if 300 <= response.status < 400 or not is_html:
+        is_redirect = 300 <= response.status < 400
+        if is_redirect and self._limits.follow_document:
+            return _passed(response)
+        if is_redirect or not is_html:
             return Answer(204, [], b"")
         return _passed(response)
 
