@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
 from downloader_room import Room, answer
-from nephila.downloader.http.contract import HttpRequest, HttpResponse
+from nephila.downloader.http.contract import HttpRequest, HttpResponse, SiteCookie
+from nephila.downloader.middleware.cookie_jar import CookieJar
+from nephila.downloader.middleware.cookies import JarOfSite
 from nephila.downloader.middleware.login import PAUSES_S, SiteLogin
 from nephila.downloader.middleware.login_form import login_form
 from nephila.kernel import messages as m
 from nephila.kernel.messages import FetchResult
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import JOBS
 
@@ -145,6 +149,120 @@ async def test_wrong_credentials_are_tried_once(monkeypatch: pytest.MonkeyPatch)
     room.request("http://a.test/again")
     await site.run()
     assert [page.url for page in room.pages] == ["http://a.test/again"]
+
+
+@pytest.mark.parametrize(
+    "captcha",
+    [
+        b"<title>One step</title><form><div class=g-recaptcha data-sitekey=x></div><button>go</button></form>",
+        b"<p>Type the letters</p><form action=/solve><img src=/captcha.png><input name=captcha_text></form>",
+    ],
+)
+async def test_a_captcha_as_the_answer_of_a_login_is_a_refusal(monkeypatch: pytest.MonkeyPatch, captcha: bytes) -> None:
+    """Nothing of the site is fetched, and the reason says what came."""
+    room, site = await logged_in(monkeypatch)
+    monkeypatch.setattr(
+        Site,
+        "__call__",
+        lambda self, request: (
+            self.http_requests.append(request) or answer(200, FORM if request.body is None else captcha)
+        ),
+    )
+    for number in range(2):
+        room.request(f"http://a.test/{number}", url_key=bytes([number]) * 16)
+        await site.run()
+    assert [(one.result, one.reason) for one in room.outcomes] == [(FetchResult.FAILED, "login")] * 2
+    assert "is a captcha" in room.outcomes[0].detail
+    assert site.asked == ["GET /login", "POST /session"]
+    assert room.pages == []
+
+
+async def test_a_first_page_that_leads_to_the_login_again_shows_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer looked well and had no session. No page is stored, nor the login page; the account is tried once."""
+    room, site = await logged_in(monkeypatch)
+    plain = Site.__call__
+    monkeypatch.setattr(
+        Site, "__call__", lambda self, sent: plain(self, sent) if sent.body is None else answer(200, b"<p>Thank you")
+    )
+    site.closed = True
+    for number in range(3):
+        room.request(f"http://a.test/{number}", url_key=bytes([number]) * 16)
+        await site.run()
+    assert [(one.result, one.reason) for one in room.outcomes] == [(FetchResult.FAILED, "login")] * 3
+    assert "leads to the login again" in room.outcomes[0].detail
+    site_requests = [one.target.path for one in site.http_requests]
+    assert site_requests == ["/login", "/0"], "the answer to the login is not noted"
+
+
+async def test_a_login_that_check_has_shown_survives_a_forbidden_first_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other pages are fetched; the forbidden one keeps its redirect."""
+    login = m.Login("http://a.test/login", LOGIN.fields, check="inside")
+    room, site = await logged_in(monkeypatch, login)
+    for _ in range(2):
+        room.request("http://a.test/forbidden", url_key=b"f" * 16)
+        await site.run()
+    assert room.outcomes[-1].result == FetchResult.REDIRECT
+    room.request("http://a.test/1", url_key=b"1" * 16)
+    await site.run()
+    assert room.pages[-1].url == "http://a.test/1"
+
+
+def rendered(page_url: str = "http://a.test/1", unauthorized: int = 0) -> HttpResponse:
+    """A page of a browser."""
+    response = answer(200, b"<p>undefined", content_type="text/html")
+    response.rendered, response.page_url, response.unauthorized = True, page_url, unauthorized
+    return response
+
+
+@pytest.mark.parametrize(
+    ("response", "end"),
+    [
+        (lambda: rendered(unauthorized=401), "login"),
+        (lambda: rendered(unauthorized=403), ""),
+        (lambda: rendered("http://a.test/login?next=1"), "login"),
+    ],
+)
+async def test_scripts_that_get_401_or_403_show_a_lost_session(
+    monkeypatch: pytest.MonkeyPatch, response: Callable[[], HttpResponse], end: str
+) -> None:
+    """The page is given back for a login. In the new session it fails, but for 403, which a page may well have."""
+    room, site = await logged_in(monkeypatch, m.Login("http://a.test/login", LOGIN.fields, check="inside"))
+    room.request("http://a.test/0")
+    await site.run()
+    plain = Site.__call__
+    monkeypatch.setattr(
+        Site, "__call__", lambda self, sent: response() if sent.target.path == "/1" else plain(self, sent)
+    )
+    room.request("http://a.test/1", url_key=b"1" * 16)
+    await site.run()
+    assert (room.outcomes[-1].result, room.outcomes[-1].reason) == (FetchResult.UNSPECIFIED, "stale")
+    room.request("http://a.test/1", url_key=b"1" * 16, attempt=2)
+    await site.run()
+    assert site.asked.count("POST /session") == 2
+    assert room.outcomes[-1].reason == end
+
+
+def test_cookies_of_a_browser_reach_the_jar_of_its_site() -> None:
+    """New and changed ones of the site are stored, deleted ones deleted; a renewed one of another page stays."""
+    jar, clock = CookieJar(), ManualClock()
+    now = clock.now()
+    jar.set_all(["old=1", "gone=1", "renewed=1"], "www.a.test", "/", secure=True, now=now)
+    access = JarOfSite(jar, "www.a.test", "", clock)
+    before = access.read()
+    jar.set_all(["renewed=2"], "www.a.test", "/", secure=True, now=now)
+    names = {one.name: one for one in before}
+    after = [
+        names["old"]._replace(value="2"),
+        names["renewed"],
+        SiteCookie("new", "1", "a.test", False, "/", True, now + 60),
+        SiteCookie("tracker", "1", "ads.test", False, "/", True, now + 60),
+        SiteCookie("wide", "1", "test", False, "/", True, now + 60),
+    ]
+    access.write(before, after)
+    jar.check()
+    assert jar.header("www.a.test", "/", True, now) == "old=2; renewed=2; new=1"
+    assert jar.header("api.a.test", "/", True, now) == "new=1"
+    assert jar.header("ads.test", "/", True, now) == ""
 
 
 async def test_a_lost_session_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import fields
+from nephila.downloader.middleware.rendered_login import read_steps
 from nephila.kernel.documents.job_document import distinct, from_json, keywords, load
 from nephila.kernel.documents.job_schema import CrawlJob, JobSpec, Politeness, Scope
+from nephila.kernel.documents.job_to_document import to_document
 from nephila.kernel.documents.json_schema import json_schema
 from nephila.kernel.messages import (
     HostBudget,
@@ -104,6 +106,32 @@ def test_every_key_reaches_the_message():
     assert (job.weight, job.sitemaps, job.keep_links, job.deleted) == (2.0, True, True, False)
     assert job.parse == Parse(["next", "route"], True, MainText.NONE)
     assert document.sinks == ("jsonl", "warc")
+
+
+LOGIN = """apiVersion: nephila.dev/v1
+kind: CrawlJob
+metadata: {name: inside}
+spec:
+  seeds: ["http://a.test/"]
+  render: %s
+  login:
+    url: http://a.test/#/login
+    fields: [{name: user, value: me}, {name: pw, env: NEPHILA_SECRET_PW}]
+    steps: [{type: "#u", field: user}, {type: "#p", field: %s}, {click: button}]
+"""
+
+
+def test_the_steps_of_a_login_are_kept_and_need_a_browser_and_its_fields() -> None:
+    """From the document to the job and back; each fault names its place."""
+    (found,) = load((LOGIN % ("always", "pw")).encode(), "job.yaml")
+    assert found.job.login is not None
+    assert [step.field for step in read_steps(found.job.login.steps)] == ["user", "pw", ""]
+    (again,) = load(json.dumps(to_document(found.job)).encode(), "again.yaml")
+    assert again.job == found.job
+    with pytest.raises(UsageError, match=r"job.yaml:8.*spec.login.* need a browser"):
+        load((LOGIN % ("never", "pw")).encode(), "job.yaml")
+    with pytest.raises(UsageError, match=r"steps.*no field of the login is named 'other'"):
+        load((LOGIN % ("always", "other")).encode(), "job.yaml")
 
 
 def test_defaults_are_those_of_the_command_line():

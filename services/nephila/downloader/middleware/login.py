@@ -393,16 +393,17 @@ class SiteLogin(Middleware):
             )
             log.error("job %s: %s", request.job, session.refused)
             response.reason, response.detail = "login", session.refused
+            session.open = False
             return
         renewals = session.renewed_for.get(request.url_key, 0)
         if renewals and (not session.served or renewals >= URL_RENEWALS):
             del session.renewed_for[request.url_key]
             session.false_alarms += 1
-            _refuse_unauthorized(response)
+            _refuse_empty(session, target, response)
             return
         age_s = self._clock.monotonic() - session.since
         if session.false_alarms >= FALSE_ALARMS and (not session.served or age_s < RENEW_S):
-            _refuse_unauthorized(response)
+            _refuse_empty(session, target, response)
             return
         session.renewed_for[request.url_key] = renewals + 1
         session.open = False
@@ -413,7 +414,7 @@ class SiteLogin(Middleware):
     def _is_lost(session: _Session, target: Target, response: HttpResponse) -> bool:
         if response.status == UNAUTHORIZED or response.unauthorized:
             return True
-        if response.rendered and _route_of(response.page_url) == _route_of(session.login.url) != _route_of(target.href):
+        if _is_led_to_login(session, target, response):
             return True
         if response.status in REDIRECTS:
             try:
@@ -440,10 +441,20 @@ def _route_of(url: str) -> str:
     return base.partition("?")[0] + (f"#{fragment.partition('?')[0]}" if fragment[:1] in ("/", "!") else "")
 
 
-def _refuse_unauthorized(response: HttpResponse) -> None:
-    """A page whose scripts get 401 in a new session has no content; one with 403 may be whole."""
+def _is_led_to_login(session: _Session, target: Target, response: HttpResponse) -> bool:
+    """Whether the scripts of a page have led to the login page."""
+    if not response.rendered:
+        return False
+    return _route_of(response.page_url) == _route_of(session.login.url) != _route_of(target.href)
+
+
+def _refuse_empty(session: _Session, target: Target, response: HttpResponse) -> None:
+    """Fail a page that has no content in a new session either: its scripts get 401 or lead to the login page. One whose
+    scripts get 403 may be whole."""
     if response.unauthorized == UNAUTHORIZED:
         response.reason, response.detail = "login", "its site answers the scripts of the page with 401"
+    elif _is_led_to_login(session, target, response):
+        response.reason, response.detail = "login", "the scripts of the page lead to the login page"
 
 
 def _give_back(response: HttpResponse, detail: str) -> None:

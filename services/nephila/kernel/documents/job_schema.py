@@ -401,6 +401,8 @@ class JobSpec(Section, kw_only=True):
     def __post_init__(self) -> None:
         if not self.seeds and self.schemes is None:
             raise ValueError("it has no seeds")
+        if self.login is not None and self.login.steps and self.render == "never":
+            raise ValueError("its steps need a browser: set spec.render to always, or auto", "login")
         if self.recrawl is None:
             return
         if self.recrawl.every is not None and self.schedule:

@@ -252,6 +252,35 @@ async def test_bodies_of_errors_reach_the_page() -> None:
         assert (reply.status, reply.body) == (404, b"<p>not here")
 
 
+async def test_refusals_of_scripts_by_the_site_are_counted() -> None:
+    """401 and 403 of XHR on the site of the document, 401 first; not those of frames, pictures and other sites."""
+    page, forbidden = response(b"<p>page", HTML), response(b"no", status="403 Forbidden")
+    unauthorized = response(b"no", status="401 Unauthorized")
+    async with Server(page, unauthorized, forbidden) as server, client_of(server) as client:
+        client.register()
+        await client.get("http://site.test/", DOCUMENT)
+        await client.get("http://other.test/me")
+        await client.get("http://site.test/picture", {"Sec-Fetch-Dest": "image"})
+        assert client.result().unauthorized == 0
+    async with Server(page, forbidden, unauthorized, forbidden) as server, client_of(server) as client:
+        client.register()
+        await client.get("http://site.test/", DOCUMENT)
+        await client.get("http://site.test/data")
+        await client.get("http://api.site.test/me")
+        await client.get("http://site.test/data")
+        assert client.result().unauthorized == 401
+
+
+async def test_a_redirect_of_a_login_page_is_followed_by_the_browser() -> None:
+    """And its cookie of the settings is sent after those of the browser."""
+    moved = response(b"moved", "Location: /there", status="302 Found")
+    async with Server(moved, PAGE) as server, client_of(server) as client:
+        client.register(follow_document=True, obey_robots=False, headers={"Cookie": "set=1"})
+        assert (await client.get("http://site.test/", DOCUMENT)).status == 302
+        assert (await client.get("http://site.test/there", {**DOCUMENT, "Cookie": "own=1"})).status == 200
+        assert "cookie: own=1; set=1" in server.requests[1].lower()
+
+
 async def test_a_dead_server_is_an_answer() -> None:
     """Failures of servers are responses with a reason in the result."""
     async with Server(b"garbage\r\n\r\n") as server, client_of(server) as client:
