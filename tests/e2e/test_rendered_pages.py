@@ -115,6 +115,19 @@ def test_captures_are_files_and_records_of_the_archive(tmp_path: Path) -> None:
     assert {path.suffix for path in (tmp_path / "o" / "captures").iterdir()} == {".png", ".pdf", ".jsonl"}
 
 
+def test_options_wait_for_an_element_and_take_a_picture_of_each_page(tmp_path: Path) -> None:
+    """--wait-for and --screenshot are the keys of spec.browser; a page without the element fails with its reason."""
+    with serve(answer) as web:
+        words = ("http://history.test/list", "--max-depth", "1", "--wait-for", "#items li.item b", "--screenshot")
+        done = crawl(web, *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    ends = {url: (outcome, reason) for url, outcome, reason in rows(tmp_path)}
+    assert ends["http://history.test/list"] == ("stored", "")
+    assert ends["http://history.test/one"] == ("failed", "step")
+    (picture,) = (tmp_path / "o" / "captures").iterdir()
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
 def test_explain_shows_the_verdict_on_pages_of_a_pattern(tmp_path: Path) -> None:
     """The pages of a job with render auto, after its program has ended."""
     with serve(answer) as web:

@@ -80,6 +80,7 @@ COMMANDS = {
         "nephila.cli.capacity.command:capacity",
         "Compute replicas, cores, memory, disks and bandwidth for a crawl.",
     ),
+    "browser": ("nephila.cli.tools.browser:app", "Install what rendered pages need: Playwright and Chromium."),
     "doctor": ("nephila.cli.tools.doctor:doctor", "Check that this machine can crawl, and what would make it faster."),
 }
 """Command → (where its function or group is, one line of help), in the order of --help."""

@@ -197,11 +197,12 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Maximum time of one look-up with all its tries, and of the wait before it; then the request is given back."""
 
     browser_enabled: bool = False
-    """Serve `requests.browser`: pages that a browser renders. Needs Playwright (pip install nephila[browser]) and
-    Chromium. Over Kafka such a member serves no other requests."""
+    """Serve `requests.browser`: pages that a browser renders. Needs Playwright and Chromium
+    (nephila browser install). Over Kafka such a member serves no other requests."""
 
     browser_executable: str = ""
-    """Path or name of Chromium. Empty: chromium, chromium-browser or google-chrome of PATH."""
+    """Path or name of Chromium. Empty: chromium, chromium-browser or google-chrome of PATH, or that of
+    `playwright install chromium`."""
 
     browser_processes: Positive = 1
     """Simultaneous browser processes; one keeps about one core busy."""

@@ -143,9 +143,9 @@ class Downloader:
         """Why it cannot work: with a browser, what is not installed; empty when it can."""
         if self.browser is None:
             return ""
-        from nephila.downloader.browser.lane import missing
+        from nephila.downloader.browser.installation import missing
 
-        return missing(self._config)
+        return missing(self._config.browser_executable)
 
     async def start(self) -> None:
         """Subscribe to jobs and requests."""

@@ -67,6 +67,16 @@ class Options(TypedDict, total=False):
             in_job=True,
         ),
     ]
+    wait_for: Annotated[
+        str,
+        Option(
+            "Rendered pages: wait for an element of this CSS selector; without it the page ends as failed(step).",
+            "SELECTOR",
+            SCOPE,
+            default="",
+            in_job=True,
+        ),
+    ]
     strategy: Annotated[
         str, Option("Order of the URLs of a host.", "bfs|dfs|best-first", SCOPE, default="bfs", in_job=True)
     ]
@@ -227,6 +237,12 @@ class Options(TypedDict, total=False):
             RESULT,
             default="store",
             in_job=True,
+        ),
+    ]
+    screenshot: Annotated[
+        bool,
+        Option(
+            "Rendered pages: a picture of each, in captures/ of the directory.", "", RESULT, default=False, in_job=True
         ),
     ]
     links: Annotated[bool, Option("Keep the links in a table.", "", RESULT, default=False, in_job=True)]

@@ -159,9 +159,9 @@ def _workers(workers: int | None, downloader: DownloaderConfig) -> int | None:
     """The number of worker processes of the option; None: as many as the load needs. Raises `UsageError`."""
     if downloader.browser_enabled:
         # The browser is loaded only where it renders pages.
-        from nephila.downloader.browser.lane import missing
+        from nephila.downloader.browser.installation import missing
 
-        if reason := missing(downloader):
+        if reason := missing(downloader.browser_executable):
             raise UsageError(f"pages cannot be rendered: {reason}")
         if workers:
             raise UsageError("--workers: a program that renders pages has no worker processes; leave the option out")

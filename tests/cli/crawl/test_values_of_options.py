@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from nephila.cli.main import main
+from nephila.kernel.documents.browser_schema import Browser, Wait
 from nephila.kernel.documents.field_types import parse_seconds
+from nephila.kernel.messages import CrawlJob, Render
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.seeds import read_seeds
+from nephila.programs.crawl.plan import override
 
 
 @pytest.mark.parametrize(
@@ -29,6 +33,31 @@ def test_what_is_no_duration_is_refused(text, option, capsys, tmp_path, monkeypa
     assert option in said
     assert "\x1b" not in said
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--wait-for", ".price"], "--wait-for needs a browser: add --render always, or auto"),
+        (["--screenshot"], "--screenshot needs a browser"),
+        (["--render", "always", "--wait-for", "a[["], "--wait-for 'a[[' is no CSS selector"),
+    ],
+)
+def test_options_of_rendered_pages_need_a_browser_and_a_selector(words, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["crawl", "http://a.test/", *words]) == 2
+    assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_options_of_rendered_pages_are_added_to_those_of_the_job():
+    """Other waits and captures of its document stay."""
+    given = Browser(wait=Wait(until="load", time="1s"), capture=["pdf"])
+    job = CrawlJob(render=Render.ALWAYS, browser=msgspec.json.encode(given).decode())
+    override(job, {"wait_for": ".price", "screenshot": True})
+    found = msgspec.json.decode(job.browser, type=Browser)
+    assert (found.wait.until, found.wait.time, found.wait.selector) == ("load", "1s", ".price")
+    assert found.capture == ["pdf", "screenshot"]
 
 
 @pytest.mark.parametrize("command", [["crawl", "http://a.test/"], ["up"]])

@@ -179,15 +179,26 @@ def _show_commands(rows: list[Need]) -> None:
 
 
 def check_browser() -> list[Check]:
-    """Chromium, where Playwright is installed."""
-    from nephila.downloader.browser.chromium import find_executable
-    from nephila.downloader.browser.lane import NO_CHROMIUM
+    """What --render needs, and whether Chromium has its sandbox."""
+    from nephila.cli.tools.browser import start_fault
+    from nephila.downloader.browser.chromium import without_sandbox
+    from nephila.downloader.browser.installation import find_executable, missing
 
-    if not _version("playwright"):
-        return []
-    if path := find_executable(os.environ.get("NEPHILA_DOWNLOADER__BROWSER_EXECUTABLE", "")):
-        return [Check("browser", "ok", path)]
-    return [Check("browser", "warn", "no Chromium: crawl --render does not work", NO_CHROMIUM)]
+    configured = os.environ.get("NEPHILA_DOWNLOADER__BROWSER_EXECUTABLE", "")
+    if reason := missing(configured):
+        found, _, remedy = reason.partition(": ")
+        return [Check("browser", "warn", f"{found}; crawl --render does not work", remedy)]
+    path = find_executable(configured)
+    if fault := start_fault(path):
+        return [Check("browser", "warn", f"{path} does not start: {fault.cause}", fault.remedy)]
+    sandbox = os.environ.get("NEPHILA_DOWNLOADER__BROWSER_SANDBOX", "").strip().lower() not in (
+        "false",
+        "0",
+        "no",
+        "off",
+    )
+    cause, _, remedy = without_sandbox(sandbox=sandbox).partition("; ")
+    return [Check("browser", "warn" if cause else "ok", f"{path}; {cause}" if cause else path, remedy)]
 
 
 def check_sqlite() -> list[Check]:

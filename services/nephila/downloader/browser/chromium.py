@@ -1,4 +1,4 @@
-"""Chromium as a process: which executable, which switches, how it starts and ends.
+"""Chromium as a process: which switches, how it starts and ends.
 
 Each process has a process group and a profile directory of its own; `kill` ends the group, and the kernel ends Chromium
 when this program dies. The gateway is its only way to the network: it resolves no name and opens no other connection.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,8 +23,6 @@ from nephila.downloader.browser.profiles import Profile
 from nephila.kernel.runtime.parent_death import die_with
 
 T = TypeVar("T")
-EXECUTABLES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-"""Names searched in PATH; Debian installs /usr/bin/chromium."""
 END_S = 30.0
 """Longest wait for the end of processes that were killed."""
 CGROUP_S = 1.0
@@ -58,13 +55,6 @@ _SWITCHES = (
 )
 _ON_DESCRIPTORS = 'exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null'
 """For a shell: Chromium reads commands of DevTools from descriptor 3 and writes to descriptor 4."""
-
-
-def find_executable(configured: str) -> str:
-    """The path of Chromium; empty when there is none. `configured`: the setting, or empty."""
-    if configured:
-        return shutil.which(configured) or ""
-    return next((path for name in EXECUTABLES if (path := shutil.which(name))), "")
 
 
 def switches(gateway: GatewayAddress, profile: str, blocked: Iterable[str], *, sandbox: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""The browser lane of a downloader: what it is built from, whether this machine can run it, how it starts.
+"""The browser lane of a downloader: what it is built from, how it starts.
 
 Requests of the lane that a browser cannot render (sitemaps, feeds, middleware requests) go to the plain fetcher.
 """
@@ -6,7 +6,6 @@ Requests of the lane that a browser cannot render (sitemaps, feeds, middleware r
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from collections import Counter
 from collections.abc import Callable
 from typing import Final
@@ -15,10 +14,10 @@ from nephila.downloader.browser.auto.comparison import Comparison
 from nephila.downloader.browser.auto.verdict_file import VerdictFile
 from nephila.downloader.browser.auto.verdicts import Content, Lane, Verdicts, has_text
 from nephila.downloader.browser.budget import BrowserBudget
-from nephila.downloader.browser.chromium import find_executable
 from nephila.downloader.browser.contract import Gateway
 from nephila.downloader.browser.engine import BrowserProcess, Engine
 from nephila.downloader.browser.fetcher import BrowserFetcher
+from nephila.downloader.browser.installation import find_executable
 from nephila.downloader.browser.instructions import Instructions
 from nephila.downloader.browser.pool import HARD_LIMIT, BrowserPool
 from nephila.downloader.config import DownloaderConfig
@@ -32,17 +31,6 @@ SAVE_EVERY: Final = 20
 """Comparisons between two writes of the verdicts."""
 KINDS: Final = ("image", "font", "media")
 """What `browser_block` may name."""
-NO_PLAYWRIGHT: Final = "Playwright is not installed: pip install 'nephila[browser]'"
-NO_CHROMIUM: Final = "Chromium is not found: install it (Debian: apt-get install chromium), or set browser_executable"
-
-
-def missing(config: DownloaderConfig) -> str:
-    """Why this machine cannot render pages, in one line with the remedy; empty when it can."""
-    if importlib.util.find_spec("playwright") is None:
-        return NO_PLAYWRIGHT
-    if not find_executable(config.browser_executable):
-        return f"{config.browser_executable}: no executable" if config.browser_executable else NO_CHROMIUM
-    return ""
 
 
 class LazyEngine:

@@ -20,7 +20,8 @@ ACTIONS: Final = ("click", "type", "select", "scroll", "wait", "pause", "more")
 CaptureKind = Literal["xhr", "screenshot", "pdf"]
 
 
-def _selector(text: str) -> str:
+def check_selector(text: str) -> str:
+    """The selector; raises `ValueError` for text that is no CSS selector."""
     from selectolax.lexbor import LexborHTMLParser
 
     try:
@@ -36,7 +37,9 @@ def _short(text: str) -> str:
     return text
 
 
-Selector = Annotated[str, Meta(min_length=1, max_length=2000, extra={"what": "a CSS selector", "check": _selector})]
+Selector = Annotated[
+    str, Meta(min_length=1, max_length=2000, extra={"what": "a CSS selector", "check": check_selector})
+]
 Short = Annotated[
     str,
     Meta(

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from nephila.control.tenants import check_tenant
+from nephila.kernel.documents.browser_schema import Browser, check_selector
 from nephila.kernel.documents.job_document import JobDocument, from_json, keep_routes, keywords, protect_session
 from nephila.kernel.documents.job_schema import FOLLOW, MAIN_TEXTS, MODES, NEAR_COPIES, RENDERS, STRATEGY_NUMBERS
 from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Render, Scope, Seed
@@ -211,6 +213,7 @@ def override(job: CrawlJob, options: dict[str, Any]) -> None:
     _set(budget, options, pages="host_pages", bytes="host_bytes", time_s="host_time")
     if "render" in options:
         job.render = _value_of(RENDERS, options["render"], "--render")
+    _set_browser(job, options)
     if "strategy" in options:
         job.strategy = _value_of(STRATEGY_NUMBERS, options["strategy"], "--strategy")
     if "keywords" in options:
@@ -223,6 +226,26 @@ def override(job: CrawlJob, options: dict[str, Any]) -> None:
     protect_session(job)
     keep_routes(job)
     job.host_budget = budget if budget != HostBudget() else None
+
+
+def _set_browser(job: CrawlJob, options: dict[str, Any]) -> None:
+    """Add the options of rendered pages to those of the job. Raises `UsageError` in a job that renders none."""
+    selector, screenshot = options.get("wait_for", ""), options.get("screenshot", False)
+    if not (selector or screenshot):
+        return
+    if job.render <= Render.NEVER:
+        raise UsageError(
+            f"{'--wait-for' if selector else '--screenshot'} needs a browser: add --render always, or auto"
+        )
+    browser = msgspec.json.decode(job.browser, type=Browser) if job.browser else Browser()
+    if selector:
+        try:
+            browser.wait.selector = check_selector(selector)
+        except ValueError as error:
+            raise UsageError(f"--wait-for {selector!r} {error}") from None
+    if screenshot and "screenshot" not in browser.capture:
+        browser.capture = [*browser.capture, "screenshot"]
+    job.browser = msgspec.json.encode(browser).decode()
 
 
 def _set_parse(job: CrawlJob, options: dict[str, Any]) -> None:
