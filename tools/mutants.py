@@ -45,7 +45,12 @@ CHOSEN = (
     "operator",
     "parser",
 )
+MODEL = "tests/scheduler/frontier/test_frontier_machine.py"
 CONTRACTS = {
+    "scheduler/frontier": ("tests/scheduler/engine",),
+    "scheduler/engine": (MODEL,),
+    "scheduler/durability": (MODEL,),
+    "scheduler/politeness": ("tests/scheduler/engine", MODEL),
     "kernel/bus": ("tests/contracts/test_bus.py",),
     "control": ("tests/contracts/test_control.py",),
     "downloader/http": ("tests/contracts/test_fetcher.py", "tests/adversary/test_adversary.py"),

@@ -169,4 +169,3 @@ async def start(directory: Path, clock: ManualClock, segment_bytes: int) -> Worl
 
     scheduler._start_sync = sync  # type: ignore[method-assign]
     return await world.start()
-
