@@ -53,6 +53,10 @@ test-all: test test-full  ## both
 test-long: $(DEV)  ## the state machines at 100,000 operations each
 	@NEPHILA_LONG=1 $(BIN)/python -m pytest tests/native/test_trie_machine.py tests/scheduler/frontier/test_frontier_machine.py
 
+.PHONY: mutants
+mutants: $(DEV)  ## faults put into chosen modules, one at a time: which tests notice (ARGS='scheduler/frontier --count 40 --seed 2'; some 10 s each)
+	@$(BIN)/python -m tools.mutants $(ARGS)
+
 bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (about a quarter of an hour, 4 GB)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_seen $(ARGS)

@@ -1,45 +1,45 @@
-"""A disk that loses what was not synced: a power cut in one process.
+"""A disk that loses what was not synced: a power cut without the end of a process.
 
 `Disk` replaces os.fsync and os.fdatasync. It keeps, of every synced file, its bytes at the last sync, and of every
-synced directory, its names. `cut()` puts a directory tree back to that state, as after a power cut on a file system that wrote nothing by itself:
-unsynced bytes, new names and renames are gone, and deleted names are back.
+synced directory, its names. `cut()` writes what a power cut would leave into another directory, as on a file system
+that wrote nothing by itself: unsynced bytes, new names and renames are gone, and deleted names are back.
 
-Files that other code than Python's syncs (SQLite, the native core) are given by `foreign`: they stay as they are.
-`calls` names what was synced, in order, relative to the tree; `mark()` adds an event of the test to it.
+Files that other code than Python's syncs (SQLite, the native core) are named by `foreign`: they are copied as they are.
+`calls` names what was synced, in order, relative to the tree; `mark()` adds an event of the test.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import stat
-from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
 
-@dataclass
 class Disk:
-    """What of a directory tree would be there after a power cut now."""
+    """What a power cut would leave of a directory tree."""
 
-    root: Path
-    foreign: tuple[str, ...] = ()
-    """Patterns of file names that stay as they are."""
-    calls: list[str] = field(default_factory=list)
-    _bytes: dict[int, bytes] = field(default_factory=dict)
-    """Inode → bytes at its last sync."""
-    _names: dict[Path, dict[str, int]] = field(default_factory=dict)
-    """Directory → its names and their inodes at its last sync."""
-    _held: dict[int, int] = field(default_factory=dict)
-    """Inode → a descriptor, so that the number is not given to another file."""
-
-    def install(self, patch: pytest.MonkeyPatch) -> Disk:
-        """Take the place of the system's syncs."""
+    def __init__(self, root: Path, patch: pytest.MonkeyPatch, foreign: tuple[str, ...] = ()) -> None:
+        """Everything that is below `root` now counts as synced."""
+        self.root = root
+        self.foreign = foreign
+        self.calls: list[str] = []
+        self._bytes: dict[int, bytes] = {}
+        """Inode → bytes at its last sync."""
+        self._names: dict[Path, dict[str, int]] = {}
+        """Directory → its names and their inodes at its last sync."""
+        self._held: dict[int, int] = {}
+        """Inode → a descriptor, so that its number is not given to another file."""
+        for directory in (root, *(path for path in root.rglob("*") if path.is_dir())):
+            self._remember(directory)
+            for path in directory.iterdir():
+                if path.is_file():
+                    self._keep(os.open(path, os.O_RDONLY))
         patch.setattr(os, "fsync", self.sync)
         patch.setattr(os, "fdatasync", self.sync)
-        self._remember(self.root)
-        return self
 
     def mark(self, event: str) -> None:
         """Put an event of the test among the calls."""
@@ -50,49 +50,40 @@ class Disk:
         path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
         if not path.is_relative_to(self.root):
             return
-        self.calls.append(str(path.relative_to(self.root)))
+        self.mark(str(path.relative_to(self.root)))
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             self._remember(path)
-            return
+        else:
+            self._keep(os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY))
+
+    def _keep(self, descriptor: int) -> None:
         found = os.fstat(descriptor)
-        own = os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY)
-        if self._held.setdefault(found.st_ino, own) != own:
-            os.close(own)
+        if self._held.setdefault(found.st_ino, descriptor) != descriptor:
+            os.close(descriptor)
         self._bytes[found.st_ino] = os.pread(self._held[found.st_ino], found.st_size, 0)
 
     def _remember(self, directory: Path) -> None:
-        self._names[directory] = {entry.name: entry.inode() for entry in os.scandir(directory)}
+        with os.scandir(directory) as entries:
+            self._names[directory] = {entry.name: entry.inode() for entry in entries}
 
-    def cut(self) -> None:
-        """Cut the power: nothing of the process may run on."""
+    def cut(self, target: Path) -> Path:
+        """Write what is left of the tree into a new directory; returns that."""
+        self._leave(self.root, target)
         for descriptor in self._held.values():
             os.close(descriptor)
-        self._restore(self.root)
         self._held.clear()
-        self._bytes.clear()
-        self._names.clear()
-        for directory in [self.root, *(path for path in self.root.rglob("*") if path.is_dir())]:
-            self._remember(directory)
-            for path in (entry for entry in directory.iterdir() if entry.is_file()):
-                found = path.stat()
-                self._held[found.st_ino] = os.open(path, os.O_RDONLY)
-                self._bytes[found.st_ino] = path.read_bytes()
+        return target
 
-    def _restore(self, directory: Path) -> None:
-        kept = self._names.get(directory, {})
-        for entry in list(os.scandir(directory)):
-            if any(fnmatch(entry.name, pattern) for pattern in self.foreign):
-                continue
-            if entry.is_dir():
-                self._restore(Path(entry.path))
-                if entry.name not in kept and not any(os.scandir(entry.path)):
-                    os.rmdir(entry.path)
-            else:
-                os.unlink(entry.path)
-        for name, inode in kept.items():
-            path = directory / name
-            if not path.exists():  # a file; foreign ones and directories that stay are there
-                path.write_bytes(self._bytes.get(inode, b""))
+    def _leave(self, directory: Path, target: Path) -> None:
+        target.mkdir()
+        for path in directory.iterdir():
+            if any(fnmatch(path.name, pattern) for pattern in self.foreign):
+                shutil.copy2(path, target)
+        for name, inode in self._names.get(directory, {}).items():
+            if (directory / name).is_dir():
+                self._leave(directory / name, target / name)
+            elif not (target / name).exists():
+                (target / name).write_bytes(self._bytes.get(inode, b""))
 
 
 def order(calls: list[str], *wanted: str) -> bool:

@@ -3,9 +3,9 @@
 python -m tools.mutants [FOLDER|FILE ...] [--count 20] [--seed 1] [--workers 2] [--list]
 
 A mutant is one change of one expression or statement (`OPERATORS`), drawn by the seed, `--count` for each named folder
-or file (paths below services/nephila; default: `CHOSEN`). It is written into a copy of the checkout, where the tests of the module's own
-folder and of its contracts run (`tests_of`). A mutant is killed when a test fails, or when the tests take
-longer than three times their normal time. Survivors that change nothing a caller can see stand in
+or file (paths below services/nephila; default: `CHOSEN`). It is written into a copy of the checkout, where the tests of
+the module's own folder and of its contracts run (`tests_of`). A mutant is killed when a test fails, or when the tests
+take longer than three times their normal time. Survivors that change nothing a caller can see are listed in
 tests/equivalent_mutants.txt, with a reason each. Exit code 1: a mutant survived that is not in the list.
 """
 
@@ -130,7 +130,7 @@ def _branch(node: ast.AST) -> list[ast.AST]:
 
 
 def _statement(node: ast.AST) -> list[ast.AST]:
-    """A call, an assignment to an attribute or an item, a deletion or a raise that is left out; `continue` as `break`."""
+    """A call, an assignment to an attribute or an item, a deletion or a raise is left out; `continue` is `break`."""
     if isinstance(node, ast.Continue):
         return [ast.Break()]
     call = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call | ast.Await) and not _logs(node)
@@ -237,7 +237,7 @@ class Checkout:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout  # noqa: S607
+        names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout
         tracked = [name for name in names.decode().split("\0") if name]
         for name in [*tracked, *(str(path.relative_to(ROOT)) for path in (ROOT / PACKAGE / "native").glob("*.so"))]:
             if (ROOT / name).exists():
@@ -285,7 +285,7 @@ def equivalent() -> dict[str, str]:
 
 def draw(folders: list[str], count: int, seed: int) -> list[tuple[str, Mutant]]:
     """`count` mutants of each folder, by chance."""
-    chance = random.Random(seed)  # noqa: S311 - a sample
+    chance = random.Random(seed)
     found: list[tuple[str, Mutant]] = []
     for folder in folders:
         mutants = [mutant for module in modules_of(folder) for mutant in mutants_of(module)]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from nephila.kernel.messages import FrontierCommit, FrontierSnapshot, Outcome
+from nephila.kernel.messages import FrontierCommit, FrontierSnapshot, Outcome, Record
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.scheduler.durability.commit_log import CommitLog
 
@@ -21,7 +21,9 @@ NATIVE = ("*.run", "*.hosts")
 @pytest.fixture
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     """The directory of the test on a disk that loses what was not synced."""
-    return Disk(tmp_path, foreign=NATIVE).install(monkeypatch)
+    directory = tmp_path / "run"
+    directory.mkdir()
+    return Disk(directory, monkeypatch, NATIVE)
 
 
 def commits(first: int, count: int) -> list[FrontierCommit]:
@@ -39,33 +41,31 @@ def recovered(directory: Path) -> list[int]:
 
 def test_synced_commits_survive(tmp_path: Path, disk: Disk) -> None:
     """Commits before the last sync are there, in order; those after it are not."""
-    log = CommitLog(tmp_path)
+    log = CommitLog(disk.root)
     log.open()
     log.append(commits(1, 3))
     log.sync()
     log.append(commits(4, 2))
-    disk.cut()
-    assert recovered(tmp_path) == [1, 2, 3]
+    assert recovered(disk.cut(tmp_path / "left")) == [1, 2, 3]
 
 
 def test_a_closed_log_is_whole(tmp_path: Path, disk: Disk) -> None:
     """close() syncs."""
-    log = CommitLog(tmp_path)
+    log = CommitLog(disk.root)
     log.open()
     log.append(commits(1, 3))
     log.close()
-    disk.cut()
-    assert recovered(tmp_path) == [1, 2, 3]
+    assert recovered(disk.cut(tmp_path / "left")) == [1, 2, 3]
 
 
 def test_a_log_of_which_nothing_was_synced_begins_anew(tmp_path: Path, disk: Disk) -> None:
     """The name of the first segment is durable, its header may not be: that is no damage."""
-    log = CommitLog(tmp_path)
+    log = CommitLog(disk.root)
     log.open()
     log.append(commits(1, 3))
-    disk.cut()
-    assert [path.name for path in tmp_path.iterdir()] == ["00000001.log"]
-    assert recovered(tmp_path) == []
+    left = disk.cut(tmp_path / "left")
+    assert [path.name for path in left.iterdir()] == ["00000001.log"]
+    assert recovered(left) == []
 
 
 def test_a_power_cut_at_each_sync_of_a_snapshot_loses_no_synced_commit(
@@ -77,14 +77,13 @@ def test_a_power_cut_at_each_sync_of_a_snapshot_loses_no_synced_commit(
         directory = tmp_path / str(at)
         directory.mkdir()
         with monkeypatch.context() as patch:
-            disk = Disk(directory, foreign=NATIVE).install(patch)
+            disk = Disk(directory, patch, NATIVE)
             log = CommitLog(directory)
             log.open()
             log.append(commits(1, 3))
             before = len(disk.calls)
             whole = stop_after(disk, before + at, lambda log=log: log.snapshot([FrontierSnapshot(next_job=3)]))
-            disk.cut()
-            found = recovered(directory)
+            found = recovered(disk.cut(tmp_path / f"{at}-left"))
             assert found in ([1, 2, 3], [-3])
             seen.add(tuple(found))
         if whole:
@@ -118,7 +117,7 @@ def stop_after(disk: Disk, calls: int, work: Callable[[], object]) -> bool:
 
 def test_a_snapshot_is_synced_before_its_name_and_its_name_before_the_old_files_go(tmp_path: Path, disk: Disk) -> None:
     """Log, snapshot, directory: in this order."""
-    log = CommitLog(tmp_path)
+    log = CommitLog(disk.root)
     log.open()
     log.append(commits(1, 3))
     disk.calls.clear()
@@ -130,27 +129,25 @@ def test_a_snapshot_is_synced_before_its_name_and_its_name_before_the_old_files_
 @pytest.mark.parametrize("segment_bytes", [1 << 26, 2_000], ids=["log only", "with snapshots"])
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_crawl_with_power_cuts_ends_with_every_page(
-    tmp_path: Path, disk: Disk, segment_bytes: int, seed: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segment_bytes: int, seed: int
 ) -> None:
     """What the log lost is fetched again; rows are the same 40, and each restart continues where the last sync was."""
     rng = random.Random(seed)
-    world, rows, total = None, {}, 0
-    clock = ManualClock()
-    for _ in range(10):
-        world = await start(tmp_path, clock, segment_bytes)
-        world.rows = rows
+    rows: dict[bytes, Record] = {}
+    clock, directory = ManualClock(), tmp_path / "0"
+    directory.mkdir()
+    for number in range(10):
+        disk = Disk(directory, monkeypatch, NATIVE)
+        world = await start(directory, clock, segment_bytes, rows)
         if not world.scheduler.frontier.jobs:
             world.crawl("http://a.test/0", delay_s=0.5)
-        known = len(rows)
         for _ in range(rng.randrange(4, 20)):
             if world.clock.next_due is not None:
                 world.clock.advance(max(0.0, world.clock.next_due - world.clock.monotonic()))
-        assert len(world.fetched) <= world.scheduler.config.window + len(rows) - known + 6
-        total += len(world.fetched)
-        disk.cut()
+        directory = disk.cut(tmp_path / str(number + 1))
+        await world.scheduler.close()
         clock = ManualClock(world.clock.now(), world.clock.monotonic() + 1000)
-    world = await start(tmp_path, clock, segment_bytes)
-    world.rows = rows
+    world = await start(directory, clock, segment_bytes, rows)
     world.run()
     assert world.done
     assert len(rows) == 40
@@ -158,9 +155,10 @@ async def test_a_crawl_with_power_cuts_ends_with_every_page(
     await world.scheduler.close()
 
 
-async def start(directory: Path, clock: ManualClock, segment_bytes: int) -> World:
-    """A crawl whose log is synced in the loop, once per interval."""
+async def start(directory: Path, clock: ManualClock, segment_bytes: int, rows: dict[bytes, Record]) -> World:
+    """A crawl whose log is synced in the loop, once per interval; `rows`: the durable ones."""
     world = World(directory, chain(40), clock, segment_bytes=segment_bytes)
+    world.rows = rows
     scheduler = world.scheduler
 
     def sync() -> None:
