@@ -175,6 +175,11 @@ bench-near-duplicates: $(DEV)  ## simhash per page, look-ups at 10^6 and 10^7 pa
 bench-harvest: $(DEV)  ## six months of sites and directories on a virtual clock, then keyword schemes (some minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_harvest $(ARGS)
 
+bench-papers: $(DEV)  ## the headlines of the five source papers beside ours (some ten minutes)
+	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_papers --web $(WEB) $(ARGS)
+
 bench-parser: $(DEV)  ## a page without and with a tree beside rivals, F1 of main text (WCXB=DIR), titles, rules (some minutes)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_parser_table --wcxb $(WCXB) $(ARGS)

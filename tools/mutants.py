@@ -254,8 +254,8 @@ class Checkout:
             cwd=self.root,
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=(self.root / "output").open("wb"),
+            stderr=subprocess.STDOUT,
             start_new_session=True,
         )
         try:
@@ -299,11 +299,13 @@ def judged(drawn: list[tuple[str, Mutant]], workers: int) -> Iterator[tuple[str,
     done: queue.SimpleQueue[tuple[str, Mutant, str] | BaseException] = queue.SimpleQueue()
     normal: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="mutants-") as parent:
+        os.chmod(parent, 0o755)  # noqa: S103 - the PostgreSQL server of the tests has a user of its own
         first = Checkout(Path(parent) / "0")
         for tests in {tuple(tests_of(mutant.path)) for _, mutant in drawn}:
             started = time.monotonic()
             if first.run(list(tests), 1800) != "passed":
-                raise SystemExit(f"{' '.join(tests)}: fails without a mutant")
+                output = (first.root / "output").read_text(errors="replace")
+                raise SystemExit(f"{' '.join(tests)}: fails without a mutant\n{output[-3000:]}")
             normal[tests[0]] = time.monotonic() - started
         for row in drawn:
             waiting.put(row)
