@@ -1,12 +1,13 @@
 """Mutation testing: small faults put into chosen modules, one at a time; a fault that no test notices is printed.
 
-python -m tools.mutants [FOLDER|FILE ...] [--count 20] [--seed 1] [--workers 2] [--list]
+python -m tools.mutants [FOLDER|FILE ...] [--count 20] [--seed 1] [--workers 2] [--list] [--again OUTPUT]
 
 A mutant is one change of one expression or statement (`OPERATORS`), drawn by the seed, `--count` for each named folder
 or file (paths below services/nephila; default: `CHOSEN`). It is written into a copy of the checkout, where the tests of
 the module's own folder and of its contracts run (`tests_of`). A mutant is killed when a test fails, or when the tests
 take longer than three times their normal time. Survivors that change nothing a caller can see are listed in
-tests/equivalent_mutants.txt, with a reason each. Exit code 1: a mutant survived that is not in the list.
+tests/equivalent_mutants.txt, with a reason each. `--again` runs those mutants only that an earlier output lists as
+survived. Exit code 1: a mutant survived that is not in the list.
 """
 
 from __future__ import annotations
@@ -293,6 +294,17 @@ def draw(folders: list[str], count: int, seed: int) -> list[tuple[str, Mutant]]:
     return found
 
 
+def survivors(output: Path) -> list[tuple[str, Mutant]]:
+    """The mutants that an earlier output lists as survived, each under its folder."""
+    found: list[tuple[str, Mutant]] = []
+    lines = [line.removeprefix("survived ") for line in output.read_text().splitlines() if line.startswith("survived ")]
+    for path in sorted({Path(line.partition(":")[0]) for line in lines}):
+        wanted = {line.split(": ", 1)[1] for line in lines if line.startswith(f"{path}:")}
+        folder = str(path.parent.relative_to(PACKAGE))
+        found += [(folder, mutant) for mutant in mutants_of(path) if f"{mutant.was} -> {mutant.now}" in wanted]
+    return found
+
+
 def judged(drawn: list[tuple[str, Mutant]], workers: int) -> Iterator[tuple[str, Mutant, str]]:
     """Each mutant with its verdict, as they end."""
     waiting: queue.SimpleQueue[tuple[str, Mutant]] = queue.SimpleQueue()
@@ -338,8 +350,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
+    parser.add_argument("--again", type=Path, metavar="OUTPUT", help="run only what this output lists as survived")
     chosen = parser.parse_args()
-    drawn = draw(chosen.folders or list(CHOSEN), chosen.count, chosen.seed)
+    drawn = survivors(chosen.again) if chosen.again else draw(chosen.folders or list(CHOSEN), chosen.count, chosen.seed)
     if chosen.list:
         for _, mutant in drawn:
             print(f"{mutant.path}:{mutant.line}: {mutant.was} -> {mutant.now}")
