@@ -177,24 +177,26 @@ class Mutant:
 def mutants_of(path: Path) -> Iterator[Mutant]:
     """All faults of a module, in the order of its text."""
     tree = ast.parse((ROOT / path).read_text())
-    for node, put in _places(tree):
+    for node, put, statement in _places(tree, tree):
         for fault in OPERATORS:
             for changed in fault(node):
+                was = _short(statement)
                 ast.copy_location(changed, node)
                 put(changed)
                 source = ast.unparse(ast.fix_missing_locations(tree))
+                now = _short(changed if node is statement else statement)
                 put(node)
-                yield Mutant(path, node.lineno, _short(node), _short(changed), source)  # type: ignore[attr-defined]
+                yield Mutant(path, node.lineno, was, now, source)  # type: ignore[attr-defined]
 
 
 def _short(node: ast.AST) -> str:
-    """The first line of an expression or statement."""
+    """The first line of a statement."""
     return ast.unparse(node).splitlines()[0]
 
 
-def _places(node: ast.AST) -> Iterator[tuple[ast.AST, Callable[[ast.AST], None]]]:
-    """Every expression and statement below a node, with what puts another one in its place; no annotations, defaults of
-    arguments, decorators, error texts and code for type checkers."""
+def _places(node: ast.AST, statement: ast.AST) -> Iterator[tuple[ast.AST, Callable[[ast.AST], None], ast.AST]]:
+    """Every expression and statement below a node, with what puts another one in its place, and the statement that it
+    belongs to; no annotations, defaults of arguments, decorators, error texts and code for type checkers."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "args", "keywords", "type_params", "exc") and not (
             isinstance(node, ast.Call)
@@ -203,11 +205,12 @@ def _places(node: ast.AST) -> Iterator[tuple[ast.AST, Callable[[ast.AST], None]]
         if isinstance(value, list):
             for place, child in enumerate(value):
                 if isinstance(child, ast.AST) and not _skipped(child):
-                    yield child, lambda new, at=value, place=place: at.__setitem__(place, new)
-                    yield from _places(child)
+                    owner = child if isinstance(child, ast.stmt) else statement
+                    yield child, lambda new, at=value, place=place: at.__setitem__(place, new), owner
+                    yield from _places(child, owner)
         elif isinstance(value, ast.AST) and not _skipped(value):
-            yield value, lambda new, of=node, name=name: setattr(of, name, new)
-            yield from _places(value)
+            yield value, lambda new, of=node, name=name: setattr(of, name, new), statement
+            yield from _places(value, statement)
 
 
 def _skipped(node: ast.AST) -> bool:
@@ -301,7 +304,8 @@ def survivors(output: Path) -> list[tuple[str, Mutant]]:
     for path in sorted({Path(line.partition(":")[0]) for line in lines}):
         wanted = {line.split(": ", 1)[1] for line in lines if line.startswith(f"{path}:")}
         folder = str(path.parent.relative_to(PACKAGE))
-        found += [(folder, mutant) for mutant in mutants_of(path) if f"{mutant.was} -> {mutant.now}" in wanted]
+        again = {f"{mutant.was} -> {mutant.now}": mutant for mutant in mutants_of(path)}
+        found += [(folder, again[text]) for text in sorted(wanted & again.keys())]
     return found
 
 
