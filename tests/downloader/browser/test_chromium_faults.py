@@ -46,9 +46,10 @@ def listening(group: int) -> list[str]:
     """Local addresses on which a process of a group accepts TCP connections."""
     sockets = set()
     for pid in members_of(group):
-        for descriptor in Path("/proc", str(pid), "fd").iterdir():
-            with contextlib.suppress(OSError):
-                sockets.add(os.readlink(descriptor))
+        with contextlib.suppress(OSError):  # a process that has just ended
+            for descriptor in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    sockets.add(os.readlink(f"/proc/{pid}/fd/{descriptor}"))
     found = []
     for table in ("tcp", "tcp6"):
         for line in Path("/proc/net", table).read_text().splitlines()[1:]:

@@ -155,6 +155,7 @@ async def test_wrong_credentials_are_tried_once(monkeypatch: pytest.MonkeyPatch)
     "captcha",
     [
         b"<title>One step</title><form><div class=g-recaptcha data-sitekey=x></div><button>go</button></form>",
+        b"<title>Just a moment...</title><script>window._cf_chl_opt = {}</script><p>Checking",
         b"<p>Type the letters</p><form action=/solve><img src=/captcha.png><input name=captcha_text></form>",
     ],
 )

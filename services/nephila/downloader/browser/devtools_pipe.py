@@ -65,6 +65,8 @@ class DevToolsPipe:
             for descriptor in descriptors:
                 os.close(descriptor)
             raise RenderError("browser", "the driver has passed no pipe")
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)  # another child would keep the pipe open
         return PipeEnds(*descriptors)
 
     def close(self) -> None:

@@ -246,15 +246,17 @@ class BrowserFetcher:
             keep_cookies=True,
             login=LoginValues(target.href, login.values),
         )
+        started, page, failed = self._clock.monotonic(), None, None
         try:
             page = await self.pool.render(task)
         except RenderError as error:
+            failed = error
+        finally:
             result = self._gateway.result(fetch_id)
-            raise FetchError(result.reason or error.reason, result.detail or error.detail) from None
-        except BaseException:
-            self._gateway.result(fetch_id)
-            raise
-        result = self._gateway.result(fetch_id)
+            self._budget.spend(request.job, request.host, self._clock.monotonic() - started)
+        if page is None:
+            assert failed is not None
+            raise FetchError(result.reason or failed.reason, result.detail or failed.detail)
         if login.cookies is not None:
             login.cookies.write(cookies, page.cookies)
         self._storage[request.job, site] = page.storage

@@ -133,6 +133,8 @@ async def _add_cookies(context: BrowserContext, cookies: Sequence[SiteCookie]) -
         }
         for one in cookies
     ]
+    if not given:
+        return
     try:
         await context.add_cookies(given)
     except PlaywrightError:

@@ -185,10 +185,10 @@ def is_login_page(body: bytes) -> bool:
 
 
 def is_captcha_page(body: bytes) -> bool:
-    """Whether a page is a captcha and little else: by the markup of a product, or by a field or picture that is named
-    so. For the answer to a login; on other pages it would be too little."""
+    """Whether a page is a captcha or a challenge and little else: by the markup of a product, or by a field or picture
+    that is named so. For the answer to a login; on other pages it would be too little."""
     body = body[:LOGIN_BYTES]
-    found = _CAPTCHA.search(body) or _NAMED_CAPTCHA.search(_SCRIPTS.sub(b"", body))
+    found = _ANY_MARKUP.search(body) or _CAPTCHA.search(body) or _NAMED_CAPTCHA.search(_SCRIPTS.sub(b"", body))
     return bool(found) and len(_text(body)) <= SHORT_TEXT
 
 

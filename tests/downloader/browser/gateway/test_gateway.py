@@ -253,14 +253,14 @@ async def test_bodies_of_errors_reach_the_page() -> None:
 
 
 async def test_refusals_of_scripts_by_the_site_are_counted() -> None:
-    """401 and 403 of XHR on the site of the document, 401 first; not those of frames, pictures and other sites."""
+    """401 and 403 of XHR on the site of the document, 401 first; not those of frames, styles and other sites."""
     page, forbidden = response(b"<p>page", HTML), response(b"no", status="403 Forbidden")
     unauthorized = response(b"no", status="401 Unauthorized")
     async with Server(page, unauthorized, forbidden) as server, client_of(server) as client:
         client.register()
         await client.get("http://site.test/", DOCUMENT)
         await client.get("http://other.test/me")
-        await client.get("http://site.test/picture", {"Sec-Fetch-Dest": "image"})
+        await client.get("http://site.test/style", {"Sec-Fetch-Dest": "style"})
         assert client.result().unauthorized == 0
     async with Server(page, forbidden, unauthorized, forbidden) as server, client_of(server) as client:
         client.register()

@@ -12,7 +12,14 @@ from typing import NamedTuple
 
 from nephila.downloader.browser.contract import DocumentResponse, FetchLimits, GatewayResult
 from nephila.downloader.browser.gateway.document_robots import DocumentRobots
-from nephila.downloader.browser.gateway.forwarded_headers import SECRET, Kind, kind_of, to_browser, to_server
+from nephila.downloader.browser.gateway.forwarded_headers import (
+    SECRET,
+    Kind,
+    is_of_script,
+    kind_of,
+    to_browser,
+    to_server,
+)
 from nephila.downloader.browser.gateway.host_pace import HostPace
 from nephila.downloader.browser.gateway.upstream import Call, Refused, Sender
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
@@ -138,7 +145,7 @@ class FetchTraffic:
         self._wire_bytes += response.wire_bytes
         if is_document:
             return self._answer_document(response)
-        if response.status in UNAUTHORIZED and kind is Kind.OTHER and site_of(call.target.host) == self._site:
+        if response.status in UNAUTHORIZED and is_of_script(call.headers) and site_of(call.target.host) == self._site:
             self._unauthorized = min(self._unauthorized or response.status, response.status)
         if response.reason:
             reason = "media" if response.reason == "content_type" else response.reason

@@ -68,6 +68,11 @@ def kind_of(headers: Headers) -> Kind:
     return Kind.OTHER
 
 
+def is_of_script(headers: Headers) -> bool:
+    """Whether a request is XHR or fetch of a script, as far as it shows its use."""
+    return kind_of(headers) is Kind.OTHER and headers.get("sec-fetch-dest", "empty") == "empty"
+
+
 def is_media_type(media_type: str) -> bool:
     """Whether a response with this media type is an image, font, audio or video."""
     return media_type.startswith(_MEDIA_TYPES)
