@@ -247,7 +247,8 @@ class SiteLogin(Middleware):
             raise LoginRefusedError("the page after the login asks for a password again; are the credentials right?")
         elif is_captcha_page(page.encode("utf-8", "replace")):
             raise LoginRefusedError(
-                "the page after the login is a captcha or a challenge; log in with a browser and give its cookies by --cookies"
+                "the page after the login is a captcha or a challenge; "
+                "log in with a browser and give its cookies by --cookies"
             )
 
     async def _log_in_by_steps(self, session: _Session, request: m.FetchRequest) -> None:
