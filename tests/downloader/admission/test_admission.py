@@ -377,6 +377,16 @@ async def test_requests_are_taken_in_proportion_to_the_limit() -> None:
     await room.downloader.close()
 
 
+async def test_requests_that_wait_for_names_do_not_hold_the_first_batch() -> None:
+    """Names whose servers are silent: other requests are taken beside them from the start."""
+    room = room_of(Machine())
+    await room.downloader.start()
+    for number in range(100):
+        room.request(f"http://h{number}.test/", url_key=bytes([number]) * 16)
+    assert room.downloader.in_flight == 100
+    await room.downloader.close()
+
+
 async def test_an_idle_downloader_has_no_timer() -> None:
     """A program without work sleeps; the next request starts the measurement again."""
     room = room_of(Machine())

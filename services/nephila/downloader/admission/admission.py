@@ -92,14 +92,15 @@ class Admission:
         self._ceiling = self._first_batch * GROWTH
         """The limit may not rise above it before the next second."""
         self.limit = self._first_batch
-        self.memory_requests = 2 * self._first_batch
-        """Requests whose pages the memory can hold, as of the last change of the limit."""
+        self.memory_requests = 1
+        """Requests whose pages the memory can hold, with pages of the estimated size."""
         self.headroom = Headroom(1.0, 1.0, 1.0)
         self.notice_from = 0
         """Size of a body from which `on_page` has to be called."""
 
     def start(self) -> None:
         """Begin; `on_limit` is called with the first batch."""
+        self._compute()
         self._on_limit(self.limit)
 
     def wake(self) -> None:
@@ -173,6 +174,7 @@ class Admission:
         headroom = self.headroom = headroom_of(load, self._thresholds, reserved)
         weight = weight_of(usage.memory_limit_bytes, self._request_bytes)
         by_memory = in_flight + further_by_memory(weight, headroom, self._processes)
+        self.memory_requests = max(by_memory, 1)
         further = further_by_time(weight, self._most, headroom, self._processes)
         by_time = in_flight + further
         if min(headroom.loop, headroom.pressure) > 0:
@@ -186,7 +188,7 @@ class Admission:
         if self._starting:
             limit = min(limit, self._first_batch + unknown)
         if limit != self.limit:
-            self.limit, self.memory_requests = limit, max(by_memory, 1)
+            self.limit = limit
             self._on_limit(limit)
 
 
