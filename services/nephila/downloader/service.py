@@ -356,6 +356,8 @@ def build_browser(
     own = structs.replace(
         config,
         concurrency=config.browser_processes * config.browser_pages,
+        # A page in a browser takes seconds from any host.
+        slow_share=1.0,
         # In one program the plain downloader writes the file.
         proxy_pool=config.proxy_pool and f"{config.proxy_pool}.browser",
     )

@@ -124,7 +124,7 @@ def test_silent_servers_do_not_hold_the_first_batch() -> None:
     machine.admission.start()
     machine.admission.wake()
     machine.pass_s(5)
-    assert machine.limits == [5, 10, 15, 20, 25, 30]
+    assert machine.limits == [5, 10, 20, 40, 80, 100]
 
 
 def test_with_room_the_limit_stays_at_its_maximum() -> None:

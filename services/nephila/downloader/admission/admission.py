@@ -2,12 +2,12 @@
 
     limit = requests in flight + N, within [1, concurrency]
 
-It begins with a first batch, since the size of pages is unknown. The batch ends when as many pages have arrived;
-fetches whose server has not sent a large body do not count in it. The limit falls at once: by memory whenever N demands
-it, by event loop and pressure only above their thresholds. CPU above its threshold only stops the rise. The limit rises
-by a tenth of the weight or more, so that it does not flap, and at most doubles in a second. At least one fetch is
-always admitted, and with enough memory the first batch: a crawl that waits for another program continues slowly instead
-of never.
+It begins with a first batch, since the size of pages is unknown. The batch ends when as many pages have arrived:
+before that, the limit does not rise while as many large bodies are arriving. The limit falls at once: by memory
+whenever N demands it, by event loop and pressure only above their thresholds. CPU above its threshold only stops the
+rise. The limit rises by a tenth of the weight or more, so that it does not flap, and at most doubles in a second. At
+least one fetch is always admitted, and with enough memory the first batch: a crawl that waits for another program
+continues slowly instead of never.
 
 The limit is an estimate, so that few fetches have to wait for memory; the bytes themselves are reserved in the budget
 (`kernel/runtime/memory_budget.py`). A fetch without a reservation counts with `BODY_FACTOR` times the largest recent
@@ -89,7 +89,7 @@ class Admission:
         self._delay_s = 0.0
         self._starting = self._first_batch
         """Pages until the first batch has ended; 0: it has."""
-        self._ceiling = self._first_batch * GROWTH
+        self._ceiling = self._first_batch
         """The limit may not rise above it before the next second."""
         self.limit = self._first_batch
         self.memory_requests = 1
@@ -158,6 +158,7 @@ class Admission:
 
     def _end_first_batch(self) -> None:
         self._starting = 0
+        self._ceiling = max(self._ceiling, self.limit * GROWTH)
         self.notice_from = LARGE_BYTES
         self._compute()
 
@@ -185,8 +186,8 @@ class Admission:
         if self._first_batch < self.limit < limit < self._most and limit - self.limit < min(weight, self._most) * RISE:
             return
         limit = min(limit, max(self._ceiling, self.limit))
-        if self._starting:
-            limit = min(limit, self._first_batch + unknown)
+        if self._starting and budget.streaming >= self._first_batch:
+            limit = min(limit, self.limit)
         if limit != self.limit:
             self.limit = limit
             self._on_limit(limit)

@@ -40,6 +40,7 @@ class Fetch(TimedFetch):
     """One fetch in flight; the handle of its caller."""
 
     __slots__ = (
+        "body",
         "fetcher",
         "on_done",
         "progress_count",
@@ -58,6 +59,7 @@ class Fetch(TimedFetch):
         self.on_done: OnDone | None = on_done
         self.response = HttpResponse()
         self.progress_count = 0
+        self.body: Body | None = None
         self.timed_out = ""
         self.waiting = False
         self.reused = False
@@ -69,6 +71,11 @@ class Fetch(TimedFetch):
         self.fetcher.forget(self)
         if self.task is not None:
             self.task.cancel()
+
+    @property
+    def received_bytes(self) -> int:
+        """See `TimedFetch.received_bytes`."""
+        return self.body.wire_bytes if self.body is not None else 0
 
     @property
     def waits_for_memory(self) -> bool:
@@ -273,6 +280,7 @@ class AiohttpFetcher:
 
     async def _read_body(self, fetch: Fetch, reply: aiohttp.ClientResponse, body: Body) -> bool:
         response = fetch.response
+        fetch.body = body
         covered = LARGE_BYTES
         try:
             async for data in reply.content.iter_any():

@@ -31,6 +31,11 @@ class TimedFetch:
         self.progress_seen = -1
 
     @property
+    def received_bytes(self) -> int:
+        """Bytes of the body received so far."""
+        raise NotImplementedError
+
+    @property
     def waits_for_memory(self) -> bool:
         """Whether this process does not read, since there is no memory for the body."""
         raise NotImplementedError
@@ -134,6 +139,8 @@ class DeadlineTimer(Generic[W]):
                 one.progress_seen, one.progress_since = progress, now
             if now - one.progress_since > config.idle_timeout_s:
                 return f"body: no byte for {config.idle_timeout_s:g} s"
+            if elapsed > config.idle_timeout_s and one.received_bytes < config.min_rate_bytes * elapsed:
+                return f"body: under {config.min_rate_bytes:g} bytes/s for {config.idle_timeout_s:g} s"
             if elapsed > config.body_timeout_s:
                 return f"body: not complete within {config.body_timeout_s:g} s"
         return ""

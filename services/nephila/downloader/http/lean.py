@@ -62,6 +62,11 @@ class Exchange(TimedFetch):
             self.fetcher.forget(self)
 
     @property
+    def received_bytes(self) -> int:
+        """See `TimedFetch.received_bytes`."""
+        return self.connection.received_bytes if self.connection is not None else 0
+
+    @property
     def waits_for_memory(self) -> bool:
         """See `TimedFetch.waits_for_memory`."""
         return self.connection is not None and self.connection.waits_for_memory

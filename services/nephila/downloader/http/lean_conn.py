@@ -135,6 +135,11 @@ class Connection(asyncio.BufferedProtocol):
         transport = self._transport
         return None if transport is None else transport.get_extra_info("ssl_object")
 
+    @property
+    def received_bytes(self) -> int:
+        """Bytes of the body received so far."""
+        return self._filled if self._state == FILL else self._body.wire_bytes if self._body is not None else 0
+
     def give_up(self) -> bool:
         """A time limit is exceeded. True when the response (a 404, say) is complete without its body, and reported."""
         exchange = self._exchange
