@@ -107,7 +107,7 @@ def test_the_first_batch_ends_with_pages_and_not_with_time() -> None:
     machine.fetching = 5
     bodies = [machine.budget.open(Kind.BODY) for _ in range(5)]
     for body in bodies:
-        assert body.ask(40 * MIB, lambda: None)
+        assert body.ask(40 * MIB, lambda _: None)
     machine.pass_s(60, busy=False)
     assert machine.now == 5
     assert machine.admission.bound_by == "first batch"
@@ -151,7 +151,7 @@ def test_large_pages_lower_the_limit_at_once() -> None:
     assert machine.now == 100
     machine.fetching = 2
     body = machine.budget.open(Kind.BODY)
-    assert body.ask(10 * MIB * BODY_FACTOR, lambda: None)
+    assert body.ask(10 * MIB * BODY_FACTOR, lambda _: None)
     machine.admission.on_page(10 * MIB)
     assert machine.now * 10 * MIB * BODY_FACTOR <= 0.9 * 512 * MIB - 120 * MIB
     assert machine.admission.bound_by == "memory"
@@ -268,7 +268,7 @@ def test_any_load_leaves_the_limit_in_its_bounds(seed: int) -> None:
         machine.fetching = rng.randrange(120)
         if rng.random() < 0.3:
             bodies.append(machine.budget.open(Kind.BODY))
-            bodies[-1].ask(rng.randrange(16 * LARGE_BYTES), lambda: None)
+            bodies[-1].ask(rng.randrange(16 * LARGE_BYTES), lambda _: None)
             machine.admission.on_page(rng.randrange(4 * LARGE_BYTES))
         elif bodies:
             bodies.pop(rng.randrange(len(bodies))).release()
@@ -327,7 +327,7 @@ async def test_unacknowledged_large_pages_count() -> None:
     while done < len(room.fetcher.fetches):
         response = answer(200, bytes(10 * MIB), content_type="text/html")
         response.memory = machine.budget.open(Kind.BODY)
-        if not response.memory.ask(10 * MIB * BODY_FACTOR, lambda: None):
+        if not response.memory.ask(10 * MIB * BODY_FACTOR, lambda _: None):
             break
         response.memory.settle(10 * MIB * BODY_FACTOR)
         room.reply(done, response)

@@ -34,7 +34,7 @@ class Box:
     def ask(self, mib: int, kind: Kind = Kind.BODY) -> Reservation:
         """A reservation that notes its grant, at once or later."""
         one = self.budget.open(kind)
-        if one.ask(mib * MIB, lambda: self.granted.append(mib)):
+        if one.ask(mib * MIB, lambda yes: self.granted.append(mib if yes else -mib)):
             self.granted.append(mib)
         return one
 
@@ -82,11 +82,26 @@ def test_the_oldest_is_always_granted() -> None:
     first = box.ask(300)
     other = box.ask(10)
     assert box.granted == [300]
-    assert first.ask(600 * MIB, lambda: box.granted.append(600))
+    assert first.ask(600 * MIB, lambda _: box.granted.append(600))
     first.release()
     box.clock.advance(POLL_S)
     assert box.granted == [300, 10]
     other.release()
+
+
+def test_a_part_of_a_body_makes_room_for_the_oldest() -> None:
+    """Three bodies of unknown length that grow: the youngest is refused, and the oldest has its memory."""
+    box = Box()
+    oldest, second, youngest = box.ask(250), box.ask(250), box.ask(250)
+    for one in (second, youngest):
+        assert not one.ask(500 * MIB, lambda yes: box.granted.append(500 if yes else -500))
+    assert oldest.ask(500 * MIB, lambda _: None)
+    box.clock.run_due()
+    assert box.granted == [250, 250, 250, -500]
+    assert (box.budget.refused, youngest.granted_bytes, second.granted_bytes) == (1, 0, 250 * MIB)
+    oldest.release()
+    box.clock.advance(POLL_S)
+    assert box.granted[-1] == 500
 
 
 def test_each_kind_has_its_oldest() -> None:
@@ -178,7 +193,7 @@ def test_without_a_limit_nothing_waits() -> None:
     """As in tests, and where admission is off."""
     budget = unlimited()
     kept = [budget.open(Kind.BODY) for _ in range(100)]
-    assert all(one.ask(1000 * MIB, lambda: None) for one in kept)
+    assert all(one.ask(1000 * MIB, lambda _: None) for one in kept)
     assert budget.waited == 0
 
 

@@ -316,10 +316,11 @@ class AiohttpFetcher:
         if response.memory is None:
             response.memory = self._budget.open(Kind.BODY)
         response.memory.arrived_bytes = body.size
-        granted = asyncio.Event()
-        if not response.memory.ask(BODY_FACTOR * size, granted.set):
+        granted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        if not response.memory.ask(BODY_FACTOR * size, lambda yes: None if granted.done() else granted.set_result(yes)):
             fetch.waiting = True
-            await granted.wait()
+            if not await granted:
+                raise FetchError(MEMORY, "the memory is needed for an earlier body")
             fetch.waiting = False
         return size
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from nephila.downloader.http.contract import DRAIN_BYTES, MAX_HEAD_BYTES, MAX_INTERIM, SLICE_S, FetchError
-from nephila.downloader.http.deadlines import BODY
+from nephila.downloader.http.deadlines import BODY, MEMORY
 from nephila.downloader.http.response import response_head
 from nephila.downloader.http.response.body import Body
 from nephila.downloader.http.response.chunked import Chunked
@@ -417,9 +417,14 @@ class Connection(asyncio.BufferedProtocol):
             self._pause(True)
         return not self.waits_for_memory
 
-    def _on_memory(self) -> None:
-        """The reservation is granted: continue."""
+    def _on_memory(self, granted: bool) -> None:
+        """The reservation is granted: continue. Refused: the fetch ends."""
+        if not self.waits_for_memory:  # ended in the meantime
+            return
         self.waits_for_memory = False
+        if not granted:
+            self._fail(FetchError(MEMORY, "the memory is needed for an earlier body"))
+            return
         if self._work is not None:
             self._continue()
         else:

@@ -4,7 +4,7 @@ The memory of a thing is reserved before its bytes exist, and freed when the thi
 while the memory in use, plus the part of all reservations whose bytes have not arrived, stays below a share of the
 container's limit. Others wait, in their order. Invariants: what waits for memory continues when memory is free; of
 each kind the oldest reservation is always granted, so that a thing larger than the container allows cannot stop all
-others.
+others. Where it does not fit, bodies that wait with a part of their bytes are refused, the youngest first.
 
 The memory in use is read at most once per `READ_S`; what was granted after a reading counts in full. O(reservations)
 per reading, else O(1). Things below `LARGE_BYTES` are too small for a reservation.
@@ -16,6 +16,7 @@ import asyncio
 import itertools
 from collections.abc import Callable
 from enum import Enum
+from functools import partial
 from weakref import WeakValueDictionary
 
 from nephila.kernel.runtime.clock import Clock, SystemClock, Timer
@@ -70,7 +71,7 @@ class Reservation:
         "granted_bytes",
         "kind",
         "number",
-        "on_granted",
+        "on_answer",
         "streams",
         "wanted_bytes",
     )
@@ -84,18 +85,19 @@ class Reservation:
         self.arrived_bytes = 0
         """The part that exists already and is counted in the memory in use."""
         self.wanted_bytes = 0
-        self.on_granted: Callable[[], None] | None = None
+        self.on_answer: Callable[[bool], None] | None = None
         """Set while it waits."""
         self.streams = False
         """Bytes are still arriving."""
 
-    def ask(self, total_bytes: int, on_granted: Callable[[], None]) -> bool:
-        """Raise the reservation to `total_bytes`. False: it has to wait, and `on_granted` is called later."""
+    def ask(self, total_bytes: int, on_answer: Callable[[bool], None]) -> bool:
+        """Raise the reservation to `total_bytes`. False: it has to wait, and `on_answer` is called later: whether it is
+        granted. A body may be refused; it is released then."""
         budget = self._budget
         if budget is None or total_bytes <= self.granted_bytes:
             return True
         self.wanted_bytes = total_bytes
-        return budget.ask(self, on_granted)
+        return budget.ask(self, on_answer)
 
     def settle(self, total_bytes: int) -> None:
         """All bytes have arrived; from now on `total_bytes` are enough, or less if less was granted."""
@@ -149,6 +151,8 @@ class MemoryBudget:
         """Bodies that are reserved and still arrive."""
         self.waited = 0
         """Reservations that had to wait."""
+        self.refused = 0
+        """Bodies that were refused after a part of their bytes."""
 
     def open(self, kind: Kind) -> Reservation:
         """A reservation of nothing yet."""
@@ -158,7 +162,7 @@ class MemoryBudget:
         """A reservation of so many bytes, when it is granted."""
         one = self.open(kind)
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if not one.ask(total_bytes, lambda: None if granted.done() else granted.set_result(None)):
+        if not one.ask(total_bytes, lambda _: None if granted.done() else granted.set_result(None)):
             try:
                 await granted
             except BaseException:
@@ -195,12 +199,12 @@ class MemoryBudget:
 
     # ---- calls of the reservations
 
-    def ask(self, one: Reservation, on_granted: Callable[[], None]) -> bool:
+    def ask(self, one: Reservation, on_answer: Callable[[bool], None]) -> bool:
         """See `Reservation.ask`."""
         if self._is_exempt(one) or (not self._waiting and self._fits(one)):
             self._grant(one)
             return True
-        one.on_granted = on_granted
+        one.on_answer = on_answer
         self._waiting[one.number] = one
         self.waited += 1
         self._arm()
@@ -209,7 +213,7 @@ class MemoryBudget:
     def release(self, one: Reservation) -> None:
         """See `Reservation.release`."""
         self.streaming -= one.streams
-        one.streams, one.granted_bytes, one.on_granted = False, 0, None
+        one.streams, one.granted_bytes, one.on_answer = False, 0, None
         self._held[one.kind].pop(one.number, None)
         self._waiting.pop(one.number, None)
 
@@ -223,6 +227,8 @@ class MemoryBudget:
         return one.wanted_bytes - one.granted_bytes <= self.left_bytes()
 
     def _grant(self, one: Reservation) -> None:
+        if not self._fits(one):
+            self._refuse_for(one)
         held = self._held[one.kind]
         if one.number not in held:
             held[one.number] = one
@@ -230,6 +236,20 @@ class MemoryBudget:
             self.streaming += one.streams
         self._granted_since += one.wanted_bytes - one.granted_bytes
         one.granted_bytes = one.wanted_bytes
+
+    def _refuse_for(self, oldest: Reservation) -> None:
+        """Make room for a reservation that is granted although it does not fit."""
+        missing = oldest.wanted_bytes - oldest.granted_bytes - self.left_bytes()
+        for one in sorted(self._waiting.values(), key=lambda one: one.number, reverse=True):
+            if missing <= 0:
+                return
+            if one.kind is Kind.BODY and one.granted_bytes and one is not oldest and one.on_answer is not None:
+                missing -= one.granted_bytes
+                self.refused += 1
+                on_answer = one.on_answer
+                one.release()
+                # In a later turn: the end of a fetch starts others.
+                self._clock.call_soon(partial(on_answer, False))
 
     def _arm(self) -> None:
         if self._timer is None:
@@ -244,13 +264,13 @@ class MemoryBudget:
             self._free_unused()
         blocked = False
         for one in list(self._waiting.values()):
-            if one.on_granted is None:  # released by the call for an earlier one
+            if one.on_answer is None:  # released by the call for an earlier one
                 continue
             if self._is_exempt(one) or (not blocked and self._fits(one)):
-                on_granted, one.on_granted = one.on_granted, None
+                on_answer, one.on_answer = one.on_answer, None
                 del self._waiting[one.number]
                 self._grant(one)
-                on_granted()
+                on_answer(True)
             else:
                 blocked = True
         if self._waiting:
