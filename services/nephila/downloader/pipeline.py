@@ -56,6 +56,8 @@ from nephila.kernel.runtime.histogram import NETWORK_S, Histogram
 
 log = logging.getLogger(__name__)
 
+SLOW_PAUSE_S = 15.0
+"""Pause of a slow host that is given back; a host that drips holds its slot about as long."""
 SLOW_CHECK_S = 0.5
 """Between two looks for slow fetches."""
 LATE_S, MAX_LATE = 0.05, 4
@@ -286,8 +288,12 @@ class Pipeline:
         """Wait for one of the `concurrency` slots; a redirected robots.txt still holds its own."""
         if fetch.started:
             return GO
-        if self._global_slots.acquire(fetch, self._speeds.of(fetch.request.host)):
+        speed = self._speeds.of(fetch.request.host)
+        if self._global_slots.acquire(fetch, speed):
             return GO
+        if speed is SLOW:  # its lease would keep another host from being sent
+            self._global_slots.cancel(fetch)
+            return self._end_paused(fetch, "slow", "the share of slow hosts is in use", SLOW_PAUSE_S)
         self._watch_slow()
         return WAIT
 
@@ -545,7 +551,7 @@ class Pipeline:
                     self._run(following, ADDRESS_SLOT)
         for fetch in self._global_slots.excess():
             self.slow_given_back += 1
-            self.give_back(fetch, "slow")
+            self.give_back(fetch, "slow", SLOW_PAUSE_S)
         if self._global_slots.waiting:
             self._watch_slow()
 
@@ -578,11 +584,11 @@ class Pipeline:
             return True
         return False
 
-    def give_back(self, fetch: InFlight, reason: str = "") -> None:
+    def give_back(self, fetch: InFlight, reason: str = "", retry_after_s: float = 0.0) -> None:
         """Stop a request and end it without a result; the scheduler sends it again."""
         self.stop(fetch)
         outcome = given_back(fetch.request)
-        outcome.reason = reason
+        outcome.reason, outcome.retry_after_s = reason, retry_after_s
         if fetch.started:  # the server has seen it: the host's delay applies
             outcome.started_at = fetch.started
             outcome.ended_at = self._clock.now()
