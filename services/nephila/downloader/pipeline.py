@@ -285,7 +285,8 @@ class Pipeline:
             self._end_busy(fetch)
 
     def _global_slot(self, fetch: InFlight) -> Verdict:
-        """Wait for one of the `concurrency` slots; a redirected robots.txt still holds its own."""
+        """Wait for one of the `concurrency` slots, which are shared by how hosts answer. A slow host without a slot is
+        given back with a pause; a redirected robots.txt still holds its slot."""
         if fetch.started:
             return GO
         speed = self._speeds.of(fetch.request.host)
@@ -293,6 +294,7 @@ class Pipeline:
             return GO
         if speed is SLOW:  # its lease would keep another host from being sent
             self._global_slots.cancel(fetch)
+            self.slow_given_back += 1
             return self._end_paused(fetch, "slow", "the share of slow hosts is in use", SLOW_PAUSE_S)
         self._watch_slow()
         return WAIT
@@ -647,7 +649,7 @@ stage         | waits for                               | may end with
 HOST_SLOT     | a slot of the host key                  |
 RESOLVE       | a DNS look-up                           | bad_url, dns, address, not_resolved, expired
 ADDRESS_CHECK | the decision of the scheduler           | busy
-GLOBAL_SLOT   | one of `concurrency` slots              |
+GLOBAL_SLOT   | one of `concurrency` slots              | slow
 ADDRESS_SLOT  | a slot and the gap of the address       | busy, expired
 MEMBERSHIP    | a certain membership in the group       | expired
 MIDDLEWARE    | work before the request, such as a login| login, throttle, the reasons of a failed fetch

@@ -138,6 +138,16 @@ class Downloader:
         return self._pipeline.host_rates.highest(self._clock.monotonic())
 
     @property
+    def slow(self) -> int:
+        """Slots held by hosts that answer slowly."""
+        return self._pipeline.slow
+
+    @property
+    def slow_given_back(self) -> int:
+        """See `Pipeline`."""
+        return self._pipeline.slow_given_back
+
+    @property
     def in_flight(self) -> int:
         """Requests received and not ended."""
         return len(self._fetches)
