@@ -187,7 +187,7 @@ bench-parser: $(DEV)  ## a page without and with a tree beside rivals, F1 of mai
 bench-documents: $(DEV)  ## child processes and their calls, PDFs, feeds beside feedparser, the dearest of hostile pages
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_documents
 
-bench-admission: $(DEV)  ## a flood of 10 MB pages in a cgroup of 512 MB, with and without admission (as root; some minutes)
+bench-admission: $(DEV)  ## floods of pages of 10 KB to 20 MB in cgroups of 256 MB to 2 GB (as root; half an hour)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_admission $(ARGS)
 
 bench-callbacks: $(DEV)  ## the longest callback while a crawl meets hostile servers and pages (about two minutes)

@@ -109,6 +109,21 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     total_timeout_s: float = 90.0
     """Maximum time from the dial to the last byte; shorter than the scheduler's lease."""
 
+    min_rate_bytes: float = 100.0
+    """Minimum rate of a body in bytes per second, on average from idle_timeout_s on: at this rate 60 s (body_timeout_s)
+    bring 6 KB, less than a page. 0 = none."""
+
+    slow_rate_bytes: float = 4096.0
+    """Rate of a fetch in bytes per second, from the dial on, below which its host counts as slow: a page of 10 KB takes
+    longer than 2 s then."""
+
+    slow_after_s: float = 2.0
+    """Time after the dial from which a fetch may count as slow; servers that compute a page need less."""
+
+    slow_share: float = 0.3
+    """Share of `concurrency` that slow hosts may hold while others need slots. A fetch that becomes slow beyond it is
+    given back and waits for a slot of this share. 1 = all."""
+
     move_s: float = 2.5
     """Time that fetches may take when their partition moves to another member; then they are given back. Shorter
     than drain_s of the bus (3 s), so that the outcomes are published before the other member begins."""

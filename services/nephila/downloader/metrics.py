@@ -49,6 +49,33 @@ PLAIN_METRICS: tuple[Metric[Downloader], ...] = (
         "resource",
     ),
     Metric(
+        "memory_waiting",
+        "Bodies, child processes and browser pages that wait for memory. Above 0: pages are large for this container.",
+        lambda d: d.budget.waiting,
+    ),
+    Metric(
+        "memory_reserved_bytes",
+        "Memory that is reserved and not in use yet. A rise: large pages are in flight.",
+        lambda d: d.budget.outstanding_bytes,
+    ),
+    Metric(
+        "memory_refused_total",
+        "Bodies given back half read, since an earlier one needed the memory. A rise: the container is too small.",
+        lambda d: d.budget.refused,
+        counter=True,
+    ),
+    Metric(
+        "slow_slots",
+        "Slots held by hosts that answer slowly. At `slow_share` of the limit: others of them wait.",
+        lambda d: d.slow,
+    ),
+    Metric(
+        "slow_given_back_total",
+        "Requests of slow hosts given back, since other hosts needed their slots. A rise: many servers drip or hang.",
+        lambda d: d.slow_given_back,
+        counter=True,
+    ),
+    Metric(
         "blocked_total",
         "Responses that were block pages, by product or kind. A rise: sites refuse this crawler.",
         lambda d: dict(d.chain.find(BlockDetector).found),

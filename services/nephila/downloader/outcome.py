@@ -8,6 +8,7 @@ from __future__ import annotations
 from email.utils import parsedate_to_datetime
 
 from nephila.downloader.http.contract import HttpResponse
+from nephila.downloader.http.deadlines import MEMORY
 from nephila.downloader.http.target import Target
 from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import parse_routed
@@ -55,9 +56,9 @@ def _judge(request: m.FetchRequest, target: Target, response: HttpResponse) -> t
     status = response.status
     if response.reason == "content_type":
         return m.FetchResult.CONTENT_TYPE, "content_type", response.detail, ""
-    if response.reason == "stale":
+    if response.reason in ("stale", MEMORY):
         # Given back with started_at: the server may have seen it, so the host delay applies; no attempt is counted.
-        return m.FetchResult.UNSPECIFIED, "stale", response.detail, ""
+        return m.FetchResult.UNSPECIFIED, response.reason, response.detail, ""
     if response.reason:
         return m.FetchResult.FAILED, response.reason, response.detail, ""
     if 200 <= status < 300:

@@ -18,6 +18,7 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.coordination import Coordination
 from nephila.downloader.dns.contract import NotLookedUpError, ResolveError
 from nephila.downloader.http.contract import Fetcher, FetchError, HttpResponse
+from nephila.downloader.http.deadlines import TimedFetch
 from nephila.downloader.http.request import http_request_of
 from nephila.downloader.http.route import prefer_counted_address
 from nephila.downloader.http.target import Target
@@ -37,11 +38,12 @@ from nephila.downloader.in_flight import (
     Stage,
 )
 from nephila.downloader.limits.address_slots import AddressSlots
+from nephila.downloader.limits.fair_slots import FAST, SLOW, FairSlots, HostSpeeds
 from nephila.downloader.limits.host_rate import HostRates
 from nephila.downloader.limits.slots import Slots
 from nephila.downloader.middleware.chain import MiddlewareChain
 from nephila.downloader.middleware.contract import PausedError
-from nephila.downloader.outcome import undialled
+from nephila.downloader.outcome import ROBOTS, undialled
 from nephila.downloader.proxies.selection import WAIT_S, NoProxyError, ProxySelection, Step
 from nephila.downloader.proxies.use import ProxyTries
 from nephila.downloader.routing.router import Router
@@ -49,11 +51,15 @@ from nephila.kernel import messages as m
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.outcomes import given_back
-from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.histogram import NETWORK_S, Histogram
 
 log = logging.getLogger(__name__)
 
+SLOW_PAUSE_S = 15.0
+"""Pause of a slow host that is given back; a host that drips holds its slot about as long."""
+SLOW_CHECK_S = 0.5
+"""Between two looks for slow fetches."""
 LATE_S, MAX_LATE = 0.05, 4
 """A dial that is later than LATE_S waits LATE_S once more, at most MAX_LATE times."""
 PROXY_RETRY_S = 0.25
@@ -106,7 +112,13 @@ class Pipeline:
         self._on_response = on_response
         self._on_end = on_end
         self._host_slots: Slots[InFlight] = Slots(config.per_host)
-        self._global_slots: Slots[InFlight] = Slots(config.concurrency)
+        self._global_slots: FairSlots[InFlight] = FairSlots(config.concurrency, config.slow_share)
+        self._speeds = HostSpeeds()
+        self._dialled: dict[InFlight, None] = {}
+        """Requests that wait for their response and are not slow, the oldest first."""
+        self._slow_timer: Timer | None = None
+        self.slow_given_back = 0
+        """Slow requests that were given back, since other hosts waited for their slots."""
         limits = AddressLimits(config.per_address, config.address_gap_s, config.networks, "downloader.networks")
         self._address_slots: AddressSlots[InFlight] | None = None if limits.unlimited else AddressSlots(limits)
         self._paced_jobs: dict[str, bool] = {}
@@ -139,7 +151,12 @@ class Pipeline:
     @property
     def fetching(self) -> int:
         """Requests that hold one of the `concurrency` slots."""
-        return self._global_slots.held("")
+        return self._global_slots.held
+
+    @property
+    def slow(self) -> int:
+        """Slots held by hosts that answer slowly."""
+        return self._global_slots.slow
 
     def set_concurrency(self, limit: int) -> None:
         """Change the number of slots; requests that waited for one continue."""
@@ -154,6 +171,7 @@ class Pipeline:
         """Fetch a redirected robots.txt from its new URL: all checks from RESOLVE on apply again."""
         self._release_address_slot(fetch)
         self._release_proxy(fetch)
+        self._dialled.pop(fetch, None)
         fetch.proxy_tries = None
         fetch.target = target
         self._run(fetch, RESOLVE)
@@ -180,11 +198,11 @@ class Pipeline:
         # The address first: the request that gets the global slot may need this one.
         self._release_address_slot(fetch)
         if has_global_slot:
-            following = self._global_slots.release("")
-            if following is not None:
-                self._run(following, ADDRESS_SLOT)
+            self._dialled.pop(fetch, None)
+            for waiter in self._global_slots.release(fetch):
+                self._run(waiter, ADDRESS_SLOT)
         elif stage is GLOBAL_SLOT:
-            self._global_slots.cancel("", fetch)
+            self._global_slots.cancel(fetch)
         if stage is HOST_SLOT:
             self._host_slots.cancel(host, fetch)
         else:
@@ -194,6 +212,8 @@ class Pipeline:
 
     async def close(self) -> None:
         """Close middleware, fetcher and router."""
+        if self._slow_timer is not None:
+            self._slow_timer.cancel()
         await self._chain.close()
         await self._fetcher.close()
         await self._router.close()
@@ -265,10 +285,19 @@ class Pipeline:
             self._end_busy(fetch)
 
     def _global_slot(self, fetch: InFlight) -> Verdict:
-        """Wait for one of the `concurrency` slots; a redirected robots.txt still holds its own."""
+        """Wait for one of the `concurrency` slots, which are shared by how hosts answer. A slow host without a slot is
+        given back with a pause; a redirected robots.txt still holds its slot."""
         if fetch.started:
             return GO
-        return GO if self._global_slots.acquire("", fetch) else WAIT
+        speed = self._speeds.of(fetch.request.host)
+        if self._global_slots.acquire(fetch, speed):
+            return GO
+        if speed is SLOW:  # its lease would keep another host from being sent
+            self._global_slots.cancel(fetch)
+            self.slow_given_back += 1
+            return self._end_paused(fetch, "slow", "the share of slow hosts is in use", SLOW_PAUSE_S)
+        self._watch_slow()
+        return WAIT
 
     def _address_slot(self, fetch: InFlight) -> Verdict:
         """Wait for a slot of the server address and for the end of its gap. Unpaced requests pass."""
@@ -370,6 +399,7 @@ class Pipeline:
         fetch.stage = RESPONSE
         fetch.dialled_at = self._clock.monotonic()
         self.host_rates.note(fetch.request.host, fetch.dialled_at)
+        self._dialled[fetch] = None
         fetch.handle = self._fetcher.fetch(http_request, lambda response: self._on_done(fetch, response))
         return WAIT
 
@@ -474,7 +504,11 @@ class Pipeline:
 
     def _on_done(self, fetch: InFlight, response: HttpResponse) -> None:
         fetch.handle = None
-        self.fetch_s.observe(self._clock.monotonic() - fetch.dialled_at)
+        took_s = self._clock.monotonic() - fetch.dialled_at
+        self.fetch_s.observe(took_s)
+        # A robots.txt is small and often cached: it proves nothing about pages.
+        if took_s < self._config.slow_after_s and response.status and fetch.request.kind is not ROBOTS:
+            self._speeds.learn(fetch.request.host, FAST)
         if response.head_at:
             self.first_byte_s.observe(response.head_at - fetch.dialled_at)
         if fetch.proxy_use is not None and self._proxies is not None:
@@ -492,6 +526,36 @@ class Pipeline:
         except Exception as error:  # a fault of a middleware costs this fetch, not the host
             log.exception("a middleware failed on a response")
             response.reason, response.detail = "internal", type(error).__name__
+
+    # ---- slow hosts
+
+    def _watch_slow(self) -> None:
+        """Look at fetches in flight from time to time, while requests wait for slots."""
+        if self._slow_timer is None:
+            due = self._clock.monotonic() + SLOW_CHECK_S
+            self._slow_timer = self._clock.call_at(due, self._on_slow_check)
+
+    def _on_slow_check(self) -> None:
+        self._slow_timer = None
+        config = self._config
+        until = self._clock.monotonic() - config.slow_after_s
+        for fetch in list(self._dialled):
+            if fetch.dialled_at > until:
+                break
+            handle = fetch.handle
+            elapsed_s = self._clock.monotonic() - fetch.dialled_at
+            if not isinstance(handle, TimedFetch) or handle.waits_for_memory:
+                continue
+            if handle.received_bytes < config.slow_rate_bytes * elapsed_s:
+                del self._dialled[fetch]
+                self._speeds.learn(fetch.request.host, SLOW)
+                for following in self._global_slots.mark_slow(fetch):
+                    self._run(following, ADDRESS_SLOT)
+        for fetch in self._global_slots.excess():
+            self.slow_given_back += 1
+            self.give_back(fetch, "slow", SLOW_PAUSE_S)
+        if self._global_slots.waiting:
+            self._watch_slow()
 
     # ---- conditions and ends
 
@@ -522,10 +586,11 @@ class Pipeline:
             return True
         return False
 
-    def give_back(self, fetch: InFlight) -> None:
+    def give_back(self, fetch: InFlight, reason: str = "", retry_after_s: float = 0.0) -> None:
         """Stop a request and end it without a result; the scheduler sends it again."""
         self.stop(fetch)
         outcome = given_back(fetch.request)
+        outcome.reason, outcome.retry_after_s = reason, retry_after_s
         if fetch.started:  # the server has seen it: the host's delay applies
             outcome.started_at = fetch.started
             outcome.ended_at = self._clock.now()
@@ -584,7 +649,7 @@ stage         | waits for                               | may end with
 HOST_SLOT     | a slot of the host key                  |
 RESOLVE       | a DNS look-up                           | bad_url, dns, address, not_resolved, expired
 ADDRESS_CHECK | the decision of the scheduler           | busy
-GLOBAL_SLOT   | one of `concurrency` slots              |
+GLOBAL_SLOT   | one of `concurrency` slots              | slow
 ADDRESS_SLOT  | a slot and the gap of the address       | busy, expired
 MEMBERSHIP    | a certain membership in the group       | expired
 MIDDLEWARE    | work before the request, such as a login| login, throttle, the reasons of a failed fetch

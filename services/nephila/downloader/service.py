@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from nephila.downloader.admission.admission import BROWSER_REQUEST_BYTES, MakeAdmission, make_admission
+from nephila.downloader.admission.admission import MakeAdmission, make_admission, make_budget
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.coordination import Coordination
 from nephila.downloader.dns.resolvers import make_guarded_resolver
@@ -52,6 +52,7 @@ from nephila.kernel.outcomes import given_back
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.runtime.histogram import Histogram
+from nephila.kernel.runtime.memory_budget import BROWSER_REQUEST_BYTES, MemoryBudget, Reservation, unlimited
 from nephila.kernel.topics import EXCHANGES, JOBS, OUTCOMES, PAGES, REQUESTS, REQUESTS_BROWSER, RULES
 
 if TYPE_CHECKING:
@@ -80,9 +81,12 @@ class Downloader:
         coordination: Coordination | None = None,
         browser: BrowserLane | None = None,
         admission: MakeAdmission | None = None,
+        budget: MemoryBudget | None = None,
     ) -> None:
         """`browser`: the fetcher, if it renders pages; then the requests of `requests.browser` are served.
-        `admission`: makes what limits concurrent fetches; None: `concurrency` alone does."""
+        `admission`: makes what limits concurrent fetches; None: `concurrency` alone does. `budget`: the memory of this
+        process, for its counters; None: no limit is known."""
+        self.budget = budget or unlimited()
         self.browser = browser
         self._config = config
         self._bus = bus
@@ -132,6 +136,16 @@ class Downloader:
     def highest_host_rate(self) -> float:
         """Requests per second of the busiest host, in the last ten seconds that are complete."""
         return self._pipeline.host_rates.highest(self._clock.monotonic())
+
+    @property
+    def slow(self) -> int:
+        """Slots held by hosts that answer slowly."""
+        return self._pipeline.slow
+
+    @property
+    def slow_given_back(self) -> int:
+        """See `Pipeline`."""
+        return self._pipeline.slow_given_back
 
     @property
     def in_flight(self) -> int:
@@ -185,6 +199,7 @@ class Downloader:
         """Give back all requests and close every connection."""
         if self.admission is not None:
             self.admission.close()
+        self.budget.close()
         await self.drain(0)
         await self._pipeline.close()
 
@@ -243,8 +258,10 @@ class Downloader:
             log.exception("a response could not be read")
             outcome = undialled(request, m.FetchResult.FAILED, "internal", type(error).__name__, self._clock.now())
         if page is None:
+            if response.memory is not None:
+                response.memory.release()
             self._archive(fetch, target, response)
-        self._end(fetch, outcome, page)
+        self._end(fetch, outcome, page, response.memory)
 
     def _redirect_of(self, fetch: InFlight, target: Target, response: HttpResponse) -> Target | None:
         """The next URL of a robots.txt. Up to five redirects are followed (RFC 9309 2.3.1.2)."""
@@ -274,7 +291,13 @@ class Downloader:
     def _give_back(self, fetch: InFlight) -> None:
         self._pipeline.give_back(fetch)
 
-    def _end(self, fetch: InFlight, outcome: m.FetchOutcome | None, page: m.Page | None = None) -> None:
+    def _end(
+        self,
+        fetch: InFlight,
+        outcome: m.FetchOutcome | None,
+        page: m.Page | None = None,
+        memory: Reservation | None = None,
+    ) -> None:
         """Release the slots, publish, acknowledge. A second call for one request has no effect.
 
         The slots come first: the outcome may bring the next request of the host at once.
@@ -287,21 +310,23 @@ class Downloader:
         try:
             self._pipeline.release(fetch)
         finally:
-            receipts = self._publish(delivery.partition, outcome, page) if outcome is not None else ()
+            receipts = self._publish(delivery.partition, outcome, page, memory) if outcome is not None else ()
             delivery.ack_after((*fetch.exchange_receipts, *receipts))
             self.partitions.ended()
 
-    def _publish(self, partition: int, outcome: m.FetchOutcome, page: m.Page | None) -> list[Receipt]:
-        """Publish the page, then the outcome."""
+    def _publish(
+        self, partition: int, outcome: m.FetchOutcome, page: m.Page | None, memory: Reservation | None
+    ) -> list[Receipt]:
+        """Publish the page, then the outcome. `memory` of the page is released when its record is durable."""
         receipts = []
         if page is not None:
             try:
                 receipts.append(self._bus.publish(PAGES, partition, page))
                 admission, size = self.admission, len(page.body)
                 if admission is not None and size >= admission.notice_from:
-                    on_acked = admission.on_page(size)
-                    if on_acked is not None:
-                        receipts[0].add_done_callback(on_acked)
+                    admission.on_page(size)
+                if memory is not None:
+                    receipts[0].add_done_callback(memory.release)
             except PermanentError as error:
                 outcome.result, outcome.reason, outcome.detail = m.FetchResult.FAILED, "too_large", str(error)
         self.ended[outcome.result] += 1
@@ -310,17 +335,30 @@ class Downloader:
         return receipts
 
 
-def build(config: DownloaderConfig, bus: Bus, clock: Clock, coordination: Coordination | None = None) -> Downloader:
-    """The downloader with all its dependencies. Raises `UsageError` for settings that make no sense."""
-    fetcher = make_fetcher(config, clock)
+def build(
+    config: DownloaderConfig,
+    bus: Bus,
+    clock: Clock,
+    coordination: Coordination | None = None,
+    budget: MemoryBudget | None = None,
+) -> Downloader:
+    """The downloader with all its dependencies. `budget`: of this process; None: it makes its own. Raises `UsageError`
+    for settings that make no sense."""
+    budget = budget or make_budget(config, clock)
+    fetcher = make_fetcher(config, clock, budget)
     router = make_router(config, clock, make_guarded_resolver(config, clock), fetcher)
-    return Downloader(config, bus, clock, router, fetcher, coordination, None, make_admission(config, clock))
+    admission = make_admission(config, clock, budget)
+    return Downloader(config, bus, clock, router, fetcher, coordination, None, admission, budget)
 
 
 def build_browser(
-    config: DownloaderConfig, bus: Bus, clock: Clock, coordination: Coordination | None = None
+    config: DownloaderConfig,
+    bus: Bus,
+    clock: Clock,
+    coordination: Coordination | None = None,
+    budget: MemoryBudget | None = None,
 ) -> Downloader:
-    """The downloader whose pages a browser renders."""
+    """The downloader whose pages a browser renders; `budget` as for `build`."""
     # The browser and its gateway are loaded only where pages are rendered.
     from nephila.downloader.browser.gateway.gateway import make_gateway
     from nephila.downloader.browser.lane import make_lane
@@ -328,11 +366,14 @@ def build_browser(
     own = structs.replace(
         config,
         concurrency=config.browser_processes * config.browser_pages,
+        # A page in a browser takes seconds from any host.
+        slow_share=1.0,
         # In one program the plain downloader writes the file.
         proxy_pool=config.proxy_pool and f"{config.proxy_pool}.browser",
     )
-    fetcher = make_fetcher(own, clock)
+    budget = budget or make_budget(config, clock)
+    fetcher = make_fetcher(own, clock, budget)
     router = make_router(own, clock, make_guarded_resolver(own, clock), fetcher)
-    lane = make_lane(own, clock, make_gateway(own, clock, router), fetcher)
-    admission = make_admission(own, clock, BROWSER_REQUEST_BYTES)
-    return Downloader(own, bus, clock, router, lane, coordination, lane, admission)
+    lane = make_lane(own, clock, make_gateway(own, clock, router, budget), fetcher, budget)
+    admission = make_admission(own, clock, budget, BROWSER_REQUEST_BYTES)
+    return Downloader(own, bus, clock, router, lane, coordination, lane, admission, budget)

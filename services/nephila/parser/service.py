@@ -25,6 +25,7 @@ from nephila.kernel.runtime import failpoints
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.runtime.histogram import FAST_S, Histogram
+from nephila.kernel.runtime.memory_budget import MemoryBudget, container_budget
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS, RULES
 from nephila.native import page_pass, partition_of, sniff_encoding, to_utf8
 from nephila.parser.config import ParserConfig
@@ -55,11 +56,14 @@ GROUP: Final = "parser"
 _DEFAULT_JOB: Final = m.CrawlJob()
 
 
-def build(config: ParserConfig, bus: Bus, clock: Clock, *, with_judge: bool = True) -> Parser:
+def build(
+    config: ParserConfig, bus: Bus, clock: Clock, *, with_judge: bool = True, budget: MemoryBudget | None = None
+) -> Parser:
     """The service with the installed native core. `with_judge`: this process judges the health of the rules of its
-    partitions; False: another process does."""
+    partitions; False: another process does. `budget`: the memory of this process; None: it makes its own."""
     judge = RuleJudge(bus, clock) if with_judge else None
-    return Parser(config, bus, clock, page_pass, sniff_encoding, Sandbox(), judge)
+    budget = budget or container_budget(clock)
+    return Parser(config, bus, clock, page_pass, sniff_encoding, Sandbox(), judge, budget)
 
 
 class Parser:
@@ -74,6 +78,7 @@ class Parser:
         sniff: Sniff,
         sandbox: Sandbox,
         judge: RuleJudge | None = None,
+        budget: MemoryBudget | None = None,
     ) -> None:
         self.config = config
         self.pages = 0
@@ -89,7 +94,7 @@ class Parser:
         self._uses_trafilatura: set[str] = set()
         """Jobs whose main text is extracted by trafilatura."""
         self._lists = CooperativeTasks(clock)
-        self._child_queue = ChildProcessQueue(sandbox)
+        self._child_queue = ChildProcessQueue(sandbox, budget=budget)
         self.rule_health = RuleStatsCollector(bus, clock, config.partitions)
         self.judge = judge
         self.rules = RuleExecutor(clock, self._child_queue, health=self.rule_health, scripts=config.rule_scripts)

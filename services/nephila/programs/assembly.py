@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 
 from nephila.control.local import Parts
+from nephila.downloader.admission.admission import make_budget
 from nephila.downloader.browser.refusal import RefuseBrowserRequests
 from nephila.downloader.service import build as build_downloader
 from nephila.downloader.service import build_browser
@@ -54,11 +55,16 @@ class Assembly:
         self.judge = RuleJudge(self.bus, clock)
         """Whether rules still fit their sites, whichever process has read the pages."""
         self.workers = self._worker_processes(configs) if configs.workers else None
+        budget = make_budget(configs.downloader, clock)
         # The parser subscribes first: a page has to find it.
-        self.parser = None if self.workers else build_parser(configs.parser, bus, clock, with_judge=False)
-        self.downloader = None if self.workers else build_downloader(configs.downloader, bus, clock)
+        self.parser = (
+            None if self.workers else build_parser(configs.parser, bus, clock, with_judge=False, budget=budget)
+        )
+        self.downloader = None if self.workers else build_downloader(configs.downloader, bus, clock, budget=budget)
         """Parser and downloader are None where worker processes fetch and parse."""
-        self.browser = build_browser(configs.downloader, bus, clock) if configs.downloader.browser_enabled else None
+        self.browser = (
+            build_browser(configs.downloader, bus, clock, budget=budget) if configs.downloader.browser_enabled else None
+        )
         """The downloader whose pages a browser renders; None where there is none."""
         self.fetching: tuple[Service, ...] = tuple(
             service for service in (self.workers, self.browser, self.downloader, self.parser) if service is not None

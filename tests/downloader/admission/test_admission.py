@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from downloader_room import Room, answer
-from nephila.downloader.admission.admission import LARGE_BYTES, MEMORY_FACTOR, Admission
+from nephila.downloader.admission.admission import Admission
 from nephila.downloader.admission.capacity import (
     Load,
     Thresholds,
@@ -16,8 +16,9 @@ from nephila.downloader.admission.capacity import (
     headroom_of,
     weight_of,
 )
-from nephila.downloader.admission.container import Usage
 from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.container import Usage
+from nephila.kernel.runtime.memory_budget import BODY_FACTOR, LARGE_BYTES, Kind, MemoryBudget
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -34,7 +35,8 @@ class Machine:
         self.pressure = 0.0
         self.fetching = 0
         self.limits: list[int] = []
-        settings = {"most": 100, "first_batch": 5, "thresholds": Thresholds(), **settings}
+        self.budget = MemoryBudget(self.clock, self.read)
+        settings = {"most": 100, "first_batch": 5, "thresholds": Thresholds(), "budget": self.budget, **settings}
         self.admission = Admission(
             self.clock, self.read, lambda: self.fetching, self.limits.append, lambda: False, **settings
         )
@@ -50,6 +52,12 @@ class Machine:
                 self.fetching = self.admission.limit
             self.cpu_s += self.cpu_rate
             self.clock.advance(1)
+
+    def grow(self, *, busy: bool = True) -> None:
+        """Five pages arrive, and the limit has time to double as often as it can."""
+        for _ in range(5):
+            self.admission.on_page(10_000)
+        self.pass_s(7, busy=busy)
 
     @property
     def now(self) -> int:
@@ -75,7 +83,7 @@ def test_the_formula() -> None:
 
 
 def test_it_begins_with_a_first_batch() -> None:
-    """Until five pages have shown their size, or for a second."""
+    """Until five pages have arrived. Then the limit doubles each second."""
     machine = Machine()
     machine.admission.start()
     machine.admission.wake()
@@ -84,10 +92,39 @@ def test_it_begins_with_a_first_batch() -> None:
     machine.fetching = 5
     for _ in range(5):
         machine.admission.on_page(10_000)
-    assert machine.now > 50
-    machine.pass_s(2)
-    assert machine.now == 100
+    assert machine.now == 10
+    machine.pass_s(5)
+    assert machine.limits == [5, 10, 20, 40, 80, 100]
     assert machine.admission.bound_by == ""
+
+
+def test_the_first_batch_ends_with_pages_and_not_with_time() -> None:
+    """Five large bodies are arriving for a minute: no other fetch starts before they have arrived (found by a crawl of
+    pages of 9 MB that begin after two seconds)."""
+    machine = Machine()
+    machine.admission.start()
+    machine.admission.wake()
+    machine.fetching = 5
+    bodies = [machine.budget.open(Kind.BODY) for _ in range(5)]
+    for body in bodies:
+        assert body.ask(40 * MIB, lambda _: None)
+    machine.pass_s(60, busy=False)
+    assert machine.now == 5
+    assert machine.admission.bound_by == "first batch"
+    for body in bodies:
+        body.release()
+        machine.admission.on_page(10 * MIB)
+    machine.pass_s(10)
+    assert machine.now == 100
+
+
+def test_silent_servers_do_not_hold_the_first_batch() -> None:
+    """Fetches without a large body hold no memory: others start beside them, twice as many each second at most."""
+    machine = Machine()
+    machine.admission.start()
+    machine.admission.wake()
+    machine.pass_s(5)
+    assert machine.limits == [5, 10, 20, 40, 80, 100]
 
 
 def test_with_room_the_limit_stays_at_its_maximum() -> None:
@@ -96,7 +133,7 @@ def test_with_room_the_limit_stays_at_its_maximum() -> None:
     machine.cpu_rate = 1.0
     machine.admission.start()
     machine.admission.wake()
-    machine.pass_s(3)
+    machine.grow()
     machine.limits.clear()
     for fetching in (100, 3, 0, 50, 1, 100):
         machine.fetching = fetching
@@ -110,15 +147,15 @@ def test_large_pages_lower_the_limit_at_once() -> None:
     machine = Machine(memory=120 * MIB, limit=512 * MIB)
     machine.admission.start()
     machine.admission.wake()
-    machine.pass_s(3)
+    machine.grow()
     assert machine.now == 100
     machine.fetching = 2
-    acked = machine.admission.on_page(10 * MIB)
-    assert acked is not None
-    assert (machine.now + machine.admission.large_unacked) * 10 * MIB * MEMORY_FACTOR <= 0.9 * 512 * MIB - 120 * MIB
+    body = machine.budget.open(Kind.BODY)
+    assert body.ask(10 * MIB * BODY_FACTOR, lambda _: None)
+    machine.admission.on_page(10 * MIB)
+    assert machine.now * 10 * MIB * BODY_FACTOR <= 0.9 * 512 * MIB - 120 * MIB
     assert machine.admission.bound_by == "memory"
-    acked()
-    assert machine.admission.large_unacked == 0
+    body.release()
     machine.pass_s(60)
     assert machine.now == 100
 
@@ -128,7 +165,7 @@ def test_memory_above_the_threshold_leaves_one_fetch() -> None:
     machine = Machine(memory=500 * MIB, limit=512 * MIB)
     machine.admission.start()
     machine.admission.wake()
-    machine.pass_s(3)
+    machine.grow()
     assert machine.now == 1
     machine.memory = 100 * MIB
     machine.pass_s(20)
@@ -140,7 +177,7 @@ def test_cpu_above_the_threshold_stops_the_rise_and_lowers_nothing() -> None:
     machine = Machine(cores=1.0)
     machine.admission.start()
     machine.admission.wake()
-    machine.pass_s(3)
+    machine.grow()
     machine.cpu_rate = 1.0
     machine.pass_s(60)
     assert machine.now == 100
@@ -152,7 +189,8 @@ def test_cpu_above_the_threshold_keeps_the_first_batch() -> None:
     machine.cpu_rate = 2.0
     machine.admission.start()
     machine.admission.wake()
-    machine.pass_s(10)
+    machine.pass_s(1)
+    machine.grow()
     assert machine.now == 5
     assert machine.admission.bound_by == "cpu"
     machine.cpu_rate = 0.3
@@ -181,7 +219,7 @@ def test_a_late_event_loop_counts() -> None:
     machine = Machine()
     machine.admission.start()
     machine.admission.wake()
-    machine.pass_s(3)
+    machine.grow()
     machine.clock._monotonic += 5.0
     machine.pass_s(1)
     assert machine.now < 100
@@ -196,11 +234,12 @@ def test_memory_pressure_stops_the_rise() -> None:
     machine.pressure = 0.4
     machine.admission.start()
     machine.admission.wake()
-    machine.pass_s(5)
+    machine.pass_s(1)
+    machine.grow()
     assert machine.now == 5
     assert machine.admission.bound_by == "pressure"
     machine.pressure = 0.0
-    machine.pass_s(3)
+    machine.pass_s(6)
     assert machine.now == 100
 
 
@@ -211,7 +250,7 @@ def test_processes_share_a_container() -> None:
     for machine in (one, two):
         machine.admission.start()
         machine.admission.wake()
-        machine.pass_s(1, busy=False)
+        machine.grow(busy=False)
     assert two.now <= one.now / 2 + 1
 
 
@@ -222,18 +261,20 @@ def test_any_load_leaves_the_limit_in_its_bounds(seed: int) -> None:
     machine = Machine(limit=512 * MIB)
     machine.admission.start()
     machine.admission.wake()
-    open_pages = []
+    bodies = []
     for _ in range(500):
         machine.memory = rng.randrange(700 * MIB)
         machine.cpu_rate = rng.random() * 3
         machine.fetching = rng.randrange(120)
         if rng.random() < 0.3:
-            open_pages.append(machine.admission.on_page(rng.randrange(4 * LARGE_BYTES)))
-        elif open_pages and (acked := open_pages.pop()) is not None:
-            acked()
+            bodies.append(machine.budget.open(Kind.BODY))
+            bodies[-1].ask(rng.randrange(16 * LARGE_BYTES), lambda _: None)
+            machine.admission.on_page(rng.randrange(4 * LARGE_BYTES))
+        elif bodies:
+            bodies.pop(rng.randrange(len(bodies))).release()
         machine.pass_s(1, busy=False)
         assert 1 <= machine.now <= 100
-        assert machine.admission.large_unacked >= 0
+        assert machine.budget.streaming >= 0
 
 
 # ---- in the downloader
@@ -244,7 +285,15 @@ def room_of(machine: Machine, **settings: Any) -> Room:
 
     def make(in_flight: Any, on_limit: Any, is_idle: Any) -> Admission:
         return Admission(
-            room_clock, machine.read, in_flight, on_limit, is_idle, most=100, first_batch=5, thresholds=Thresholds()
+            room_clock,
+            machine.read,
+            in_flight,
+            on_limit,
+            is_idle,
+            most=100,
+            first_batch=5,
+            thresholds=Thresholds(),
+            budget=machine.budget,
         )
 
     room_clock = ManualClock()
@@ -262,12 +311,13 @@ async def test_no_more_fetches_than_admitted() -> None:
     for number in range(5):
         room.reply(number, answer(200, b"<p>x", content_type="text/html"))
     await room.settle()
-    assert len(room.fetcher.fetches) == 20
+    assert len(room.fetcher.fetches) == 5 + 10
 
 
 async def test_unacknowledged_large_pages_count() -> None:
     """A parser that is slow: pages of 10 MB wait for it, and nothing further is fetched."""
-    room = room_of(Machine(memory=100 * MIB, limit=512 * MIB))
+    machine = Machine(memory=100 * MIB, limit=512 * MIB)
+    room = room_of(machine)
     room.hold = True
     await room.downloader.start()
     for number in range(40):
@@ -275,15 +325,21 @@ async def test_unacknowledged_large_pages_count() -> None:
     await room.settle()
     done = 0
     while done < len(room.fetcher.fetches):
-        room.reply(done, answer(200, bytes(10 * MIB), content_type="text/html"))
+        response = answer(200, bytes(10 * MIB), content_type="text/html")
+        response.memory = machine.budget.open(Kind.BODY)
+        if not response.memory.ask(10 * MIB * BODY_FACTOR, lambda _: None):
+            break
+        response.memory.settle(10 * MIB * BODY_FACTOR)
+        room.reply(done, response)
         done += 1
         await room.settle()
     assert 5 <= done <= 10
     room.hold = False
+    assert machine.budget.outstanding_bytes == done * 10 * MIB * BODY_FACTOR
     for delivery in room.held:
         delivery.ack()
     await room.settle()
-    assert len(room.fetcher.fetches) > done
+    assert machine.budget.outstanding_bytes == 0
 
 
 async def test_fewer_requests_are_taken_than_wait() -> None:
@@ -309,13 +365,25 @@ async def test_requests_are_taken_in_proportion_to_the_limit() -> None:
     await room.downloader.start()
     room.request("http://first.test/")
     await room.settle()
-    room.clock.advance(2)
+    assert room.downloader.admission is not None
+    for _ in range(5):
+        room.downloader.admission.on_page(10_000)
+    room.clock.advance(3)
     for number in range(250):
         room.request(f"http://h{number}.test/", url_key=bytes([number]) * 16)
     await room.settle()
-    assert room.downloader.admission is not None
     assert 80 <= room.downloader.admission.limit < 100
     assert room.downloader.in_flight == 251
+    await room.downloader.close()
+
+
+async def test_requests_that_wait_for_names_do_not_hold_the_first_batch() -> None:
+    """Names whose servers are silent: other requests are taken beside them from the start."""
+    room = room_of(Machine())
+    await room.downloader.start()
+    for number in range(100):
+        room.request(f"http://h{number}.test/", url_key=bytes([number]) * 16)
+    assert room.downloader.in_flight == 100
     await room.downloader.close()
 
 

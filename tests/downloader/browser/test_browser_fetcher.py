@@ -19,6 +19,7 @@ from nephila.downloader.http.target import Target
 from nephila.kernel import messages as m
 from nephila.kernel.documents.browser_schema import Browser, Budget, Step
 from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.memory_budget import unlimited
 
 from tests.downloader.browser.fake_engine import FakeEngine, FakeGateway, FakeProcess
 from tests.downloader.browser.test_browser_pool import settle
@@ -33,7 +34,7 @@ class Rig:
         self.instructions = Instructions()
         self.pool = BrowserPool(self.engine, self.clock, processes=1, pages=4, max_uses=0, max_memory_bytes=0)
         self.fetcher = BrowserFetcher(
-            self.config, self.clock, self.gateway, self.pool, self.instructions, BrowserBudget()
+            self.config, self.clock, self.gateway, self.pool, self.instructions, BrowserBudget(), unlimited()
         )
         self.responses: list[HttpResponse] = []
 

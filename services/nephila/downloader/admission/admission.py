@@ -2,14 +2,17 @@
 
     limit = requests in flight + N, within [1, concurrency]
 
-It begins with a first batch, since the size of pages is unknown. It falls at once: by memory whenever N demands it, by
-event loop and pressure only above their thresholds. CPU above its threshold only stops the rise. The limit rises by a
-tenth of the weight or more, so that it does not flap. At least one fetch is always admitted, and with enough memory the
-first batch: a crawl that waits for another program continues slowly instead of never.
+It begins with a first batch, since the size of pages is unknown. The batch ends when as many pages have arrived:
+before that, the limit does not rise while as many large bodies are arriving. The limit falls at once: by memory
+whenever N demands it, by event loop and pressure only above their thresholds. CPU above its threshold only stops the
+rise. The limit rises by a tenth of the weight or more, so that it does not flap, and at most doubles in a second. At
+least one fetch is always admitted, and with enough memory the first batch: a crawl that waits for another program
+continues slowly instead of never.
 
-The memory of one request is `MEMORY_FACTOR` times its body: on the wire, decoded, parsed, as a record. Bodies of
-`LARGE_BYTES` and more raise the estimate at once, and the limit is computed again; the estimate falls by a tenth each
-second. A large page counts as in flight until it is acknowledged. Ordinary pages cost one comparison.
+The limit is an estimate, so that few fetches have to wait for memory; the bytes themselves are reserved in the budget
+(`kernel/runtime/memory_budget.py`). A fetch without a reservation counts with `BODY_FACTOR` times the largest recent
+body. Bodies of `LARGE_BYTES` and more raise that estimate at once, and the limit is computed again; the estimate falls
+by a tenth each second. Ordinary pages cost one comparison.
 """
 
 from __future__ import annotations
@@ -25,18 +28,24 @@ from nephila.downloader.admission.capacity import (
     headroom_of,
     weight_of,
 )
-from nephila.downloader.admission.container import Container, Usage
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.container import Container, Usage
+from nephila.kernel.runtime.memory_budget import (
+    BODY_FACTOR,
+    LARGE_BYTES,
+    MemoryBudget,
+    container_budget,
+    unlimited,
+)
 
 INTERVAL_S = 1.0
-LARGE_BYTES = 256 << 10
-"""Bodies below this size count as this size."""
-MEMORY_FACTOR = 4.0
-BROWSER_REQUEST_BYTES = 160 << 20
-"""Memory of one page in a browser: its renderer process."""
+REQUEST_BYTES = LARGE_BYTES * BODY_FACTOR
+"""Memory of a request that is fetched without a browser, at least."""
 DECAY = 0.9
 """Factor of the estimated size of a page, per second without a larger one."""
+GROWTH = 2
+"""Greatest factor by which the limit rises in a second."""
 RISE = 0.1
 """Least part of the weight by which the limit rises above the first batch."""
 
@@ -55,10 +64,12 @@ class Admission:
         most: int,
         first_batch: int,
         thresholds: Thresholds,
-        request_bytes: float = LARGE_BYTES * MEMORY_FACTOR,
+        request_bytes: float = REQUEST_BYTES,
         processes: int = 1,
+        budget: MemoryBudget | None = None,
     ) -> None:
-        """`request_bytes`: least memory of one request in this lane. `processes`: downloaders in the container."""
+        """`request_bytes`: least memory of one request in this lane. `processes`: downloaders in the container.
+        `budget`: in which large bodies of this process are reserved; None: there is none."""
         self._clock = clock
         self._read = read
         self._in_flight = in_flight
@@ -70,24 +81,26 @@ class Admission:
         self._least_bytes = request_bytes
         self._request_bytes = request_bytes
         self._processes = processes
+        self._budget = budget or unlimited()
         self._timer: Timer | None = None
         self._usage = read()
         self._read_at = clock.monotonic()
         self._cpu_cores = 0.0
         self._delay_s = 0.0
         self._starting = self._first_batch
-        """Responses until the first batch has ended; 0: it has."""
+        """Pages until the first batch has ended; 0: it has."""
+        self._ceiling = self._first_batch
+        """The limit may not rise above it before the next second."""
         self.limit = self._first_batch
-        self.memory_requests = 2 * self._first_batch
-        """Requests whose pages the memory can hold, as of the last change of the limit."""
-        self.large_unacked = 0
-        """Large pages that are published and not acknowledged."""
+        self.memory_requests = 1
+        """Requests whose pages the memory can hold, with pages of the estimated size."""
         self.headroom = Headroom(1.0, 1.0, 1.0)
         self.notice_from = 0
         """Size of a body from which `on_page` has to be called."""
 
     def start(self) -> None:
         """Begin; `on_limit` is called with the first batch."""
+        self._compute()
         self._on_limit(self.limit)
 
     def wake(self) -> None:
@@ -114,22 +127,14 @@ class Admission:
 
     # ---- events
 
-    def on_page(self, size: int) -> Callable[[], None] | None:
-        """A page of this size is published. Returns what to call when it is acknowledged; None: nothing."""
+    def on_page(self, size: int) -> None:
+        """A page of this size is published."""
         if self._starting:
             self._starting -= 1
             if not self._starting:
                 self._end_first_batch()
-        if size < LARGE_BYTES:
-            return None
-        self._request_bytes = max(self._request_bytes, size * MEMORY_FACTOR)
-        self.large_unacked += 1
-        self._compute()
-        return self._on_acked
-
-    def _on_acked(self) -> None:
-        self.large_unacked -= 1
-        if self.limit < self._most:
+        if size >= LARGE_BYTES:
+            self._request_bytes = max(self._request_bytes, size * BODY_FACTOR)
             self._compute()
 
     def _wait(self) -> None:
@@ -145,8 +150,7 @@ class Admission:
         self._delay_s = max(now - due, self._delay_s / 2)
         self._usage, self._read_at = usage, now
         self._request_bytes = max(self._request_bytes * DECAY, self._least_bytes)
-        if self._starting:
-            self._end_first_batch()
+        self._ceiling = self.limit * GROWTH
         self._compute()
         self._timer = None
         if not self._is_idle():
@@ -154,22 +158,24 @@ class Admission:
 
     def _end_first_batch(self) -> None:
         self._starting = 0
+        self._ceiling = max(self._ceiling, self.limit * GROWTH)
         self.notice_from = LARGE_BYTES
         self._compute()
 
     def _compute(self) -> None:
-        if self._starting:
-            return
         in_flight = self._in_flight()
         usage = self._usage
         load = Load(
             usage.memory_bytes, usage.memory_limit_bytes, self._cpu_cores, usage.cores, self._delay_s,
             usage.memory_pressure,
         )  # fmt: skip
-        reserved = (in_flight + self.large_unacked) * self._request_bytes
+        budget = self._budget
+        unknown = max(in_flight - budget.streaming, 0)
+        reserved = unknown * self._request_bytes + budget.outstanding_bytes
         headroom = self.headroom = headroom_of(load, self._thresholds, reserved)
         weight = weight_of(usage.memory_limit_bytes, self._request_bytes)
         by_memory = in_flight + further_by_memory(weight, headroom, self._processes)
+        self.memory_requests = max(by_memory, 1)
         further = further_by_time(weight, self._most, headroom, self._processes)
         by_time = in_flight + further
         if min(headroom.loop, headroom.pressure) > 0:
@@ -179,8 +185,11 @@ class Admission:
         limit = min(max(by_memory, 1), max(by_time, self._first_batch), self._most)
         if self._first_batch < self.limit < limit < self._most and limit - self.limit < min(weight, self._most) * RISE:
             return
+        limit = min(limit, max(self._ceiling, self.limit))
+        if self._starting and budget.streaming >= self._first_batch:
+            limit = min(limit, self.limit)
         if limit != self.limit:
-            self.limit, self.memory_requests = limit, max(by_memory, 1)
+            self.limit = limit
             self._on_limit(limit)
 
 
@@ -189,7 +198,7 @@ MakeAdmission = Callable[[Callable[[], int], Callable[[int], None], Callable[[],
 
 
 def make_admission(
-    config: DownloaderConfig, clock: Clock, request_bytes: float = LARGE_BYTES * MEMORY_FACTOR
+    config: DownloaderConfig, clock: Clock, budget: MemoryBudget, request_bytes: float = REQUEST_BYTES
 ) -> MakeAdmission | None:
     """The admission as configured; None when it is off."""
     if not config.admission:
@@ -206,4 +215,12 @@ def make_admission(
         thresholds=Thresholds(config.admission_memory, config.admission_cpu, config.admission_loop_s),
         request_bytes=request_bytes,
         processes=config.admission_processes,
+        budget=budget,
     )
+
+
+def make_budget(config: DownloaderConfig, clock: Clock) -> MemoryBudget:
+    """The budget of a process with a downloader: what its container has, or everything if admission is off."""
+    if not config.admission:
+        return unlimited()
+    return container_budget(clock, share=config.admission_memory, processes=config.admission_processes)

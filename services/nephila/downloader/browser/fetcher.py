@@ -34,6 +34,7 @@ from nephila.kernel.documents.browser_schema import Browser
 from nephila.kernel.messages import Capture, FetchRequest
 from nephila.kernel.net.public_suffix import site_of
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.memory_budget import BODY_FACTOR, BROWSER_REQUEST_BYTES, Kind, MemoryBudget, Reservation
 from nephila.native import parse_url
 
 log = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ class BrowserFetcher:
         pool: BrowserPool,
         instructions: Instructions,
         budget: BrowserBudget,
+        memory: MemoryBudget,
     ) -> None:
         self._config = config
         self._clock = clock
@@ -77,6 +79,7 @@ class BrowserFetcher:
         self.pool = pool
         self._instructions = instructions
         self._budget = budget
+        self._memory = memory
         self._is_wanted = media_filter(config.accept, config.refuse)
         self._numbers = itertools.count()
         self._running: set[asyncio.Task[None]] = set()
@@ -159,7 +162,9 @@ class BrowserFetcher:
         )
         started = self._clock.monotonic()
         page, error = None, None
+        memory: Reservation | None = None
         try:
+            memory = await self._memory.reserve(Kind.BROWSER, BROWSER_REQUEST_BYTES)
             if request.on_sent is not None:
                 request.on_sent()
             page = await self.pool.render(task)
@@ -175,6 +180,11 @@ class BrowserFetcher:
             request.cookies.write(cookies, page.cookies)
         response = self._combine(request, result, page, error)
         response.browser_s = browser_s
+        if memory is not None and response.rendered:
+            memory.settle(BODY_FACTOR * len(response.body))
+            response.memory = memory
+        elif memory is not None:
+            memory.release()
         if response.rendered and page is not None and page.captures:
             response.captures = page.captures if config.raw_capture else [_without_body(one) for one in page.captures]
         if response.captures and page is not None and config.browser_captures:

@@ -26,6 +26,7 @@ from nephila.downloader.http.request import names_list
 from nephila.downloader.middleware.rendered_login import LoggedInPage, RenderedLogin
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.memory_budget import MemoryBudget
 
 SAVE_EVERY: Final = 20
 """Comparisons between two writes of the verdicts."""
@@ -174,7 +175,9 @@ def _has_text(plain: HttpResponse, url: str) -> bool:
         return True
 
 
-def make_lane(config: DownloaderConfig, clock: Clock, gateway: Gateway, plain: Fetcher) -> BrowserLane:
+def make_lane(
+    config: DownloaderConfig, clock: Clock, gateway: Gateway, plain: Fetcher, memory: MemoryBudget
+) -> BrowserLane:
     """The lane with all its dependencies."""
     instructions = Instructions()
     pool = BrowserPool(
@@ -185,5 +188,5 @@ def make_lane(config: DownloaderConfig, clock: Clock, gateway: Gateway, plain: F
         max_uses=config.browser_uses,
         max_memory_bytes=config.browser_memory_bytes,
     )
-    browser = BrowserFetcher(config, clock, gateway, pool, instructions, BrowserBudget())
+    browser = BrowserFetcher(config, clock, gateway, pool, instructions, BrowserBudget(), memory)
     return BrowserLane(plain, browser, instructions, Verdicts(), VerdictFile(config.browser_verdicts), clock)

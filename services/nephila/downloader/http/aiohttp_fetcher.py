@@ -23,7 +23,7 @@ from nephila.downloader.http.contract import (
     HttpResponse,
     OnDone,
 )
-from nephila.downloader.http.deadlines import BODY, CONNECT, HEADERS, TUNNEL, DeadlineTimer, TimedFetch
+from nephila.downloader.http.deadlines import BODY, CONNECT, HEADERS, MEMORY, TUNNEL, DeadlineTimer, TimedFetch
 from nephila.downloader.http.request import media_filter, proxy_headers_of, request_headers, request_headers_of
 from nephila.downloader.http.response import response_head
 from nephila.downloader.http.response.body import Body
@@ -31,6 +31,7 @@ from nephila.downloader.http.response.decode import codings_of
 from nephila.downloader.http.tls import dial_error, tls_context
 from nephila.downloader.http.tunnel.aiohttp_tunnel import TUNNEL_OF_TASK, TunnelConnector
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.memory_budget import BODY_FACTOR, LARGE_BYTES, Kind, MemoryBudget, further, unlimited
 
 _OWN_HEADERS = frozenset(("User-Agent", "Accept", "Accept-Encoding"))
 
@@ -39,6 +40,7 @@ class Fetch(TimedFetch):
     """One fetch in flight; the handle of its caller."""
 
     __slots__ = (
+        "body",
         "fetcher",
         "on_done",
         "progress_count",
@@ -47,6 +49,7 @@ class Fetch(TimedFetch):
         "reused",
         "task",
         "timed_out",
+        "waiting",
     )
 
     def __init__(self, fetcher: AiohttpFetcher, request: HttpRequest, on_done: OnDone, started: float) -> None:
@@ -56,7 +59,9 @@ class Fetch(TimedFetch):
         self.on_done: OnDone | None = on_done
         self.response = HttpResponse()
         self.progress_count = 0
+        self.body: Body | None = None
         self.timed_out = ""
+        self.waiting = False
         self.reused = False
         self.task: asyncio.Task[None] | None = None
 
@@ -66,6 +71,16 @@ class Fetch(TimedFetch):
         self.fetcher.forget(self)
         if self.task is not None:
             self.task.cancel()
+
+    @property
+    def received_bytes(self) -> int:
+        """See `TimedFetch.received_bytes`."""
+        return self.body.wire_bytes if self.body is not None else 0
+
+    @property
+    def waits_for_memory(self) -> bool:
+        """See `TimedFetch.waits_for_memory`."""
+        return self.waiting
 
     @property
     def progress(self) -> int:
@@ -86,8 +101,10 @@ class Fetch(TimedFetch):
 class AiohttpFetcher:
     """See `nephila.downloader.http.contract.Fetcher`."""
 
-    def __init__(self, config: DownloaderConfig, clock: Clock) -> None:
+    def __init__(self, config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None = None) -> None:
+        """`budget`: what large bodies are reserved in; None: no limit."""
         self._config = config
+        self._budget = budget or unlimited()
         self._clock = clock
         self._headers = request_headers(config)
         self._wanted = media_filter(config.accept, config.refuse)
@@ -127,20 +144,23 @@ class AiohttpFetcher:
         except asyncio.CancelledError:
             if not fetch.timed_out:
                 raise
-            self._on_time_out(fetch.request, response, fetch.timed_out)
+            self._on_time_out(fetch, response)
         finally:
             self._deadlines.discard(fetch)
         if response.reason:
             response.body = b""
+            if response.memory is not None:
+                response.memory.release()
         on_done, fetch.on_done = fetch.on_done, None
         if on_done is not None:
             on_done(response)
 
     @staticmethod
-    def _on_time_out(request: HttpRequest, response: HttpResponse, detail: str) -> None:
-        if response.status and not request.wants_body(response.status):
+    def _on_time_out(fetch: Fetch, response: HttpResponse) -> None:
+        if response.status and not fetch.request.wants_body(response.status):
             return  # the status is sufficient
-        response.reason, response.detail = "timeout", detail
+        response.reason = MEMORY if fetch.waits_for_memory else "timeout"
+        response.detail = fetch.timed_out
 
     async def _try_addresses(self, fetch: Fetch) -> None:
         addresses = fetch.request.route.addresses[:MAX_DIALS]
@@ -260,11 +280,15 @@ class AiohttpFetcher:
 
     async def _read_body(self, fetch: Fetch, reply: aiohttp.ClientResponse, body: Body) -> bool:
         response = fetch.response
+        fetch.body = body
+        covered = LARGE_BYTES
         try:
             async for data in reply.content.iter_any():
                 fetch.progress_count += 1
                 until = self._clock.monotonic() + SLICE_S
                 for _ in body.steps(data):
+                    if body.size > covered:
+                        covered = await self._reserve(fetch, body)
                     if self._clock.monotonic() >= until:
                         await asyncio.sleep(0)
                         until = self._clock.monotonic() + SLICE_S
@@ -274,6 +298,9 @@ class AiohttpFetcher:
             response.wire_bytes = body.wire_bytes
         response.wire_body = body.wire_body()
         decoded = body.finish()
+        if response.memory is not None:
+            response.memory.settle(BODY_FACTOR * body.size)
+            response.memory.arrived_bytes = body.size
         response.truncated = "length" if body.full else ""
         if fetch.request.wants_body(response.status):
             response.body = decoded
@@ -282,6 +309,20 @@ class AiohttpFetcher:
             if self._config.raw_capture:
                 response.wire_body = decoded
         return not body.full
+
+    async def _reserve(self, fetch: Fetch, body: Body) -> int:
+        """Reserve the memory of a body that is not complete; the size up to which it is reserved then."""
+        response, size = fetch.response, min(further(body.size), max(body.limit, body.size))
+        if response.memory is None:
+            response.memory = self._budget.open(Kind.BODY)
+        response.memory.arrived_bytes = body.size
+        granted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        if not response.memory.ask(BODY_FACTOR * size, lambda yes: None if granted.done() else granted.set_result(yes)):
+            fetch.waiting = True
+            if not await granted:
+                raise FetchError(MEMORY, "the memory is needed for an earlier body")
+            fetch.waiting = False
+        return size
 
     def _open_session(self, tunnel: bool) -> aiohttp.ClientSession:
         session = self._sessions.get(tunnel)

@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 from nephila.downloader.http.route import Route
 from nephila.downloader.http.target import Target
 from nephila.kernel.messages import Capture, FetchRequest
+from nephila.kernel.runtime.memory_budget import Reservation
 
 MAX_DIALS = 3
 MAX_HEAD_BYTES = 64 << 10
@@ -140,7 +141,8 @@ class HttpResponse:
     """The end of a fetch. `reason` is empty when a complete response came; `status` may be set as well as a reason.
 
     Reasons: connect, tls, timeout, too_large, protocol, disconnected, encoding; content_type = stopped after the
-    headers because the media type is not wanted; stale = a kept connection broke before the first byte of the response.
+    headers because the media type is not wanted; stale = a kept connection broke before the first byte of the response;
+    memory = the body waited for memory until the time limit.
     `body` is decoded from transfer and content coding. `wire_body` is None when it equals `body` or is not needed.
     `error_body` is the body of a status other than 2xx as received, with its content coding, up to `DRAIN_BYTES`.
     `wire_bytes` counts the body as received, without framing. With raw capture, bodies of other statuses than 2xx are
@@ -158,6 +160,7 @@ class HttpResponse:
         "error_body",
         "head_at",
         "headers",
+        "memory",
         "page_url",
         "reason",
         "rendered",
@@ -187,6 +190,8 @@ class HttpResponse:
         """Monotonic instant at which the response head was complete; 0 without one."""
         self.request_head = b""
         self.response_head = b""
+        self.memory: Reservation | None = None
+        """Memory that is reserved for a large body. The receiver releases it when the body is no longer needed."""
         self.rendered = False
         """`body` is the document of a browser."""
         self.browser_s = 0.0

@@ -14,6 +14,8 @@ from nephila.kernel.runtime.clock import Clock, Timer
 
 CONNECT, TUNNEL, HEADERS, BODY = 1, 2, 3, 4
 """Phases. TUNNEL: the proxy is connected, and its server is not."""
+MEMORY = "memory"
+"""Reason of a fetch that waited for memory until its time limit, and first word of its detail."""
 
 
 class TimedFetch:
@@ -29,12 +31,23 @@ class TimedFetch:
         self.progress_seen = -1
 
     @property
+    def received_bytes(self) -> int:
+        """Bytes of the body received so far."""
+        raise NotImplementedError
+
+    @property
+    def waits_for_memory(self) -> bool:
+        """Whether this process does not read, since there is no memory for the body."""
+        raise NotImplementedError
+
+    @property
     def progress(self) -> int:
         """A number that changes with each read."""
         raise NotImplementedError
 
     def time_out(self, detail: str) -> None:
-        """A limit is exceeded; `detail` begins with the phase: connect, tunnel, headers, body or total."""
+        """A limit is exceeded; `detail` begins with the phase: connect, tunnel, headers, body, total or
+        memory."""
         raise NotImplementedError
 
 
@@ -101,6 +114,10 @@ class DeadlineTimer(Generic[W]):
     def _passed(self, one: W, now: float) -> str:
         """The limit that is exceeded; empty when none is."""
         config = self._config
+        if one.waits_for_memory:  # the server is not slow
+            one.since = one.progress_since = now
+            late = now - one.started > config.total_timeout_s
+            return f"{MEMORY}: none for the body within {config.total_timeout_s:g} s" if late else ""
         if now - one.started > config.total_timeout_s:
             return f"total: not done after {config.total_timeout_s:g} s"
         phase = one.phase + 8 * one.dials
@@ -122,6 +139,8 @@ class DeadlineTimer(Generic[W]):
                 one.progress_seen, one.progress_since = progress, now
             if now - one.progress_since > config.idle_timeout_s:
                 return f"body: no byte for {config.idle_timeout_s:g} s"
+            if elapsed > config.idle_timeout_s and one.received_bytes < config.min_rate_bytes * elapsed:
+                return f"body: under {config.min_rate_bytes:g} bytes/s for {config.idle_timeout_s:g} s"
             if elapsed > config.body_timeout_s:
                 return f"body: not complete within {config.body_timeout_s:g} s"
         return ""

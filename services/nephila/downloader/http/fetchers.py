@@ -9,35 +9,36 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import Fetcher
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.memory_budget import MemoryBudget
 
 
-def make_fetcher(config: DownloaderConfig, clock: Clock) -> Fetcher:
-    """The fetcher that the settings name; raises `UsageError` for an unknown name."""
+def make_fetcher(config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None = None) -> Fetcher:
+    """The fetcher that the settings name, with the budget of large bodies; raises `UsageError` for an unknown name."""
     try:
         make = FETCHERS[config.fetcher]
     except KeyError:
         raise UsageError(f"fetcher {config.fetcher!r}: known are {', '.join(FETCHERS)}") from None
-    return make(config, clock)
+    return make(config, clock, budget)
 
 
-def _lean(config: DownloaderConfig, clock: Clock) -> Fetcher:
+def _lean(config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None) -> Fetcher:
     from nephila.downloader.http.lean import LeanFetcher
 
-    return LeanFetcher(config, clock)
+    return LeanFetcher(config, clock, budget)
 
 
-def _aiohttp(config: DownloaderConfig, clock: Clock) -> Fetcher:
+def _aiohttp(config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None) -> Fetcher:
     from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
 
-    return AiohttpFetcher(config, clock)
+    return AiohttpFetcher(config, clock, budget)
 
 
-def _auto(config: DownloaderConfig, clock: Clock) -> Fetcher:
+def _auto(config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None) -> Fetcher:
     # The Proactor loop reads ahead into the buffer it was given; the lean fetcher shares one between all.
-    return (_aiohttp if sys.platform == "win32" else _lean)(config, clock)
+    return (_aiohttp if sys.platform == "win32" else _lean)(config, clock, budget)
 
 
-FETCHERS: dict[str, Callable[[DownloaderConfig, Clock], Fetcher]] = {
+FETCHERS: dict[str, Callable[[DownloaderConfig, Clock, MemoryBudget | None], Fetcher]] = {
     "auto": _auto,
     "lean": _lean,
     "aiohttp": _aiohttp,

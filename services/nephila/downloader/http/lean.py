@@ -13,7 +13,7 @@ from typing import Any
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import MAX_DIALS, FetchError, HttpRequest, HttpResponse, OnDone
-from nephila.downloader.http.deadlines import CONNECT, HEADERS, TUNNEL, DeadlineTimer, TimedFetch
+from nephila.downloader.http.deadlines import CONNECT, HEADERS, MEMORY, TUNNEL, DeadlineTimer, TimedFetch
 from nephila.downloader.http.lean_conn import Buffers, Connection
 from nephila.downloader.http.pool import Pool
 from nephila.downloader.http.request import RequestHeads, media_filter
@@ -22,6 +22,7 @@ from nephila.downloader.http.target import Target
 from nephila.downloader.http.tls import ResumingContext, dial_error, tls_context
 from nephila.downloader.http.tunnel.open_tunnel import InnerTls, connect_through
 from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.memory_budget import MemoryBudget, unlimited
 
 STAGGER_S = 0.25
 """Time after which the next address is tried beside a slow one: the connection attempt delay of RFC 8305."""
@@ -61,6 +62,16 @@ class Exchange(TimedFetch):
             self.fetcher.forget(self)
 
     @property
+    def received_bytes(self) -> int:
+        """See `TimedFetch.received_bytes`."""
+        return self.connection.received_bytes if self.connection is not None else 0
+
+    @property
+    def waits_for_memory(self) -> bool:
+        """See `TimedFetch.waits_for_memory`."""
+        return self.connection is not None and self.connection.waits_for_memory
+
+    @property
     def progress(self) -> int:
         """See `TimedFetch.progress`."""
         return self.connection.progress if self.connection is not None else 0
@@ -77,8 +88,10 @@ class Exchange(TimedFetch):
 class LeanFetcher:
     """See `contract.Fetcher`. Needs an event loop that reads and calls the protocol in one step (not Proactor)."""
 
-    def __init__(self, config: DownloaderConfig, clock: Clock) -> None:
+    def __init__(self, config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None = None) -> None:
+        """`budget`: what large bodies are reserved in; None: no limit."""
         self.config = config
+        self.budget = budget or unlimited()
         self.buffers = Buffers()
         self.wanted = media_filter(config.accept, config.refuse)
         self.clock = clock
@@ -266,6 +279,9 @@ class LeanFetcher:
         response.reason = reason
         response.detail = detail
         response.body = b""
+        if response.memory is not None:
+            response.memory.release()
+            response.memory = None
         self.done(exchange, False)
 
     def lost(self, exchange: Exchange, detail: str) -> None:
@@ -285,6 +301,8 @@ class LeanFetcher:
         """Close what an aborted exchange holds."""
         self._deadlines.discard(exchange)
         self._stop_dials(exchange)
+        if exchange.response.memory is not None:
+            exchange.response.memory.release()
         if exchange.connection is not None:
             connection, exchange.connection = exchange.connection, None
             connection.drop()
@@ -298,7 +316,7 @@ class LeanFetcher:
             return
         connection = exchange.connection
         if connection is None or not connection.give_up():
-            self.fail(exchange, "timeout", detail)
+            self.fail(exchange, MEMORY if exchange.waits_for_memory else "timeout", detail)
 
     def _on_tick(self, now: float) -> bool:
         for connection in self._pool.expired(now):

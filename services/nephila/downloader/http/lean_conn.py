@@ -13,16 +13,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from nephila.downloader.http.contract import DRAIN_BYTES, MAX_HEAD_BYTES, MAX_INTERIM, SLICE_S, FetchError
-from nephila.downloader.http.deadlines import BODY
+from nephila.downloader.http.deadlines import BODY, MEMORY
 from nephila.downloader.http.response import response_head
 from nephila.downloader.http.response.body import Body
 from nephila.downloader.http.response.chunked import Chunked
 from nephila.downloader.http.response.decode import codings_of
+from nephila.kernel.runtime.memory_budget import BODY_FACTOR, Kind, further
 
 if TYPE_CHECKING:
     from nephila.downloader.http.lean import Exchange, LeanFetcher
 
 SHARED_BYTES = 256 << 10
+RESERVE_BYTES = SHARED_BYTES
 LARGE_BYTES = 4 << 20
 _SPARE = 64
 
@@ -52,11 +54,15 @@ class Connection(asyncio.BufferedProtocol):
 
     Content decoding may need several turns of the event loop (`_work`). Nothing is read until it is done, and an end of
     the connection that comes in between (`_lost`) takes effect after it.
+
+    The memory of a body above `RESERVE_BYTES` is reserved before it is read: of a known length at once, of an unknown
+    one in steps (`_covered`: the size up to which it is). Without memory nothing is read.
     """
 
     __slots__ = (
         "_body",
         "_chunked",
+        "_covered",
         "_exchange",
         "_fetcher",
         "_filled",
@@ -74,6 +80,7 @@ class Connection(asyncio.BufferedProtocol):
         "key",
         "progress",
         "requests",
+        "waits_for_memory",
     )
 
     def __init__(self, fetcher: LeanFetcher, key: tuple[str, int, str, str]) -> None:
@@ -94,6 +101,8 @@ class Connection(asyncio.BufferedProtocol):
         self._work: Iterator[None] | None = None
         self._paused = False
         self._lost: tuple[Exception | None] | None = None
+        self._covered = 0
+        self.waits_for_memory = False
         self.requests = 0
         self.progress = 0
 
@@ -125,6 +134,11 @@ class Connection(asyncio.BufferedProtocol):
         """The TLS state of an open connection; None without TLS."""
         transport = self._transport
         return None if transport is None else transport.get_extra_info("ssl_object")
+
+    @property
+    def received_bytes(self) -> int:
+        """Bytes of the body received so far."""
+        return self._filled if self._state == FILL else self._body.wire_bytes if self._body is not None else 0
 
     def give_up(self) -> bool:
         """A time limit is exceeded. True when the response (a 404, say) is complete without its body, and reported."""
@@ -297,11 +311,14 @@ class Connection(asyncio.BufferedProtocol):
         codings = codings_of(encoding) if wanted else []
         self._body = Body(config, codings, keep, config.raw_capture, request.max_bytes)
         self._left = length
+        self._covered = RESERVE_BYTES
         if length == response_head.CHUNKED:
             self._state = CHUNKS
             self._chunked = Chunked()
         else:
             self._state = LENGTH if length >= 0 else CLOSE
+            if length > RESERVE_BYTES and not keep:
+                self._reserve(length)
         if len(rest) or length == 0:
             self._on_body(rest)
 
@@ -336,6 +353,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._chunked is None and not body.coded:
             body.feed(data)
             self._after_body()
+            if body is self._body and body.size > self._covered:
+                self._reserve(further(body.size))
         else:
             # Other connections read into the shared buffer before the work is done, so the data is copied.
             self._work = self._steps(body, bytes(data))
@@ -358,7 +377,10 @@ class Connection(asyncio.BufferedProtocol):
         assert self._work is not None
         monotonic = self._fetcher.clock.monotonic
         until = monotonic() + SLICE_S
+        body = self._body
         for _ in self._work:
+            if body is not None and body.size > self._covered and not self._reserve(further(body.size)):
+                return
             if monotonic() >= until:
                 self._pause(True)
                 asyncio.get_running_loop().call_soon(self._continue)
@@ -379,6 +401,34 @@ class Connection(asyncio.BufferedProtocol):
             (exc,) = self._lost
             self._lost = None
             self.connection_lost(exc)
+
+    def _reserve(self, size: int) -> bool:
+        """Reserve the memory of a body of `size` bytes; False: nothing is read until it is granted. O(1)."""
+        exchange, body = self._exchange, self._body
+        assert exchange is not None
+        assert body is not None
+        self._covered = size = min(size, max(body.limit, body.size))
+        response, budget = exchange.response, self._fetcher.budget
+        if response.memory is None:
+            response.memory = budget.open(Kind.BODY)
+        response.memory.arrived_bytes = body.size
+        self.waits_for_memory = not response.memory.ask(BODY_FACTOR * size, self._on_memory)
+        if self.waits_for_memory:
+            self._pause(True)
+        return not self.waits_for_memory
+
+    def _on_memory(self, granted: bool) -> None:
+        """The reservation is granted: continue. Refused: the fetch ends."""
+        if not self.waits_for_memory:  # ended in the meantime
+            return
+        self.waits_for_memory = False
+        if not granted:
+            self._fail(FetchError(MEMORY, "the memory is needed for an earlier body"))
+            return
+        if self._work is not None:
+            self._continue()
+        else:
+            self._pause(False)
 
     def _pause(self, paused: bool) -> None:
         if paused is self._paused:
@@ -407,6 +457,9 @@ class Connection(asyncio.BufferedProtocol):
         response = exchange.response
         response.wire_bytes = body.wire_bytes
         response.wire_body = body.wire_body()
+        if response.memory is not None:
+            response.memory.settle(BODY_FACTOR * body.size)
+            response.memory.arrived_bytes = body.size
         if body.full:
             response.truncated = "length"
         self._finish(body.finish(), reuse)
@@ -455,6 +508,7 @@ class Connection(asyncio.BufferedProtocol):
             self._own = None
         self._view = self._fetcher.buffers.shared_view
         self._body = self._chunked = self._head = self._work = None
+        self.waits_for_memory = False
 
 
 class _StaleError(FetchError):

@@ -46,6 +46,13 @@ def keep_memory() -> None:
         mallopt(_M_TOP_PAD, 4 << 20)
 
 
+def free_unused_memory() -> None:
+    """Return memory that the C library keeps to the system (malloc_trim(3)), which takes some milliseconds. Only with
+    glibc; elsewhere this has no effect."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def raise_open_files() -> None:
     """Lift the soft limit of open files to the hard one: a hundred connections and their files need it."""
     with contextlib.suppress(ImportError, OSError, ValueError):

@@ -43,7 +43,9 @@ class Inline:
     def text(self, text: str) -> None:
         """A run of text."""
         self._plain.append(text)
-        self._marked.append(text if self._code >= 0 else _SPECIAL.sub(r"\\\g<0>", text))
+        if self._code < 0 and not text.isspace():
+            text = _SPECIAL.sub(_escape, text)
+        self._marked.append(text)
 
     def emphasis(self, marker: str) -> bool:
         """Emphasis begins; False where it is within such already."""
@@ -97,12 +99,15 @@ class Inline:
     def image(self, alt: str, url: str) -> None:
         """A picture."""
         if self._code < 0:
-            alt = _SPECIAL.sub(r"\\\g<0>", " ".join(alt.split()))
+            alt = _SPECIAL.sub(_escape, " ".join(alt.split()))
             self._marked.append(f"![{_balanced(alt)}]({url.translate(_URL)})")
 
     def cut(self) -> None:
         """The line ends; markup that is open goes on in the next."""
         if not self._marked and not self._plain:
+            return
+        if self._code < 0 and self._link is None and not self._open:
+            self._cut_plain()
             return
         code, link, opened = self._code >= 0, self._link, [marker for marker, _ in self._open]
         if code:
@@ -113,19 +118,25 @@ class Inline:
             self.end_link()
         while self._open:
             self.end_emphasis(self._open[-1][0])
-        plain = " ".join("".join(self._plain).split())
-        written = " ".join("".join(self._marked).split())
-        if plain or written:
-            self.lines.append(Line(plain, written))
-        self._plain, self._marked = [], []
+        self._cut_plain()
         if link is not None:
             self._link = (0, 0, link[2], link[3])
         self._open = [(marker, 0) for marker in opened]
         if code:
             self._code = 0
 
+    def _cut_plain(self) -> None:
+        """The line ends, and no markup is open."""
+        plain = " ".join("".join(self._plain).split())
+        written = " ".join("".join(self._marked).split())
+        if plain or written:
+            self.lines.append(Line(plain, written))
+        self._plain, self._marked = [], []
+
     def take(self) -> list[Line]:
         """The lines so far, the last one cut."""
+        if not self.lines and not self._marked and not self._plain:
+            return []
         self.cut()
         lines, self.lines = self.lines, []
         return lines
@@ -139,6 +150,10 @@ class Inline:
         start = content.index(inner)
         lead, trail = content[:start], content[start + len(inner) :]
         self._marked[at:] = [f"{lead}{before}{inner}{behind}{trail}"]
+
+
+def _escape(found: re.Match[str]) -> str:
+    return "\\" + found[0]
 
 
 def _balanced(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 from nephila.parser.markdown.blocks import Block, BlockKind, Cell, Container, ContainerKind, Line
 from nephila.parser.markdown.inline import CODE, EMPHASIS, Inline
+from nephila.parser.page.html_tree import css
 from nephila.parser.page.media import best_of_srcset
 
 MAX_NODES: Final = 400_000
@@ -57,7 +58,7 @@ class _Visitor(Protocol):
     def text(self, text: str) -> None:
         """A run of text."""
 
-    def start(self, node: Any) -> bool:
+    def start(self, node: Any, tag: str) -> bool:
         """An element begins; False: what is in it is left out, and it does not end."""
 
     def end(self, tag: str) -> None:
@@ -67,40 +68,54 @@ class _Visitor(Protocol):
 def read(body: Any, resolve: Callable[[str], str]) -> list[Block]:
     """The blocks of a page. O(nodes)."""
     layout = _Layout()
-    if body.css_first("table") is not None:
-        _walk(body, layout)
+    seen: Any = None
+    for table in css(body, "table"):  # in document order, so a table inside another follows it
+        if seen is None or not _is_within(table, seen):
+            seen = table
+            _walk(table, layout)
     reader = _Reader(resolve, layout.tables)
     _walk(body, reader)
     reader.flush()
     return reader.blocks
 
 
+def _is_within(node: Any, other: Any) -> bool:
+    """Whether a node is below another one. O(depth)."""
+    sought = other.mem_id
+    above = node.parent
+    while above is not None:
+        if above.mem_id == sought:
+            return True
+        above = above.parent
+    return False
+
+
 def _walk(root: Any, visitor: _Visitor) -> None:
-    node, opened = root, 0
+    # Each attribute of a node makes an object, so each is read once.
+    on_text, on_start, on_end = visitor.text, visitor.start, visitor.end
+    node = root
+    opened: list[Any] = []
+    """Elements around the node, and their tags."""
     for _ in range(MAX_NODES):
-        if node is None:
-            return
-        below = None
-        if node.tag == "-text":
-            visitor.text(node.text(deep=False))
-        elif node.tag not in _HIDDEN and not node.tag.startswith(("-", "!", "_")) and visitor.start(node):
-            opened += 1
+        tag = node.tag
+        if tag == "-text":
+            on_text(node.text_content)
+        elif tag not in _HIDDEN and not tag.startswith(("-", "!", "_")) and on_start(node, tag):
             below = node.child
-            if below is None:
-                visitor.end(node.tag)
-                opened -= 1
-        if below is not None:
-            node = below
-            continue
-        while node is not None and node.next is None:
-            node = node.parent
-            if opened == 0 or node is None:
+            if below is not None:
+                opened.append((node, tag))
+                node = below
+                continue
+            on_end(tag)
+        while True:
+            if not opened:
                 return
-            visitor.end(node.tag)
-            opened -= 1
-            if opened == 0:
-                return
-        node = node.next
+            following = node.next
+            if following is not None:
+                node = following
+                break
+            node, tag = opened.pop()
+            on_end(tag)
 
 
 class _Layout:
@@ -114,9 +129,8 @@ class _Layout:
     def text(self, text: str) -> None:
         """See `_Visitor`."""
 
-    def start(self, node: Any) -> bool:
+    def start(self, node: Any, tag: str) -> bool:
         """See `_Visitor`."""
-        tag = node.tag
         if self._open:
             number, cells = self._open[-1]
             if tag == "table" or tag in _NO_CELL:
@@ -162,9 +176,8 @@ class _Reader:
         else:
             (self._cell or self._inline).text(text)
 
-    def start(self, node: Any) -> bool:
+    def start(self, node: Any, tag: str) -> bool:
         """See `_Visitor`."""
-        tag = node.tag
         if self._code is not None:
             return self._in_code(node, tag)
         if tag in _BLOCKS:

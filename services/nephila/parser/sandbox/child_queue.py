@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Coroutine
 from typing import IO, Any, Final, TypeVar
 
+from nephila.kernel.runtime.memory_budget import BODY_FACTOR, CHILD_BYTES, Kind, MemoryBudget, unlimited
 from nephila.parser.sandbox import Sandbox, Task
 
 Out = TypeVar("Out")
@@ -25,8 +26,10 @@ SPOOL_BYTES: Final = 64 << 20
 class ChildProcessQueue:
     """Pages in progress. Owns the sandbox."""
 
-    def __init__(self, sandbox: Sandbox, spool_bytes: int = SPOOL_BYTES) -> None:
+    def __init__(self, sandbox: Sandbox, spool_bytes: int = SPOOL_BYTES, budget: MemoryBudget | None = None) -> None:
+        """`budget`: what the memory of children is reserved in; None: no limit."""
         self.sandbox = sandbox
+        self._budget = budget or unlimited()
         self.waiting_bytes = 0
         """Bytes of bodies in memory."""
         self._spool_bytes = spool_bytes
@@ -55,7 +58,13 @@ class ChildProcessQueue:
         if slot is None:
             slot = self._slots[task.name] = asyncio.Semaphore(self.sandbox.children)
         async with slot:
-            return await self.sandbox.call(task, payload(spooled.take()))
+            # A child that runs already is part of the memory in use.
+            base = 0 if self.sandbox.runs(task) else CHILD_BYTES
+            memory = await self._budget.reserve(Kind.CHILD, base + BODY_FACTOR * spooled.size_bytes)
+            try:
+                return await self.sandbox.call(task, payload(spooled.take()))
+            finally:
+                memory.release()
 
     async def drain(self, grace_s: float) -> None:
         """Wait for pages in progress, at most `grace_s` seconds; 0 ends a drain that waits."""

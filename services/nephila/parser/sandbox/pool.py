@@ -38,6 +38,11 @@ class Sandbox:
         """Process ids of the running children."""
         return [child.pid for pool in self._pools.values() for child in pool.children]
 
+    def runs(self, task: Task[Any]) -> bool:
+        """Whether a child of this task is running."""
+        pool = self._pools.get(task.name)
+        return pool is not None and bool(pool.children)
+
     async def call(self, task: Task[Out], payload: bytes, *, wall_s: float = 0.0, attempts: int = ATTEMPTS) -> Out:
         """The result of `task` for `payload`; `wall_s`: time limit in seconds (0: the task's).
 

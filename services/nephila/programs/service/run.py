@@ -20,6 +20,7 @@ from nephila.kernel.runtime import logs
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.config import load
 from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.memory_budget import MemoryBudget
 from nephila.kernel.runtime.process_setup import run_loop
 from nephila.programs.service.metrics import METRICS as PROGRAM
 from nephila.programs.service.program import Build, Fatal, ServiceKind, ServiceProgram
@@ -38,7 +39,7 @@ def _build_downloader(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal)
     return _downloader(config, bus, bus, clock)
 
 
-def _downloader(config: Any, bus: KafkaBus, route: Bus, clock: Clock) -> Any:
+def _downloader(config: Any, bus: KafkaBus, route: Bus, clock: Clock, budget: MemoryBudget | None = None) -> Any:
     """A downloader that dials while its membership is certain, and checks addresses while it has peers. `route`: the
     bus of its messages."""
     from nephila.downloader.coordination import Coordination
@@ -54,7 +55,7 @@ def _downloader(config: Any, bus: KafkaBus, route: Bus, clock: Clock) -> Any:
         late_address_check=LateAddressCheck((lambda: False) if renders else partial(bus.has_all, group)).check,
         membership_valid=partial(bus.may_emit, group),
     )
-    service = (build_browser if renders else build)(config, route, clock, coordination)
+    service = (build_browser if renders else build)(config, route, clock, coordination, budget)
     bus.watch_partitions(group, service.partitions)
     bus.watch_crashes(group, LostRequests(bus, clock, topic).report)
     return service
@@ -69,13 +70,15 @@ def _build_parser(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> 
 
 
 def _build_fetchparse(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
+    from nephila.downloader.admission.admission import make_budget
     from nephila.parser.service import build
     from nephila.programs.cluster.outlink_router import Exchange
     from nephila.programs.service.fetchparse import FetchParse, FetchParseBus
 
     route = FetchParseBus(bus, clock, config.downloader.raw_capture)
-    parser = build(config.parser, Exchange(route, clock, config.parser.partitions), clock)
-    return FetchParse(_downloader(config.downloader, bus, route, clock), parser, clock)
+    budget = make_budget(config.downloader, clock)
+    parser = build(config.parser, Exchange(route, clock, config.parser.partitions), clock, budget=budget)
+    return FetchParse(_downloader(config.downloader, bus, route, clock, budget), parser, clock)
 
 
 def _build_storage(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:

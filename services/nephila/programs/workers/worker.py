@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from nephila.downloader.admission.admission import make_budget
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.coordination import Coordination
 from nephila.downloader.service import Downloader
@@ -109,12 +110,12 @@ class Worker:
             for topic in (*((PAGES, EXCHANGES) if settings.pages else ()), OUTCOMES, RECORDS, DEAD, RULE_STATS):
                 link.forward(topic, GROUP)
             bus.subscribe(OUTLINKS, GROUP, self._on_outlinks, credits=UNBOUNDED)
-            self._parser = build_parser(
-                msgspec.msgpack.decode(settings.parser, type=ParserConfig), bus, self.clock, with_judge=False
-            )
             config = msgspec.msgpack.decode(settings.downloader, type=DownloaderConfig)
+            budget = make_budget(config, self.clock)
+            parser = msgspec.msgpack.decode(settings.parser, type=ParserConfig)
+            self._parser = build_parser(parser, bus, self.clock, with_judge=False, budget=budget)
             coordination = Coordination(self._ask, lambda address, at: link.send_control(RequestSent(address, at)))
-            self._downloader = build_downloader(config, bus, self.clock, coordination)
+            self._downloader = build_downloader(config, bus, self.clock, coordination, budget)
             await self._parser.start()
             await self._downloader.start()
         except UserError as error:

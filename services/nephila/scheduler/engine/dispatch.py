@@ -28,6 +28,9 @@ from nephila.scheduler.traps.url_shape import shape
 
 ENDED_PER_TURN = 64
 """URLs of one host that end without a fetch in one go. A host full of forbidden URLs must not block the others."""
+AHEAD = 4
+"""One request in so many waits at the downloader beyond its slots: it shows there that hosts need slots, so that those
+that answer slowly leave some."""
 EFFORT_PER_TURN = 10_000_000
 """Limit of robots.txt rules times URL characters per turn, about 30 ms. With tens of thousands of rules one check takes
 milliseconds, and such a host must not block the event loop."""
@@ -76,7 +79,10 @@ class Dispatcher:
     def room(self) -> bool:
         """Whether another URL may be leased."""
         frontier = self.frontier
-        return frontier.in_fetch < frontier.concurrency and frontier.outstanding < frontier.window
+        return (
+            frontier.in_fetch < frontier.concurrency + frontier.concurrency // AHEAD
+            and frontier.outstanding < frontier.window
+        )
 
     def next_event(self) -> float | None:
         """When time alone gives work; None when nothing waits for time. Without room only the end of a lease gives

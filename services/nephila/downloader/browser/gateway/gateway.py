@@ -32,6 +32,7 @@ from nephila.downloader.http.route import Route
 from nephila.downloader.http.tls import tls_context
 from nephila.downloader.routing.router import Router
 from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.memory_budget import MemoryBudget
 
 LOOPBACK = "127.0.0.1"
 MAX_RESPONSE_BYTES = 16 << 20
@@ -144,7 +145,10 @@ class ForwardingGateway:
         self._connections.discard(connection)
 
 
-def make_gateway(config: DownloaderConfig, clock: Clock, router: Router) -> ForwardingGateway:
-    """The gateway with a fetcher of its own: any media type but those of images, fonts, audio and video."""
+def make_gateway(
+    config: DownloaderConfig, clock: Clock, router: Router, budget: MemoryBudget | None = None
+) -> ForwardingGateway:
+    """The gateway with a fetcher of its own: any media type but those of images, fonts, audio and video. `budget`: for
+    large bodies; None: no limit."""
     forwarding = msgspec.structs.replace(config, accept=("*/*",), refuse=MEDIA_TYPES)
-    return ForwardingGateway(config, clock, router, make_fetcher(forwarding, clock))
+    return ForwardingGateway(config, clock, router, make_fetcher(forwarding, clock, budget))

@@ -47,14 +47,14 @@ class Body:
     __slots__ = (
         "_codings",
         "_keep",
-        "_limit",
         "_parts",
         "_ratio",
-        "_size",
         "_wire",
         "_wire_limit",
         "framing",
         "full",
+        "limit",
+        "size",
         "wire_bytes",
     )
 
@@ -66,14 +66,14 @@ class Body:
         keep_wire: bool = False,
         max_bytes: int = 0,
     ) -> None:
-        self._limit = max_bytes or config.max_body_bytes
+        self.limit = max_bytes or config.max_body_bytes
         # With several codings the output of the last one is counted here, that of the others in BoundedCoding.
         self._codings = [BoundedCoding(coding) for coding in codings[:-1]] + codings[-1:]
         self._keep = keep
         self._ratio = config.max_ratio
         self._wire_limit = max_bytes or config.max_wire_bytes
         self._parts = Pieces()
-        self._size = 0
+        self.size = 0
         self._wire = Pieces() if keep_wire and codings else None
         self.wire_bytes = 0
         self.framing = 0
@@ -112,14 +112,14 @@ class Body:
         if not piece:
             return
         self._parts.append(piece)
-        self._size += len(piece)
+        self.size += len(piece)
         if self._keep:
-            if self._size >= self._keep:
+            if self.size >= self._keep:
                 self.full = True
-        elif self._size > self._limit:
-            raise FetchError("too_large", f"more than {self._limit} bytes decoded")
-        elif self._size > RATIO_FLOOR_BYTES and self._size > self._ratio * self.wire_bytes:
-            raise FetchError("too_large", f"ratio over {self._ratio:g}: {self.wire_bytes} bytes make {self._size}")
+        elif self.size > self.limit:
+            raise FetchError("too_large", f"more than {self.limit} bytes decoded")
+        elif self.size > RATIO_FLOOR_BYTES and self.size > self._ratio * self.wire_bytes:
+            raise FetchError("too_large", f"ratio over {self._ratio:g}: {self.wire_bytes} bytes make {self.size}")
 
     def finish(self) -> bytes:
         """The whole body; raises `FetchError` when a coding is not complete."""

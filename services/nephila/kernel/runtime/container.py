@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+USED = ("anon", "shmem", "slab_unreclaimable", "sock", "kernel_stack", "pagetables")
+"""What the kernel cannot drop, in memory.stat of version 2. `sock`: bytes received that the program has not read."""
 UNLIMITED = 1 << 60
 """Version 1 writes "no limit" as a number near 2^63."""
 _CGROUPS = Path("sys/fs/cgroup")
@@ -70,7 +72,7 @@ class Container:
             limit = _number(level / "memory.max")
             if limit is not None and limit > 0:
                 fields = _fields(level / "memory.stat")
-                yield _Memory(sum(fields.get(name, 0) for name in ("anon", "shmem", "slab_unreclaimable")), limit)
+                yield _Memory(sum(fields.get(name, 0) for name in USED), limit)
         for level in self._memory:
             limit = _number(level / "memory.limit_in_bytes")
             if limit is not None and 0 < limit < UNLIMITED:

@@ -1,0 +1,287 @@
+"""One budget of memory for the large things of a process: bodies in flight, child processes, pages in a browser.
+
+The memory of a thing is reserved before its bytes exist, and freed when the thing is gone. A reservation is granted
+while the memory in use, plus the part of all reservations whose bytes have not arrived, stays below a share of the
+container's limit. Others wait, in their order. Invariants: what waits for memory continues when memory is free; of
+each kind the oldest reservation is always granted, so that a thing larger than the container allows cannot stop all
+others. Where it does not fit, bodies that wait with a part of their bytes are refused, the youngest first.
+
+The memory in use is read at most once per `READ_S`; what was granted after a reading counts in full. O(reservations)
+per reading, else O(1). Things below `LARGE_BYTES` are too small for a reservation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+from weakref import WeakValueDictionary
+
+from nephila.kernel.runtime.clock import Clock, SystemClock, Timer
+from nephila.kernel.runtime.container import UNLIMITED, Container, Usage
+from nephila.kernel.runtime.process_setup import free_unused_memory
+
+LARGE_BYTES = 256 << 10
+"""Size from which a body is reserved."""
+BODY_FACTOR = 4
+"""Memory of a body over its length: on the wire, decoded, joined or parsed, as a record."""
+BROWSER_REQUEST_BYTES = 160 << 20
+"""Memory of one page in a browser: its renderer process."""
+CHILD_BYTES = 64 << 20
+"""Memory of a child process at its start, with the libraries of its task."""
+READ_S = 0.02
+"""Age of a reading of the container; a reading takes 0.2 ms."""
+POLL_S = 0.05
+"""Between two tries while something waits: memory may become free without a release."""
+FREE_UNUSED_S = 0.5
+"""Least time between two calls of `free_unused`, which may take milliseconds."""
+SHARE = 0.9
+"""Share of the container's memory that may be used, by default."""
+
+
+STEP_BYTES = 1 << 20
+"""Least step in which a body of unknown length is reserved."""
+
+
+def further(size_bytes: int) -> int:
+    """The length to reserve next for a body that has reached this one and is not complete."""
+    return size_bytes + max(STEP_BYTES, size_bytes // 4)
+
+
+class Kind(Enum):
+    """What a reservation is for."""
+
+    BODY = "body"
+    """A response, from its head until its record is durable."""
+    CHILD = "child"
+    """A call of a child process."""
+    BROWSER = "browser"
+    """A page in a browser."""
+
+
+class Reservation:
+    """Memory of one thing. The owner calls `release`; one that is forgotten is released with its last reference."""
+
+    __slots__ = (
+        "__weakref__",
+        "_budget",
+        "arrived_bytes",
+        "granted_bytes",
+        "kind",
+        "number",
+        "on_answer",
+        "streams",
+        "wanted_bytes",
+    )
+
+    def __init__(self, budget: MemoryBudget, kind: Kind, number: int) -> None:
+        self._budget: MemoryBudget | None = budget
+        self.kind = kind
+        self.number = number
+        """Its place in the order of age."""
+        self.granted_bytes = 0
+        self.arrived_bytes = 0
+        """The part that exists already and is counted in the memory in use."""
+        self.wanted_bytes = 0
+        self.on_answer: Callable[[bool], None] | None = None
+        """Set while it waits."""
+        self.streams = False
+        """Bytes are still arriving."""
+
+    def ask(self, total_bytes: int, on_answer: Callable[[bool], None]) -> bool:
+        """Raise the reservation to `total_bytes`. False: it has to wait, and `on_answer` is called later: whether it is
+        granted. A body may be refused; it is released then."""
+        budget = self._budget
+        if budget is None or total_bytes <= self.granted_bytes:
+            return True
+        self.wanted_bytes = total_bytes
+        return budget.ask(self, on_answer)
+
+    def settle(self, total_bytes: int) -> None:
+        """All bytes have arrived; from now on `total_bytes` are enough, or less if less was granted."""
+        self.granted_bytes = min(total_bytes, self.granted_bytes)
+        if self.streams and self._budget is not None:
+            self._budget.streaming -= 1
+        self.streams = False
+
+    def release(self) -> None:
+        """Free the memory, or stop waiting for it. A second call has no effect."""
+        budget, self._budget = self._budget, None
+        if budget is not None:
+            budget.release(self)
+
+    def __del__(self) -> None:
+        self.release()
+
+
+class MemoryBudget:
+    """Grants reservations."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        read: Callable[[], Usage],
+        *,
+        share: float = SHARE,
+        processes: int = 1,
+        free_unused: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`processes` share the container: each takes its part of what is left. `free_unused` returns memory that the
+        allocator keeps to the system; it is called while something waits."""
+        self._clock = clock
+        self._read = read
+        self._share = share
+        self._processes = processes
+        self._free_unused = free_unused
+        self._numbers = itertools.count()
+        # Weak: the owner of a reservation decides how long it lives.
+        self._held: dict[Kind, WeakValueDictionary[int, Reservation]] = {kind: WeakValueDictionary() for kind in Kind}
+        """Granted reservations, the oldest first."""
+        self._waiting: WeakValueDictionary[int, Reservation] = WeakValueDictionary()
+        """In order of their wait."""
+        self._freed_at = float("-inf")
+        self._timer: Timer | None = None
+        self._read_at = float("-inf")
+        self._left_bytes = 0.0
+        """Left for this process at the last reading, without the reservations of that time."""
+        self._granted_since = 0
+        self.streaming = 0
+        """Bodies that are reserved and still arrive."""
+        self.waited = 0
+        """Reservations that had to wait."""
+        self.refused = 0
+        """Bodies that were refused after a part of their bytes."""
+
+    def open(self, kind: Kind) -> Reservation:
+        """A reservation of nothing yet."""
+        return Reservation(self, kind, next(self._numbers))
+
+    async def reserve(self, kind: Kind, total_bytes: int) -> Reservation:
+        """A reservation of so many bytes, when it is granted."""
+        one = self.open(kind)
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if not one.ask(total_bytes, lambda _: None if granted.done() else granted.set_result(None)):
+            try:
+                await granted
+            except BaseException:
+                one.release()
+                raise
+        return one
+
+    @property
+    def waiting(self) -> int:
+        """Reservations that wait for memory."""
+        return len(self._waiting)
+
+    @property
+    def outstanding_bytes(self) -> int:
+        """Memory that is reserved and not used yet."""
+        held = (one for by_age in self._held.values() for one in by_age.values())
+        return sum(max(one.granted_bytes - one.arrived_bytes, 0) for one in held)
+
+    def left_bytes(self) -> float:
+        """Memory that can be reserved now; negative: more is in use than should be."""
+        now = self._clock.monotonic()
+        if now - self._read_at >= READ_S:
+            usage = self._read()
+            free = self._share * usage.memory_limit_bytes - usage.memory_bytes
+            self._left_bytes = free / self._processes - self.outstanding_bytes
+            self._read_at, self._granted_since = now, 0
+        return self._left_bytes - self._granted_since
+
+    def close(self) -> None:
+        """Stop the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # ---- calls of the reservations
+
+    def ask(self, one: Reservation, on_answer: Callable[[bool], None]) -> bool:
+        """See `Reservation.ask`."""
+        if self._is_exempt(one) or (not self._waiting and self._fits(one)):
+            self._grant(one)
+            return True
+        one.on_answer = on_answer
+        self._waiting[one.number] = one
+        self.waited += 1
+        self._arm()
+        return False
+
+    def release(self, one: Reservation) -> None:
+        """See `Reservation.release`."""
+        self.streaming -= one.streams
+        one.streams, one.granted_bytes, one.on_answer = False, 0, None
+        self._held[one.kind].pop(one.number, None)
+        self._waiting.pop(one.number, None)
+
+    # ---- decisions
+
+    def _is_exempt(self, one: Reservation) -> bool:
+        """Whether it is the oldest of its kind, which never waits."""
+        return next(iter(self._held[one.kind].values()), one) is one
+
+    def _fits(self, one: Reservation) -> bool:
+        return one.wanted_bytes - one.granted_bytes <= self.left_bytes()
+
+    def _grant(self, one: Reservation) -> None:
+        if not self._fits(one):
+            self._refuse_for(one)
+        held = self._held[one.kind]
+        if one.number not in held:
+            held[one.number] = one
+            one.streams = one.kind is Kind.BODY
+            self.streaming += one.streams
+        self._granted_since += one.wanted_bytes - one.granted_bytes
+        one.granted_bytes = one.wanted_bytes
+
+    def _refuse_for(self, oldest: Reservation) -> None:
+        """Make room for a reservation that is granted although it does not fit."""
+        missing = oldest.wanted_bytes - oldest.granted_bytes - self.left_bytes()
+        for one in sorted(self._waiting.values(), key=lambda one: one.number, reverse=True):
+            if missing <= 0:
+                return
+            if one.kind is Kind.BODY and one.granted_bytes and one is not oldest and one.on_answer is not None:
+                missing -= one.granted_bytes
+                self.refused += 1
+                on_answer = one.on_answer
+                one.release()
+                # In a later turn: the end of a fetch starts others.
+                self._clock.call_soon(partial(on_answer, False))
+
+    def _arm(self) -> None:
+        if self._timer is None:
+            self._timer = self._clock.call_at(self._clock.monotonic() + POLL_S, self._on_timer)
+
+    def _on_timer(self) -> None:
+        """Grant what fits now, in order."""
+        self._timer = None
+        now = self._clock.monotonic()
+        if now - self._freed_at >= FREE_UNUSED_S:
+            self._freed_at = now
+            self._free_unused()
+        blocked = False
+        for one in list(self._waiting.values()):
+            if one.on_answer is None:  # released by the call for an earlier one
+                continue
+            if self._is_exempt(one) or (not blocked and self._fits(one)):
+                on_answer, one.on_answer = one.on_answer, None
+                del self._waiting[one.number]
+                self._grant(one)
+                on_answer(True)
+            else:
+                blocked = True
+        if self._waiting:
+            self._arm()
+
+
+def unlimited() -> MemoryBudget:
+    """A budget that grants everything at once: no limit is known, or none is wanted."""
+    return MemoryBudget(SystemClock(), lambda: Usage(0, UNLIMITED, 0.0, 1.0))
+
+
+def container_budget(clock: Clock, *, share: float = SHARE, processes: int = 1) -> MemoryBudget:
+    """The budget of a process in its container; `processes` share the container."""
+    return MemoryBudget(clock, Container().read, share=share, processes=processes, free_unused=free_unused_memory)
