@@ -10,6 +10,7 @@ import itertools
 import sys
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ import msgspec
 from nephila import __version__
 from nephila.cli.client import call
 from nephila.cli.crawl.run import NOTHING_FETCHED
+from nephila.cli.crawl.summary import dead_letters_line
 from nephila.cli.jobs.command import send_seeds
 from nephila.cli.output import note, print_json
 from nephila.cli.target import Target
@@ -40,6 +42,8 @@ DIRECTORY_OPTIONS = ("out", "resume", "refresh", "retry_failed", "fresh", "api",
 SILENT_S = 60.0
 """Without a report about the job for so long, no scheduler is there."""
 POLL_S = 0.5
+CLOCKS_S = 60.0
+"""Largest difference expected between the clocks here and at the broker."""
 MIN_LINE_INTERVAL_S = 1.0
 """Least time between two lines of progress."""
 Refused = list[tuple[str, str]]
@@ -74,16 +78,20 @@ def crawl(request: Request, target: Target, *, as_json: bool, quiet: bool) -> in
     refused: Refused = []
     seeds = read_all_seeds(run, plan, refused, already_read=False)
 
-    async def work(control: Control) -> api.Job:
+    async def work(control: Control) -> tuple[api.Job, Counter[str]]:
+        began = time.time()
         generation = await _submit(control, plan, rules, seeds, refused)
         if not (quiet or as_json):
             note(f"job {plan.job.uid}; stop watching with Ctrl-C: the crawl goes on")
-        return await follow(control, plan.job.uid, generation, quiet=quiet or as_json)
+        job = await follow(control, plan.job.uid, generation, quiet=quiet or as_json)
+        return job, await dead_letters(control, job.name, began - CLOCKS_S)
 
-    job = call(target, work)
+    job, letters = call(target, work)
     for what, why in refused:
         print(f"nephila: seed {sanitize(what)}: {sanitize(why)}", file=sys.stderr)
-    _print_summary(job, as_json=as_json, quiet=quiet)
+    if letters and not as_json:
+        note(f"{dead_letters_line(letters)}; see nephila dead list, and nephila dead replay when the cause is repaired")
+    _print_summary(job, letters, as_json=as_json, quiet=quiet)
     return 0 if job.stored else NOTHING_FETCHED
 
 
@@ -178,11 +186,22 @@ def _line(job: api.Job) -> str:
     return f"{ended}; {job.queued:,} queued, {job.in_flight:,} in flight"
 
 
-def _print_summary(job: api.Job, *, as_json: bool, quiet: bool) -> None:
+async def dead_letters(control: Control, job: str, since: float) -> Counter[str]:
+    """Topic → dead letters of a job since an instant (UTC), with those that name no job: they may be of this one."""
+    found: Counter[str] = Counter()
+    after = ""
+    while True:
+        page = await control.list_dead_letters(api.ListDeadLetters(after=after, limit=api.MAX_DEAD_LETTERS))
+        found.update(one.topic for one in page.dead_letters if one.job in (job, "") and one.at >= since)
+        if not (after := page.next):
+            return found
+
+
+def _print_summary(job: api.Job, letters: Counter[str], *, as_json: bool, quiet: bool) -> None:
     spent = {"limit": "max_pages", "quota": "quota"}.get(job.state, "done")
     words = {"max_pages": "the page budget is spent", "quota": job.quota, "done": "done"}
     if as_json:
         outcomes = {name: getattr(job, name) for name in ("stored", "denied", "failed", "dropped")}
-        print_json({"job": job.name, "reason": spent, "outcomes": outcomes, "left": job.queued})
+        print_json({"job": job.name, "reason": spent, "outcomes": outcomes, "left": job.queued, "dead_letters": letters})
     elif not quiet:
         print(f"{job.name}: {words[spent]}; {_line(job)}")

@@ -29,6 +29,7 @@ from nephila.scheduler.cluster.addresses.shared_pace import SharedAddressQueue
 from nephila.scheduler.cluster.commit_pipeline import CommitPipeline, LogBus, SchedulerCounters
 from nephila.scheduler.cluster.explain_queries import ExplainQueryHandler
 from nephila.scheduler.cluster.jobs.status_reporter import StatusReporter
+from nephila.scheduler.cluster.missing_receipts import MissingReceipts
 from nephila.scheduler.cluster.partition import OwnerState, PartitionOwner
 from nephila.scheduler.cluster.request_liveness import RequestLiveness
 from nephila.scheduler.cluster.snapshot_store import SnapshotStore, lock
@@ -79,6 +80,7 @@ class ClusterScheduler:
         self._paced = not networks.unlimited
         self.address_locks = AddressLockTopic(bus, clock, self.address_queue, self._on_address_locks_changed)
         self.request_liveness = RequestLiveness(self.owners, config, bus, clock)
+        self.missing_receipts = MissingReceipts(self.owners, config, bus, clock)
         self.reporter = StatusReporter(self, bus, clock, config.status_interval_s)
         self._explain_queries = ExplainQueryHandler(self, config.partitions, bus.member, bus, clock)
         self._blobs = open_blobs(config.blobs) if config.blobs else None
@@ -108,7 +110,10 @@ class ClusterScheduler:
             (RECEIPTS, self._on_receipts),
         ):
             self.bus.subscribe(topic, "scheduler", handler, credits=CREDITS)
-        for part in (self.reporter, self.request_liveness, self.address_locks, self._explain_queries):
+        for part in (
+            *(self.reporter, self.request_liveness, self.missing_receipts),
+            *(self.address_locks, self._explain_queries),
+        ):
             part.start()
         self._share()
 
@@ -129,7 +134,7 @@ class ClusterScheduler:
     async def close(self) -> None:
         """Publish no more status. `on_revoking` finishes what the bus still revokes."""
         self._emitting = False
-        await asyncio.gather(self.reporter.close(), self.request_liveness.close())
+        await asyncio.gather(self.reporter.close(), self.request_liveness.close(), self.missing_receipts.close())
         self.address_locks.close()
         if self._lock >= 0:
             os.close(self._lock)
