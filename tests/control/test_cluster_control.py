@@ -217,3 +217,59 @@ async def test_a_broker_that_does_not_confirm_is_one_line(monkeypatch):
     with pytest.raises(NotReadyError, match=r"the broker at broker:1 has not confirmed this .* may still take it"):
         await system.control.pause_job(api.JobName(name="j"))
     assert (await system.control.status(api.Empty())).problems == ["the broker at broker:1 does not answer"]
+
+
+async def test_one_that_follows_gives_a_broker_up_that_is_gone(monkeypatch):
+    """In one line; the crawl itself goes on when the broker is back."""
+    monkeypatch.setattr(remote, "POLL_S", 0.0)
+    monkeypatch.setattr(remote, "SILENT_S", 0.01)
+    monkeypatch.setattr(remote, "GONE_S", 0.02)
+    system = System()
+    answer = await system.apply()
+    system.clock.advance(60.0)
+    system.bus.broker.failures = 10**9
+    with pytest.raises(NotReadyError, match=r"broker:1 does not answer, for .*: the job j stays"):
+        await remote.follow(system.control, "j", answer.generation, quiet=True)
+
+
+async def test_one_that_waits_for_seeds_gives_a_broker_up_that_is_gone(monkeypatch):
+    """The job stays paused, and the line says how it continues."""
+    monkeypatch.setattr(cluster, "RELEASE_S", 0.0)
+    monkeypatch.setattr(cluster, "LOOK_S", 0.0)
+    monkeypatch.setattr(cluster, "GONE_S", -1.0)
+    monkeypatch.setattr(api, "SEED_BATCH", 2)
+    system = System()
+    await system.apply(5)
+    assert system.control.waiting == ["j"]
+    system.bus.broker.failures = 10**9
+    with pytest.raises(NotReadyError, match="j stays paused until the seeds are read"):
+        await system.control.finish()
+    system.control.close()
+
+
+async def test_a_job_that_the_topic_lost_is_named_and_can_be_applied_again():
+    """Schedulers that still have it ignore an earlier generation: the new one is above what they report."""
+    system = System()
+    system.bus.publish(JOB_STATUS, 0, JobStatus("j", 7, version=3))
+    (problem,) = (await system.control.status(api.Empty())).problems
+    assert problem.startswith("the topic jobs has no job j, and schedulers report on it")
+    await system.apply()
+    assert [generation for generation, _ in jobs(system.received)] == [8, 9]
+    assert (await system.control.status(api.Empty())).problems == []
+
+
+async def test_dead_letters_of_a_crawl_are_counted_by_topic():
+    """Those of the job and those that name none, since the crawl began; over all pages of the answer."""
+    rows = [("outlinks", "j", 90.0), ("outlinks", "j", 110.0), ("pages", "other", 120.0), ("pages", "", 130.0)]
+
+    class Letters:
+        async def list_dead_letters(self, request):
+            number = int(request.after or 0)
+            topic, job, at = rows[number]
+            letter = api.DeadLetter(
+                id=str(number), at=at, service="s", topic=topic, message="", job=job, url="", url_key="", partition=0,
+                attempts=1, error="", bytes=0, refused="",
+            )  # fmt: skip
+            return api.DeadLetterList(dead_letters=[letter], next=str(number + 1) if number + 1 < len(rows) else "")
+
+    assert await remote.dead_letters(Letters(), "j", 100.0) == {"outlinks": 1, "pages": 1}

@@ -74,6 +74,12 @@ ANSWER_S = 10.0
 """For the answer of a scheduler; one that has just taken a partition over may be busy."""
 PROMPT_S = 5.0
 """A broker that takes longer for an answer is away."""
+START_S = 60.0
+"""Longest time to connect and to read what the system has published."""
+GONE_S = 180.0
+"""A broker that has not answered for so long is given up by a request that waits for the schedulers."""
+LOOK_S = 5.0
+"""Time between two looks whether the broker answers."""
 RELEASE_S = 20.0
 """Longest wait of one request for the schedulers to read all seeds."""
 
@@ -159,9 +165,18 @@ class ClusterControl:
             bus.subscribe(topic, GROUP, _acked(handler), credits=1000)
 
     async def finish(self) -> None:
-        """Return when no job waits any more for its seeds to be read."""
+        """Return when no job waits any more for its seeds to be read. Raises `NotReadyError` when the broker is gone:
+        the jobs stay paused."""
+        answered = self._clock.monotonic()
         while self._releases:
-            await asyncio.wait(list(self._releases.values()))
+            await asyncio.wait(list(self._releases.values()), timeout=LOOK_S)
+            if not self._releases or not (problems := await self._broker_problems()):
+                answered = self._clock.monotonic()
+            elif self._clock.monotonic() - answered > GONE_S:
+                raise NotReadyError(
+                    f"{'; '.join(problems)}, for {GONE_S:g} s: {', '.join(self.waiting)} stays paused until the seeds "
+                    "are read; when it answers again, nephila jobs resume"
+                )
 
     @property
     def waiting(self) -> list[str]:
@@ -234,7 +249,7 @@ class ClusterControl:
         exists = known is not None and not known.deleted
         if not exists and len(self._present()) >= api.MAX_JOBS:
             raise UserError(f"there are {api.MAX_JOBS:,} jobs already; delete one first")
-        wanted.generation = known.generation if known is not None else 0
+        wanted.generation = known.generation if known is not None else self._reported_generation(wanted.uid)
         before = set(known.seeds) if known is not None and exists else set()
         seeds = [Seed(wanted.uid, url, "job") for url in wanted.seeds if url not in before]
         seeds += [Seed(wanted.uid, place, kind) for kind, place in document.sources if kind != "file"]
@@ -254,6 +269,18 @@ class ClusterControl:
                 await self._put(wanted)
         current = self._jobs[wanted.uid]
         return _applied(current, "changed" if exists else "created", refused, held=hold)
+
+    def _reported_generation(self, uid: str) -> int:
+        """Of a job that the topic `jobs` does not have: schedulers may still have it, and ignore earlier generations."""
+        status = self._statuses.get(uid)
+        return status[0].generation if status is not None else 0
+
+    @property
+    def _lost_jobs(self) -> list[str]:
+        """Jobs that schedulers report and that the topic `jobs` does not have."""
+        return sorted(
+            uid for uid, (status, _) in self._statuses.items() if not status.deleted and uid not in self._jobs
+        )
 
     async def list_jobs(self, request: api.Empty) -> api.JobList:
         """See `Control.list_jobs`."""
@@ -535,8 +562,16 @@ class ClusterControl:
             in_flight=sum(job.in_flight for job in jobs),
             stored=sum(job.stored for job in jobs),
             rate=round(sum(job.rate for job in jobs), 2),
-            problems=[*self._bus.troubles, *(await self._broker_problems())],
+            problems=[*self._bus.troubles, *(await self._broker_problems()), *self._lost_jobs_problems()],
         )
+
+    def _lost_jobs_problems(self) -> list[str]:
+        if not (lost := self._lost_jobs):
+            return []
+        return [
+            f"the topic jobs has no job {', '.join(lost[:5])}{' …' if len(lost) > 5 else ''}, and schedulers report on it: "
+            "the topic was deleted or its broker lost data; apply the job again (nephila jobs apply)"
+        ]
 
     async def _broker_problems(self) -> list[str]:
         try:
@@ -669,7 +704,14 @@ async def open_cluster(settings: KafkaConfig) -> AsyncIterator[ClusterControl]:
     rows = secret_variable(ENVIRONMENT) or None
     control = ClusterControl(bus, bus.clock, letters, partitions=config.partitions, place=config.bootstrap, rows=rows)
     try:
-        await bus.start()
+        try:
+            async with asyncio.timeout(START_S):
+                await bus.start()
+        except TimeoutError:
+            raise NotReadyError(
+                f"the broker at {config.bootstrap} has stopped to answer: its topics could not be read within "
+                f"{START_S:g} s; when it answers again, repeat the command"
+            ) from None
         yield control
     finally:
         control.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from nephila.kernel.messages import Outcome
-from nephila.kernel.topics import PAGES, RECEIPTS, RECORDS
+from nephila.kernel.topics import JOBS, PAGES, RECEIPTS, RECORDS
 from nephila.scheduler.config import SchedulerConfig
 
 from tests.fake_kafka import PARTITIONS
@@ -61,7 +61,7 @@ async def test_lost_messages_leave_no_url_in_flight(world, topic, killed):
     await world.run(LIMIT_S)
     world.check()
     assert world.outcomes() == ends(world.site)
-    (_, scheduler), = world.members.values()
+    ((_, scheduler),) = world.members.values()
     assert sum(frontier.outstanding for frontier in scheduler.frontiers) == 0
     assert scheduler.counters.lost_messages >= (1 if killed else lost[0])
 
@@ -99,3 +99,18 @@ async def test_a_url_whose_page_is_lost_each_time_ends_as_lost(world):
     row = world.rows.pop(url)
     assert (row.outcome, row.reason) == (Outcome.FAILED, "lost")
     assert {**ends(world.site), url: "failed"} == {**world.outcomes(), url: "failed"}
+
+
+async def test_a_job_that_its_topic_lost_is_published_again_from_the_frontier(world, caplog):
+    """A scheduler that takes over knows it from the log: its links are not dropped as those of an unknown job."""
+    world.submit(*seeds())
+    await world.until(3)
+    job = world.broker.all(JOBS, 0)[-1]
+    world.kill("a")
+    world.broker.logs[JOBS.name, 0].clear()
+    await world.start("b")
+    await world.give("b")
+    assert "the topic jobs has no job 't', and the frontier has it" in caplog.text
+    assert world.broker.all(JOBS, 0)[-1] == job
+    await world.until(len(ends(world.site)))
+    assert world.outcomes() == ends(world.site)

@@ -27,7 +27,7 @@ from nephila.cli.terminal import sanitize
 from nephila.control import api
 from nephila.control.api import Control
 from nephila.kernel.documents.job_to_document import to_document
-from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.programs.crawl.plan import make_plan
 from nephila.programs.crawl.run import Request, read_all_seeds, read_job, urls_of
 from nephila.programs.options import IN_SERVICE
@@ -42,6 +42,8 @@ DIRECTORY_OPTIONS = ("out", "resume", "refresh", "retry_failed", "fresh", "api",
 SILENT_S = 60.0
 """Without a report about the job for so long, no scheduler is there."""
 POLL_S = 0.5
+GONE_S = 180.0
+"""A broker or server that has not answered for so long is given up."""
 CLOCKS_S = 60.0
 """Largest difference expected between the clocks here and at the broker."""
 MIN_LINE_INTERVAL_S = 1.0
@@ -135,8 +137,9 @@ async def _submit(
 
 
 async def follow(control: Control, name: str, generation: int, *, quiet: bool) -> api.Job:
-    """The job once it is done. Raises `UserError` when it is deleted, or no scheduler reports."""
+    """The job once it is done. Raises `UserError` when it is deleted, no scheduler reports, or the broker is gone."""
     progress, began = _Progress(), time.monotonic()
+    answered = began
     while True:
         try:
             job = (await control.get_job(api.JobName(name=name))).status
@@ -147,10 +150,17 @@ async def follow(control: Control, name: str, generation: int, *, quiet: bool) -
             return job
         if not quiet:
             progress.show(job)
+        if job.reported_s < SILENT_S:
+            answered = time.monotonic()
         if min(job.reported_s, time.monotonic() - began) > SILENT_S:
             problems = (await control.status(api.Empty())).problems
             if not problems:
                 raise await _silence(control, job)
+            if time.monotonic() - answered > GONE_S:
+                raise NotReadyError(
+                    f"{'; '.join(problems)}, for {GONE_S:g} s: the job {name} stays, and continues when the broker is "
+                    "back; see nephila jobs list"
+                )
             note(f"{'; '.join(problems)}: waiting")
             began = time.monotonic()
         await asyncio.sleep(POLL_S)
@@ -202,6 +212,8 @@ def _print_summary(job: api.Job, letters: Counter[str], *, as_json: bool, quiet:
     words = {"max_pages": "the page budget is spent", "quota": job.quota, "done": "done"}
     if as_json:
         outcomes = {name: getattr(job, name) for name in ("stored", "denied", "failed", "dropped")}
-        print_json({"job": job.name, "reason": spent, "outcomes": outcomes, "left": job.queued, "dead_letters": letters})
+        print_json(
+            {"job": job.name, "reason": spent, "outcomes": outcomes, "left": job.queued, "dead_letters": letters}
+        )
     elif not quiet:
         print(f"{job.name}: {words[spent]}; {_line(job)}")

@@ -183,11 +183,25 @@ class ClusterScheduler:
             owner.enter(OwnerState.ANNOUNCING if self._paced else OwnerState.SERVING)
         if self._paced:
             self.address_locks.own(owner.number, owner.epoch)
-        for uid in list(owner.frontier.jobs):
+        for uid, job in list(owner.frontier.jobs.items()):
             if uid in self.jobs:
                 owner.change_job(self.jobs[uid])
+            else:
+                self._publish_lost_job(job.spec)
         self.reporter.share_quotas()
         self._share_capacity()
+
+    def _publish_lost_job(self, spec: CrawlJob) -> None:
+        """The topic `jobs`, which this member has read to its end, does not have a job of the frontier. Deleted jobs stay
+        in the topic, so it was deleted or its broker lost data."""
+        log.warning(
+            "the topic jobs has no job %r, and the frontier has it: the topic was deleted or its broker lost data; the job "
+            "is published again in its generation %d; changes since then have to be applied again (nephila jobs apply)",
+            spec.uid,
+            spec.generation,
+        )
+        self.jobs[spec.uid] = spec
+        self.bus.publish(JOBS, 0, spec)
 
     async def on_revoking(self, partitions: frozenset[int]) -> None:
         """See `RebalanceListener`: dispatch nothing more for them; return when everything accepted is published."""

@@ -146,8 +146,8 @@ class Frontier:
         self.leases: OrderedDict[Key, float] = OrderedDict()
         """When each lease expires, in that order: all leases have the same length."""
         self.without_receipt: OrderedDict[Key, float] = OrderedDict()
-        """When the outcome of each URL came whose receipt is missing, in that order. Only with `partition_slice`: in one
-        program no message is lost."""
+        """When the outcome of each URL without receipt came, in that order. Only with `partition_slice`: in one program
+        no message is lost."""
         self.consumed_until = [consumed_until, consumed_until]
         """Requests that were handed out up to this instant have been consumed, without and with a browser; infinite in
         one program."""

@@ -215,6 +215,7 @@ class KafkaBus:
             found.append(("producer", self.producer.trouble))
         if self.producer.skew.trouble:
             found.append(("clock", self.producer.skew.trouble))
+        found += [("topics", line) for line in self.compacted.troubles]
         for group in self.groups.values():
             found += [("topics", f"no topic {name} on the broker: see nephila topics apply") for name in group.missing]
             if group.trouble:

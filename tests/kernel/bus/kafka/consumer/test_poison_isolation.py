@@ -36,7 +36,9 @@ class Room:
         """What stands beside each position now."""
         self.released: list[TopicPartition] = []
         self.ours = True
-        self.isolation = PoisonIsolation(self._commit_metadata, self._quiet, self.released.append, control_s, timeout_s, blame_s)
+        self.isolation = PoisonIsolation(
+            self._commit_metadata, self._quiet, self.released.append, control_s, timeout_s, blame_s
+        )
 
     def _on_dead(self, message: Seed, error: BaseException) -> tuple[Receipt, ...]:
         self.ended.append(message)

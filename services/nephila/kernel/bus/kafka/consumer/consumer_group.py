@@ -386,7 +386,12 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         for tp, state in mine.items():
             start, end, metadata, *_ = found[tp]
             state.enter(Phase.OPEN)
-            if metadata.needs_isolation and start < end and state.phase is not Phase.REVOKED and self.inbox.isolates(tp):
+            if (
+                metadata.needs_isolation
+                and start < end
+                and state.phase is not Phase.REVOKED
+                and self.inbox.isolates(tp)
+            ):
                 self.inbox.isolation.isolate(tp, metadata, start, end)
             else:
                 state.metadata = HELD
