@@ -149,7 +149,7 @@ class ListChanges(Request):
     """A time (at or after it), or the id or number of a change (behind it); empty: from the first one."""
     job: Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00-\x1f]*$")] = ""
     """Of this job only."""
-    change: Literal["", "new", "changed", "gone", "returned"] = ""
+    change: Literal["", "new", "changed", "moved", "gone", "returned"] = ""
     """Of this kind only."""
     limit: Annotated[int, Meta(ge=1, le=MAX_CHANGES)] = 100
     newest: bool = False

@@ -271,7 +271,7 @@ class ClusterControl:
         return _applied(current, "changed" if exists else "created", refused, held=hold)
 
     def _reported_generation(self, uid: str) -> int:
-        """Of a job that the topic `jobs` does not have: schedulers may still have it, and ignore earlier generations."""
+        """Of a job that the topic `jobs` does not have: schedulers that still have it ignore earlier generations."""
         status = self._statuses.get(uid)
         return status[0].generation if status is not None else 0
 
@@ -569,8 +569,8 @@ class ClusterControl:
         if not (lost := self._lost_jobs):
             return []
         return [
-            f"the topic jobs has no job {', '.join(lost[:5])}{' …' if len(lost) > 5 else ''}, and schedulers report on it: "
-            "the topic was deleted or its broker lost data; apply the job again (nephila jobs apply)"
+            f"the topic jobs has no job {', '.join(lost[:5])}{' …' if len(lost) > 5 else ''}, and schedulers report on "
+            "it: the topic was deleted or its broker lost data; apply the job again (nephila jobs apply)"
         ]
 
     async def _broker_problems(self) -> list[str]:

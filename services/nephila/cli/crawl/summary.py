@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 HOSTS = 10
 """Hosts shown; all of them are in the database."""
-MARKS = {"new": "+", "changed": "~", "gone": "-"}
+MARKS = {"new": "+", "changed": "~", "moved": ">", "gone": "-"}
 """What a refresh found → how its lines begin."""
 ENDS = {
     "done": "Done",
@@ -83,7 +83,7 @@ def show(
 
 
 def show_changes(changed: Changed, *, quiet: bool) -> None:
-    """A line per page: + new, ~ changed, - gone; with `quiet` nothing without changes, as suits cron."""
+    """A line per page: + new, ~ changed, > moved, - gone; with `quiet` nothing without changes, as suits cron."""
     for name, mark in MARKS.items():
         for url, title in getattr(changed, name):
             print(f"{mark} {sanitize(url, 500)}" + (f"  {sanitize(title, 80)}" if title else ""))

@@ -192,11 +192,11 @@ class ClusterScheduler:
         self._share_capacity()
 
     def _publish_lost_job(self, spec: CrawlJob) -> None:
-        """The topic `jobs`, which this member has read to its end, does not have a job of the frontier. Deleted jobs stay
-        in the topic, so it was deleted or its broker lost data."""
+        """The topic `jobs`, read to its end, does not have a job of the frontier. Deleted jobs stay in the topic, so it
+        was deleted or its broker lost data."""
         log.warning(
-            "the topic jobs has no job %r, and the frontier has it: the topic was deleted or its broker lost data; the job "
-            "is published again in its generation %d; changes since then have to be applied again (nephila jobs apply)",
+            "the topic jobs has no job %r, and the frontier has it: the topic was deleted or its broker lost data; the "
+            "job is published again in its generation %d; apply later changes again (nephila jobs apply)",
             spec.uid,
             spec.generation,
         )

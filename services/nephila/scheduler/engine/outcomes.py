@@ -38,6 +38,7 @@ from nephila.scheduler.frontier.queue_entry import (
 from nephila.scheduler.frontier.strategies import HEAD
 from nephila.scheduler.politeness.host_pace import LEASE_EXPIRED, NOT_CONSUMED, is_refusal, may_retry, took_s
 from nephila.scheduler.politeness.robots import from_outcome
+from nephila.scheduler.recrawl.policy import GONE_STATUSES
 
 RetryLater = Callable[[int, Job, bytes, float], None]
 CLOCKS_S = 1.0
@@ -382,6 +383,7 @@ class OutcomeHandler:
             depth=entry.depth,
             content_type=fetched.content_type if fetched else "",
             fetched_at=fetched.ended_at if fetched and fetched.ended_at else self.frontier.utc_now,
+            gone_pending=self._is_gone_pending(job, entry, fetched),
         )
         out.records.append((waiting.host.partition, record))
         if self.frontier.partition_slice is not None:
@@ -389,6 +391,13 @@ class OutcomeHandler:
             self.frontier.log_outstanding(waiting)
             self.frontier.await_receipt(waiting)
         self.frontier.resume_hosts(job)
+
+    @staticmethod
+    def _is_gone_pending(job: Job, entry: Entry, fetched: FetchOutcome | None) -> bool:
+        """See `Record.gone_pending`."""
+        if fetched is None or fetched.status not in GONE_STATUSES or not job.recrawl.active:
+            return False
+        return job.recrawl.gone_pending(job.due_table.get(entry.url_key))
 
     def receipts(self, message: Receipts) -> None:
         """The rows of these URLs are durable: the URLs have ended."""

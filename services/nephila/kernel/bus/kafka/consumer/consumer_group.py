@@ -412,7 +412,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         """Members end at one offset, and no message there becomes a dead letter: a person has to find the cause."""
         log.warning(
             "%s: %d members in a row ended without progress on %s/%d at offset %d; its messages are delivered again. "
-            "Kills from outside and lack of memory do that; if it never ends, the log of the members before has the cause",
+            "Kills from outside and lack of memory do that; if it goes on, the logs of these members have the cause",
             self.name,
             crashes,
             tp.topic,

@@ -5,8 +5,9 @@ the isolation is active, the group's other partitions pause. Before each suspect
 message is being probed, so that the next member counts a crash. A poison message becomes a dead letter without being
 delivered. Invariants: at most one suspect is delivered at a time; at most one partition's metadata names a probe.
 
-Kills from outside must not make a message poison. So a crash counts only within `BLAME_S` of the delivery, and a suspect
-that crashed a member is delivered again only after `control_s` without any message: a crash in this time clears it.
+Kills from outside must not make a message poison. So a crash counts only within `BLAME_S` of the delivery, and a
+suspect that crashed a member is delivered again only after `control_s` without any message: a crash in this time clears
+it.
 A suspect that neither crashes the member nor is acked within `PROBE_TIMEOUT_S` is slow, not poison: its partition
 continues as usual. Only topics whose readers end the URL of a dead letter are isolated: a dead letter of another topic
 would be a silent loss.
@@ -59,8 +60,8 @@ class Suspect:
 
 class PoisonIsolation:
     """See the module. `write` stores metadata with a partition's offset, durably; False: the partition is not held any
-    more. `quiet` returns when no handler has a message. `done`: called when a partition needs no isolation any more. `control_s`: how long a member waits without a message
-    before it probes a suspect that crashed a member.
+    more. `quiet` returns when no handler has a message. `done`: called when a partition needs no isolation any more.
+    `control_s`: how long a member waits without a message before it probes a suspect that crashed a member.
     """
 
     def __init__(
