@@ -12,7 +12,7 @@ import contextlib
 import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -524,10 +524,15 @@ class ClusterControl:
 
     async def list_members(self, request: api.Empty) -> api.MemberList:
         """See `Control.list_members`."""
-        members = [self._member(one) for _, one in sorted(self._members.items())]
+        owners: dict[tuple[str, int], str] = {}
+        for one in sorted(self._members.values(), key=lambda one: one.at):
+            owners |= dict.fromkeys(((one.service, partition) for partition in one.partitions), one.id)
+        members = [self._member(one, owners) for _, one in sorted(self._members.items())]
         return api.MemberList(members=[one for one in members if one.reported_s < FORGOTTEN_S])
 
-    def _member(self, one: MemberStatus) -> api.Member:
+    def _member(self, one: MemberStatus, owners: Mapping[tuple[str, int], str]) -> api.Member:
+        """`owners`: (service, partition) → the member that was the last to report it. A member that is silent has lost
+        its partitions: its session is shorter."""
         reported_s = max(self._clock.now() - one.at, 0.0)
         silent = one.state != MemberState.ENDED and reported_s > 3 * max(one.interval_s, 1.0)
         return api.Member(
@@ -536,10 +541,13 @@ class ClusterControl:
             state="silent" if silent else MEMBER_STATES[one.state],
             problem=one.problem,
             host=one.host,
+            address=one.address,
             version=one.version,
             started_at=one.started_at,
             reported_s=round(reported_s, 3),
-            partitions=list(one.partitions),
+            partitions=[]
+            if silent or one.state == MemberState.ENDED
+            else [partition for partition in one.partitions if owners[one.service, partition] == one.id],
             in_flight=one.in_flight,
             cpu=one.cpu,
             memory_bytes=one.memory_bytes,
@@ -587,14 +595,39 @@ class ClusterControl:
     async def change_settings(self, request: api.ChangeSettings) -> api.Settings:
         """See `Control.change_settings`."""
         receipts = []
-        if problems := [text for change in request.settings.items() if (text := live_settings.check(*change))]:
+        changes = {
+            live_settings.key_of(self._scope_of(request.member, name), name): value
+            for name, value in request.settings.items()
+        }
+        if problems := [text for change in changes.items() if (text := live_settings.check(*change))]:
             raise UsageError("; ".join(problems))
-        for name, value in request.settings.items():
+        for name, value in changes.items():
             setting = Setting(name, msgspec.json.encode(value), self._clock.now(), value is None)
             receipts.append(self._publish(SETTINGS, 0, setting))
             self._on_setting(setting)
         await self._taken(all_of(receipts))
         return await self.get_settings(api.Empty())
+
+    def _scope_of(self, member: str, setting: str) -> live_settings.Scope:
+        """The member of that name, of a service that reads the setting. Raises `UsageError`."""
+        if not member:
+            return live_settings.Scope()
+        service, slash, name = member.rpartition("/")
+        found = [one for one in self._members.values() if one.member == name and service in ("", one.service)]
+        if not found and slash and any(live_settings.parse_key(key)[0] == (service, name) for key in self._settings):
+            return live_settings.Scope(service, name)  # it has left the system, and its setting may be taken back
+        if not found:
+            known = sorted({one.member for one in self._members.values()})
+            raise UsageError(
+                f"there is no member {member[:100]!r}; "
+                + (f"there are {', '.join(known[:20])}" if known else "none has reported yet, see nephila members")
+            )
+        row = live_settings.LIVE_SETTINGS.get(setting)
+        readers = [one for one in found if row is None or not row.services or one.service in row.services] or found
+        if len(readers) > 1:
+            names = ", ".join(sorted(one.id for one in readers))
+            raise UsageError(f"several members are called {name}: {names}; name one as SERVICE/NAME")
+        return live_settings.Scope(readers[0].service, readers[0].member)
 
     def states(self) -> dict[str, int]:
         """Jobs by state."""

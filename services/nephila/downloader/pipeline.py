@@ -107,6 +107,9 @@ class Pipeline:
         self._on_end = on_end
         self._host_slots: Slots[InFlight] = Slots(config.per_host)
         self._global_slots: Slots[InFlight] = Slots(config.concurrency)
+        self._start_interval_s = 0.0
+        """Least time between two requests that ask for a slot; 0: no limit."""
+        self._next_start = 0.0
         limits = AddressLimits(config.per_address, config.address_gap_s, config.networks, "downloader.networks")
         self._address_slots: AddressSlots[InFlight] | None = None if limits.unlimited else AddressSlots(limits)
         self._paced_jobs: dict[str, bool] = {}
@@ -145,6 +148,11 @@ class Pipeline:
         """Change the number of slots; requests that waited for one continue."""
         for fetch in self._global_slots.set_limit(limit):
             self._run(fetch, ADDRESS_SLOT)
+
+    def set_speed(self, per_s: float) -> None:
+        """Let so many requests per second ask for a slot; 0: no limit. Requests that wait keep their instants."""
+        self._start_interval_s = 1 / per_s if per_s else 0.0
+        self._next_start = self._clock.monotonic()
 
     def start(self, fetch: InFlight) -> None:
         """Enter the first stage."""
@@ -265,9 +273,25 @@ class Pipeline:
             self._end_busy(fetch)
 
     def _global_slot(self, fetch: InFlight) -> Verdict:
-        """Wait for one of the `concurrency` slots; a redirected robots.txt still holds its own."""
+        """Wait for the speed of this member, then for one of the `concurrency` slots; a redirected robots.txt still
+        holds its own. Both come before the slots of addresses, whose gaps count from the start."""
         if fetch.started:
             return GO
+        if self._start_interval_s:
+            now = self._clock.monotonic()
+            start = max(self._next_start, now)
+            self._next_start = start + self._start_interval_s
+            if start > now:
+                fetch.timer = self._clock.call_at(start, lambda: self._on_speed_allows(fetch))
+                return WAIT
+        return self._acquire_global_slot(fetch)
+
+    def _on_speed_allows(self, fetch: InFlight) -> None:
+        fetch.timer = None
+        if self._acquire_global_slot(fetch) is GO:
+            self._run(fetch, ADDRESS_SLOT)
+
+    def _acquire_global_slot(self, fetch: InFlight) -> Verdict:
         return GO if self._global_slots.acquire("", fetch) else WAIT
 
     def _address_slot(self, fetch: InFlight) -> Verdict:
@@ -584,7 +608,7 @@ stage         | waits for                               | may end with
 HOST_SLOT     | a slot of the host key                  |
 RESOLVE       | a DNS look-up                           | bad_url, dns, address, not_resolved, expired
 ADDRESS_CHECK | the decision of the scheduler           | busy
-GLOBAL_SLOT   | one of `concurrency` slots              |
+GLOBAL_SLOT   | the speed, one of `concurrency` slots   |
 ADDRESS_SLOT  | a slot and the gap of the address       | busy, expired
 MEMBERSHIP    | a certain membership in the group       | expired
 MIDDLEWARE    | work before the request, such as a login| login, throttle, the reasons of a failed fetch

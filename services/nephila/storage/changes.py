@@ -1,9 +1,9 @@
 """What a fetch changed, compared with the stored copy, and the change feed made of it. Pure.
 
 new: the first copy of a page · changed: another text than the copy's · same: the same text, or a 304 · moved: a
-redirect where there is a copy · gone: 404 or 410 where there is a copy, as often in a row as the job requires · empty: no
-statement. A copy stays until a newer copy replaces it: a page that has moved, is gone or could not be fetched keeps its
-text, and if it comes back with this text it is the same.
+redirect where there is a copy · gone: 404 or 410 where there is a copy, as often in a row as the job requires · empty:
+no statement. A copy stays until a newer copy replaces it: a page that has moved, is gone or could not be fetched keeps
+its text, and if it comes back with this text it is the same.
 
 The feed has one row for each change that a subscriber has to know: new, changed, moved and gone (once, not at each
 answer), and returned: a page that had moved or was gone and has its old text again.

@@ -14,11 +14,13 @@ import asyncio
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from nephila.kernel.blobs import check_reachable, open_blobs
 from nephila.kernel.bus.contract import Delivery
+from nephila.kernel.live_settings import DEPTH
 from nephila.kernel.messages import CrawlJob
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import Clock, Timer
@@ -92,6 +94,7 @@ class ClusterScheduler:
         self._wakeups = WakeupHeap()
         self._timer: tuple[float, Timer] | None = None
         self._share_timer: Timer | None = None
+        self._depth_limit = -1
         self._unknown_jobs = UnknownJobBuffer(clock)
         self._emitting = True
         self._dead = False
@@ -116,6 +119,17 @@ class ClusterScheduler:
         ):
             part.start()
         self._share()
+
+    @property
+    def live_settings(self) -> Mapping[str, Callable[[Any], None]]:
+        """What can be changed while it runs; None as value takes the default back."""
+        return {DEPTH: self._set_depth}
+
+    def _set_depth(self, depth: int | None) -> None:
+        """Admit no links that lie deeper, in the partitions of this member."""
+        self._depth_limit = -1 if depth is None else depth
+        for owner in self.owners.values():
+            owner.frontier.depth_limit = self._depth_limit
 
     async def reach(self) -> None:
         """Return when the snapshot store answers. Raises `NotReadyError`."""
@@ -172,7 +186,9 @@ class ClusterScheduler:
 
     def _new_owner(self, partition: int, epoch: int) -> PartitionOwner:
         files = SnapshotStore(Path(self.config.directory), partition, self.config.partitions, self._blobs, epoch)
-        return PartitionOwner(self.config, files, self.bus, self.clock, self.address_queue, self.counts, self)
+        owner = PartitionOwner(self.config, files, self.bus, self.clock, self.address_queue, self.counts, self)
+        owner.frontier.depth_limit = self._depth_limit
+        return owner
 
     def _adopt(self, owner: PartitionOwner) -> None:
         self.owners[owner.number] = owner

@@ -131,6 +131,8 @@ class Frontier:
         next commit."""
         self.concurrency, self.window = config.concurrency, config.window
         """Limits of `in_fetch` and `outstanding`."""
+        self.depth_limit = -1
+        """Links that lie deeper are not admitted, whatever their job allows; -1: no limit. A live setting."""
         self.next_job = 0
         self.deleted: dict[str, int] = {}
         """Uid of a deleted job → the highest number of a fetch of it. Its rows remain, so a new job counts on from
