@@ -305,7 +305,7 @@ class Pipeline:
             if self._is_address_busy(fetch):
                 return self._end_busy(fetch)
         address = fetch.address_slot = fetch.route.pace_address
-        start = self._address_slots.acquire(address, fetch, self._clock.monotonic())
+        start = self._address_slots.acquire(address, fetch, self._clock.monotonic(), self._planned(fetch))
         return WAIT if start is None else self._wait_for_gap(fetch, start)
 
     def _wait_for_gap(self, fetch: InFlight, start: float) -> Verdict:
@@ -531,7 +531,13 @@ class Pipeline:
         """Whether the address cannot take a request soon. The request is given back then, and the scheduler learns the
         address. A request that was dialled before waits instead: given back, its host would be fetched again."""
         assert self._address_slots is not None
-        return self._address_slots.refuses(fetch.route.pace_address, self._clock.monotonic())
+        return self._address_slots.refuses(fetch.route.pace_address, self._clock.monotonic(), self._planned(fetch))
+
+    def _planned(self, fetch: InFlight) -> float:
+        """When the scheduler wants this request to dial, on the monotonic scale; 0.0: at once. Not for the hops of a
+        redirected robots.txt."""
+        dial_at = fetch.request.dial_at
+        return self._clock.monotonic() + dial_at - self._clock.now() if dial_at and not fetch.started else 0.0
 
     def _ends_early(self, fetch: InFlight) -> bool:
         """End a request that was not dialled yet when its partition leaves or it is too late; True when it ended."""
