@@ -17,10 +17,11 @@ from nephila.scheduler.cluster.commit_pipeline import CommitPipeline
 from nephila.scheduler.frontier.host_state import QueueSlot
 from nephila.scheduler.politeness.address_queue import AddressQueue
 
-
 LEAD_S = 0.15
 """Time from a lease to the dial that is planned for. The way of each request (commit, broker, downloader) takes another
 time, and the gap counts at the server."""
+MARGIN_S = 0.03
+"""Added to the gap between planned dials: what the ways from two downloaders to the server differ by."""
 
 
 class SharedPace(AddressPace):
@@ -51,7 +52,7 @@ class SharedPace(AddressPace):
         """See `AddressPace.start`."""
         known = self._get(address)
         dial_at = max(known.free_at, at) if known.limit.gap_s else 0.0
-        super().start(address, now, dial_at if dial_at > now else now + LEAD_S)
+        super().start(address, now, dial_at + MARGIN_S if dial_at > now else now + LEAD_S)
         self._lock.record_use(address, now)
         return dial_at if dial_at > now else 0.0
 
