@@ -215,8 +215,8 @@ class Member:
             return
         if self.addresses.room(host.address, now, first) == 0.0:
             host.left -= 1
-            self.addresses.start(host.address, now)
-            self.counted.add(self.world.fetch(host))
+            dial_at = self.addresses.start(host.address, now)
+            self.counted.add(self.world.fetch(host, dial_at))
         else:
             self.addresses.wait(host.address, host, now, head=first)
             if self.desk is not None:
@@ -324,9 +324,9 @@ class World:
             if member.desk is not None:
                 member.clock.call_at(self.clock.monotonic() + LATENCY_S, member.hear)
 
-    def fetch(self, host: Host) -> Fetch:
-        """A fetch begins."""
-        start = self.clock.monotonic()
+    def fetch(self, host: Host, dial_at: float) -> Fetch:
+        """A fetch is leased, to begin at this instant; 0.0: now."""
+        start = max(self.clock.monotonic(), dial_at)
         one = Fetch(host, start, start + self.took_s)
         self.log.append(one)
         self.flying.add(one)

@@ -1,8 +1,10 @@
 """Near-duplicates: time of the simhash per page, look-ups and bytes of the index, precision and recall by threshold.
 
 The pages are generated: articles of random words by Zipf's law, each with copies in which a share of the words is
-replaced, cut or reordered, and with unrelated articles on the same few subjects. A pair counts as a copy when at most a
-tenth of its words were changed. From the root: python -m benchmarks.bench_near_duplicates [--plot FILE]
+replaced, cut or inserted, and with unrelated articles on the same few subjects. A pair counts as a copy when at most a
+tenth of its words were changed. Changes lie in runs of words, as edited sentences and templates, or are scattered
+single words, each of which changes three shingles. From the root: python -m benchmarks.bench_near_duplicates [--plot
+FILE]
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ CHANGED = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
 """Shares of words that a copy changes."""
 COPY_SHARE = 0.1
 """Greatest share of changed words with which a page counts as a copy."""
+KINDS = {"in runs of 1 to 20": False, "scattered": True}
 SUBJECTS = 20
 THRESHOLDS = range(17)
 
@@ -35,6 +38,8 @@ class Pair(NamedTuple):
     bits: int
     changed: float
     """Share of changed words; 1 of unrelated pages."""
+    scattered: bool = False
+    """The changed words are scattered, not in runs."""
 
 
 def vocabulary(rng: random.Random, words: int = 20_000) -> list[str]:
@@ -67,9 +72,17 @@ def changed(rng: random.Random, text: list[str], words: list[str], share: float)
     return result
 
 
+def scattered(rng: random.Random, text: list[str], words: list[str], share: float) -> list[str]:
+    """A copy: `share` of its words replaced, each by itself."""
+    result = list(text)
+    for at in rng.sample(range(len(text)), round(len(text) * share)):
+        result[at] = rng.choice(words)
+    return result
+
+
 def pairs(seed: int) -> list[Pair]:
     """Known copies and unrelated pages of the same subject."""
-    rng = random.Random(seed)
+    rng, apart = random.Random(seed), random.Random(seed + 1)
     words = vocabulary(rng)
     subjects = [rng.sample(words, 200) for _ in range(SUBJECTS)]
     found: list[Pair] = []
@@ -79,6 +92,9 @@ def pairs(seed: int) -> list[Pair]:
         text = article(rng, words, subjects[subject], rng.randint(150, 2500))
         original = hash_of(text)
         found += [Pair((original ^ hash_of(changed(rng, text, words, one))).bit_count(), one) for one in CHANGED]
+        for one in CHANGED:
+            copy = scattered(apart, text, words, one)
+            found.append(Pair((original ^ hash_of(copy)).bit_count(), one, scattered=True))
         if subject in last:
             found.append(Pair((original ^ last[subject]).bit_count(), 1.0))
         last[subject] = original
@@ -172,6 +188,12 @@ def curve(found: list[Pair]) -> list[tuple[int, float, float]]:
     return result
 
 
+def recalls(found: list[Pair], apart: bool) -> list[str]:
+    """Share of copies within 3 bits, by share of changed words."""
+    of_kind = [pair for pair in found if pair.scattered == apart]
+    return [f"{sum(one.bits <= 3 for one in of_kind if one.changed == share) / ARTICLES:.1%}" for share in CHANGED]
+
+
 def plot(rows: list[tuple[int, float, float]], found: list[Pair], path: Path) -> None:
     """The curve, and recall by share of changed words."""
     import matplotlib
@@ -186,7 +208,7 @@ def plot(rows: list[tuple[int, float, float]], found: list[Pair], path: Path) ->
     left.set(xlabel="threshold, bits", ylim=(0, 1.05), title="copies with ≤ 10 % changed words")
     left.legend()
     for share in CHANGED:
-        of_share = [pair.bits for pair in found if pair.changed == share]
+        of_share = [pair.bits for pair in found if pair.changed == share and not pair.scattered]
         recall = [sum(bits <= threshold for bits in of_share) / len(of_share) for threshold in THRESHOLDS]
         right.plot(list(THRESHOLDS), recall, label=f"{share:.0%}")
     right.axvline(3, color="grey", linewidth=0.8, linestyle=":")
@@ -207,12 +229,12 @@ def main() -> None:
     print(report.table(head, [time_of_lookups(size) for size in options.sizes]))
     print()
     found = pairs(3)
-    rows = curve(found)
-    shares = [f"{sum(pair.bits <= 3 for pair in found if pair.changed == share) / ARTICLES:.1%}" for share in CHANGED]
+    rows = curve([pair for pair in found if not pair.scattered])
     print(report.table(["threshold", "precision", "recall"], [(str(t), f"{p:.3f}", f"{r:.3f}") for t, p, r in rows]))
     print()
     print("found with threshold 3, by share of changed words:")
-    print(report.table([f"{share:.0%}" for share in CHANGED], [shares]))
+    head = ["changed words", *(f"{share:.0%}" for share in CHANGED)]
+    print(report.table(head, [(name, *recalls(found, apart)) for name, apart in KINDS.items()]))
     if options.plot is not None:
         plot(rows, found, options.plot)
 

@@ -139,9 +139,12 @@ class FakeKafkaBus:
 
     async def fully_read(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
         """See `LogReader`. A failure counts for each call, since callers repeat it."""
+        return await self.read_up_to(group, topic, {p: len(self.broker.logs[topic.name, p]) for p in partitions})
+
+    async def read_up_to(self, group: str, topic: Topic, ends: Mapping[int, int]) -> frozenset[int]:
+        """See `LogReader`."""
         self.broker.fail_once()
-        logs, committed = self.broker.logs, self.broker.committed
-        return frozenset(p for p in partitions if committed[group, topic.name, p] >= len(logs[topic.name, p]))
+        return frozenset(p for p, end in ends.items() if self.broker.committed[group, topic.name, p] >= end)
 
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
         """See `LogReader`."""

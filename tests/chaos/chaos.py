@@ -2,7 +2,7 @@
 
 usage: python -m tests.chaos.chaos [--seed 7] [--scale full|small] [--hosts N] [--pages N] [--delay S] [--kills N]
        [--freezes N] [--broker-kills N] [--scales 2,5,3] [--schedulers 2] … [--topology fetchparse] [--every S]
-       [--keep DIR] [--save]
+       [--only SERVICE] [--standing S] [--keep DIR] [--save]
 
 The project's own web, faults fixed per URL; the services as processes; kill -9, SIGSTOP, a broker that dies,
 downloaders that come and go, in a seeded order, all before the last page. Exit 0 when no rule is broken, 1 when one is,
@@ -27,7 +27,7 @@ from benchmarks.web.evidence import Case, Unusable, load_log, load_manifest
 from tests.chaos import chaos_web
 from tests.chaos.chaos_plan import TOPOLOGIES, Counts, Fault, plan
 from tests.chaos.chaos_verdict import SLACK_S, Happened, Show, judge, load_rows, longest_silence
-from tests.chaos.conductor import Conductor
+from tests.chaos.conductor import STANDING_S, Conductor
 from tools.install import Missing
 from tools.postgres import NoServer
 from tools.system import NotReady, System, free_port
@@ -83,7 +83,14 @@ def main(argv: list[str] | None = None) -> int:
     folder.mkdir(parents=True)
     counts = Counts(args.kills, args.freezes, args.broker_kills, tuple(int(n) for n in args.scales.split(",") if n))
     services = TOPOLOGIES[args.topology]
-    faults = plan(args.seed, counts, first_s=args.first, every_s=args.every, services=services)
+    faults = plan(
+        args.seed,
+        counts,
+        first_s=args.first,
+        every_s=args.every,
+        services=services,
+        struck=(args.only,) if args.only else services,
+    )
     try:
         show, took_s = give(args, folder, faults)
     except (NotReady, Missing, NoServer, Unusable) as error:
@@ -111,6 +118,8 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     options.add_argument("--scales", help="numbers of downloaders, one after the other; empty: no scaling")
     options.add_argument("--every", type=float, help="seconds between two faults, on average")
     options.add_argument("--freeze", type=float, help="seconds a SIGSTOP lasts")
+    options.add_argument("--only", choices=sorted({*SIZES, "fetchparse"}), help="kill and freeze this service alone")
+    options.add_argument("--standing", type=float, default=STANDING_S, help="seconds from a start to the next fault")
     options.add_argument("--first", type=float, default=8.0, help="seconds before the first fault")
     options.add_argument("--limit", type=float, help="seconds after which the show has failed")
     for service, size in SIZES.items():
@@ -141,7 +150,7 @@ def give(args: argparse.Namespace, folder: Path, faults: list[Fault]) -> tuple[S
     site.write(web)
     manifest = load_manifest(web)
     system = System(folder / "system", settings(manifest["hosts"], folder), partitions=args.partitions)
-    conductor = Conductor(system, sizes(args), faults, freeze_s=args.freeze)
+    conductor = Conductor(system, sizes(args), faults, freeze_s=args.freeze, standing_s=args.standing)
     server = serve(web, log, port)
     began = time.monotonic()
     try:

@@ -45,11 +45,18 @@ class Fault:
 
 
 def plan(
-    seed: int, counts: Counts, *, first_s: float, every_s: float, services: tuple[str, ...] = SERVICES
+    seed: int,
+    counts: Counts,
+    *,
+    first_s: float,
+    every_s: float,
+    services: tuple[str, ...] = SERVICES,
+    struck: tuple[str, ...] | None = None,
 ) -> list[Fault]:
-    """The faults in the order of their times."""
+    """The faults in the order of their times. `struck`: the services that are killed and frozen; None: all."""
     rng = random.Random(seed)
-    bag = [(what, service) for service in services for what in [KILL] * counts.kills + [FREEZE] * counts.freezes]
+    struck = services if struck is None else struck
+    bag = [(what, service) for service in struck for what in [KILL] * counts.kills + [FREEZE] * counts.freezes]
     bag += [(BROKER, "")] * counts.broker_kills + [(SCALE, services[1])] * len(counts.scales)
     rng.shuffle(bag)
     sizes = iter(counts.scales)

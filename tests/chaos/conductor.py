@@ -27,7 +27,15 @@ DRAIN_S = 30.0
 class Conductor:
     """One show. `tick` is called again and again."""
 
-    def __init__(self, system: System, sizes: dict[str, int], plan: Iterable[Fault], *, freeze_s: float) -> None:
+    def __init__(
+        self,
+        system: System,
+        sizes: dict[str, int],
+        plan: Iterable[Fault],
+        *,
+        freeze_s: float,
+        standing_s: float = STANDING_S,
+    ) -> None:
         """`sizes`: members of each service, the scheduler first; it is started last."""
         self.system = system
         self.happened: list[Happened] = []
@@ -35,6 +43,7 @@ class Conductor:
         self._sizes = dict(sizes)
         self._plan = list(plan)
         self._freeze_s = freeze_s
+        self._standing_s = standing_s
         self._began = time.monotonic()
         self._started: dict[str, float] = {}
         self._frozen: dict[str, float] = {}
@@ -126,7 +135,7 @@ class Conductor:
 
     def _stands(self, member: Member, now: float) -> bool:
         known = member.name in self._frozen or member.name in self._leaving or member.name in self._killed
-        return member.alive and not known and now >= self._started[member.name] + STANDING_S
+        return member.alive and not known and now >= self._started[member.name] + self._standing_s
 
     def _scale(self, fault: Fault, now: float) -> bool:
         """Members above the size end as a cluster ends them; those that lack are begun."""

@@ -10,10 +10,10 @@ from nephila.cli.crawl import remote
 from nephila.cli.jobs.command import send_seeds
 from nephila.control import api, cluster
 from nephila.control.cluster import ClusterControl
-from nephila.kernel.messages import CrawlJob, JobStatus
+from nephila.kernel.messages import CrawlJob, JobStatus, MemberState, MemberStatus
 from nephila.kernel.runtime.clock import ManualClock
-from nephila.kernel.runtime.errors import NotReadyError, UserError
-from nephila.kernel.topics import JOB_STATUS, JOBS, SEEDS
+from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
+from nephila.kernel.topics import JOB_STATUS, JOBS, MEMBERS, SEEDS, SETTINGS
 
 from tests.control.documents import document
 from tests.fake_kafka import FakeKafka, FakeKafkaBus
@@ -217,3 +217,111 @@ async def test_a_broker_that_does_not_confirm_is_one_line(monkeypatch):
     with pytest.raises(NotReadyError, match=r"the broker at broker:1 has not confirmed this .* may still take it"):
         await system.control.pause_job(api.JobName(name="j"))
     assert (await system.control.status(api.Empty())).problems == ["the broker at broker:1 does not answer"]
+
+
+async def test_one_that_follows_gives_a_broker_up_that_is_gone(monkeypatch):
+    """In one line; the crawl itself goes on when the broker is back."""
+    monkeypatch.setattr(remote, "POLL_S", 0.0)
+    monkeypatch.setattr(remote, "SILENT_S", 0.01)
+    monkeypatch.setattr(remote, "GONE_S", 0.02)
+    system = System()
+    answer = await system.apply()
+    system.clock.advance(60.0)
+    system.bus.broker.failures = 10**9
+    with pytest.raises(NotReadyError, match=r"broker:1 does not answer, for .*: the job j stays"):
+        await remote.follow(system.control, "j", answer.generation, quiet=True)
+
+
+async def test_one_that_waits_for_seeds_gives_a_broker_up_that_is_gone(monkeypatch):
+    """The job stays paused, and the line says how it continues."""
+    monkeypatch.setattr(cluster, "RELEASE_S", 0.0)
+    monkeypatch.setattr(cluster, "LOOK_S", 0.0)
+    monkeypatch.setattr(cluster, "GONE_S", -1.0)
+    monkeypatch.setattr(api, "SEED_BATCH", 2)
+    system = System()
+    await system.apply(5)
+    assert system.control.waiting == ["j"]
+    system.bus.broker.failures = 10**9
+    with pytest.raises(NotReadyError, match="j stays paused until the seeds are read"):
+        await system.control.finish()
+    system.control.close()
+
+
+async def test_a_job_that_the_topic_lost_is_named_and_can_be_applied_again():
+    """Schedulers that still have it ignore an earlier generation: the new one is above what they report."""
+    system = System()
+    system.bus.publish(JOB_STATUS, 0, JobStatus("j", 7, version=3))
+    (problem,) = (await system.control.status(api.Empty())).problems
+    assert problem.startswith("the topic jobs has no job j, and schedulers report on it")
+    await system.apply()
+    assert [generation for generation, _ in jobs(system.received)] == [8, 9]
+    assert (await system.control.status(api.Empty())).problems == []
+
+
+async def test_dead_letters_of_a_crawl_are_counted_by_topic():
+    """Those of the job and those that name none, since the crawl began; over all pages of the answer."""
+    rows = [("outlinks", "j", 90.0), ("outlinks", "j", 110.0), ("pages", "other", 120.0), ("pages", "", 130.0)]
+
+    class Letters:
+        async def list_dead_letters(self, request):
+            number = int(request.after or 0)
+            topic, job, at = rows[number]
+            letter = api.DeadLetter(
+                id=str(number), at=at, service="s", topic=topic, message="", job=job, url="", url_key="", partition=0,
+                attempts=1, error="", bytes=0, refused="",
+            )  # fmt: skip
+            return api.DeadLetterList(dead_letters=[letter], next=str(number + 1) if number + 1 < len(rows) else "")
+
+    assert await remote.dead_letters(Letters(), "j", 100.0) == {"outlinks": 1, "pages": 1}
+
+
+def report(system: System, id: str, *partitions: int, ago_s: float = 0.0, **fields: object) -> None:
+    """A member reports."""
+    service, _, name = id.partition("/")
+    fields = {"state": MemberState.READY, "at": system.clock.now() - ago_s, "interval_s": 5.0, **fields}
+    system.bus.publish(MEMBERS, 0, MemberStatus(id, service, name, partitions=list(partitions), **fields))
+
+
+async def test_the_table_of_members_has_each_partition_once():
+    """Of the member that was the last to report it; one that is silent or has ended has none."""
+    system = System()
+    report(system, "scheduler/killed", 0, 1, 2, 3, ago_s=10.0, address="10.0.0.1:9100")
+    report(system, "scheduler/next", 2, 3, ago_s=1.0, address="10.0.0.2:9100")
+    report(system, "parser/p", 2, ago_s=2.0)
+    report(system, "storage/silent", 1, ago_s=60.0)
+    report(system, "storage/ended", 2, state=MemberState.ENDED)
+    members = (await system.control.list_members(api.Empty())).members
+    assert {f"{one.service}/{one.name}": one.partitions for one in members} == {
+        "scheduler/killed": [0, 1], "scheduler/next": [2, 3], "parser/p": [2], "storage/silent": [],
+        "storage/ended": [],
+    }  # fmt: skip
+    assert [one.address for one in members if one.service == "scheduler"] == ["10.0.0.1:9100", "10.0.0.2:9100"]
+
+
+async def test_a_setting_of_one_member_is_stored_under_its_name():
+    """The member is found by its name; where several services have it, by the service that reads the setting."""
+    system = System()
+    for id in ("downloader/a", "scheduler/a", "downloader/b"):
+        report(system, id)
+    kept = []
+    system.bus.subscribe(SETTINGS, "test", lambda d: (kept.append(d.message.name), d.ack()), credits=99)
+
+    async def change(member: str, **settings: object) -> dict[str, object]:
+        return (await system.control.change_settings(api.ChangeSettings(settings=settings, member=member))).settings
+
+    assert await change("a", speed=2, connections=5) == {"downloader/a:connections": 5, "downloader/a:speed": 2}
+    await change("a", depth=1)
+    await change("scheduler/a", log_level="debug")
+    await change("downloader/a", speed=None)
+    assert kept == [
+        "downloader/a:speed", "downloader/a:connections", "scheduler/a:depth", "scheduler/a:log_level",
+        "downloader/a:speed",
+    ]  # fmt: skip
+    for member, settings, line in (
+        ("c", {"speed": 1}, "there is no member 'c'; there are a, b"),
+        ("b", {"depth": 1}, "depth is a setting of scheduler, and b is a downloader"),
+        ("a", {"log_level": "debug"}, "several members are called a: downloader/a, scheduler/a"),
+        ("b", {"speed": -1}, "none of the numbers above 0"),
+    ):
+        with pytest.raises(UsageError, match=line):
+            await change(member, **settings)

@@ -69,7 +69,9 @@ def test_a_page_that_kills_the_parser_ends_as_a_dead_letter_and_can_be_replayed(
         parser = mortal_parser(system)
     out, err = crawl.communicate()
     assert crawl.returncode == 0, err
-    assert json.loads(out)["outcomes"] == {"stored": 4, "denied": 0, "failed": 1, "dropped": 0}
+    end = json.loads(out)
+    assert end["outcomes"] == {"stored": 4, "denied": 0, "failed": 1, "dropped": 0}
+    assert end["dead_letters"] == {"pages": 1}
     assert deaths == 4
     assert system.rows() == {"stored": 4, "failed": 1}
 

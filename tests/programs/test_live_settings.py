@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
+from nephila.kernel.live_settings import Scope, check, key_of, parse_key
 from nephila.kernel.messages import Setting
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import SETTINGS
@@ -20,7 +21,8 @@ def bus():
     logging.getLogger().setLevel(logging.INFO)
     made = FakeKafkaBus(FakeKafka(), ManualClock(), "parser-0")
     made.eager = True
-    LiveSettings(made)
+    LiveSettings(made, Scope("parser", "parser-0"), lambda: {"speed": made.speeds.append})
+    made.speeds = []
     yield made
     logging.getLogger().setLevel(level)
 
@@ -39,3 +41,51 @@ def test_a_setting_of_another_version_is_ignored(bus, caplog, setting):
     bus.publish(SETTINGS, 0, setting)
     assert logging.getLogger().level == logging.INFO
     assert "ignored:" in caplog.text
+
+
+def test_a_setting_of_one_member_has_precedence_and_gives_way_when_taken_back(bus):
+    """Whichever comes first; a setting of another member changes nothing here."""
+    bus.publish(SETTINGS, 0, Setting("speed", b"9"))
+    bus.publish(SETTINGS, 0, Setting("fetchparse/parser-0:speed", b"1"))
+    bus.publish(SETTINGS, 0, Setting("downloader/other:speed", b"2"))
+    assert bus.speeds == [9]
+    me = "downloader/parser-0:log_level"
+    bus.publish(SETTINGS, 0, Setting(me, b'"debug"'))
+    assert logging.getLogger().level == logging.INFO
+    for setting in (
+        Setting("parser/parser-0:log_level", b'"debug"'),
+        Setting("log_level", b'"error"'),
+    ):
+        bus.publish(SETTINGS, 0, setting)
+        assert logging.getLogger().level == logging.DEBUG
+    bus.publish(SETTINGS, 0, Setting("parser/parser-0:log_level", b"null", deleted=True))
+    assert logging.getLogger().level == logging.ERROR
+    bus.publish(SETTINGS, 0, Setting("log_level", b"null", deleted=True))
+    assert logging.getLogger().level == logging.INFO
+
+
+@pytest.mark.parametrize("name", ["speed", "connections", "depth", "log_level"])
+def test_the_key_of_a_setting_has_its_member_and_its_name(name):
+    """For one member or for all; a member may have dots and dashes."""
+    for scope in (Scope(), Scope("downloader", "web-downloader-0.example")):
+        assert parse_key(key_of(scope, name)) == (scope, name)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("speed", 0.5, ""),
+        ("speed", 0, "speed: '0' is none of the numbers above 0"),
+        ("connections", 20, ""),
+        ("connections", True, "connections: 'True' is none of the numbers from 1"),
+        ("connections", 0, "is none of"),
+        ("downloader/d:depth", 3, "depth is a setting of scheduler, and d is a downloader"),
+        ("scheduler/s:depth", 0, ""),
+        ("scheduler/s:depth", None, ""),
+        ("scheduler/s:colour", 1, "no live setting 'colour'"),
+    ],
+)
+def test_a_value_is_checked_before_it_is_stored(key, value, problem):
+    """In one line that names the values."""
+    assert problem in check(key, value)
+    assert bool(problem) == bool(check(key, value))

@@ -10,7 +10,7 @@ from nephila.kernel.messages import MemberState, MemberStatus
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.metrics import Metric
 from nephila.kernel.topics import MEMBERS
-from nephila.programs.service.member_heartbeat import INTERVAL_S, MemberHeartbeat, counters_of
+from nephila.programs.service.member_heartbeat import INTERVAL_S, MemberHeartbeat, counters_of, local_address
 
 
 class Bus:
@@ -104,3 +104,11 @@ def test_a_program_that_never_reached_its_broker_says_nothing_at_its_end(rig):
     bus, _, _, heartbeat, _ = rig
     heartbeat.end()
     assert bus.statuses == []
+
+
+@pytest.mark.parametrize(
+    ("peer", "address"), [("127.0.0.1:9092", "127.0.0.1"), ("nonsense", ""), ("no.such.name.invalid:1", "")]
+)
+def test_the_address_of_a_member_is_that_on_the_way_to_its_broker(peer, address):
+    """Without a message to it; empty where there is no way."""
+    assert local_address(peer) == address

@@ -38,6 +38,14 @@ def missing(number, fetch_no, status=404):
     )
 
 
+def redirected(number, fetch_no, target="http://b.test/there"):
+    """An answer that leads elsewhere."""
+    return fetch(
+        number, fetch_no, b"", text_hash=b"", sha256=b"", outcome=m.Outcome.DROPPED, reason="redirect", status=301,
+        final_url=target,
+    )  # fmt: skip
+
+
 LIFE = [
     (fetch(1, 1, b"one"), "new"),
     (fetch(1, 2, b"one", title="another title"), "same"),
@@ -90,6 +98,62 @@ async def test_the_change_feed_has_each_change_once(tmp_path):
     assert [row["diff"] for row in found] == ["", "-one\n+two", "", "", "-two\n+one"]
     assert found[2]["title"] == "Page 1"
     assert {(row["job"], row["url"], row["url_key"]) for row in found} == {(JOB, record(1).url, key(1).hex())}
+
+
+MOVES = [
+    (fetch(1, 1, b"one"), "new"),
+    (redirected(1, 2), "moved"),
+    (redirected(1, 3), "moved"),
+    (missing(1, 4, 503), ""),
+    (fetch(1, 5, b"one"), "same"),
+    (redirected(1, 6), "moved"),
+    (missing(1, 7), "gone"),
+    (fetch(1, 8, b"two"), "changed"),
+]
+"""The fetches of a page that becomes a redirect, and the change of each."""
+
+
+@pytest.mark.parametrize("flushes", [1, len(MOVES)], ids=["one flush", "a flush each"])
+async def test_a_page_that_becomes_a_redirect_has_moved(tmp_path, flushes):
+    """Once, with the target and its last title; it returns with its text, or is changed. A page that moved and is gone
+    later was reported already."""
+    async with running(tmp_path) as rig:
+        rig.send(redirected(2, 1))
+        for item, _ in MOVES:
+            rig.send(item)
+            if flushes > 1:
+                await rig.storage.flush()
+        await rig.storage.flush()
+    history = {
+        row["fetch_no"]: row["change"] for row in rows(tmp_path, "fetches", "id") if row["url_key"] == key(1).hex()
+    }
+    assert history == {number: change for number, (_, change) in enumerate(MOVES, 1)}
+    found = rows(tmp_path, "changes", "fetch_no")
+    assert [(row["fetch_no"], row["change"], row["title"], row["diff"]) for row in found] == [
+        (1, "new", "Page 1", ""),
+        (2, "moved", "Page 1", "+http://b.test/there"),
+        (5, "returned", "Page 1", ""),
+        (6, "moved", "Page 1", "+http://b.test/there"),
+        (8, "changed", "Page 1", "-one\n+two"),
+    ]
+
+
+async def test_a_page_is_gone_when_it_was_missing_often_enough(tmp_path):
+    """The scheduler counts: until then a 404 is no change, and the page that comes back has not returned."""
+    async with running(tmp_path) as rig:
+        rig.send(
+            fetch(1, 1, b"one"), _pending(missing(1, 2)), fetch(1, 3, b"one"), _pending(missing(1, 4)), missing(1, 5)
+        )
+        await rig.storage.flush()
+    assert [(row["fetch_no"], row["change"]) for row in rows(tmp_path, "changes", "fetch_no")] == [
+        (1, "new"),
+        (5, "gone"),
+    ]
+
+
+def _pending(item):
+    item.gone_pending = True
+    return item
 
 
 async def test_a_receipt_contains_hash_and_validators(tmp_path):

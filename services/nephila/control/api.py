@@ -149,7 +149,7 @@ class ListChanges(Request):
     """A time (at or after it), or the id or number of a change (behind it); empty: from the first one."""
     job: Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00-\x1f]*$")] = ""
     """Of this job only."""
-    change: Literal["", "new", "changed", "gone", "returned"] = ""
+    change: Literal["", "new", "changed", "moved", "gone", "returned"] = ""
     """Of this kind only."""
     limit: Annotated[int, Meta(ge=1, le=MAX_CHANGES)] = 100
     newest: bool = False
@@ -180,6 +180,8 @@ class ChangeSettings(Request):
     """Change live settings: null takes a setting back to its default, one that is left out keeps its value."""
 
     settings: Annotated[dict[SettingName, Any], Meta(max_length=100)]
+    member: Annotated[str, Meta(max_length=300)] = ""
+    """Of this member alone, as NAME or SERVICE/NAME; empty: of all members that read the setting."""
 
 
 # ---- answers
@@ -431,6 +433,8 @@ class Member(msgspec.Struct, kw_only=True):
     problem: str = ""
     """Why it cannot work, in one line."""
     host: str = ""
+    address: str = ""
+    """ADDRESS:PORT of /metrics, /healthz and /readyz."""
     version: str = ""
     process: int = 0
     """Process id; 0 where it is not known."""

@@ -12,7 +12,7 @@ import contextlib
 import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -74,6 +74,12 @@ ANSWER_S = 10.0
 """For the answer of a scheduler; one that has just taken a partition over may be busy."""
 PROMPT_S = 5.0
 """A broker that takes longer for an answer is away."""
+START_S = 60.0
+"""Longest time to connect and to read what the system has published."""
+GONE_S = 180.0
+"""A broker that has not answered for so long is given up by a request that waits for the schedulers."""
+LOOK_S = 5.0
+"""Time between two looks whether the broker answers."""
 RELEASE_S = 20.0
 """Longest wait of one request for the schedulers to read all seeds."""
 
@@ -159,9 +165,18 @@ class ClusterControl:
             bus.subscribe(topic, GROUP, _acked(handler), credits=1000)
 
     async def finish(self) -> None:
-        """Return when no job waits any more for its seeds to be read."""
+        """Return when no job waits any more for its seeds to be read. Raises `NotReadyError` when the broker is gone:
+        the jobs stay paused."""
+        answered = self._clock.monotonic()
         while self._releases:
-            await asyncio.wait(list(self._releases.values()))
+            await asyncio.wait(list(self._releases.values()), timeout=LOOK_S)
+            if not self._releases or not (problems := await self._broker_problems()):
+                answered = self._clock.monotonic()
+            elif self._clock.monotonic() - answered > GONE_S:
+                raise NotReadyError(
+                    f"{'; '.join(problems)}, for {GONE_S:g} s: {', '.join(self.waiting)} stays paused until the seeds "
+                    "are read; when it answers again, nephila jobs resume"
+                )
 
     @property
     def waiting(self) -> list[str]:
@@ -234,7 +249,7 @@ class ClusterControl:
         exists = known is not None and not known.deleted
         if not exists and len(self._present()) >= api.MAX_JOBS:
             raise UserError(f"there are {api.MAX_JOBS:,} jobs already; delete one first")
-        wanted.generation = known.generation if known is not None else 0
+        wanted.generation = known.generation if known is not None else self._reported_generation(wanted.uid)
         before = set(known.seeds) if known is not None and exists else set()
         seeds = [Seed(wanted.uid, url, "job") for url in wanted.seeds if url not in before]
         seeds += [Seed(wanted.uid, place, kind) for kind, place in document.sources if kind != "file"]
@@ -254,6 +269,18 @@ class ClusterControl:
                 await self._put(wanted)
         current = self._jobs[wanted.uid]
         return _applied(current, "changed" if exists else "created", refused, held=hold)
+
+    def _reported_generation(self, uid: str) -> int:
+        """Of a job that the topic `jobs` does not have: schedulers that still have it ignore earlier generations."""
+        status = self._statuses.get(uid)
+        return status[0].generation if status is not None else 0
+
+    @property
+    def _lost_jobs(self) -> list[str]:
+        """Jobs that schedulers report and that the topic `jobs` does not have."""
+        return sorted(
+            uid for uid, (status, _) in self._statuses.items() if not status.deleted and uid not in self._jobs
+        )
 
     async def list_jobs(self, request: api.Empty) -> api.JobList:
         """See `Control.list_jobs`."""
@@ -497,10 +524,15 @@ class ClusterControl:
 
     async def list_members(self, request: api.Empty) -> api.MemberList:
         """See `Control.list_members`."""
-        members = [self._member(one) for _, one in sorted(self._members.items())]
+        owners: dict[tuple[str, int], str] = {}
+        for one in sorted(self._members.values(), key=lambda one: one.at):
+            owners |= dict.fromkeys(((one.service, partition) for partition in one.partitions), one.id)
+        members = [self._member(one, owners) for _, one in sorted(self._members.items())]
         return api.MemberList(members=[one for one in members if one.reported_s < FORGOTTEN_S])
 
-    def _member(self, one: MemberStatus) -> api.Member:
+    def _member(self, one: MemberStatus, owners: Mapping[tuple[str, int], str]) -> api.Member:
+        """`owners`: (service, partition) → the member that was the last to report it. A member that is silent has lost
+        its partitions: its session is shorter."""
         reported_s = max(self._clock.now() - one.at, 0.0)
         silent = one.state != MemberState.ENDED and reported_s > 3 * max(one.interval_s, 1.0)
         return api.Member(
@@ -509,10 +541,13 @@ class ClusterControl:
             state="silent" if silent else MEMBER_STATES[one.state],
             problem=one.problem,
             host=one.host,
+            address=one.address,
             version=one.version,
             started_at=one.started_at,
             reported_s=round(reported_s, 3),
-            partitions=list(one.partitions),
+            partitions=[]
+            if silent or one.state == MemberState.ENDED
+            else [partition for partition in one.partitions if owners[one.service, partition] == one.id],
             in_flight=one.in_flight,
             cpu=one.cpu,
             memory_bytes=one.memory_bytes,
@@ -535,8 +570,16 @@ class ClusterControl:
             in_flight=sum(job.in_flight for job in jobs),
             stored=sum(job.stored for job in jobs),
             rate=round(sum(job.rate for job in jobs), 2),
-            problems=[*self._bus.troubles, *(await self._broker_problems())],
+            problems=[*self._bus.troubles, *(await self._broker_problems()), *self._lost_jobs_problems()],
         )
+
+    def _lost_jobs_problems(self) -> list[str]:
+        if not (lost := self._lost_jobs):
+            return []
+        return [
+            f"the topic jobs has no job {', '.join(lost[:5])}{' …' if len(lost) > 5 else ''}, and schedulers report on "
+            "it: the topic was deleted or its broker lost data; apply the job again (nephila jobs apply)"
+        ]
 
     async def _broker_problems(self) -> list[str]:
         try:
@@ -552,14 +595,39 @@ class ClusterControl:
     async def change_settings(self, request: api.ChangeSettings) -> api.Settings:
         """See `Control.change_settings`."""
         receipts = []
-        if problems := [text for change in request.settings.items() if (text := live_settings.check(*change))]:
+        changes = {
+            live_settings.key_of(self._scope_of(request.member, name), name): value
+            for name, value in request.settings.items()
+        }
+        if problems := [text for change in changes.items() if (text := live_settings.check(*change))]:
             raise UsageError("; ".join(problems))
-        for name, value in request.settings.items():
+        for name, value in changes.items():
             setting = Setting(name, msgspec.json.encode(value), self._clock.now(), value is None)
             receipts.append(self._publish(SETTINGS, 0, setting))
             self._on_setting(setting)
         await self._taken(all_of(receipts))
         return await self.get_settings(api.Empty())
+
+    def _scope_of(self, member: str, setting: str) -> live_settings.Scope:
+        """The member of that name, of a service that reads the setting. Raises `UsageError`."""
+        if not member:
+            return live_settings.Scope()
+        service, slash, name = member.rpartition("/")
+        found = [one for one in self._members.values() if one.member == name and service in ("", one.service)]
+        if not found and slash and any(live_settings.parse_key(key)[0] == (service, name) for key in self._settings):
+            return live_settings.Scope(service, name)  # it has left the system, and its setting may be taken back
+        if not found:
+            known = sorted({one.member for one in self._members.values()})
+            raise UsageError(
+                f"there is no member {member[:100]!r}; "
+                + (f"there are {', '.join(known[:20])}" if known else "none has reported yet, see nephila members")
+            )
+        row = live_settings.LIVE_SETTINGS.get(setting)
+        readers = [one for one in found if row is None or not row.services or one.service in row.services] or found
+        if len(readers) > 1:
+            names = ", ".join(sorted(one.id for one in readers))
+            raise UsageError(f"several members are called {name}: {names}; name one as SERVICE/NAME")
+        return live_settings.Scope(readers[0].service, readers[0].member)
 
     def states(self) -> dict[str, int]:
         """Jobs by state."""
@@ -669,7 +737,14 @@ async def open_cluster(settings: KafkaConfig) -> AsyncIterator[ClusterControl]:
     rows = secret_variable(ENVIRONMENT) or None
     control = ClusterControl(bus, bus.clock, letters, partitions=config.partitions, place=config.bootstrap, rows=rows)
     try:
-        await bus.start()
+        try:
+            async with asyncio.timeout(START_S):
+                await bus.start()
+        except TimeoutError:
+            raise NotReadyError(
+                f"the broker at {config.bootstrap} has stopped to answer: its topics could not be read within "
+                f"{START_S:g} s; when it answers again, repeat the command"
+            ) from None
         yield control
     finally:
         control.close()

@@ -119,6 +119,9 @@ class Pipeline:
         self._slow_timer: Timer | None = None
         self.slow_given_back = 0
         """Slow requests that were given back, since other hosts waited for their slots."""
+        self._start_interval_s = 0.0
+        """Least time between two requests that ask for a slot; 0: no limit."""
+        self._next_start = 0.0
         limits = AddressLimits(config.per_address, config.address_gap_s, config.networks, "downloader.networks")
         self._address_slots: AddressSlots[InFlight] | None = None if limits.unlimited else AddressSlots(limits)
         self._paced_jobs: dict[str, bool] = {}
@@ -162,6 +165,11 @@ class Pipeline:
         """Change the number of slots; requests that waited for one continue."""
         for fetch in self._global_slots.set_limit(limit):
             self._run(fetch, ADDRESS_SLOT)
+
+    def set_speed(self, per_s: float) -> None:
+        """Let so many requests per second ask for a slot; 0: no limit. Requests that wait keep their instants."""
+        self._start_interval_s = 1 / per_s if per_s else 0.0
+        self._next_start = self._clock.monotonic()
 
     def start(self, fetch: InFlight) -> None:
         """Enter the first stage."""
@@ -285,10 +293,26 @@ class Pipeline:
             self._end_busy(fetch)
 
     def _global_slot(self, fetch: InFlight) -> Verdict:
-        """Wait for one of the `concurrency` slots, which are shared by how hosts answer. A slow host without a slot is
-        given back with a pause; a redirected robots.txt still holds its slot."""
+        """Wait for the speed of this member, then for one of the `concurrency` slots, which are shared by how hosts
+        answer. A slow host without a slot is given back with a pause; a redirected robots.txt still holds its slot.
+        Both come before the slots of addresses, whose gaps count from the start."""
         if fetch.started:
             return GO
+        if self._start_interval_s:
+            now = self._clock.monotonic()
+            start = max(self._next_start, now)
+            self._next_start = start + self._start_interval_s
+            if start > now:
+                fetch.timer = self._clock.call_at(start, lambda: self._on_speed_allows(fetch))
+                return WAIT
+        return self._acquire_global_slot(fetch)
+
+    def _on_speed_allows(self, fetch: InFlight) -> None:
+        fetch.timer = None
+        if self._acquire_global_slot(fetch) is GO:
+            self._run(fetch, ADDRESS_SLOT)
+
+    def _acquire_global_slot(self, fetch: InFlight) -> Verdict:
         speed = self._speeds.of(fetch.request.host)
         if self._global_slots.acquire(fetch, speed):
             return GO
@@ -310,7 +334,7 @@ class Pipeline:
             if self._is_address_busy(fetch):
                 return self._end_busy(fetch)
         address = fetch.address_slot = fetch.route.pace_address
-        start = self._address_slots.acquire(address, fetch, self._clock.monotonic())
+        start = self._address_slots.acquire(address, fetch, self._clock.monotonic(), self._planned(fetch))
         return WAIT if start is None else self._wait_for_gap(fetch, start)
 
     def _wait_for_gap(self, fetch: InFlight, start: float) -> Verdict:
@@ -571,7 +595,13 @@ class Pipeline:
         """Whether the address cannot take a request soon. The request is given back then, and the scheduler learns the
         address. A request that was dialled before waits instead: given back, its host would be fetched again."""
         assert self._address_slots is not None
-        return self._address_slots.refuses(fetch.route.pace_address, self._clock.monotonic())
+        return self._address_slots.refuses(fetch.route.pace_address, self._clock.monotonic(), self._planned(fetch))
+
+    def _planned(self, fetch: InFlight) -> float:
+        """When the scheduler wants this request to dial, on the monotonic scale; 0.0: at once. Not for the hops of a
+        redirected robots.txt."""
+        dial_at = fetch.request.dial_at
+        return self._clock.monotonic() + dial_at - self._clock.now() if dial_at and not fetch.started else 0.0
 
     def _ends_early(self, fetch: InFlight) -> bool:
         """End a request that was not dialled yet when its partition leaves or it is too late; True when it ended."""
@@ -649,7 +679,7 @@ stage         | waits for                               | may end with
 HOST_SLOT     | a slot of the host key                  |
 RESOLVE       | a DNS look-up                           | bad_url, dns, address, not_resolved, expired
 ADDRESS_CHECK | the decision of the scheduler           | busy
-GLOBAL_SLOT   | one of `concurrency` slots              | slow
+GLOBAL_SLOT   | the speed, one of `concurrency` slots   | slow
 ADDRESS_SLOT  | a slot and the gap of the address       | busy, expired
 MEMBERSHIP    | a certain membership in the group       | expired
 MIDDLEWARE    | work before the request, such as a login| login, throttle, the reasons of a failed fetch

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
@@ -48,6 +49,7 @@ from nephila.downloader.routing.build import make_router
 from nephila.downloader.routing.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
+from nephila.kernel.live_settings import CONNECTIONS, SPEED
 from nephila.kernel.outcomes import given_back
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError
@@ -118,6 +120,8 @@ class Downloader:
             else None
         )
         """What the container allows; None: not measured."""
+        self._connections = config.concurrency
+        """Concurrent fetches at most, as configured or as changed while it runs."""
         self.ended: Counter[m.FetchResult] = Counter()
         self.wire_bytes = 0
         """Bytes received from servers."""
@@ -182,6 +186,7 @@ class Downloader:
 
         A request has its credit until its outcome is durable, so the credits also bound the pages of one commit
         interval: with twice the limit alone, the process would wait for commits."""
+        limit = min(limit, self._connections)
         self._pipeline.set_concurrency(limit)
         window, most = self._config.window, self._config.concurrency
         memory_requests = self.admission.memory_requests if self.admission is not None else window
@@ -190,6 +195,20 @@ class Downloader:
             self._bus.set_credits(REQUESTS, GROUP, credits)
         else:
             self._bus.set_credits(REQUESTS_BROWSER, BROWSER_GROUP, credits)
+
+    @property
+    def live_settings(self) -> Mapping[str, Callable[[Any], None]]:
+        """What can be changed while it runs; None as value takes the default back."""
+        return {CONNECTIONS: self._set_connections, SPEED: self._set_speed}
+
+    def _set_connections(self, connections: int | None) -> None:
+        """Fetch so many URLs at once, as far as the container allows."""
+        self._connections = connections or self._config.concurrency
+        self._on_limit(self.admission.limit if self.admission is not None else self._connections)
+
+    def _set_speed(self, per_s: float | None) -> None:
+        """Start so many fetches per second at most."""
+        self._pipeline.set_speed(per_s or 0.0)
 
     async def drain(self, grace_s: float) -> None:
         """Start no further fetch. Requests not dialled are given back now, the rest after `grace_s` seconds."""

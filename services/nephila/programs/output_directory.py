@@ -116,6 +116,8 @@ class Run(msgspec.Struct, kw_only=True):
     rows: int = 0
     left: int = 0
     """URLs left in the queues."""
+    dead_letters: dict[str, int] = {}
+    """Topic → messages that no service could process, in all runs."""
     degraded_rules: dict[str, str] = {}
     """Rule → the finding, for rules that no longer fit their site; their rows are marked."""
     window: int = 0

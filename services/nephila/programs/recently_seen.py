@@ -3,7 +3,8 @@
 Invariant: a link is left out only if the scheduler received it earlier; it commits messages in the order of sending.
 The cache is off for jobs that need every link (a budget per host, whose overflow is found again later) and for messages
 with more than links (sitemaps, feeds, dates). A change of the job clears it. Links deeper than the job's limit are left
-out and not remembered: a shorter path to them may be found later.
+out and not remembered: a shorter path to them may be found later. Links of a page that is fetched once more are sent,
+since their first message may be lost.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ class RecentLinks:
             return only(message, ()) if message.next_always else None
         return message if len(new) == len(message.fingerprints) // 16 else only(message, new)
 
-    def new(self, message: Outlinks) -> Sequence[int]:
-        """Rising indices of the links of a message that have to be sent."""
+    def new(self, message: Outlinks, *, again: bool = False) -> Sequence[int]:
+        """Rising indices of the links of a message that have to be sent; `again`: those sent before as well."""
         count = len(message.fingerprints) // 16
         if 0 <= self._depth.get(message.job, -1) < message.depth:
             return ()
@@ -81,6 +82,8 @@ class RecentLinks:
         if links is None or message.lastmods or message.source:
             return range(count)
         new = links.new(message.fingerprints)
+        if again:
+            return range(count)
         self.left_out += count - len(new)
         return new
 

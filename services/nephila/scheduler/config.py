@@ -67,6 +67,10 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Time after start_by at which a URL without an outcome is fetched again; longer than any fetch
     (total_timeout_s of the downloader). Requests of a killed downloader, and their hosts, wait this long unless
     another member reports them before: over Kafka the next owner of its partitions does so after two sessions."""
+    receipt_s: float = 60.0
+    """Over Kafka: time after an outcome at which a missing receipt is investigated. Once parser, storage and scheduler
+    have read everything that existed then, its message is lost, and the URL is fetched again. A slow service causes no
+    fetch."""
     max_hops: int = 10
     """Redirects followed from one URL."""
     segment_bytes: Positive = 64 * 1024 * 1024

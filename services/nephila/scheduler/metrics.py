@@ -234,6 +234,12 @@ FRONTIER_METRICS: tuple[Metric[AnyScheduler], ...] = (
         lambda s: s.counters.early_fetches,
         counter=True,
     ),
+    Metric(
+        "lost_messages_total",
+        "URLs whose page, record or receipt was lost on the bus; they are fetched again. A rise: the broker lost data.",
+        lambda s: s.counters.lost_messages,
+        counter=True,
+    ),
     Metric("commits_total", "Commits written. Flat: nothing happens.", lambda s: s.commits, counter=True),
     Metric(
         "frontier_log_bytes",

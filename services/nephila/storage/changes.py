@@ -1,11 +1,12 @@
 """What a fetch changed, compared with the stored copy, and the change feed made of it. Pure.
 
-new: the first copy of a page · changed: another text than the copy's · same: the same text, or a 304 · gone: 404 or 410
-where there is a copy · empty: no statement. A copy stays until a newer copy replaces it: a page that is gone, or could
-not be fetched, keeps its text, and if it comes back with this text it is the same.
+new: the first copy of a page · changed: another text than the copy's · same: the same text, or a 304 · moved: a
+redirect where there is a copy · gone: 404 or 410 where there is a copy, as often in a row as the job requires · empty:
+no statement. A copy stays until a newer copy replaces it: a page that has moved, is gone or could not be fetched keeps
+its text, and if it comes back with this text it is the same.
 
-The feed has one row for each change that a subscriber has to know: new, changed, gone (once, not at each 404), and
-returned: a page that was gone and has its old text again.
+The feed has one row for each change that a subscriber has to know: new, changed, moved and gone (once, not at each
+answer), and returned: a page that had moved or was gone and has its old text again.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from typing import NamedTuple
 
 from nephila.kernel import messages as m
 
-NEW, CHANGED, SAME, GONE = "new", "changed", "same", "gone"
+NEW, CHANGED, SAME, MOVED, GONE = "new", "changed", "same", "moved", "gone"
+AWAY = (GONE, MOVED)
+"""Changes after which the URL has no page, until a fetch brings one. As text it is a list of SQL."""
 RETURNED = "returned"
-FEED_CHANGES = (NEW, CHANGED, GONE, RETURNED)
+FEED_CHANGES = (NEW, CHANGED, MOVED, GONE, RETURNED)
 """The changes that the table `changes` has."""
 DIFF_CHARACTERS = 4000
 """Size of a stored diff; the rest is replaced by a line."""
@@ -38,12 +41,14 @@ class StoredVersion(NamedTuple):
     """Hash of the copy."""
     first_at: str
     changed_at: str
-    is_gone: bool = False
-    """It was gone, and no later fetch brought the page."""
+    is_away: bool = False
+    """It had moved or was gone, and no later fetch brought the page."""
     is_dead_letter: bool = False
     """It ended as a dead letter: a replayed record of the same fetch replaces the row."""
 
 
+REDIRECT = "redirect"
+"""Reason of a row whose URL redirects."""
 DEAD_LETTER = "dead_letter"
 """Reason of a row whose record became a dead letter."""
 
@@ -62,7 +67,7 @@ def is_durable(record: m.Record, stored: StoredVersion) -> bool:
 
 
 def change_of(record: m.Record, stored: StoredVersion | None) -> str:
-    """The change of a record: new, changed, same, gone or empty."""
+    """The change of a record: new, changed, same, moved, gone or empty."""
     held = stored is not None and stored.copy
     if record.outcome is m.Outcome.STORED:
         if record.not_modified:
@@ -70,7 +75,11 @@ def change_of(record: m.Record, stored: StoredVersion | None) -> str:
         if not held:
             return NEW
         return SAME if stored is not None and copy_hash_of(record) == stored.copy_hash else CHANGED
-    return GONE if held and record.status in _GONE_STATUS else ""
+    if not held:
+        return ""
+    if record.outcome is m.Outcome.DROPPED and record.reason == REDIRECT:
+        return MOVED
+    return GONE if record.status in _GONE_STATUS and not record.gone_pending else ""
 
 
 class Change(NamedTuple):
@@ -85,12 +94,12 @@ class Change(NamedTuple):
     change: str
     url: str
     title: str
-    """Of the text at this change; of a page that is gone, its last one."""
+    """Of the text at this change; of a page that has moved or is gone, its last one."""
     fetched_at: str
     old_hash: str
     text_hash: str
     diff: str
-    """Of a changed text: removed lines after "-", added lines after "+"."""
+    """Of a changed text: removed lines after "-", added lines after "+". Of a page that moved: the target after "+"."""
 
 
 def change_id(job: str, url_key: str, fetch_no: int) -> str:
@@ -100,11 +109,11 @@ def change_id(job: str, url_key: str, fetch_no: int) -> str:
 
 def feed_change(change: str, stored: StoredVersion | None) -> str:
     """The change that the feed shows for a fetch; empty if none."""
-    was_gone = stored is not None and stored.is_gone
-    if change == GONE:
-        return "" if was_gone else GONE
+    was_away = stored is not None and stored.is_away
+    if change in AWAY:
+        return "" if was_away else change
     if change == SAME:
-        return RETURNED if was_gone else ""
+        return RETURNED if was_away else ""
     return change
 
 

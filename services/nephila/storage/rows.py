@@ -78,7 +78,7 @@ URL, URL_KEY, JOB, OUTCOME, REASON, STATUS, TITLE = (
 BYTES, SHA256, FETCHED_AT, FETCH_ID, FETCH_NO, META, TEXT = (
     COLUMNS.index(name) for name in ("bytes", "sha256", "fetched_at", "fetch_id", "fetch_no", "meta", "text")
 )
-CONTENT_TYPE = COLUMNS.index("content_type")
+CONTENT_TYPE, FINAL_URL = COLUMNS.index("content_type"), COLUMNS.index("final_url")
 CHANGE, CHANGED_AT, FIRST_AT, TEXT_HASH = (
     COLUMNS.index(name) for name in ("change", "changed_at", "first_at", "text_hash")
 )

@@ -22,9 +22,10 @@ from nephila.kernel.runtime.failpoints import reach
 from nephila.kernel.runtime.histogram import NETWORK_S, Histogram
 from nephila.storage.append_file import keep_tail
 from nephila.storage.changes import (
+    AWAY,
     CHANGED,
     DEAD_LETTER,
-    GONE,
+    MOVED,
     NEW,
     RETURNED,
     Change,
@@ -46,6 +47,7 @@ from nephila.storage.rows import (
     FETCH_ID,
     FETCH_NO,
     FETCHED_AT,
+    FINAL_URL,
     FIRST_AT,
     JOB,
     OUTCOMES,
@@ -268,8 +270,10 @@ class Writer:
             if change == CHANGED:
                 diff = text_diff(copies[key][1], row[TEXT]) if key in copies else ""
                 old_hash = batch.attempt_and_old_hash[row[JOB], row[FETCH_ID]][1]
-            elif change in (GONE, RETURNED) and key in copies:
+            elif change in (*AWAY, RETURNED) and key in copies:
                 title = copies[key][0]
+            if change == MOVED:
+                diff = f"+{row[FINAL_URL]}"
             if key in wanted and change in (NEW, CHANGED):
                 copies[key] = (title, row[TEXT])
             id = change_id(*key, row[FETCH_NO])
@@ -318,10 +322,10 @@ class Writer:
             feed.append((shown, row))
         if near is not None:
             near_copies["skipped" if skipped else "marked"] += 1
-        is_gone = change == GONE or (not change and stored is not None and stored.is_gone)
+        is_away = change in AWAY or (not change and stored is not None and stored.is_away)
         instants = row[FIRST_AT], row[CHANGED_AT]
         is_dead_letter = record.reason == DEAD_LETTER
-        return StoredVersion(record.fetch_no, record.outcome, copy, copy_hash, *instants, is_gone, is_dead_letter)
+        return StoredVersion(record.fetch_no, record.outcome, copy, copy_hash, *instants, is_away, is_dead_letter)
 
     def _durable(self, records: Sequence[m.Record]) -> dict[Key, StoredVersion]:
         # For every batch, resumed or not: 1 µs per row, and it loads the index pages that the insert needs next.

@@ -57,7 +57,7 @@ def test_a_feed_on_standard_output(nephila: Run, place, name):  # noqa: F811
     [
         (("--since", "yesterday"), 2, "is no time, number or id of a change"),
         (("--since", "f" * 32), 1, "there is no change with the id " + "f" * 32),
-        (("--change", "moved"), 2, "--change 'moved' is none of new, changed, gone, returned"),
+        (("--change", "same"), 2, "--change 'same' is none of new, changed, moved, gone, returned"),
         (("--format", "pdf"), 2, "--format 'pdf' is none of rss, atom, jsonfeed"),
         (("--format", "rss", "--follow"), 2, "leave out --follow and --json"),
         (("--server", "http://127.0.0.1:9", "--bootstrap", "b:1"), 2, "exclude each other"),

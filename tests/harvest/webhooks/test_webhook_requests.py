@@ -112,7 +112,10 @@ GOOD = f"{{name: one, url: 'https://a.test/', secret: {SECRET}}}"
         ("webhooks: [{name: one, url: 'https://u:p@a.test/', secret: x}]", "is no http(s) URL without a user name"),
         ("webhooks: [{name: one, uri: x}]", "unknown setting 'uri'"),
         (f"webhooks: [{GOOD}, {GOOD}]", "there are two webhooks 'one'"),
-        (f"webhooks: [{GOOD[:-1]}, changes: [moved]}}]", "changes: 'moved' is none of new, changed, gone, returned"),
+        (
+            f"webhooks: [{GOOD[:-1]}, changes: [same]}}]",
+            "changes: 'same' is none of new, changed, moved, gone, returned",
+        ),
         (f"webhooks: [{GOOD}]\nallow_addresses: [ten]", "allow_addresses: 'ten' is no network"),
         (f"webhooks: [{GOOD}]\ntimeout_s: -1", "timeout_s must be a number from 0 on"),
         ("webhooks: [", "hooks.yaml"),

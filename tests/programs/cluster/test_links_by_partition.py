@@ -198,6 +198,37 @@ def test_what_was_told_is_not_told_again_until_the_scope_grows(room):
         assert len(room.sent()) == 1
 
 
+def test_links_of_a_page_that_is_fetched_once_more_are_sent_again(room):
+    """Their first message may be lost; those of the next page are filtered as before."""
+    pages = []
+    room.exchange.subscribe(PAGES, "parser", lambda delivery: pages.append(delivery.message), credits=5)
+    room.links("http://a.test/1")
+    assert len(room.sent()) == 1
+    super(Broker, room.broker).publish(PAGES, 3, m.Page("j", b"p" * 16, attempt=2))
+    room.links("http://a.test/1")
+    assert [urls_of(links) for _, _, links in room.sent()] == [["http://a.test/1"]]
+    room.exchange.publish(RECORDS, 5, m.Record("j", b"p" * 16))
+    room.sent()
+    room.links("http://a.test/1")
+    assert room.sent() == []
+    assert len(pages) == 1
+
+
+def test_links_that_cannot_be_sent_are_forgotten(room, monkeypatch):
+    """Another page with the same link sends it."""
+
+    def refuse(*words):
+        raise PermanentError("too large")
+
+    long = f"http://a.test/{'x' * 70_000}"
+    with monkeypatch.context() as patch:
+        patch.setattr(room.broker, "publish", refuse)
+        with pytest.raises(PermanentError):
+            room.links("http://a.test/1", long)
+    room.links("http://a.test/1")
+    assert [urls_of(links) for _, _, links in room.sent()] == [["http://a.test/1"]]
+
+
 def test_all_else_goes_through(room):
     """What a service says and hears beside links and records is the bus' own."""
     room.exchange.publish(OUTCOMES, 1, m.FetchOutcome("j"))

@@ -219,8 +219,10 @@ class World:
         if busy is not None and busy.url == request.url and busy.by[1] == request.attempt:
             return  # it is in hand
         assert busy is None, f"{request.url} is asked for while {busy} is"
+        wait_s = max(request.dial_at - self.clock.now(), 0.0)
+        start = now + wait_s
         fetch = Fetch(
-            request.url, request.host, now, now + self.took_s, (request.epoch, request.attempt), request.address
+            request.url, request.host, start, start + self.took_s, (request.epoch, request.attempt), request.address
         )
         self.fetches.append(fetch)
         self.busy[request.host] = fetch

@@ -20,7 +20,7 @@ from nephila.kernel.messages import (
     Scope,
 )
 from nephila.kernel.runtime.clock import ManualClock
-from nephila.kernel.topics import OUTLINKS, RECEIPTS
+from nephila.kernel.topics import OUTLINKS, RECEIPTS, RECORDS
 from nephila.scheduler import standalone
 from nephila.scheduler.durability.snapshots import snapshots
 from nephila.scheduler.engine.invariants import check
@@ -126,6 +126,24 @@ async def test_a_page_that_is_gone_is_left_alone(tmp_path):
     assert [f.fetch_no for f in world.fetched] == [3]
     assert +world.scheduler.ended("t") == {Outcome.FAILED: 1}
     await world.scheduler.close()
+
+
+async def test_a_missing_page_is_gone_with_the_last_answer_of_the_row(tmp_path):
+    """Records before it say that the page is fetched again; so does none of a job that fetches once."""
+    for recrawl, expected in ((Recrawl(every_s=HOUR, gone_after=3), [True, True, False]), (None, [False])):
+        world = await Validating(tmp_path / str(len(expected)), site({"/": []})).start()
+        records = []
+        world.bus.subscribe(RECORDS, "test", lambda d, found=records: (found.append(d.message), d.ack()), credits=99)
+        if recrawl is not None:
+            world.crawl("http://a.test/", recrawl=recrawl)
+            pass_time(world, 10)
+            world.web = lambda request: Answer(status=404)
+        else:
+            world.web = lambda request: Answer(status=404)
+            world.crawl("http://a.test/")
+        pass_time(world, 30 * HOUR)
+        assert [record.gone_pending for record in records if record.status == 404] == expected
+        await world.scheduler.close()
 
 
 async def test_a_sitemap_makes_a_changed_page_due(tmp_path):

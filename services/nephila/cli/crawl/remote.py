@@ -10,6 +10,7 @@ import itertools
 import sys
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ import msgspec
 from nephila import __version__
 from nephila.cli.client import call
 from nephila.cli.crawl.run import NOTHING_FETCHED
+from nephila.cli.crawl.summary import dead_letters_line
 from nephila.cli.jobs.command import send_seeds
 from nephila.cli.output import note, print_json
 from nephila.cli.target import Target
@@ -25,7 +27,7 @@ from nephila.cli.terminal import sanitize
 from nephila.control import api
 from nephila.control.api import Control
 from nephila.kernel.documents.job_to_document import to_document
-from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.programs.crawl.plan import make_plan
 from nephila.programs.crawl.run import Request, read_all_seeds, read_job, urls_of
 from nephila.programs.options import IN_SERVICE
@@ -40,6 +42,10 @@ DIRECTORY_OPTIONS = ("out", "resume", "refresh", "retry_failed", "fresh", "api",
 SILENT_S = 60.0
 """Without a report about the job for so long, no scheduler is there."""
 POLL_S = 0.5
+GONE_S = 180.0
+"""A broker or server that has not answered for so long is given up."""
+CLOCKS_S = 60.0
+"""Largest difference expected between the clocks here and at the broker."""
 MIN_LINE_INTERVAL_S = 1.0
 """Least time between two lines of progress."""
 Refused = list[tuple[str, str]]
@@ -74,16 +80,20 @@ def crawl(request: Request, target: Target, *, as_json: bool, quiet: bool) -> in
     refused: Refused = []
     seeds = read_all_seeds(run, plan, refused, already_read=False)
 
-    async def work(control: Control) -> api.Job:
+    async def work(control: Control) -> tuple[api.Job, Counter[str]]:
+        began = time.time()
         generation = await _submit(control, plan, rules, seeds, refused)
         if not (quiet or as_json):
             note(f"job {plan.job.uid}; stop watching with Ctrl-C: the crawl goes on")
-        return await follow(control, plan.job.uid, generation, quiet=quiet or as_json)
+        job = await follow(control, plan.job.uid, generation, quiet=quiet or as_json)
+        return job, await dead_letters(control, job.name, began - CLOCKS_S)
 
-    job = call(target, work)
+    job, letters = call(target, work)
     for what, why in refused:
         print(f"nephila: seed {sanitize(what)}: {sanitize(why)}", file=sys.stderr)
-    _print_summary(job, as_json=as_json, quiet=quiet)
+    if letters and not as_json:
+        note(f"{dead_letters_line(letters)}; see nephila dead list, and nephila dead replay when the cause is repaired")
+    _print_summary(job, letters, as_json=as_json, quiet=quiet)
     return 0 if job.stored else NOTHING_FETCHED
 
 
@@ -127,8 +137,9 @@ async def _submit(
 
 
 async def follow(control: Control, name: str, generation: int, *, quiet: bool) -> api.Job:
-    """The job once it is done. Raises `UserError` when it is deleted, or no scheduler reports."""
+    """The job once it is done. Raises `UserError` when it is deleted, no scheduler reports, or the broker is gone."""
     progress, began = _Progress(), time.monotonic()
+    answered = began
     while True:
         try:
             job = (await control.get_job(api.JobName(name=name))).status
@@ -139,10 +150,17 @@ async def follow(control: Control, name: str, generation: int, *, quiet: bool) -
             return job
         if not quiet:
             progress.show(job)
+        if job.reported_s < SILENT_S:
+            answered = time.monotonic()
         if min(job.reported_s, time.monotonic() - began) > SILENT_S:
             problems = (await control.status(api.Empty())).problems
             if not problems:
                 raise await _silence(control, job)
+            if time.monotonic() - answered > GONE_S:
+                raise NotReadyError(
+                    f"{'; '.join(problems)}, for {GONE_S:g} s: the job {name} stays, and continues when the broker is "
+                    "back; see nephila jobs list"
+                )
             note(f"{'; '.join(problems)}: waiting")
             began = time.monotonic()
         await asyncio.sleep(POLL_S)
@@ -178,11 +196,24 @@ def _line(job: api.Job) -> str:
     return f"{ended}; {job.queued:,} queued, {job.in_flight:,} in flight"
 
 
-def _print_summary(job: api.Job, *, as_json: bool, quiet: bool) -> None:
+async def dead_letters(control: Control, job: str, since: float) -> Counter[str]:
+    """Topic → dead letters of a job since an instant (UTC), with those that name no job: they may be of this one."""
+    found: Counter[str] = Counter()
+    after = ""
+    while True:
+        page = await control.list_dead_letters(api.ListDeadLetters(after=after, limit=api.MAX_DEAD_LETTERS))
+        found.update(one.topic for one in page.dead_letters if one.job in (job, "") and one.at >= since)
+        if not (after := page.next):
+            return found
+
+
+def _print_summary(job: api.Job, letters: Counter[str], *, as_json: bool, quiet: bool) -> None:
     spent = {"limit": "max_pages", "quota": "quota"}.get(job.state, "done")
     words = {"max_pages": "the page budget is spent", "quota": job.quota, "done": "done"}
     if as_json:
         outcomes = {name: getattr(job, name) for name in ("stored", "denied", "failed", "dropped")}
-        print_json({"job": job.name, "reason": spent, "outcomes": outcomes, "left": job.queued})
+        print_json(
+            {"job": job.name, "reason": spent, "outcomes": outcomes, "left": job.queued, "dead_letters": letters}
+        )
     elif not quiet:
         print(f"{job.name}: {words[spent]}; {_line(job)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 HOSTS = 10
 """Hosts shown; all of them are in the database."""
-MARKS = {"new": "+", "changed": "~", "gone": "-"}
+MARKS = {"new": "+", "changed": "~", "moved": ">", "gone": "-"}
 """What a refresh found → how its lines begin."""
 ENDS = {
     "done": "Done",
@@ -82,7 +83,7 @@ def show(
 
 
 def show_changes(changed: Changed, *, quiet: bool) -> None:
-    """A line per page: + new, ~ changed, - gone; with `quiet` nothing without changes, as suits cron."""
+    """A line per page: + new, ~ changed, > moved, - gone; with `quiet` nothing without changes, as suits cron."""
     for name, mark in MARKS.items():
         for url, title in getattr(changed, name):
             print(f"{mark} {sanitize(url, 500)}" + (f"  {sanitize(title, 80)}" if title else ""))
@@ -113,6 +114,7 @@ def facts(directory: Directory, run: Run, result: Result, counts: Summary) -> di
         "errors": result.errors,
         "refused_seeds": result.refused_seeds[:100],
         "degraded_rules": result.degraded,
+        "dead_letters": run.dead_letters,
         "seed_hosts": result.anchors,
         "elapsed_s": round(result.elapsed_s, 3),
         "native": native.IMPLEMENTATION,
@@ -207,6 +209,8 @@ def remarks(run: Run, result: Result) -> list[str]:
             f"Rule {sanitize(name, 60)} is degraded, its rows are marked: {sanitize(findings, 300)};"
             f" see nephila rules try URL --rule {sanitize(name, 60)}"
         )
+    if run.dead_letters:
+        lines.append(dead_letters_line(run.dead_letters) + "; the log of the crawl names them")
     if result.browser:
         lines.append(_browser(result.browser))
     if result.resumed_urls:
@@ -220,6 +224,12 @@ def remarks(run: Run, result: Result) -> list[str]:
             "The native core is not built: its Python fallback is slow, and its main text is simpler (nephila doctor)."
         )
     return lines
+
+
+def dead_letters_line(letters: Mapping[str, int]) -> str:
+    """How many messages no service could process, and which."""
+    kinds = ", ".join(f"{count:,} of {topic}" for topic, count in sorted(letters.items()))
+    return f"{sum(letters.values()):,} messages could not be processed and are dead letters ({kinds})"
 
 
 def _browser(figures: dict[str, float]) -> str:

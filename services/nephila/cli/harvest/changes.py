@@ -21,13 +21,14 @@ from nephila.cli.terminal import sanitize, sanitize_lines
 from nephila.cli.tools.export import find
 from nephila.control import api
 from nephila.kernel.runtime.errors import UsageError
+from nephila.storage.changes import FEED_CHANGES
 from nephila.storage.source import is_url
 
 POLL_S = 1.0
 """Pause of --follow between two reads."""
 FEED_ENTRIES = 100
 """Entries of a feed: the newest changes."""
-KINDS = ("new", "changed", "gone", "returned")
+KINDS = FEED_CHANGES
 FEEDS = ("rss", "atom", "jsonfeed")
 Rows = Annotated[
     str, typer.Option("--out", metavar="DIR|URL", help="Directory of the crawl, or the URL of a database with rows.")

@@ -110,7 +110,11 @@ def _many(number: int, noun: str) -> str:
 def _when(facts: Facts) -> str:
     if len(facts.timeline.counts) < 2:
         return ""
-    known = [f"{count(facts.changes[name])} {name}" for name in ("changed", "same", "gone") if facts.changes.get(name)]
+    known = [
+        f"{count(facts.changes[name])} {name}"
+        for name in ("changed", "same", "moved", "gone")
+        if facts.changes.get(name)
+    ]
     lead = f"Pages that were fetched again: {', '.join(known)}." if known else ""
     return section("Pages over time", timeline(facts.timeline), lead)
 

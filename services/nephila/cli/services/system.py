@@ -35,14 +35,21 @@ def members(target: Target, json: Json = False) -> None:
         print_json(found)
         return
     rows: list[tuple[str, ...]] = [
-        ("service", "name", "state", "version", "host", "partitions", "in flight", "cpu", "MB")
+        ("service", "name", "state", "version", "host", "address", "partitions", "in flight", "cpu", "MB")
     ]
     for one in found:
         state = f"{one.state} ({one.problem})" if one.problem else one.state
-        texts = (one.service, sanitize(one.name), sanitize(state), one.version, sanitize(one.host))
+        texts = (
+            one.service,
+            sanitize(one.name),
+            sanitize(state),
+            one.version,
+            sanitize(one.host),
+            sanitize(one.address),
+        )
         numbers = (len(one.partitions), one.in_flight, f"{one.cpu:.2f}", one.memory_bytes >> 20)
         rows.append((*texts, *map(str, numbers)))
-    print_table(rows, left=5)
+    print_table(rows, left=6)
 
 
 @with_target()
@@ -50,12 +57,21 @@ def settings(
     changes: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME=VALUE...]", help="What to change; none: show.")
     ] = None,
+    member: Annotated[
+        str, typer.Option("--member", metavar="NAME", help="Of this member alone, see nephila members.")
+    ] = "",
     *,
     target: Target,
     json: Json = False,
 ) -> None:
-    """Show or change live settings: log_level (debug, info, warning or error). NAME= takes the default back."""
-    request = _changes(changes or [])
+    """Show or change live settings. NAME= takes the default back.
+
+    log_level: debug, info, warning or error. Of downloaders: connections (concurrent fetches), speed (fetches started
+    per second). Of schedulers: depth (links that lie deeper are not admitted).
+    """
+    if member and not changes:
+        raise UsageError("--member needs NAME=VALUE; without it all settings are shown")
+    request = _changes(changes or [], member)
     if request is None:
         found = call(target, lambda control: control.get_settings(api.Empty()))
     else:
@@ -66,7 +82,7 @@ def settings(
         print_pairs((name, _text(value)) for name, value in found.settings.items())
 
 
-def _changes(texts: list[str]) -> api.ChangeSettings | None:
+def _changes(texts: list[str], member: str) -> api.ChangeSettings | None:
     """NAME=JSON; a value that is not JSON is a text, NAME= takes the default back."""
     if not texts:
         return None
@@ -80,7 +96,7 @@ def _changes(texts: list[str]) -> api.ChangeSettings | None:
         except msgspec.DecodeError:
             given[name] = value
     try:
-        return msgspec.convert({"settings": given}, api.ChangeSettings)
+        return msgspec.convert({"settings": given, "member": member}, api.ChangeSettings)
     except msgspec.ValidationError as error:
         raise UsageError(f"{' '.join(texts)[:200]}: {error}") from None
 

@@ -26,18 +26,20 @@ class AddressSlots(Generic[T]):
         self._pace = AddressPace(limits)
         self._waiting: dict[str, deque[T]] = {}
 
-    def refuses(self, address: str, now: float) -> bool:
-        """Whether no slot is free, or the next start is farther away than one gap."""
+    def refuses(self, address: str, now: float, planned: float = 0.0) -> bool:
+        """Whether no slot is free, or the next start is farther away from now, or from the `planned` instant, than one
+        gap."""
         next_start = self._pace.next_start(address, now)
-        return next_start is None or next_start - now > self._pace.gap_s(address) + TOLERANCE_S
+        return next_start is None or next_start - max(now, planned) > self._pace.gap_s(address) + TOLERANCE_S
 
-    def acquire(self, address: str, waiter: T, now: float) -> float | None:
-        """Take a slot. Returns the instant of the dial, `now` at the earliest; None when `waiter` was queued."""
+    def acquire(self, address: str, waiter: T, now: float, planned: float = 0.0) -> float | None:
+        """Take a slot. Returns the instant of the dial, `now` and the `planned` instant at the earliest; None when
+        `waiter` was queued."""
         next_start = self._pace.next_start(address, now)
         if next_start is None:
             self._waiting.setdefault(address, deque()).append(waiter)
             return None
-        at = max(next_start, now)
+        at = max(next_start, now, planned)
         self._pace.start(address, now, at)
         return at
 

@@ -45,7 +45,7 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     jobs: tuple[str, ...] = ()
     """Only changes of these jobs; empty: of all."""
     changes: tuple[str, ...] = ()
-    """Only these: new, changed, gone, returned; empty: all."""
+    """Only these: new, changed, moved, gone, returned; empty: all."""
     since: str = ""
     """Where a destination without a stored position begins: "first", a time, or the id of a change. Empty: behind the
     changes that exist when it is first seen."""

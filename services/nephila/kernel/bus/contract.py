@@ -168,5 +168,9 @@ class LogReader(Protocol):
         """Partitions of which a group, in any program, has read everything that existed at the call. Raises
         `TemporaryError`."""
 
+    async def read_up_to(self, group: str, topic: Topic, ends: Mapping[int, int]) -> frozenset[int]:
+        """Of these partitions with offsets, those of which a group, in any program, has read everything before the
+        offset. Raises `TemporaryError`."""
+
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
         """Let the broker delete records below these offsets. Raises `TemporaryError`."""

@@ -65,6 +65,9 @@ class FetchRequest(msgspec.Struct, array_like=True, gc=False):
     context: Context | None = None
     # Whether a browser renders the page; never UNSPECIFIED for a page of a job.
     render: Render = Render.UNSPECIFIED
+    # When to dial, in seconds since 1970 UTC: starts on one server address are planned over all downloaders.
+    # 0 = at once.
+    dial_at: float = 0.0
 
 
 class FetchOutcome(msgspec.Struct, array_like=True, gc=False):

@@ -53,6 +53,8 @@ class MemberStatus(msgspec.Struct, array_like=True, gc=False):
     admitted: int = 0
     # Resource that keeps admitted below the configured concurrency: memory, cpu, loop, pressure; empty: none.
     bound_by: str = ""
+    # ADDRESS:PORT of its metrics and probes; empty without such a port.
+    address: str = ""
 
 
 class MemberRate(msgspec.Struct, array_like=True, gc=False):

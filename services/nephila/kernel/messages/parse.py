@@ -185,6 +185,9 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     simhash: bytes = b""
     # Of the job: what happens to a near-copy of another page.
     near_copies: NearCopies = NearCopies.UNSPECIFIED
+    # Answered 404 or 410 fewer times in a row than the job's goneAfter: the page is fetched again and not
+    # gone yet.
+    gone_pending: bool = False
 
 
 class Receipt(msgspec.Struct, array_like=True, gc=False):

@@ -63,12 +63,14 @@ class AddressPace:
             return None
         return known.free_at if known.free_at > now else 0.0
 
-    def start(self, address: str, now: float, at: float = 0.0) -> None:
-        """Count a fetch that starts now, or `at` a later instant that is reserved for it."""
+    def start(self, address: str, now: float, at: float = 0.0) -> float:
+        """Count a fetch that starts now, or `at` a later instant that is reserved for it. Returns when it has to dial;
+        0.0 = at once."""
         known = self._get(address)
         known.in_flight += 1
         known.free_at = max(known.free_at, max(now, at) + known.limit.gap_s)
         self._drop_idle(now)
+        return at
 
     def confirm(self, address: str, now: float) -> float:
         """0.0 when a reserved start may be made now, else the instant when it may. After a blocked event loop several

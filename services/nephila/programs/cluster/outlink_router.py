@@ -4,7 +4,8 @@ The links of a page are looked up in the recently-seen cache and split by partit
 for one partition wait up to HOLD_S, or until there are LINKS of them, and are published in one record; each message in
 it keeps its page. Invariant: a record is published when the broker has all links of its page. So when a URL has ended,
 all its links are published. A link that the cache treats as known belongs to a page of which the same holds, or which
-has not ended yet. The cache forgets a job when a scheduler reports that the job's scope has grown.
+has not ended yet. The cache forgets a job when a scheduler reports that the job's scope has grown,
+and when links cannot be sent. Links of a page that is fetched once more are all sent.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import msgspec
 from nephila.kernel.bus.contract import Bus, DeadHandler, Delivery, Handler, Receipt, all_of
 from nephila.kernel.messages import CrawlJob, JobStatus, Outlinks, Record
 from nephila.kernel.runtime.clock import Clock, Timer
-from nephila.kernel.topics import JOB_STATUS, JOBS, OUTLINKS, RECORDS, Topic
+from nephila.kernel.runtime.errors import PermanentError
+from nephila.kernel.topics import JOB_STATUS, JOBS, OUTLINKS, PAGES, RECORDS, Topic
 from nephila.programs.recently_seen import RecentLinks, only
 
 GROUP = "exchange"
@@ -53,6 +55,8 @@ class Exchange:
         self._timer: Timer | None = None
         self._open: dict[Key, list[Receipt]] = {}
         """Pages whose record is still to come → receipts of their links."""
+        self._again: set[Key] = set()
+        """Pages that are fetched once more and whose record is still to come."""
         self._anchors: dict[str, int] = {}
         bus.subscribe(JOBS, GROUP, self._on_job, credits=1000)
         bus.subscribe(JOB_STATUS, GROUP, self._on_status, credits=1000)
@@ -71,7 +75,18 @@ class Exchange:
         self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
     ) -> None:
         """See `Bus.subscribe`."""
-        self._bus.subscribe(topic, group, handler, credits=credits, on_dead=on_dead)
+        take = self._noting(handler) if topic is PAGES else handler
+        self._bus.subscribe(topic, group, take, credits=credits, on_dead=on_dead)
+
+    def _noting(self, handler: Handler) -> Handler:
+        """A handler of pages that notes those which are fetched once more."""
+
+        def take(delivery: Delivery) -> None:
+            if delivery.message.attempt > 1:
+                self._again.add((delivery.message.job, delivery.message.url_key))
+            handler(delivery)
+
+        return take
 
     def set_credits(self, topic: Topic, group: str, credits: int) -> None:
         """See `Bus.set_credits`."""
@@ -91,18 +106,24 @@ class Exchange:
     # ---- links, then their record
 
     def _links(self, links: Outlinks) -> Receipt:
-        parts = split(links, self.recent.new(links), self._partitions)
+        key = (links.job, links.parent_key)
+        parts = split(links, self.recent.new(links, again=key in self._again), self._partitions)
         if links.next_pages is not None:
             parts = with_next_pages(links, parts, self._partitions)
-        receipts = [self._put(partition, part) for partition, part in parts]
+        try:
+            receipts = [self._put(partition, part) for partition, part in parts]
+        except PermanentError:
+            self.recent.forget(links.job)
+            raise
         if receipts:
-            self._open.setdefault((links.job, links.parent_key), []).extend(receipts)
+            self._open.setdefault(key, []).extend(receipts)
         return all_of(receipts)
 
     def _record(self, partition: int, record: Record) -> Receipt:
         key = (record.job, record.url_key)
         receipt = self._bus.publish_after(self._open.get(key, ()), RECORDS, partition, record)
         self._open.pop(key, None)
+        self._again.discard(key)
         return receipt
 
     def _put(self, partition: int, links: Outlinks) -> Receipt:

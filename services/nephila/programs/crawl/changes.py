@@ -1,22 +1,27 @@
-"""The changes of one run: new, changed and gone pages, from the history of fetches."""
+"""The changes of one run: new, changed, moved and gone pages, from the history of fetches."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from nephila.storage.changes import AWAY, CHANGED, GONE, MOVED, NEW
 from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, open_for_reading
 
 if TYPE_CHECKING:
     from nephila.programs.crawl.plan import Plan
 
 
+FOUND = (NEW, CHANGED, MOVED, GONE)
+
+
 @dataclass(slots=True)
 class Changed:
-    """The new, changed and gone pages of one run, each as (URL, title)."""
+    """The new, changed, moved and gone pages of one run, each as (URL, title)."""
 
     new: list[tuple[str, str]] = field(default_factory=list)
     changed: list[tuple[str, str]] = field(default_factory=list)
+    moved: list[tuple[str, str]] = field(default_factory=list)
     gone: list[tuple[str, str]] = field(default_factory=list)
     ended: int = 0
     """Fetches of the run that ended, with any outcome."""
@@ -51,16 +56,16 @@ class ChangeTracker:
             for change, outcome, key, url, title in connection.execute(query, values):
                 result.ended += 1
                 result.fetched += outcome == "stored"
-                if change in ("new", "changed", "gone"):
+                if change in FOUND:
                     changes[key] = (change, url, title)
-            known = self._gone_before(connection) if any(one[0] == "gone" for one in changes.values()) else set()
+            known = self._away_before(connection) if any(one[0] in AWAY for one in changes.values()) else set()
         for key, (change, url, title) in changes.items():
-            if change != "gone" or key not in known:
+            if change not in AWAY or key not in known:
                 getattr(result, change).append((url, title))
         return result
 
-    def _gone_before(self, connection: ReadConnection) -> set[str]:
-        """Pages that were gone already. O(fetches)."""
+    def _away_before(self, connection: ReadConnection) -> set[str]:
+        """Pages that had moved or were gone already. O(fetches)."""
         query = "SELECT url_key, change FROM fetches WHERE job = :job AND id <= :last AND change != '' ORDER BY id"
         last = dict(connection.execute(query, {"job": self._job, "last": self._last}))
-        return {key for key, change in last.items() if change == "gone"}
+        return {key for key, change in last.items() if change in AWAY}

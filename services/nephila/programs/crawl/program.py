@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,11 +18,12 @@ import msgspec
 
 from nephila.control import job_view
 from nephila.control.local import LocalControl
+from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import CrawlJob, ScopeMode
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UserError
-from nephila.kernel.topics import JOBS, SEEDS
+from nephila.kernel.topics import DEAD, JOBS, SEEDS
 from nephila.programs.assembly import Assembly
 from nephila.programs.control_servers import ControlServers
 from nephila.programs.crawl.plan import DUE, LINKS, Plan
@@ -72,6 +74,8 @@ class Result:
     """Hosts, domains or directories the scope is anchored at."""
     seed_anchors: set[str] = field(default_factory=set)
     """Of those, the anchors of the seeds themselves; the others are targets of redirects."""
+    dead_letters: Counter[str] = field(default_factory=Counter)
+    """Topic → messages of this run that no service could process."""
     elapsed_s: float = 0.0
     browser: dict[str, float] = field(default_factory=dict)
     """What the browser lane did (`BrowserLane.figures`); empty without a browser."""
@@ -111,6 +115,7 @@ class CrawlProgram:
             self.control, storage.directory, plan.tcp, metrics=partial(program_metrics, self.assembly)
         )
         self.result = Result()
+        self.bus.subscribe(DEAD, "crawl", self._on_dead_letter, credits=1)
         self._seeding = True
         self._scope_mode_changed = False
         self._over = asyncio.Event()
@@ -270,6 +275,10 @@ class CrawlProgram:
         """For the bus: no delivery is open. The last ack may come after the scheduler's last turn, as that of a raw
         page written behind its record."""
         self.clock.call_soon(self._check_end)
+
+    def _on_dead_letter(self, delivery: Delivery) -> None:
+        self.result.dead_letters[delivery.message.topic] += 1
+        delivery.ack()
 
     def _turn(self) -> None:
         self.control.note()

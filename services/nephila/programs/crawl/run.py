@@ -9,6 +9,7 @@ import contextlib
 import copy
 import itertools
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -351,6 +352,7 @@ def _write_result(directory: Directory, run: Run, result: Result, counts: Summar
         run.rows = sum(counts.outcomes.values())
     run.left = result.left
     run.degraded_rules = result.degraded
+    run.dead_letters = dict(Counter(run.dead_letters) + result.dead_letters)
     run.reason = result.reason
     run.state = "finished" if result.reason in ("done", "max_pages", "waiting") else "stopped"
     run.ended_at = time.time()

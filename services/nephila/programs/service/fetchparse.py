@@ -7,7 +7,7 @@ outcome, or nothing of its page is missing: its lease expires, and the URL is fe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from nephila.downloader.service import Downloader
@@ -91,6 +91,11 @@ class FetchParse:
         self.downloader = downloader
         self.parser = parser
         self._clock = clock
+
+    @property
+    def live_settings(self) -> Mapping[str, Callable[[Any], None]]:
+        """See `Downloader.live_settings`."""
+        return self.downloader.live_settings
 
     async def start(self) -> None:
         """Start the parser first: a page has to find it."""

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 
 from nephila.kernel.bus.contract import Bus, Delivery
-from nephila.kernel.live_settings import LOG_LEVEL, check
+from nephila.kernel.live_settings import LOG_LEVEL, Scope, check, parse_key
 from nephila.kernel.messages import Setting
 from nephila.kernel.topics import SETTINGS
 
 log = logging.getLogger("nephila.programs.service.live_settings")
 
+Apply = Callable[[Any], None]
+"""Applies a value; None: the default."""
+
 
 class LiveSettings:
     """Reads the topic from the start of the bus on. A value that this version does not know is logged and ignored:
-    members of two versions run side by side during an upgrade."""
+    members of two versions run side by side during an upgrade. A setting of this member has precedence over that of all
+    members; when it is taken back, that of all counts again."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, me: Scope, of_service: Callable[[], Mapping[str, Apply]]) -> None:
+        """`of_service`: the settings that the service reads; called once it is built."""
         self._default_level = logging.getLogger().level
+        self._me = me
+        self._of_service = of_service
+        self._values: dict[tuple[str, bool], Any] = {}
+        """(name, of this member alone) → value."""
         bus.subscribe(SETTINGS, "program", self._on_delivery, credits=100)
 
     def _on_delivery(self, delivery: Delivery) -> None:
@@ -31,6 +42,17 @@ class LiveSettings:
         value = None if setting.deleted else msgspec.json.decode(setting.value)
         if problem := check(setting.name, value):
             log.warning("ignored: %s", problem)
-        elif setting.name == LOG_LEVEL:
-            logging.getLogger().setLevel(self._default_level if value is None else value.upper())
-            log.info("log level: %s", value or "default")
+            return
+        scope, name = parse_key(setting.name)
+        if scope not in (Scope(), self._me):
+            return
+        self._values[name, scope == self._me] = value
+        own = self._values.get((name, True))
+        value = own if own is not None else self._values.get((name, False))
+        apply = self._set_level if name == LOG_LEVEL else self._of_service().get(name)
+        if apply is not None:
+            apply(value)
+            log.info("%s: %s", name.replace("_", " "), "default" if value is None else value)
+
+    def _set_level(self, value: str | None) -> None:
+        logging.getLogger().setLevel(self._default_level if value is None else value.upper())

@@ -44,7 +44,7 @@ class MemberBus(Protocol):
 
 class MemberHeartbeat:
     """Publishes the status of one member from `start` to `end`. `state`: its state now, and the problem in one line.
-    `admitted`: the limit on its concurrent fetches, and the resource that binds it."""
+    `admitted`: the limit on its concurrent fetches, and the resource that binds it. `address`: of its metrics."""
 
     def __init__(
         self,
@@ -54,6 +54,7 @@ class MemberHeartbeat:
         counters: Callable[[], Mapping[str, float]],
         state: Callable[[], tuple[MemberState, str]],
         admitted: Callable[[], tuple[int, str]] = lambda: (0, ""),
+        address: Callable[[], str] = lambda: "",
     ) -> None:
         self._service = service
         self._bus = bus
@@ -61,6 +62,7 @@ class MemberHeartbeat:
         self._counters = counters
         self._state = state
         self._admitted = admitted
+        self._address = address
         self._started_at = clock.now()
         self._host = socket.gethostname()
         self._last: tuple[float, float, Mapping[str, float]] | None = None
@@ -106,6 +108,7 @@ class MemberHeartbeat:
             rates=rates,
             admitted=admitted,
             bound_by=bound_by,
+            address=self._address(),
         )
         self._receipt = self._bus.publish(MEMBERS, 0, status)
 
@@ -119,6 +122,18 @@ def counters_of(service: Any, metrics: Iterable[Metric[Any]]) -> Callable[[], di
         return {name: sum(v.values()) if isinstance(v, Mapping) else v for name, v in values.items()}
 
     return read
+
+
+def local_address(peer: str) -> str:
+    """The address of this machine on the way to `peer`, HOST:PORT; empty when there is none. Sends nothing."""
+    host, _, port = peer.rpartition(":")
+    try:
+        family, kind, *_, target = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(target)
+            return str(probe.getsockname()[0])
+    except (OSError, ValueError):
+        return ""
 
 
 def _memory_bytes() -> int:

@@ -18,6 +18,7 @@ from nephila.control.http.application import application
 from nephila.control.http.server import tcp_server
 from nephila.kernel.bus.contract import Bus, LogRecords
 from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash
+from nephila.kernel.live_settings import Scope
 from nephila.kernel.messages import MemberState
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError, without_resume
@@ -26,7 +27,7 @@ from nephila.kernel.runtime.lifecycle import Service
 from nephila.kernel.runtime.metrics import Metric, MetricsCollector, exposition, registry_of
 from nephila.kernel.topics import Topic
 from nephila.programs.service.live_settings import LiveSettings
-from nephila.programs.service.member_heartbeat import MemberHeartbeat, counters_of
+from nephila.programs.service.member_heartbeat import MemberHeartbeat, counters_of, local_address
 
 log = logging.getLogger("nephila.programs.service.program")
 
@@ -123,18 +124,22 @@ class ServiceProgram:
         port: int,
         grace_s: float,
         host: str = "",
+        broker: str = "",
         wrap_bus: Callable[[Any, Clock], Any] = lambda bus, clock: bus,
     ) -> None:
-        """`make_bus` gets the clock and the callback for errors that need a person. `wrap_bus`: the service gets what
-        this returns for the bus."""
+        """`make_bus` gets the clock and the callback for errors that need a person. `broker`: HOST:PORT by which this
+        machine learns its own address. `wrap_bus`: the service gets what this returns for the bus."""
         self.clock: Clock = SystemClock()
         self.bus = bus = make_bus(self.clock, self._on_bus)
-        LiveSettings(bus)
+        me = Scope(kind.name, bus.member)
+        LiveSettings(bus, me, lambda: getattr(self.service, "live_settings", {}))
         self.service: Service = kind.build(config, wrap_bus(bus, self.clock), self.clock, self._fatal)
         self.error: BaseException | None = None
         self._grace_s = grace_s
         self._state = STARTING
         self._over = asyncio.Event()
+        self._broker = broker
+        self._local_address: str | None = None
         self.loop_delay_s = Histogram(FAST_S)
         """How late the event loop calls a timer."""
         registry = registry_of(
@@ -163,7 +168,9 @@ class ServiceProgram:
         def counters() -> dict[str, float]:
             return {name: value for read in (own, *inside) for name, value in read().items()}
 
-        self._heartbeat = MemberHeartbeat(kind.name, bus, self.clock, counters, self._member_state, self._admitted)
+        self._heartbeat = MemberHeartbeat(
+            kind.name, bus, self.clock, counters, self._member_state, self._admitted, self._address
+        )
 
     def _unready(self) -> str:
         return self._state or "; ".join([*self.bus.troubles, *([self._trouble] if self._trouble else [])])
@@ -174,6 +181,13 @@ class ServiceProgram:
         if self._state:
             return [self._state if self._state in (STARTING, DRAINING) else "waiting"]
         return [*dict.fromkeys(kind for kind, _ in self.bus.faults), *(["service"] if self._trouble else [])]
+
+    def _address(self) -> str:
+        """ADDRESS:PORT of the metrics, as other machines reach it."""
+        if self._local_address is None:
+            self._local_address = local_address(self._broker)
+        host = f"[{self._local_address}]" if ":" in self._local_address else self._local_address
+        return f"{host}:{self.server.port}" if host and self.server.port else ""
 
     def _admitted(self) -> tuple[int, str]:
         admission = getattr(getattr(self.service, "downloader", self.service), "admission", None)

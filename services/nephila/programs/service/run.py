@@ -143,6 +143,7 @@ def run_service(name: str, settings: Settings, path: str) -> BaseException | Non
                 make_bus,
                 port=program.metrics_port,
                 grace_s=program.grace_s,
+                broker=program.bootstrap.partition(",")[0],
                 wrap_bus=wrap_bus,
             )
             await one.run()

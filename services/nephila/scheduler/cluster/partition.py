@@ -320,6 +320,18 @@ class PartitionOwner:
         self.dispatcher.outcomes.receipts(receipts)
         self.taken(delivery)
 
+    def receipts_lost(self, before: float) -> None:
+        """The messages of all URLs without receipt whose outcomes came by `before` are lost."""
+        count = self.dispatcher.outcomes.receipts_lost(before, self.begin_turn(), self._out)
+        if count:
+            log.warning(
+                "partition %d: %d URLs have an outcome and no receipt, though all messages were read: messages were "
+                "lost; the URLs are fetched again",
+                self.number,
+                count,
+            )
+            self.wake()
+
     def taken(self, delivery: Delivery) -> None:
         """Ack the delivery when its effect is in the log."""
         self._acks.append(delivery)

@@ -14,11 +14,13 @@ import asyncio
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from nephila.kernel.blobs import check_reachable, open_blobs
 from nephila.kernel.bus.contract import Delivery
+from nephila.kernel.live_settings import DEPTH
 from nephila.kernel.messages import CrawlJob
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import Clock, Timer
@@ -29,6 +31,7 @@ from nephila.scheduler.cluster.addresses.shared_pace import SharedAddressQueue
 from nephila.scheduler.cluster.commit_pipeline import CommitPipeline, LogBus, SchedulerCounters
 from nephila.scheduler.cluster.explain_queries import ExplainQueryHandler
 from nephila.scheduler.cluster.jobs.status_reporter import StatusReporter
+from nephila.scheduler.cluster.missing_receipts import MissingReceipts
 from nephila.scheduler.cluster.partition import OwnerState, PartitionOwner
 from nephila.scheduler.cluster.request_liveness import RequestLiveness
 from nephila.scheduler.cluster.snapshot_store import SnapshotStore, lock
@@ -79,6 +82,7 @@ class ClusterScheduler:
         self._paced = not networks.unlimited
         self.address_locks = AddressLockTopic(bus, clock, self.address_queue, self._on_address_locks_changed)
         self.request_liveness = RequestLiveness(self.owners, config, bus, clock)
+        self.missing_receipts = MissingReceipts(self.owners, config, bus, clock)
         self.reporter = StatusReporter(self, bus, clock, config.status_interval_s)
         self._explain_queries = ExplainQueryHandler(self, config.partitions, bus.member, bus, clock)
         self._blobs = open_blobs(config.blobs) if config.blobs else None
@@ -90,6 +94,7 @@ class ClusterScheduler:
         self._wakeups = WakeupHeap()
         self._timer: tuple[float, Timer] | None = None
         self._share_timer: Timer | None = None
+        self._depth_limit = -1
         self._unknown_jobs = UnknownJobBuffer(clock)
         self._emitting = True
         self._dead = False
@@ -108,9 +113,23 @@ class ClusterScheduler:
             (RECEIPTS, self._on_receipts),
         ):
             self.bus.subscribe(topic, "scheduler", handler, credits=CREDITS)
-        for part in (self.reporter, self.request_liveness, self.address_locks, self._explain_queries):
+        for part in (
+            *(self.reporter, self.request_liveness, self.missing_receipts),
+            *(self.address_locks, self._explain_queries),
+        ):
             part.start()
         self._share()
+
+    @property
+    def live_settings(self) -> Mapping[str, Callable[[Any], None]]:
+        """What can be changed while it runs; None as value takes the default back."""
+        return {DEPTH: self._set_depth}
+
+    def _set_depth(self, depth: int | None) -> None:
+        """Admit no links that lie deeper, in the partitions of this member."""
+        self._depth_limit = -1 if depth is None else depth
+        for owner in self.owners.values():
+            owner.frontier.depth_limit = self._depth_limit
 
     async def reach(self) -> None:
         """Return when the snapshot store answers. Raises `NotReadyError`."""
@@ -129,7 +148,7 @@ class ClusterScheduler:
     async def close(self) -> None:
         """Publish no more status. `on_revoking` finishes what the bus still revokes."""
         self._emitting = False
-        await asyncio.gather(self.reporter.close(), self.request_liveness.close())
+        await asyncio.gather(self.reporter.close(), self.request_liveness.close(), self.missing_receipts.close())
         self.address_locks.close()
         if self._lock >= 0:
             os.close(self._lock)
@@ -167,7 +186,9 @@ class ClusterScheduler:
 
     def _new_owner(self, partition: int, epoch: int) -> PartitionOwner:
         files = SnapshotStore(Path(self.config.directory), partition, self.config.partitions, self._blobs, epoch)
-        return PartitionOwner(self.config, files, self.bus, self.clock, self.address_queue, self.counts, self)
+        owner = PartitionOwner(self.config, files, self.bus, self.clock, self.address_queue, self.counts, self)
+        owner.frontier.depth_limit = self._depth_limit
+        return owner
 
     def _adopt(self, owner: PartitionOwner) -> None:
         self.owners[owner.number] = owner
@@ -178,11 +199,25 @@ class ClusterScheduler:
             owner.enter(OwnerState.ANNOUNCING if self._paced else OwnerState.SERVING)
         if self._paced:
             self.address_locks.own(owner.number, owner.epoch)
-        for uid in list(owner.frontier.jobs):
+        for uid, job in list(owner.frontier.jobs.items()):
             if uid in self.jobs:
                 owner.change_job(self.jobs[uid])
+            else:
+                self._publish_lost_job(job.spec)
         self.reporter.share_quotas()
         self._share_capacity()
+
+    def _publish_lost_job(self, spec: CrawlJob) -> None:
+        """The topic `jobs`, read to its end, does not have a job of the frontier. Deleted jobs stay in the topic, so it
+        was deleted or its broker lost data."""
+        log.warning(
+            "the topic jobs has no job %r, and the frontier has it: the topic was deleted or its broker lost data; the "
+            "job is published again in its generation %d; apply later changes again (nephila jobs apply)",
+            spec.uid,
+            spec.generation,
+        )
+        self.jobs[spec.uid] = spec
+        self.bus.publish(JOBS, 0, spec)
 
     async def on_revoking(self, partitions: frozenset[int]) -> None:
         """See `RebalanceListener`: dispatch nothing more for them; return when everything accepted is published."""

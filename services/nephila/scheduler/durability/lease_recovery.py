@@ -37,8 +37,10 @@ def recover_leases(
             job.restore_lease()
         if waiting.state is OutstandingState.LEASED:
             leases.append((leased.lease_until - frontier.utc_offset, key, waiting))
-        elif waiting.record is not None:
-            out.records.append((partition.number, waiting.record))
+        else:
+            frontier.await_receipt(waiting)
+            if waiting.record is not None:
+                out.records.append((partition.number, waiting.record))
     for until, key, waiting in sorted(leases, key=lambda lease: lease[0]):
         # Outcomes that arrived while the partition had no owner are read before the lease ends. A wrong clock of the
         # previous owner cannot make it longer than a new lease.

@@ -167,7 +167,7 @@ def add_links(frontier: Frontier, links: Outlinks) -> int:
 
 def _add_links(frontier: Frontier, links: Outlinks) -> int:
     job = frontier.jobs.get(links.job)
-    if job is None or 0 <= job.scope.max_depth < links.depth:
+    if job is None or 0 <= job.scope.max_depth < links.depth or 0 <= frontier.depth_limit < links.depth:
         return 0
     if links.lastmods:
         recrawl_queue.apply_lastmods(frontier, job, links)

@@ -423,7 +423,8 @@ class Dispatcher:
         request.lease_until = until + frontier.utc_offset
         request.address = waiting.address
         if waiting.address:
-            frontier.addresses.start(waiting.address, now)
+            dial_at = frontier.addresses.start(waiting.address, now)
+            request.dial_at = dial_at + frontier.utc_offset if dial_at else 0.0
 
     def resume(self, waiting: Outstanding, until: float, now: float) -> FetchRequest:
         """Continue a lease that another owner gave; returns its request, in case it was not consumed."""

@@ -38,6 +38,7 @@ from nephila.scheduler.frontier.queue_entry import (
 from nephila.scheduler.frontier.strategies import HEAD
 from nephila.scheduler.politeness.host_pace import LEASE_EXPIRED, NOT_CONSUMED, is_refusal, may_retry, took_s
 from nephila.scheduler.politeness.robots import from_outcome
+from nephila.scheduler.recrawl.policy import GONE_STATUSES
 
 RetryLater = Callable[[int, Job, bytes, float], None]
 CLOCKS_S = 1.0
@@ -166,6 +167,7 @@ class OutcomeHandler:
                 self._ended(waiting, waiting.receipted)
             else:
                 self.frontier.log_outstanding(waiting)
+                self.frontier.await_receipt(waiting)
         elif result in NOT_COUNTED:
             self._requeue(waiting, job, waiting.attempt - 1, now)
         elif result is FetchResult.REDIRECT:
@@ -185,6 +187,25 @@ class OutcomeHandler:
         same = (waiting.attempt, waiting.entry.fetch_no) == (outcome.attempt, outcome.fetch_no)
         if same and waiting.state is OutstandingState.FETCHED and job is not None:
             self._requeue(waiting, job, waiting.attempt - 1, now)
+
+    def receipts_lost(self, before: float, now: float, out: TurnOutput) -> int:
+        """The outcomes of these URLs came by `before`, and their messages are lost: fetch the URLs again, publish the
+        rows of those without a page again. Returns their number. O(URLs without receipt)."""
+        frontier = self.frontier
+        keys = [key for key, since in frontier.without_receipt.items() if since <= before]
+        for key in keys:
+            waiting = frontier.partition(key[1]).outstanding[key]
+            job = frontier.jobs[waiting.job]
+            if waiting.record is not None:
+                out.records.append((waiting.host.partition, waiting.record))
+                frontier.await_receipt(waiting)
+            elif waiting.attempt < frontier.config.tries * CRASH_TRIES_FACTOR:
+                waiting.host = frontier.hosts.get_or_create(waiting.host.key)  # it may have been evicted meanwhile
+                self._requeue(waiting, job, waiting.attempt, now)
+            else:
+                self._end(waiting, job, out, Outcome.FAILED, "lost", None)
+        frontier.counters.lost_messages += len(keys)
+        return len(keys)
 
     def _tries(self, outcome: FetchOutcome) -> int:
         if outcome.detail == LOGIN_PAGE:
@@ -362,12 +383,21 @@ class OutcomeHandler:
             depth=entry.depth,
             content_type=fetched.content_type if fetched else "",
             fetched_at=fetched.ended_at if fetched and fetched.ended_at else self.frontier.utc_now,
+            gone_pending=self._is_gone_pending(job, entry, fetched),
         )
         out.records.append((waiting.host.partition, record))
         if self.frontier.partition_slice is not None:
             waiting.record = record
             self.frontier.log_outstanding(waiting)
+            self.frontier.await_receipt(waiting)
         self.frontier.resume_hosts(job)
+
+    @staticmethod
+    def _is_gone_pending(job: Job, entry: Entry, fetched: FetchOutcome | None) -> bool:
+        """See `Record.gone_pending`."""
+        if fetched is None or fetched.status not in GONE_STATUSES or not job.recrawl.active:
+            return False
+        return job.recrawl.gone_pending(job.due_table.get(entry.url_key))
 
     def receipts(self, message: Receipts) -> None:
         """The rows of these URLs are durable: the URLs have ended."""

@@ -39,6 +39,7 @@ WORDS: Final[dict[tuple[str, str], str]] = {
     ("failed", "bad_url"): "no request can be made of it",
     ("failed", "internal"): "the downloader had an internal error; see its log",
     ("failed", "lease_expired"): "its requests were handed out, and no outcome came back",
+    ("failed", "lost"): "its page or record was lost on the message bus each time it was fetched",
     ("failed", "dead_letter"): "the page came, but could not be parsed or stored",
     ("dropped", "redirect"): "it redirects",
     ("dropped", "content_type"): "its content type is not wanted",

@@ -82,6 +82,8 @@ class FrontierCounters:
     """Reason → URLs that ended without a page."""
     early_fetches: int = 0
     """Fetches that began before their host might be fetched from."""
+    lost_messages: int = 0
+    """URLs whose page, record or receipt was lost on the bus; they were fetched or their rows published again."""
 
 
 class Frontier:
@@ -129,6 +131,8 @@ class Frontier:
         next commit."""
         self.concurrency, self.window = config.concurrency, config.window
         """Limits of `in_fetch` and `outstanding`."""
+        self.depth_limit = -1
+        """Links that lie deeper are not admitted, whatever their job allows; -1: no limit. A live setting."""
         self.next_job = 0
         self.deleted: dict[str, int] = {}
         """Uid of a deleted job → the highest number of a fetch of it. Its rows remain, so a new job counts on from
@@ -143,6 +147,9 @@ class Frontier:
         """URLs taken from their queue that have no receipt yet."""
         self.leases: OrderedDict[Key, float] = OrderedDict()
         """When each lease expires, in that order: all leases have the same length."""
+        self.without_receipt: OrderedDict[Key, float] = OrderedDict()
+        """When the outcome of each URL without receipt came, in that order. Only with `partition_slice`: in one program
+        no message is lost."""
         self.consumed_until = [consumed_until, consumed_until]
         """Requests that were handed out up to this instant have been consumed, without and with a browser; infinite in
         one program."""
@@ -276,7 +283,9 @@ class Frontier:
     def remove_outstanding(self, waiting: Outstanding) -> Partition:
         """Remove a URL from the outstanding ones; returns its partition."""
         partition = self.partitions[waiting.host.partition]
-        del partition.outstanding[waiting.job, waiting.entry.url_key]
+        key = (waiting.job, waiting.entry.url_key)
+        del partition.outstanding[key]
+        self.without_receipt.pop(key, None)
         self.outstanding -= 1
         return partition
 
@@ -284,6 +293,13 @@ class Frontier:
         """URLs to send to other partitions before the next commit."""
         taken, self.for_other_partitions = self.for_other_partitions, []
         return taken
+
+    def await_receipt(self, waiting: Outstanding) -> None:
+        """The fetch of a URL has ended, and its receipt is missing from now on."""
+        if self.partition_slice is not None:
+            key = (waiting.job, waiting.entry.url_key)
+            self.without_receipt[key] = self.now
+            self.without_receipt.move_to_end(key)
 
     # ---- fetches and leases
 

@@ -71,9 +71,9 @@ class AddressQueue(Generic[H]):
         # An estimate, not 0: one gap for each host in the queue.
         return max(room, now) + len(line.entries) * max(self._pace.gap_s(address), 1e-3)
 
-    def start(self, address: str, now: float) -> None:
-        """A fetch on the address was leased."""
-        self._pace.start(address, now)
+    def start(self, address: str, now: float) -> float:
+        """A fetch on the address was leased; returns when it has to dial, 0.0 = at once."""
+        return self._pace.start(address, now)
 
     def sent(self, address: str, at: float) -> None:
         """The request has reached the server; the gap counts from this instant."""

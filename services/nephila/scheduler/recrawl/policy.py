@@ -46,7 +46,7 @@ SKEW_S = DAY_S
 MAX_ETAG_CHARS = 200
 """A longer validator is not stored: its memory costs more than its 304s save."""
 
-_GONE = (404, 410)
+GONE_STATUSES = (404, 410)
 _MIX = 0x9E3779B97F4A7C15
 
 
@@ -113,7 +113,7 @@ class RecrawlPolicy:
         if not self.active:
             return state
         receipt = Receipt(state.url_key, state.fetch_no, state.outcome, state.text_hash, False, state.etag)
-        receipt.last_modified, receipt.status = state.last_modified, _GONE[0] if state.missing else 0
+        receipt.last_modified, receipt.status = state.last_modified, GONE_STATUSES[0] if state.missing else 0
         new = self.after(msgspec.structs.replace(state, fetch_no=0, fetched_at=0.0), receipt, state.fetched_at)
         new.missing = state.missing
         return new
@@ -133,7 +133,7 @@ class RecrawlPolicy:
         if receipt.outcome is Outcome.STORED:
             self._stored(new, old, receipt, at)
             return self._due(new, old, at, self.interval(new) if self.adaptive else 0.0)
-        if receipt.status in _GONE:
+        if receipt.status in GONE_STATUSES:
             new.missing += 1
             if new.missing >= self.gone_after:
                 new.next_at = 0.0
@@ -144,6 +144,10 @@ class RecrawlPolicy:
             return new
         before = old.interval_s or (self.interval(old) if self.adaptive else 0.0)
         return self._due(new, old, at, min(max(2 * before, self.min_s), self.max_s))
+
+    def gone_pending(self, state: UrlState | None) -> bool:
+        """Whether a watched page that answers 404 or 410 now is fetched again and does not count as gone yet."""
+        return state is not None and self.watches(state.seed) and state.missing + 1 < self.gone_after
 
     def after_lastmod(self, old: UrlState, lastmod: float, now: float) -> UrlState | None:
         """A sitemap or feed names the last change of the page; returns the new state, or None without effect.

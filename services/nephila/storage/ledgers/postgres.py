@@ -147,10 +147,10 @@ class Postgres:
             connection.execute(_LOCK, (int_array(buckets),), prepare=True)
             for job, of_job in keys.items():
                 cursor = connection.execute(self._statements.durable, (job, text_array(of_job)), prepare=True)
-                for key, fetch_no, outcome, copy, copy_hash, first_at, changed_at, is_gone, is_dead, *day in cursor:
+                for key, fetch_no, outcome, copy, copy_hash, first_at, changed_at, is_away, is_dead, *day in cursor:
                     found[job, key] = StoredVersion(
                         *(fetch_no, _OUTCOMES[outcome], copy, bytes.fromhex(copy_hash)),
-                        *(first_at, changed_at, is_gone, is_dead),
+                        *(first_at, changed_at, is_away, is_dead),
                     )
                     if days is not None:
                         days.found((job, key), day[0], fetch_no, is_dead)

@@ -29,7 +29,7 @@ _TABLES: Final = {"pages": ("job", "url_key"), "fetches": ("job", "url_key", "fe
 _DAY_OF_ROW: Final = "CASE fetched_at WHEN '' THEN current_date ELSE left(fetched_at, 10)::date END"
 _KEY_COLUMNS: Final = "job, url_key, day, fetch_no, outcome, copy, text_hash, first_at, changed_at, gone, dead_letter"
 _KEY_OF_PAGE: Final = (
-    "job, url_key, day, fetch_no, outcome, sha256 <> '', text_hash, first_at, changed_at, change = 'gone',"
+    "job, url_key, day, fetch_no, outcome, sha256 <> '', text_hash, first_at, changed_at, change IN ('gone', 'moved'),"
     " reason = 'dead_letter'"
 )
 _OF_COPY: Final = ("text_hash", "first_at", "changed_at")

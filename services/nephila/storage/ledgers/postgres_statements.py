@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from nephila.storage.changes import DEAD_LETTER, GONE
+from nephila.storage.changes import AWAY, DEAD_LETTER
 from nephila.storage.ledgers.schema import INTEGERS
 from nephila.storage.ledgers.versions import INTO, ON_CONFLICT
 from nephila.storage.rows import COLUMNS
@@ -25,11 +25,11 @@ _FETCH: Final = (
     ", ".join(
         f"{name} = excluded.{name}" for name in ("outcome", "status", "final_url", "fetched_at", "fetch_id", "fetch_no")
     )
-    + f", change = CASE WHEN excluded.change = '' AND pages.change = '{GONE}' THEN '{GONE}' ELSE excluded.change END"
+    + f", change = CASE WHEN excluded.change = '' AND pages.change IN {AWAY} THEN pages.change ELSE excluded.change END"
 )
-"""Columns of a fetch that brought no copy. A page stays gone until a fetch brings it: a time-out is no statement."""
+"""Columns of a fetch that brought no copy. A page stays away until a fetch brings it: a time-out is no statement."""
 _STORED: Final = (
-    f"fetch_no, outcome, sha256 <> '', text_hash, first_at, changed_at, change = '{GONE}', reason = '{DEAD_LETTER}'"
+    f"fetch_no, outcome, sha256 <> '', text_hash, first_at, changed_at, change IN {AWAY}, reason = '{DEAD_LETTER}'"
 )
 
 

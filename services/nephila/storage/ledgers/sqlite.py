@@ -19,7 +19,7 @@ from nephila import __version__
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.append_file import is_same_file, write_back
-from nephila.storage.changes import DEAD_LETTER, GONE, Change, StoredVersion
+from nephila.storage.changes import AWAY, DEAD_LETTER, Change, StoredVersion
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.ledgers.contract import RECENT_CHANGES, Key
@@ -72,9 +72,9 @@ _FETCH = (
     ", ".join(
         f"{name} = excluded.{name}" for name in ("outcome", "status", "final_url", "fetched_at", "fetch_id", "fetch_no")
     )
-    + f", change = CASE WHEN excluded.change = '' AND pages.change = '{GONE}' THEN '{GONE}' ELSE excluded.change END"
+    + f", change = CASE WHEN excluded.change = '' AND pages.change IN {AWAY} THEN pages.change ELSE excluded.change END"
 )
-"""Columns of a fetch that brought no copy. A page stays gone until a fetch brings it: a time-out is no statement."""
+"""Columns of a fetch that brought no copy. A page stays away until a fetch brings it: a time-out is no statement."""
 _NOT_MODIFIED = MultiInsert(
     f"INSERT INTO pages ({_NAMES})",
     _ROW,
@@ -97,7 +97,7 @@ _LINKS = MultiInsert("INSERT INTO links (job, from_key, to_url, to_key, anchor)"
 _ITEMS = MultiInsert("INSERT INTO items (job, url_key, rule, rule_version, ordinal, data)", "(?, ?, ?, ?, ?, ?)")
 _STORED_COLUMNS = (
     "url_key, fetch_no, outcome, sha256 != '', text_hash, first_at, changed_at,"
-    f" change = '{GONE}', reason = '{DEAD_LETTER}'"
+    f" change IN {AWAY}, reason = '{DEAD_LETTER}'"
 )
 _ORIGINALS = "FROM pages WHERE job = ? AND simhash != '' AND near_copy_of = '' AND sha256 != ''"
 """Pages that are no near-copies."""

@@ -5,11 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 
+import msgspec
 import pytest
+from nephila.kernel.bus.kafka.admin import topics as admin
+from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.compacted import CompactedTopics
 from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.messages import CrawlJob
+from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS
+
+from tests.contracts.buses import config_for, until
 
 
 class Reader:
@@ -54,3 +61,37 @@ async def test_an_end_that_was_wanted_is_none():
     await tables.close()
     await asyncio.sleep(0)
     assert not ended
+
+
+async def test_a_topic_that_was_deleted_and_made_again_is_reported_until_it_is_filled(broker, caplog):
+    """A running member keeps what it knew, says so, and reads what is published again."""
+    config = msgspec.structs.replace(config_for(broker), name="m")
+    await admin.apply(config)
+    bus = KafkaBus(config, SystemClock())
+    got: list[str] = []
+    bus.subscribe(JOBS, "scheduler", lambda d: (got.append(d.message.uid), d.ack()), credits=9)
+    try:
+        await bus.start()
+        for uid in ("a", "b"):
+            await bus.publish(JOBS, 0, CrawlJob(uid))
+        await until(lambda: got == ["a", "b"])
+        assert bus.troubles == []
+        name = f"{config.prefix}{JOBS.name}"
+        async with admin.admin(config) as client:
+            await client.delete_topics([name])
+            await until_gone(client, name)
+        await admin.apply(config)
+        await until(lambda: any("was deleted, or its broker lost data" in line for line in bus.troubles))
+        (line,) = [line for line in bus.troubles if JOBS.name in line]
+        assert "was read up to 2" in line
+        await bus.publish(JOBS, 0, CrawlJob("c"))
+        await until(lambda: got == ["a", "b", "c"])
+        assert bus.troubles == []
+    finally:
+        await bus.close()
+
+
+async def until_gone(client, name: str) -> None:
+    """The broker deletes in the background."""
+    while name in await client.list_topics():  # noqa: ASYNC110
+        await asyncio.sleep(0.05)

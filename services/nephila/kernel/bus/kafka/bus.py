@@ -194,6 +194,10 @@ class KafkaBus:
         """See `LogReader.fully_read`."""
         return await self._log_reader.fully_read(group, topic, partitions)
 
+    async def read_up_to(self, group: str, topic: Topic, ends: Mapping[int, int]) -> frozenset[int]:
+        """See `LogReader.read_up_to`."""
+        return await self._log_reader.read_up_to(group, topic, ends)
+
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
         """See `LogReader.delete_before`."""
         await self._log_reader.delete_before(topic, offsets)
@@ -211,6 +215,7 @@ class KafkaBus:
             found.append(("producer", self.producer.trouble))
         if self.producer.skew.trouble:
             found.append(("clock", self.producer.skew.trouble))
+        found += [("topics", line) for line in self.compacted.troubles]
         for group in self.groups.values():
             found += [("topics", f"no topic {name} on the broker: see nephila topics apply") for name in group.missing]
             if group.trouble:

@@ -47,6 +47,8 @@ class CompactedTopic:
         """Offset of the next record to read."""
         self.stopped = False
         """This program must not read the next record."""
+        self.lost_at = -1
+        """The log was found to end before this offset, which had been read; -1: nothing is missing."""
 
     def take(self, records: Sequence[ConsumerRecord]) -> None:
         """Deliver records. Raises `UnknownFormat`."""
@@ -61,6 +63,7 @@ class CompactedTopic:
                     reader.bus.unacked += 1
                     reader.offer(0, message, Receipt())
             self.next = record.offset + 1
+            self.lost_at = -1
 
 
 class CompactedTopics:
@@ -72,6 +75,16 @@ class CompactedTopics:
         self._topics: dict[TopicPartition, CompactedTopic] = {}
         self._fatal = fatal
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def troubles(self) -> list[str]:
+        """Topics that lost what this program has read, one line each."""
+        return [
+            f"topic {one.tp.topic} was read up to {one.lost_at} and ends before it: it was deleted, or its broker lost "
+            f"data; restart the schedulers, which publish their jobs again, and publish again what else it held"
+            for one in self._topics.values()
+            if one.lost_at >= 0
+        ]
 
     def add(self, topic: Topic, reader: Subscription) -> None:
         """Only before `start`. Raises ValueError for a group that reads the topic already."""
@@ -129,6 +142,7 @@ class CompactedTopics:
             await consumer.start()
             ends = await consumer.end_offsets([topic_state.tp for topic_state in topics])
             for topic_state in topics:
+                self._check_log_end(topic_state, ends[topic_state.tp])
                 consumer.seek(topic_state.tp, topic_state.next)
             consumer.pause(*(topic_state.tp for topic_state in topics[1:]))
             for topic_state in topics:
@@ -138,6 +152,9 @@ class CompactedTopics:
             relax_polling(consumer, wait_ms)
             while True:
                 await self._poll(consumer, wait_ms)
+                for topic_state in topics:
+                    if (end := consumer.highwater(topic_state.tp)) is not None:
+                        self._check_log_end(topic_state, end)
         finally:
             with contextlib.suppress(KafkaError):
                 await consumer.stop()
@@ -150,6 +167,13 @@ class CompactedTopics:
             await self._poll(consumer, POLL_MS)
         if not topic_state.stopped:
             consumer.resume(topic_state.tp)
+
+    def _check_log_end(self, topic_state: CompactedTopic, end: int) -> None:
+        """Note a log that ends before what was read of it; its next records are read from its beginning."""
+        if end >= topic_state.next:
+            return
+        topic_state.lost_at, topic_state.next = topic_state.next, 0
+        log.error("%s", self.troubles[-1])
 
     async def _poll(self, consumer: AIOKafkaConsumer, wait_ms: int) -> None:
         for tp, records in (await consumer.getmany(timeout_ms=wait_ms)).items():

@@ -118,8 +118,12 @@ class KafkaLogReader:
 
     async def fully_read(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
         """See `LogReader.fully_read`."""
-        ends = await self.bounds(topic, partitions)
-        tps = {self._tp(topic, partition): end for partition, (first, end) in ends.items()}
+        bounds = await self.bounds(topic, partitions)
+        return await self.read_up_to(group, topic, {partition: end for partition, (_, end) in bounds.items()})
+
+    async def read_up_to(self, group: str, topic: Topic, ends: Mapping[int, int]) -> frozenset[int]:
+        """See `LogReader.read_up_to`."""
+        tps = {self._tp(topic, partition): end for partition, end in ends.items()}
         async with self._admin() as admin:
             found = await admin.list_consumer_group_offsets(f"{self._config.prefix}{group}", partitions=list(tps))
         return frozenset(tp.partition for tp, end in tps.items() if tp in found and found[tp].offset >= end)

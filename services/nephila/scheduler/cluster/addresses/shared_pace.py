@@ -17,10 +17,17 @@ from nephila.scheduler.cluster.commit_pipeline import CommitPipeline
 from nephila.scheduler.frontier.host_state import QueueSlot
 from nephila.scheduler.politeness.address_queue import AddressQueue
 
+LEAD_S = 0.15
+"""Time from a lease to the dial that is planned for. The way of each request (commit, broker, downloader) takes another
+time, and the gap counts at the server."""
+MARGIN_S = 0.03
+"""Added to the gap between planned dials: what the ways from two downloaders to the server differ by."""
+
 
 class SharedPace(AddressPace):
     """Slots and gaps of a program that is one of several: free only while the address is held, and minus the fetches
-    of others."""
+    of others. A fetch within the gap is leased LEAD_S early with the instant of its dial, so that downloaders keep the
+    gap among each other. A fetch on an idle address dials at once, and counts as if it came LEAD_S later."""
 
     def __init__(self, networks: AddressLimits, restarted_at: float, lock: AddressLock) -> None:
         super().__init__(networks, restarted_at)
@@ -36,12 +43,18 @@ class SharedPace(AddressPace):
         others, most = self._lock.others(address), known.limit.connections
         if others and most and known.in_flight + others >= most:
             return None
-        return super().next_start(address, now)
+        free_at = super().next_start(address, now)
+        if not free_at:
+            return free_at
+        return 0.0 if free_at - LEAD_S <= now else free_at - LEAD_S
 
-    def start(self, address: str, now: float, at: float = 0.0) -> None:
+    def start(self, address: str, now: float, at: float = 0.0) -> float:
         """See `AddressPace.start`."""
-        super().start(address, now, at)
+        known = self._get(address)
+        dial_at = max(known.free_at, at) if known.limit.gap_s else 0.0
+        super().start(address, now, dial_at + MARGIN_S if dial_at > now else now + LEAD_S)
         self._lock.record_use(address, now)
+        return dial_at if dial_at > now else 0.0
 
 
 class SharedAddressQueue(AddressQueue[QueueSlot]):

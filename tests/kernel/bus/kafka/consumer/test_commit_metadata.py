@@ -51,6 +51,27 @@ def test_a_hand_over_in_the_middle_of_a_trial_counts_for_nothing():
     assert (metadata.crashes, metadata.solo_crashes, metadata.solo_crashes_of(7, 3)) == (CRASHES_TO_ISOLATE, 0, 0)
 
 
+def test_a_kill_between_two_trials_is_not_counted_against_the_suspect():
+    """A member that starts, and ends before it delivers anything, tells nothing about the message."""
+    metadata = CommitMetadata(True, CRASHES_TO_ISOLATE).probing(7, 3).opened()
+    for _ in range(8):
+        metadata = parse_metadata(encode_metadata(metadata)).opened()
+    assert metadata.solo_crashes_of(7, 3) == 1
+
+
+def test_an_end_without_any_message_clears_the_suspect():
+    """Members end without it, so it was not the cause."""
+    metadata = CommitMetadata(True, CRASHES_TO_ISOLATE).probing(7, 3).opened()
+    cleared = parse_metadata(encode_metadata(metadata.waiting(7, 3))).opened()
+    assert cleared == HELD
+
+
+def test_a_hand_over_in_the_wait_clears_nothing():
+    """The member lives, so nothing is known."""
+    metadata = CommitMetadata(True, CRASHES_TO_ISOLATE).probing(7, 3).opened()
+    assert metadata.waiting(7, 3).released().opened().opened().solo_crashes_of(7, 3) == 1
+
+
 @pytest.mark.parametrize("text", [None, "", "checkpoint", "{", "[1]", '{"held": 3}', "\ud800"])
 def test_what_others_write_beside_a_position_says_nothing(text):
     """Another program's words are no crash."""

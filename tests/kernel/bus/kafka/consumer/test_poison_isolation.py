@@ -22,7 +22,7 @@ NOTE = CommitMetadata(True, CRASHES_TO_ISOLATE)
 class Room:
     """An isolation, a reader that keeps what it gets, and what was written before each trial."""
 
-    def __init__(self, timeout_s: float = 5.0) -> None:
+    def __init__(self, timeout_s: float = 5.0, blame_s: float = 5.0, control_s: float = 0.0) -> None:
         self.bus = LocalBus(ManualClock())
         self.got: list[Delivery] = []
         self.dead: list[DeadLetter] = []
@@ -31,11 +31,14 @@ class Room:
         self.reader = KafkaSubscription(self.bus, SEEDS, "g", self.got.append, 99, self._on_dead, lambda: None)
         self.notes: list[CommitMetadata] = []
         """Of trials."""
+        self.history: list[CommitMetadata] = []
         self.said: dict[TopicPartition, CommitMetadata] = {}
         """What stands beside each position now."""
         self.released: list[TopicPartition] = []
         self.ours = True
-        self.isolation = PoisonIsolation(self._commit_metadata, self._quiet, self.released.append, timeout_s)
+        self.isolation = PoisonIsolation(
+            self._commit_metadata, self._quiet, self.released.append, control_s, timeout_s, blame_s
+        )
 
     def _on_dead(self, message: Seed, error: BaseException) -> tuple[Receipt, ...]:
         self.ended.append(message)
@@ -43,7 +46,8 @@ class Room:
 
     async def _commit_metadata(self, tp: TopicPartition, metadata: CommitMetadata) -> bool:
         self.said[tp] = metadata
-        if metadata.index >= 0:
+        self.history.append(metadata)
+        if metadata.in_hand:
             self.notes.append(metadata)
         return self.ours
 
@@ -81,7 +85,7 @@ async def test_one_at_a_time_and_written_down_before():
         await room.turn()
         assert room.urls == [url]
         assert len(room.notes) == number + 1
-        assert [metadata for metadata in room.said.values() if metadata.index >= 0] == room.notes[-1:]
+        assert [metadata for metadata in room.said.values() if metadata.in_hand] == room.notes[-1:]
         room.got[-1].ack()
     await active
     assert set(room.said.values()) == {HELD}
@@ -155,3 +159,42 @@ async def test_only_so_many_are_tried():
         room.got[-1].ack()
     await active
     assert room.released == [TP]
+
+
+async def test_one_that_is_in_hand_for_long_is_blamed_no_more():
+    """A crash counts only soon after the delivery; it is still alone until it is processed or slow."""
+    room = Room(blame_s=0.01)
+    room.isolation.isolate(TP, NOTE, 7, 9)
+    room.suspect(7, "a")
+    room.suspect(8, "b")
+    active = asyncio.ensure_future(room.isolation.run())
+    await room.turn()
+    assert room.said[TP].in_hand
+    async with asyncio.timeout(5):
+        while room.said[TP].in_hand:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+    assert room.said[TP].opened().solo_crashes == 0
+    assert room.urls == ["a"]
+    room.got[-1].ack()
+    await room.turn()
+    room.got[-1].ack()
+    await active
+    assert room.said[TP] == HELD
+
+
+async def test_a_suspect_that_crashed_a_member_waits_for_a_member_with_nothing_in_hand():
+    """The wait is written down before it; a crash in it clears the suspect."""
+    room = Room()
+    room.isolation.isolate(TP, NOTE.probing(7, 1).opened(), 7, 8)
+    room.suspect(7, "a", "b")
+    active = asyncio.ensure_future(room.isolation.run())
+    await room.turn()
+    assert room.urls == ["a"]
+    assert not any(metadata.control for metadata in room.history)
+    room.got[-1].ack()
+    await room.turn()
+    waiting, trial = room.history[-2:]
+    assert (waiting.control, waiting.in_hand, waiting.opened()) == (True, False, HELD)
+    assert (trial.control, trial.in_hand, trial.opened().solo_crashes) == (False, True, MAX_CRASHES)
+    room.got[-1].ack()
+    await active

@@ -12,9 +12,9 @@ from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.consumer.commit_metadata import CRASHES_TO_ISOLATE, MAX_CRASHES
 from nephila.kernel.bus.kafka.wire import HEADERS, message_of, unseal
-from nephila.kernel.messages import DeadLetter, FetchRequest, Page
+from nephila.kernel.messages import DeadLetter, FetchRequest, Outlinks, Page
 from nephila.kernel.runtime.clock import SystemClock
-from nephila.kernel.topics import DEAD, PAGES, REQUESTS
+from nephila.kernel.topics import DEAD, OUTLINKS, PAGES, REQUESTS
 
 from tests.contracts.buses import config_for, until
 from tests.kernel.bus.kafka.group.test_rebalance import vanish
@@ -58,7 +58,7 @@ async def rig(broker):
                 else:
                     delivery.ack()
 
-            bus.subscribe(PAGES, "parser", on_page, credits=99)
+            bus.subscribe(PAGES, "parser", on_page, credits=99, on_dead=lambda page, error: ())
             self.buses.append(bus)
             await bus.start()
             return bus
@@ -103,6 +103,26 @@ async def test_a_page_that_ends_its_member_is_put_aside(rig, names):
     await until(lambda: rig.got["http://b.test/later"] == 1)
 
 
+async def test_links_are_delivered_again_however_often_their_member_ends(rig):
+    """Nobody would name what a dead letter of links loses: the member is begun again until it survives."""
+    operator = await rig.operator()
+    await operator.publish(OUTLINKS, 1, Outlinks("j", parent_url=POISON))
+    kills = 2 * (CRASHES_TO_ISOLATE + MAX_CRASHES)
+    for turn in range(kills + 1):
+        bus = KafkaBus(msgspec.structs.replace(rig.config, name="s"), SystemClock())
+        got: list[Delivery] = []
+        bus.subscribe(OUTLINKS, "scheduler", got.append, credits=99)
+        await bus.start()
+        await until(lambda got=got: len(got) == 1)
+        assert not bus.groups["scheduler"].inbox.isolation.active
+        if turn < kills:
+            vanish(bus)
+            await bus.producer.close(1)
+    rig.buses.append(bus)
+    got[0].ack()
+    assert rig.dead == []
+
+
 async def test_members_that_come_and_go_in_order_raise_no_suspicion(rig):
     """Closed with a page in hand, again and again: it is delivered as usual, with all others beside it."""
     operator = await rig.operator()
@@ -110,7 +130,7 @@ async def test_members_that_come_and_go_in_order_raise_no_suspicion(rig):
     for _ in range(CRASHES_TO_ISOLATE + 1):
         bus = KafkaBus(msgspec.structs.replace(rig.config, name="p"), SystemClock())
         held: list[Delivery] = []
-        bus.subscribe(PAGES, "parser", held.append, credits=99)
+        bus.subscribe(PAGES, "parser", held.append, credits=99, on_dead=lambda page, error: ())
         await bus.start()
         await until(lambda held=held: len(held) == 1)
         assert not bus.groups["parser"].inbox.isolation.active

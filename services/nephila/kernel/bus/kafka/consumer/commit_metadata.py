@@ -4,7 +4,8 @@ Kafka stores a text with each committed offset. A living member writes `held`. A
 partition over after a crash or a freeze, and one of the messages behind the offset may be the cause. The metadata
 belongs to the partition, so the count continues on any member and any machine. Invariants: a crash counts only against
 an offset that has not moved since; a message is poison only after `MAX_CRASHES` crashes of a member that processed
-nothing else.
+nothing else, and only if members that waited before it with no message survived. A crash of a member without a message
+has another cause, and clears all suspicion at the offset.
 """
 
 from __future__ import annotations
@@ -27,9 +28,13 @@ class CommitMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
     """Crashes at this offset in a row."""
     offset: int = -1
     index: int = -1
-    """The message that is probed: its record's offset, and its index in the record; -1: none."""
+    """The suspect: its record's offset, and its index in the record; -1: none."""
     solo_crashes: int = 0
     """Crashes of members while this message was probed alone."""
+    in_hand: bool = False
+    """The suspect has been delivered, and nothing else. A crash before that does not count against it."""
+    control: bool = False
+    """The member waits without any message before it delivers the suspect again."""
 
     @property
     def needs_isolation(self) -> bool:
@@ -44,20 +49,27 @@ class CommitMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
         """The metadata with which the next member starts."""
         if not self.held:
             return msgspec.structs.replace(self, held=True)
-        solo_crashes = self.solo_crashes + 1 if self.index >= 0 else 0
-        return msgspec.structs.replace(self, crashes=self.crashes + 1, solo_crashes=solo_crashes)
+        if self.control:
+            return HELD
+        solo_crashes = self.solo_crashes + self.in_hand
+        return msgspec.structs.replace(self, crashes=self.crashes + 1, solo_crashes=solo_crashes, in_hand=False)
 
     def probing(self, offset: int, index: int) -> CommitMetadata:
         """To commit before a suspect is delivered."""
-        return CommitMetadata(True, self.crashes, offset, index, self.solo_crashes_of(offset, index))
+        return CommitMetadata(True, self.crashes, offset, index, self.solo_crashes_of(offset, index), in_hand=True)
+
+    def waiting(self, offset: int, index: int) -> CommitMetadata:
+        """To commit before the wait without a message."""
+        return msgspec.structs.replace(self.probing(offset, index), in_hand=False, control=True)
 
     def survived(self) -> CommitMetadata:
-        """To commit when a suspect has been processed and the next one waits."""
+        """To commit when a suspect has been processed and the next one waits, or when it is in hand for too long to be
+        the cause of a crash."""
         return CommitMetadata(True, self.crashes)
 
     def released(self) -> CommitMetadata:
         """To commit when the member releases the partition without a crash."""
-        return msgspec.structs.replace(self, held=False)
+        return msgspec.structs.replace(self, held=False, in_hand=False, control=False)
 
 
 HELD = CommitMetadata(held=True)

@@ -386,12 +386,17 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         for tp, state in mine.items():
             start, end, metadata, *_ = found[tp]
             state.enter(Phase.OPEN)
-            # Messages of a leased topic are committed before delivery: those behind the offset crashed no member.
-            leased = self.inbox.topics[tp.topic].topic.leased
-            if metadata.needs_isolation and start < end and state.phase is not Phase.REVOKED and not leased:
+            if (
+                metadata.needs_isolation
+                and start < end
+                and state.phase is not Phase.REVOKED
+                and self.inbox.isolates(tp)
+            ):
                 self.inbox.isolation.isolate(tp, metadata, start, end)
             else:
                 state.metadata = HELD
+                if metadata.needs_isolation and start < end:
+                    self._report_crashes(tp, metadata.crashes, start)
             if self._consumer is not None and state.phase is not Phase.REVOKED:
                 seek_back(self._consumer, {tp: start})
         self.handover_s.observe(time.monotonic() - began)
@@ -402,6 +407,18 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             self._poison_task = self._spawn(self.inbox.isolation.run())
         if self._consumer is not None:
             apply_pauses(self._consumer, self.inbox.open)
+
+    def _report_crashes(self, tp: TopicPartition, crashes: int, offset: int) -> None:
+        """Members end at one offset, and no message there becomes a dead letter: a person has to find the cause."""
+        log.warning(
+            "%s: %d members in a row ended without progress on %s/%d at offset %d; its messages are delivered again. "
+            "Kills from outside and lack of memory do that; if it goes on, the logs of these members have the cause",
+            self.name,
+            crashes,
+            tp.topic,
+            tp.partition,
+            offset,
+        )
 
     async def _mark(
         self, mine: dict[TopicPartition, PartitionState], found: dict[TopicPartition, StartPosition]

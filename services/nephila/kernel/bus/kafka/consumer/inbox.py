@@ -93,7 +93,7 @@ class Inbox:
         self.topics: dict[str, KafkaSubscription] = {}
         """The readers, by the broker's names of their topics."""
         self.partition_states: dict[TopicPartition, PartitionState] = {}
-        self.isolation = PoisonIsolation(commit_metadata, self.all_idle, self.clear_suspicion)
+        self.isolation = PoisonIsolation(commit_metadata, self.all_idle, self.clear_suspicion, config.session_s)
         """Probes messages that may crash members."""
         self.refused = False
         """A partition is stopped until a person acts."""
@@ -250,6 +250,13 @@ class Inbox:
             if tp in self.partition_states and ends.get(tp, position) < position
         )
         return [refused for refused in found if refused is not None]
+
+    def isolates(self, tp: TopicPartition) -> bool:
+        """Whether messages that may crash members are probed one by one. Not where nobody ends the URL of a dead letter
+        (links, seeds, outcomes, receipts): their loss would be silent. Messages of a leased topic are committed before
+        delivery, so those behind the offset crashed no member."""
+        reader = self.topics[tp.topic]
+        return reader.on_dead is not None and not reader.topic.leased
 
     # ---- the blob store
 

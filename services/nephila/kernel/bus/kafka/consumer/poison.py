@@ -4,13 +4,19 @@ When members crash repeatedly at one committed offset (commit_metadata.py), the 
 the isolation is active, the group's other partitions pause. Before each suspect the metadata of its offset says which
 message is being probed, so that the next member counts a crash. A poison message becomes a dead letter without being
 delivered. Invariants: at most one suspect is delivered at a time; at most one partition's metadata names a probe.
+
+Kills from outside must not make a message poison. So a crash counts only within `BLAME_S` of the delivery, and a
+suspect that crashed a member is delivered again only after `control_s` without any message: a crash in this time clears
+it.
 A suspect that neither crashes the member nor is acked within `PROBE_TIMEOUT_S` is slow, not poison: its partition
-continues as usual.
+continues as usual. Only topics whose readers end the URL of a dead letter are isolated: a dead letter of another topic
+would be a silent loss.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -29,6 +35,8 @@ MAX_SUSPECTS = 64
 """Records behind an offset that are probed: more than a member takes of a partition between two commits. With more,
 two further crashes bring the offset nearer."""
 PROBE_TIMEOUT_S = 10.0
+BLAME_S = 2.0
+"""A crash later than this after the delivery has another cause."""
 
 
 class PoisonMessage(Exception):
@@ -53,6 +61,7 @@ class Suspect:
 class PoisonIsolation:
     """See the module. `write` stores metadata with a partition's offset, durably; False: the partition is not held any
     more. `quiet` returns when no handler has a message. `done`: called when a partition needs no isolation any more.
+    `control_s`: how long a member waits without a message before it probes a suspect that crashed a member.
     """
 
     def __init__(
@@ -60,12 +69,14 @@ class PoisonIsolation:
         write: Callable[[TopicPartition, CommitMetadata], Awaitable[bool]],
         quiet: Callable[[], Awaitable[None]],
         done: Callable[[TopicPartition], None],
+        control_s: float,
         timeout_s: float = PROBE_TIMEOUT_S,
+        blame_s: float = BLAME_S,
     ) -> None:
         self._write = write
         self._quiet = quiet
         self._done = done
-        self._trial_s = timeout_s
+        self._timeout_s, self._blame_s, self._control_s = timeout_s, min(blame_s, timeout_s), control_s
         self._isolated: dict[TopicPartition, tuple[CommitMetadata, int]] = {}
         self._suspects: deque[Suspect] = deque()
         self._changed = asyncio.Event()
@@ -146,9 +157,10 @@ class PoisonIsolation:
         for index, message in enumerate(suspect.messages):
             if suspect.dropped:
                 return False
+            if not await self._control(suspect, index):
+                return False
             metadata = self._isolated[suspect.tp][0].probing(suspect.offset, index)
-            if not await self._write(suspect.tp, metadata) or suspect.dropped:
-                self.drop(frozenset({suspect.tp.partition}))
+            if not await self._commit(suspect, metadata):
                 return False
             through = Receipt()
             through.add_done_callback(suspect.receipt.resolve_one)
@@ -160,9 +172,35 @@ class PoisonIsolation:
             else:
                 log.warning("%s at %d is probed alone: %s", suspect.tp.topic, suspect.offset, url, extra={"url": url})
                 suspect.reader.offer(suspect.tp.partition, message, through)
-            try:
-                async with asyncio.timeout(self._trial_s):
-                    await through
-            except TimeoutError:
-                return not suspect.dropped
+            if await _within(self._blame_s, through):
+                continue
+            if suspect.dropped or not await self._commit(suspect, self._isolated[suspect.tp][0].survived()):
+                return False
+            if not await _within(self._timeout_s - self._blame_s, through):
+                break
         return not suspect.dropped
+
+    async def _control(self, suspect: Suspect, index: int) -> bool:
+        """Wait without a message before a suspect that crashed a member; False when the partition is not held."""
+        metadata = self._isolated[suspect.tp][0]
+        if not 0 < metadata.solo_crashes_of(suspect.offset, index) < MAX_CRASHES:
+            return True
+        if not await self._commit(suspect, metadata.waiting(suspect.offset, index)):
+            return False
+        await asyncio.sleep(self._control_s)
+        return not suspect.dropped
+
+    async def _commit(self, suspect: Suspect, metadata: CommitMetadata) -> bool:
+        """Store metadata with the suspect's partition; False when the partition is not held any more."""
+        if await self._write(suspect.tp, metadata) and not suspect.dropped:
+            return True
+        self.drop(frozenset({suspect.tp.partition}))
+        return False
+
+
+async def _within(limit_s: float, receipt: Receipt) -> bool:
+    """Whether the receipt resolves in time."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(limit_s):
+            await receipt
+    return receipt.done

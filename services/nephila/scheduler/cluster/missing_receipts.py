@@ -1,0 +1,102 @@
+"""When the receipt of a URL does not come: is a service slow, or was a message lost?
+
+A broker that lost data, or a start with `accept_loss`, loses pages, records and receipts. Their URLs would stay in
+flight for ever. The offsets that the groups have committed at the broker prove a loss: the parser has read every page
+that existed, then storage every record, then the scheduler every receipt, and the receipt is still missing. A service
+that is slow or down proves nothing, and its URLs wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Protocol
+
+from nephila.kernel.bus.contract import LogReader
+from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.errors import TemporaryError
+from nephila.kernel.topics import PAGES, RECEIPTS, RECORDS
+from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.frontier.frontier import Frontier
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 20.0
+"""Time between two looks for URLs without receipt."""
+POLL_S, POLLS = 5.0, 12
+"""How often, and how many times, committed offsets are read for one topic before the check starts again."""
+ROUTE = (("parser", PAGES), ("storage", RECORDS), ("scheduler", RECEIPTS))
+"""Consumer groups between an outcome and its receipt, in order, with their topics."""
+
+
+class Awaiting(Protocol):
+    """A partition."""
+
+    frontier: Frontier
+
+    def receipts_lost(self, before: float) -> None:
+        """The messages of all URLs without receipt whose outcomes came by `before` are lost."""
+
+
+class MissingReceipts:
+    """Checks the partitions of one scheduler."""
+
+    def __init__(self, owners: Mapping[int, Awaiting], config: SchedulerConfig, bus: LogReader, clock: Clock) -> None:
+        self._owners = owners
+        self._config = config
+        self._bus = bus
+        self._clock = clock
+        self._timer: Timer | None = None
+        self._check: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Check every LOOK_S from now on."""
+        self._timer = self._clock.call_at(self._clock.monotonic() + LOOK_S, self._look)
+
+    async def close(self) -> None:
+        """Check no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._check is not None:
+            self._check.cancel()
+            await asyncio.wait([self._check])
+
+    def _look(self) -> None:
+        self.start()
+        before = self._clock.monotonic() - self._config.receipt_s
+        numbers = {
+            number: owner
+            for number, owner in self._owners.items()
+            if next(iter(owner.frontier.without_receipt.values()), before + 1) <= before
+        }
+        if numbers and (self._check is None or self._check.done()):
+            self._check = asyncio.get_running_loop().create_task(self._run(numbers, before))
+
+    async def _run(self, suspected: Mapping[int, Awaiting], before: float) -> None:
+        numbers = frozenset(suspected)
+        try:
+            for group, topic in ROUTE:
+                bounds = await self._bus.bounds(topic, numbers)
+                ends = {number: end for number, (first, end) in bounds.items() if end > first}
+                for _ in range(POLLS):
+                    if not ends:
+                        break
+                    for number in await self._bus.read_up_to(group, topic, ends):
+                        del ends[number]
+                    if ends:
+                        await self._pause()
+                numbers -= ends.keys()
+                if not numbers:
+                    return
+        except TemporaryError as error:
+            log.info("the offsets of the group %s cannot be read: %s", group, error)
+            return
+        for number in numbers:
+            if self._owners.get(number) is suspected[number]:
+                suspected[number].receipts_lost(before)
+
+    async def _pause(self) -> None:
+        over = asyncio.Event()
+        self._clock.call_at(self._clock.monotonic() + POLL_S, over.set)
+        await over.wait()
