@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from downloader_room import Room, answer
 from nephila.downloader.proxies.endpoint import parse_endpoint
-from nephila.downloader.proxies.pool import LIE_S
+from nephila.downloader.proxies.pool import LIE_S, ProxyPool
 from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, LIAR, Proxy
 from nephila.downloader.proxies.second_fetches import FETCHES, FIRST_PAGES, SAME_BODY_HOSTS, SecondFetches
 from nephila.downloader.proxies.signature import signature_of
@@ -197,6 +197,10 @@ def test_a_liar_stays_out_over_a_restart_and_gets_a_new_chance(tmp_path: Path) -
     stored = {proxy.name: proxy for proxy in file.load()}["http://p0:80"]
     assert (stored.state, set(stored.lies)) == (LIAR, {"a.test", "b.test"})
     assert stored.check_at == pytest.approx(now + LIE_S)
+    named = ProxyPool()
+    named.replace("settings", [parse_endpoint("http://p0:80", trusted=True)])
+    named.restore_trust(stored)
+    assert [(proxy.state, proxy.agreed) for proxy in named.proxies()] == [(LIAR, 0)]
     assert liar not in pool.due(now + LIE_S - 1)
     assert liar in pool.due(now + LIE_S)
     assert (liar.state, liar.lies) == (CANDIDATE, {})

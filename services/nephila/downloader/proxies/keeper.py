@@ -54,7 +54,8 @@ class ProxyKeeper:
     async def start(self) -> None:
         """Load the stored pool, read the sources that need no network, and begin."""
         known = {source.name for source in self._sources if source.stored}
-        for proxy in self._file.load():
+        stored = self._file.load()
+        for proxy in stored:
             proxy.sources &= known
             # A proxy that the operator named has to be in the settings again.
             if proxy.sources and not proxy.endpoint.trusted:
@@ -62,6 +63,8 @@ class ProxyKeeper:
         for source in self._sources:
             if not source.stored:
                 await self._read(source)
+        for proxy in stored:
+            self._pool.restore_trust(proxy)
         self._saved_at = self._clock.monotonic()
         self._tick()
 

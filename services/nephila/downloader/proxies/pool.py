@@ -159,6 +159,16 @@ class ProxyPool:
         self._admitted += proxy.state is ALIVE
         self._version += 1
 
+    def restore_trust(self, stored: Proxy) -> None:
+        """Take over what a stored pool knows about the honesty of a proxy."""
+        proxy = self._proxies.get(stored.name)
+        if proxy is None or proxy is stored:
+            return
+        proxy.agreed, proxy.lies = stored.agreed, stored.lies
+        if stored.state is LIAR:
+            self._move(proxy, LIAR)
+            proxy.check_at = stored.check_at
+
     # ---- use
 
     def pick(self, selector: Selector, need: Need, avoid: Collection[str], now: float) -> Proxy | None:
@@ -185,8 +195,7 @@ class ProxyPool:
     def has_candidate(self, selector: Selector) -> bool:
         """Whether a proxy of a selector has not been checked yet. O(n)."""
         return any(
-            proxy.state is CANDIDATE and selector.accepts(proxy.kind, proxy.country)
-            for proxy in self._proxies.values()
+            proxy.state is CANDIDATE and selector.accepts(proxy.kind, proxy.country) for proxy in self._proxies.values()
         )
 
     @staticmethod

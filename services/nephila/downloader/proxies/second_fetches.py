@@ -205,7 +205,6 @@ class SecondFetches:
             self._served = deque((one for one in self._served if id(one) not in gone), MAX_SERVED)
         return taken
 
-
     def check(self) -> None:
         """Raise AssertionError when an invariant is broken."""
         assert len(self._doubts) <= MAX_DOUBTS

@@ -80,7 +80,11 @@ def words(outcome: str, reason: str) -> str:
 
 def is_known(reason: str) -> bool:
     """Whether a reason has words, for any outcome."""
-    return bool(_STATUS.fullmatch(reason) or _TUNNEL.fullmatch(reason)) or reason in NO_END or any(reason == known for _, known in WORDS)
+    return (
+        bool(_STATUS.fullmatch(reason) or _TUNNEL.fullmatch(reason))
+        or reason in NO_END
+        or any(reason == known for _, known in WORDS)
+    )
 
 
 def _phrase(status: int) -> str:
