@@ -52,7 +52,8 @@ SORT_S = 5.0
 """Between two sorts of a ring: sorting 10^4 proxies takes some milliseconds."""
 MAX_SELECTORS = 64
 """Rings at a time; the one used first is dropped first."""
-MAX_PROXIES = 100_000
+MAX_PROXIES = 20_000
+"""Over all lists: the ring is sorted and each proxy is checked, so more cost more than they give."""
 
 
 class Need(NamedTuple):
@@ -107,12 +108,13 @@ class ProxyPool:
 
     # ---- lists
 
-    def replace(self, source: str, endpoints: Iterable[Endpoint]) -> None:
-        """Set the proxies that a source has now. Those that no source has any more leave the pool."""
+    def replace(self, source: str, endpoints: Iterable[Endpoint]) -> int:
+        """Set the proxies that a source has now. Those that no source has any more leave the pool. Returns how many
+        are not taken, because the pool has `MAX_PROXIES`. O(n)."""
         found: dict[str, Endpoint] = {}
         for endpoint in endpoints:
-            if len(found) < MAX_PROXIES:
-                found[endpoint.name] = endpoint
+            found[endpoint.name] = endpoint
+        refused = 0
         for proxy in [proxy for proxy in self._proxies.values() if source in proxy.sources]:
             if proxy.name not in found:
                 proxy.sources.discard(source)
@@ -123,6 +125,9 @@ class ProxyPool:
         for name, endpoint in found.items():
             known = self._proxies.get(name)
             if known is None:
+                if len(self._proxies) >= MAX_PROXIES:
+                    refused += 1
+                    continue
                 known = self._proxies[name] = Proxy(endpoint)
             elif known.endpoint != endpoint and (endpoint.trusted or not known.trusted_sources - {source}):
                 self._renew(known, endpoint)
@@ -130,6 +135,7 @@ class ProxyPool:
             if endpoint.trusted:
                 known.trusted_sources.add(source)
         self._version += 1
+        return refused
 
     def _distrust(self, proxy: Proxy, source: str) -> None:
         """A list of the operator has a proxy no longer: it is checked again, and a private address is refused."""
