@@ -172,7 +172,7 @@ async def test_a_malformed_answer_ends_its_own_name_only(malformed: Any) -> None
     """Names in flight are looked up once more; the bad name's site is asked apart from others from then on."""
     good = [f"g{number}.test" for number in range(20)]
     bad = [f"bad{number}.test" for number in range(5)]
-    names: dict[str, object] = {name: ("8.8.8.8",) for name in good}
+    names: dict[str, object] = dict.fromkeys(good, ("8.8.8.8",))
 
     class Slow(DnsServer):
         def datagram_received(self, data: bytes, sender: tuple[str, int]) -> None:

@@ -94,7 +94,7 @@ def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse_set_cookie(f"k={'v' * 4096}", NOW) is None
 
 
-@pytest.mark.parametrize("many", [f"k{{}}=v; domain=example.com", "k{}=" + "v" * 4000])
+@pytest.mark.parametrize("many", ["k{}=v; domain=example.com", "k{}=" + "v" * 4000])
 def test_a_host_cannot_evict_the_cookies_of_another(many: str) -> None:
     """Not by their number and not by their size; its own oldest ones go."""
     jar = jar_of("login=1", "old=1; Max-Age=1")

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 from nephila.downloader.proxies.endpoint import Endpoint, parse_endpoint
-from nephila.downloader.proxies.pool import BAN_S, MAX_RECHECK_S, Need, ProxyPool, RECHECK_S, SORT_S
+from nephila.downloader.proxies.pool import BAN_S, MAX_RECHECK_S, RECHECK_S, SORT_S, Need, ProxyPool
 from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, EVICTED, REFUSED, Fault, Proxy
 from nephila.downloader.proxies.ring import Ring
 from nephila.downloader.proxies.selector import parse_selector

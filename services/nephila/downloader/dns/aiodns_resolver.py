@@ -1,9 +1,11 @@
 """A resolver on c-ares (aiodns): hundreds of concurrent look-ups over a few sockets, without threads.
 
 The hosts file is read first. Names are absolute: the search list of resolv.conf does not apply. A and AAAA are queried
-at once; truncated answers are repeated over TCP. A malformed answer closes the socket that it came through, and c-ares
-ends every look-up in flight on it with the same error. Each of them is repeated by a channel of its own, so only the
-name with the malformed answer fails; its site is looked up by such a channel from then on. The library is imported with the first look-up, which takes 35 ms.
+at once; truncated answers are repeated over TCP. The library is imported with the first look-up, which takes 35 ms.
+
+A malformed answer closes the socket that it came through, and c-ares ends every look-up in flight on it with the same
+error. Each of them is repeated by a channel of its own, so only the name with the malformed answer fails. Its site is
+looked up by such a channel from then on.
 """
 
 from __future__ import annotations

@@ -335,7 +335,7 @@ class ProxySelection:
             if (liar := self.pool.find(name)) is not None:
                 self._fail(liar, Fault.LIED, target.host)
                 hosts = found.hosts | {target.host}
-                is_liar = any([self.pool.lied(liar, host, now) for host in hosts])
+                is_liar = sum(self.pool.lied(liar, host, now) for host in hosts) > 0  # each host counts
                 pages = seconds.take_served(name, None if is_liar else hosts)
                 log.warning(
                     "proxy %s returned another page for %s than %s: it is not used for %s for a day, and %d pages are "

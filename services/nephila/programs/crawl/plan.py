@@ -19,8 +19,8 @@ from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Ren
 from nephila.kernel.net.robots import product_token
 from nephila.kernel.runtime.errors import UsageError, suggest
 from nephila.parser.page import trafilatura_text
-from nephila.programs.control_servers import TcpAddress
 from nephila.programs import proxies
+from nephila.programs.control_servers import TcpAddress
 from nephila.programs.headers import redacted
 from nephila.programs.output_directory import Run
 from nephila.programs.service_configs import (

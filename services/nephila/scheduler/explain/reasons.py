@@ -54,7 +54,7 @@ NO_END: Final[dict[str, str]] = {
     "busy": "its server address had no room: given back, no try is counted",
     "stale": "a kept connection broke before any answer: given back, no try is counted",
     "proxy": "its proxy failed or was blocked, or none works: given back, no try is counted",
-    "no_tunnel": "the proxies checked so far refuse CONNECT to the port of its server: its host waits, no try is counted",
+    "no_tunnel": "its proxies refuse CONNECT to the port of its server, others are not checked yet: no try is counted",
     "second_fetch": "it is fetched once more, through another proxy, to compare both: no try is counted",
     "login": "the login of its site fails or could not be renewed: the site pauses, no try is counted",
     "throttle": "the rate of its resource is reached: its host waits, no try is counted",
