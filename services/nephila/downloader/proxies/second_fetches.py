@@ -8,8 +8,8 @@ avoids the proxies that it has used:
     first != second, third = one      the outvoted proxy has lied
     all three differ                  the page is dynamic, nobody has lied; the last response is the result
 
-A body that came for many hosts needs three equal responses, and is a lie as soon as one differs. Where no other proxy
-works, the response is accepted and counted as `unchecked`. Pure; instants are not needed.
+A body that came for many hosts is true when three proxies return it, and a lie when two return another one, alike or
+not. Where no other proxy works, the response is accepted and counted as `unchecked`. Pure; instants are not needed.
 
 Costs: `share` of the fetches, `FIRST_PAGES` per proxy, and one fetch more per page that changes with each request. The
 tables have `MAX_DOUBTS`, `MAX_BODIES` and `MAX_SERVED` entries; the oldest is dropped first.
@@ -125,7 +125,8 @@ class SecondFetches:
         """Judge a response of a server. `has_another`: whether a proxy beside these works for the request."""
         key = (request.job, request.url_key)
         doubt = self._doubts.get(key)
-        is_common = self._is_common(proxy.name, target.host, response)
+        # One robots.txt may be that of many hosts.
+        is_common = request.kind != m.FetchKind.ROBOTS and self._is_common(proxy.name, target.host, response)
         if doubt is None:
             if not is_common and not self._is_sampled(proxy):
                 return ACCEPTED
@@ -137,10 +138,11 @@ class SecondFetches:
         doubt.fetches += 1
         doubt.seen.append((proxy.name, signature_of(response)))
         finding = self._vote(doubt.seen)
-        if finding is None and doubt.fetches < FETCHES:
-            if len(doubt.seen) < 3 and has_another([name for name, _ in doubt.seen]):
-                return AGAIN
-            if len(doubt.seen) < 3:
+        if finding is None:
+            most = FETCHES if self._has_common(doubt.seen) else 3
+            if doubt.fetches < FETCHES and len(doubt.seen) < most:
+                if has_another([name for name, _ in doubt.seen]):
+                    return AGAIN
                 self.unchecked += 1
             else:
                 self.undecided += 1
@@ -149,6 +151,9 @@ class SecondFetches:
             return ACCEPTED
         return finding._replace(again=proxy.name in finding.lied)
 
+    def _has_common(self, seen: list[tuple[str, Signature]]) -> bool:
+        return any(len(self._bodies.get((name, one.digest), ())) >= SAME_BODY_HOSTS for name, one in seen)
+
     def _vote(self, seen: list[tuple[str, Signature]]) -> Finding | None:
         """Who agrees and who has lied; None while it is open."""
         hosts_of = {name: self._bodies.get((name, one.digest), set()) for name, one in seen}
@@ -156,15 +161,15 @@ class SecondFetches:
         if common:
             liars = tuple(name for name, one in seen if one.digest in common)
             others = tuple(name for name, one in seen if one.digest not in common)
-            if others:
+            if len(others) > 1:
                 hosts = frozenset[str]().union(*(hosts_of[name] for name in liars))
-                return Finding(agreed=others if len(others) > 1 else (), lied=liars, hosts=hosts)
-            if len(seen) < 3:
+                return Finding(lied=liars, hosts=hosts)
+            if len(liars) < 3:
                 return None
             self._true_bodies.update(dict.fromkeys(common))
             while len(self._true_bodies) > MAX_BODIES:
                 self._true_bodies.popitem(last=False)
-            return Finding(agreed=liars)
+            return Finding()
         for _, one in seen:
             alike = tuple(name for name, other in seen if other.is_like(one))
             if len(alike) > 1:
@@ -212,4 +217,4 @@ class SecondFetches:
         assert all(0 < len(hosts) <= SAME_BODY_HOSTS for hosts in self._bodies.values())
         for doubt in self._doubts.values():
             names = [name for name, _ in doubt.seen]
-            assert 0 < len(names) <= 2, f"an open vote of {names}"
+            assert 0 < len(names) < FETCHES, f"an open vote of {names}"
