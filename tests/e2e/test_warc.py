@@ -61,7 +61,13 @@ def test_the_password_of_a_seed_is_sent_and_stored_nowhere_else(tmp_path):
 
     def private(request):
         seen[request.path] = {name.lower(): value for name, value in request.headers.items()}.get("authorization", "")
-        return page("/a", "/b?c") if request.path == "/" else page() if request.path in ("/a", "/b?c") else Reply("no", 404)
+        return (
+            page("/a", "/b?c")
+            if request.path == "/"
+            else page()
+            if request.path in ("/a", "/b?c")
+            else Reply("no", 404)
+        )
 
     url = "http://jo:s3cr%20t@a.test/"
     with serve(private) as web:

@@ -21,7 +21,8 @@ def proxies_of(given: Iterable[str]) -> tuple[str, ...]:
     for number, entry in enumerate(given, 1):
         word, _, rest = entry.strip().partition(" ")
         if word == FILE:
-            found.append(f"{FILE} {os.path.abspath(rest.strip())}" if " " not in rest.strip() else entry)
+            path, _, options = rest.strip().partition(" ")
+            found.append(f"{FILE} {os.path.abspath(path)} {options}".strip())
         elif word in WEB:
             found.append(entry)
         else:
