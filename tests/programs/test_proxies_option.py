@@ -29,7 +29,7 @@ def test_entries_become_settings(tmp_path: Path) -> None:
 @pytest.mark.parametrize("entry", ["ftp://203.0.113.9:1", "http://u:secret@:80", "http://u:secret@p:99999", ""])
 def test_a_mistake_is_one_line_without_the_password(entry: str) -> None:
     """It names the number of the option and the form that is expected."""
-    with pytest.raises(UsageError, match="--proxy 2: .*; expected http://user:password@host:port") as caught:
+    with pytest.raises(UsageError, match=r"--proxy 2: .*; expected http://user:password@host:port") as caught:
         proxies_of(["http://p:1", entry])
     assert "secret" not in str(caught.value)
 
