@@ -9,7 +9,7 @@ avoids the proxies that it has used:
     all three differ                  the page is dynamic, nobody has lied; the last response is the result
 
 A body that came for many hosts is true when three proxies return it, and a lie when two return another one, alike or
-not. Where no other proxy works, the response is accepted and counted as `unchecked`. Pure; instants are not needed.
+not. Where no other proxy works, the response is accepted and counted as `unchecked`. Pure.
 
 Costs: `share` of the fetches, `FIRST_PAGES` per proxy, and one fetch more per page that changes with each request. The
 tables have `MAX_DOUBTS`, `MAX_BODIES` and `MAX_SERVED` entries; the oldest is dropped first.
