@@ -74,6 +74,18 @@ async def test_piece_by_piece(make_fetcher: MakeFetcher) -> None:
     assert (await fetch(make_fetcher, talk)).body == b"hello"
 
 
+async def test_a_length_beside_transfer_encoding_closes_the_connection(make_fetcher: MakeFetcher) -> None:
+    """RFC 9112 6.3: the body is read by its chunks, or the response is refused as aiohttp does; the next request has
+    another connection."""
+    answer = response(b"", HTML, "Transfer-Encoding: chunked", "Content-Length: 3", length=False)
+    fetcher = make_fetcher()
+    async with Server(answer + b"5\r\nhello\r\n0\r\n\r\n") as server:
+        for _ in range(2):
+            found = await get(fetcher, request_to(server))
+            assert found.reason == "protocol" or (found.status, found.body) == (200, b"hello")
+        assert server.connections == 2
+
+
 async def test_chunked(make_fetcher: MakeFetcher) -> None:
     """Chunks are joined; extensions and trailers are read over."""
     body = b"4;x=y\r\nwiki\r\n" + chunked(b"pedia", b" " * 20_000, end=b"0\r\nX-Trailer: 1\r\n\r\n")

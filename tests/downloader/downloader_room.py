@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from nephila.downloader.dns.hash_tree import HashTree
 from nephila.downloader.http.contract import HttpRequest, HttpResponse, OnDone
 from nephila.downloader.proxies.endpoint import parse_endpoint
 from nephila.downloader.proxies.pool import ProxyPool
+from nephila.downloader.proxies.second_fetches import SecondFetches
 from nephila.downloader.proxies.selection import ProxySelection
 from nephila.downloader.routing.proxy_router import ProxyRouter
 from nephila.downloader.routing.router import DirectRouter
@@ -136,11 +138,19 @@ class Room:
         self.hold = False
         self.held: list[Delivery] = []
         # All names of this room live on one address; the gap between its starts is the business of its own tests.
-        config = DownloaderConfig(**{"address_gap_s": 0.0, **settings})
+        # So is the comparison of pages that came through proxies.
+        config = DownloaderConfig(**{"address_gap_s": 0.0, "proxy_second_share": 0.0, **settings})
         resolver = GuardedResolver(EgressGuard(config.allow_private), self.names, HashTree(1000), self.clock)
         self.pool = ProxyPool(config.proxy_slots)
         selection = ProxySelection(
-            self.pool, self.clock, default=config.proxy_class, no_proxy=config.no_proxy, names=config.proxy_names
+            self.pool,
+            self.clock,
+            default=config.proxy_class,
+            no_proxy=config.no_proxy,
+            names=config.proxy_names,
+            give_up_s=config.proxy_give_up_s,
+            second_fetches=SecondFetches(config.proxy_second_share, random.Random(1)),
+            trusts_tls=config.tls_verify,
         )
         router: DirectRouter = DirectRouter(resolver)
         if proxies:

@@ -303,6 +303,10 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     proxy_anonymous: bool = False
     """Use no proxy that shows this program's address to the server. Needs proxy_check_url."""
 
+    proxy_second_share: float = 0.05
+    """Share of the plain http pages of a proxy that are fetched once more through another proxy and compared: proxies
+    that lie are found, and their pages fetched again. The first two pages of each proxy always are. 0: none."""
+
     proxy_country_header: str = ""
     """Header of the check's response with the country of the proxy, such as cf-ipcountry."""
 

@@ -23,6 +23,8 @@ from nephila.native import parse_url
 
 MAX_HOPS: Final = 5
 WAIT_S: Final = 60.0
+_Key = tuple[bytes, int]
+"""Fingerprint and number of a fetch."""
 
 
 def config_of(
@@ -50,8 +52,8 @@ def fetch_robots(url: str, config: DownloaderConfig) -> tuple[str, bytes, str]:
     address = _robots_address(seed_url(url))
 
     async def fetch() -> FetchOutcome:
-        async with _Fetcher(config) as fetcher:
-            outcome, _ = await fetcher.fetch(address, 1, FetchKind.ROBOTS)
+        async with SingleFetcher(config) as fetcher:
+            outcome, _ = await fetcher.fetch(address, FetchKind.ROBOTS)
             return outcome
 
     outcome = run_loop(fetch())
@@ -70,26 +72,31 @@ def _rules_of(outcome: FetchOutcome, policy: Policy) -> bytes:
     return bytes(outcome.body) if policy == "rules" else b""
 
 
-class _Fetcher:
-    """A downloader on a bus of its own that fetches one URL after the other."""
+class SingleFetcher:
+    """A downloader on a bus of its own that fetches single URLs."""
 
     def __init__(self, config: DownloaderConfig) -> None:
         self._clock = SystemClock()
         self._bus = LocalBus(self._clock)
-        self._pages: list[Page] = []
-        self._outcomes: asyncio.Queue[FetchOutcome] = asyncio.Queue()
+        self._pages: dict[_Key, Page] = {}
+        self._waiting: dict[_Key, asyncio.Future[FetchOutcome]] = {}
+        self._number = 0
         self._bus.subscribe(PAGES, "one", self._on_page, credits=10)
         self._bus.subscribe(OUTCOMES, "one", self._on_outcome, credits=10)
         self._downloader = build(config, self._bus, self._clock)
-        self._allowed: dict[str, tuple[Policy, Robots]] = {}
+        self._allowed: dict[str, tuple[Policy, Robots, str]] = {}
         self._agent = product_token(config.agent())
 
     def _on_page(self, delivery: Delivery) -> None:
-        self._pages.append(delivery.message)
+        page: Page = delivery.message
+        self._pages[page.url_key, page.fetch_no] = page
         delivery.ack()
 
     def _on_outcome(self, delivery: Delivery) -> None:
-        self._outcomes.put_nowait(delivery.message)
+        outcome: FetchOutcome = delivery.message
+        waiting = self._waiting.pop((outcome.url_key, outcome.fetch_no), None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(outcome)
         delivery.ack()
 
     async def __aenter__(self) -> Self:
@@ -101,40 +108,48 @@ class _Fetcher:
         await self._downloader.close()
 
     async def fetch(
-        self, url: str, number: int, kind: FetchKind = FetchKind.UNSPECIFIED
+        self, url: str, kind: FetchKind = FetchKind.UNSPECIFIED, *, any_type: bool = True
     ) -> tuple[FetchOutcome, Page | None]:
-        """The outcome of a fetch, and its page. Raises `UserError` when no outcome comes."""
+        """The outcome of a fetch, and its page. Raises `UserError` when no outcome comes. `any_type`: whatever the
+        content type, else those of the settings."""
         parts = parse_url(url)
+        self._number += 1
+        key = (parts.fingerprint, self._number)
         now = self._clock.now()
         request = FetchRequest(
-            "try", parts.fingerprint, url, parts.host_key, kind, fetch_no=number, attempt=1, start_by=now + WAIT_S,
-            lease_until=now + 2 * WAIT_S, seed=True,
+            "try", parts.fingerprint, url, parts.host_key, kind, fetch_no=key[1], attempt=1, start_by=now + WAIT_S,
+            lease_until=now + 2 * WAIT_S, seed=any_type,
         )  # fmt: skip
+        waiting = self._waiting[key] = asyncio.get_running_loop().create_future()
         self._bus.publish(REQUESTS, 0, request)
         try:
-            outcome = await asyncio.wait_for(self._outcomes.get(), 2 * WAIT_S)
+            outcome = await asyncio.wait_for(waiting, 2 * WAIT_S)
         except TimeoutError:
             raise UserError(f"{url}: no answer in {2 * WAIT_S:g} s") from None
-        return outcome, self._pages.pop() if self._pages else None
+        return outcome, self._pages.pop(key, None)
 
-    async def allows(self, url: str) -> bool:
-        """Whether the robots.txt of the URL's host allows it; each file is fetched once. An address that the egress
-        guard refuses counts as allowed here: the fetch of the page itself names the reason."""
+    async def refusal(self, url: str) -> str:
+        """Why the robots.txt of the URL's host does not allow it: "robots", or the reason why it cannot be fetched;
+        empty: it does. Each file is fetched once. An address that the egress guard refuses counts as allowed here: the
+        fetch of the page itself names the reason."""
         address = _robots_address(url)
         if address not in self._allowed:
-            outcome, _ = await self.fetch(address, 1, FetchKind.ROBOTS)
+            outcome, _ = await self.fetch(address, FetchKind.ROBOTS)
             policy = "allow" if outcome.result is FetchResult.DENIED else policy_for(outcome.status, outcome.reason)
-            self._allowed[address] = (policy, Robots(_rules_of(outcome, policy)))
-        policy, rules = self._allowed[address]
-        return policy != "disallow" and rules.allowed(self._agent, parse_url(url).path_query)
+            reason = "robots" if outcome.status else outcome.reason
+            self._allowed[address] = (policy, Robots(_rules_of(outcome, policy)), reason or "robots")
+        policy, rules, reason = self._allowed[address]
+        if policy == "disallow":
+            return reason
+        return "" if rules.allowed(self._agent, parse_url(url).path_query) else "robots"
 
 
 async def _fetch_page(url: str, config: DownloaderConfig, obey_robots: bool) -> Page:
-    async with _Fetcher(config) as fetcher:
-        for number in range(1, MAX_HOPS + 2):
-            if obey_robots and not await fetcher.allows(url):
-                raise UserError(f"{url}: denied(robots)")
-            outcome, page = await fetcher.fetch(url, number)
+    async with SingleFetcher(config) as fetcher:
+        for _ in range(MAX_HOPS + 1):
+            if obey_robots and (refusal := await fetcher.refusal(url)):
+                raise UserError(f"{url}: {'denied' if refusal == 'robots' else 'failed'}({refusal})")
+            outcome, page = await fetcher.fetch(url)
             if outcome.result is FetchResult.REDIRECT and outcome.location:
                 url = parse_url(outcome.location, url).href
                 continue

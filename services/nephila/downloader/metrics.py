@@ -193,6 +193,30 @@ PLAIN_METRICS: tuple[Metric[Downloader], ...] = (
         counter=True,
     ),
     Metric(
+        "proxy_compared_total",
+        "Pages fetched once more through another proxy to compare both. A rise is normal: `proxy_second_share`.",
+        _proxies(lambda proxies: proxies.second_fetches.compared),
+        counter=True,
+    ),
+    Metric(
+        "proxy_unchecked_total",
+        "Pages that should be compared, without another proxy that works. A rise: no lie can be found; add proxies.",
+        _proxies(lambda proxies: proxies.second_fetches.unchecked),
+        counter=True,
+    ),
+    Metric(
+        "proxy_undecided_total",
+        "Pages that were different at each of three proxies. A rise: pages change with each request.",
+        _proxies(lambda proxies: proxies.second_fetches.undecided),
+        counter=True,
+    ),
+    Metric(
+        "proxy_retracted_total",
+        "Pages of proxies that lie, which are fetched again. A rise: see the log for the proxies.",
+        _proxies(lambda proxies: proxies.retracted),
+        counter=True,
+    ),
+    Metric(
         "proxy_none_total",
         "Requests that found no working proxy; a rise: no proxy of their class works, and their hosts wait.",
         _proxies(lambda proxies: proxies.without_proxy),

@@ -487,12 +487,18 @@ class Pipeline:
             if proxies.has_another(target, selector, tries):
                 self._clock.call_soon(lambda: self._retry_by_next_proxy(fetch))
             else:
-                self._end_without_proxy(fetch, NoProxyError(response.detail, final=False))
+                self._end_without_proxy(fetch, proxies.no_proxy(target, selector, tries, response.detail))
             return
         self._call_middleware(request, target, response)
-        if proxies.after_response(use, request, target, tries, response) is Step.GIVE_BACK:
+        step = proxies.after_response(use, request, target, tries, response, fetch.delivery.partition)
+        if step is not Step.ACCEPT:
             outcome = given_back(request)
-            outcome.reason, outcome.detail = "proxy", response.detail or f"status {response.status} by {use.proxy.name}"
+            if step is Step.COMPARE:
+                outcome.reason, outcome.detail = "second_fetch", f"compared with the page through {use.proxy.name}"
+            else:
+                detail = response.detail or f"status {response.status} by {use.proxy.name}"
+                outcome.reason, outcome.detail = "proxy", detail
+            outcome.wire_bytes = response.wire_bytes
             outcome.started_at, outcome.ended_at = fetch.started, self._clock.now()
             outcome.address = fetch.origin_address or response.address
             self._on_end(fetch, outcome)
@@ -506,8 +512,8 @@ class Pipeline:
     def _end_without_proxy(self, fetch: InFlight, error: NoProxyError) -> Verdict:
         """No proxy serves the request: its host waits, and after a long time the request fails."""
         if error.final:
-            return self._end(fetch, m.FetchResult.FAILED, "proxy", str(error))
-        return self._end_paused(fetch, "proxy", str(error), WAIT_S)
+            return self._end(fetch, m.FetchResult.FAILED, error.reason, str(error))
+        return self._end_paused(fetch, error.reason, str(error), WAIT_S)
 
     def _end_paused(self, fetch: InFlight, reason: str, detail: str, retry_after_s: float) -> Verdict:
         """Give a request back before its dial; its host pauses."""

@@ -45,6 +45,7 @@ from nephila.downloader.outcome import (
     undialled,
 )
 from nephila.downloader.pipeline import Pipeline
+from nephila.downloader.proxies.second_fetches import Served
 from nephila.downloader.routing.build import make_router
 from nephila.downloader.routing.router import Router
 from nephila.kernel import messages as m
@@ -101,6 +102,8 @@ class Downloader:
         """The resolver, for its counters."""
         self.proxies = router.proxies
         """The proxies, for their counters; None: no request uses one."""
+        if self.proxies is not None:
+            self.proxies.on_retract = self._retract
         self.chain = build_chain(config, clock, router, fetcher, browser)
         """The middleware, for its counters."""
         self._pipeline = Pipeline(
@@ -301,6 +304,13 @@ class Downloader:
             fetch.exchange_receipts = (*fetch.exchange_receipts, receipt)
         except Exception:  # a gap in the archive is no reason to lose the URL
             log.exception("a response was not archived")
+
+    def _retract(self, served: Served) -> None:
+        """Report that a page came from a proxy that lies: the scheduler sends its request again."""
+        outcome = given_back(served.request)
+        outcome.result, outcome.status = m.FetchResult.RETRACTED, served.status
+        outcome.ended_at, outcome.request = self._clock.now(), served.request
+        self._bus.publish(OUTCOMES, served.partition, outcome)
 
     def _drop(self, fetch: InFlight) -> None:
         """End a request without an outcome: its partition belongs to another member."""

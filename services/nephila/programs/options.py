@@ -180,6 +180,16 @@ class Options(TypedDict, total=False):
             in_service=True,
         ),
     ]
+    proxy: Annotated[
+        Sequence[str],
+        Option(
+            "Fetch through this proxy, http:// or socks5://; or 'file PATH', 'list URL' (repeatable).",
+            "URL",
+            POLITENESS,
+            commands=CRAWL_UP,
+            in_service=True,
+        ),
+    ]
     ignore_robots: Annotated[
         bool,
         Option("Do not obey robots.txt.", "", POLITENESS, default=False, commands=("crawl", "extract"), in_job=True),

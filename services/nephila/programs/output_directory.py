@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.url_credentials import redacted
 from nephila.storage.source import Source, with_password
 
 log = logging.getLogger(__name__)
@@ -178,7 +179,7 @@ class Directory:
         """Replace `run.json` as a whole. Raises `UserError` when the disk refuses."""
         temporary = self.run_file.with_suffix(".tmp")
         run.check = _NO_CHECK
-        data = msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n"
+        data = msgspec.json.format(msgspec.json.encode(_without_secrets(run)), indent=2) + b"\n"
         run.check = checksum(data)
         data = _CHECK.sub(run.check.encode(), data)
         try:
@@ -330,3 +331,15 @@ def _lock_directory(fd: int) -> None:
         raise
     except OSError as error:
         log.debug("this file system locks no directories: %s", error)
+
+
+def _without_secrets(run: Run) -> Run:
+    """The run as its file keeps it: without the credentials of seeds."""
+    if not any("@" in url for url in run.seeds) and run.document is None:
+        return run
+    kept = msgspec.structs.replace(run, seeds=[redacted(url) for url in run.seeds])
+    if run.document is not None:
+        spec = run.document.get("spec", {})
+        seeds = [{**one, "url": redacted(one["url"])} if "url" in one else one for one in spec.get("seeds", ())]
+        kept.document = {**run.document, "spec": {**spec, **({"seeds": seeds} if seeds else {})}}
+    return kept

@@ -25,6 +25,7 @@ from nephila.kernel.runtime.process_setup import can_have_workers, usable_cores
 from nephila.parser.config import ParserConfig
 from nephila.programs.headers import headers_of
 from nephila.programs.output_directory import Run
+from nephila.programs.proxies import proxies_of
 from nephila.programs.service.shared_settings import check_names
 from nephila.scheduler.config import SchedulerConfig
 from nephila.storage.config import StorageConfig
@@ -101,6 +102,8 @@ def make_configs(
     if store:
         formats = ("postgres", *(name for name in formats if name in SINKS))
     downloader = load(DownloaderConfig, _downloader(options, formats, paced, seeds), SOURCE, "downloader")
+    if downloader.proxies and not downloader.proxy_pool:
+        downloader = structs.replace(downloader, proxy_pool=str(directory / "proxies.json"))
     if renders:
         downloader = _rendering(downloader, directory)
     scheduler = load(
@@ -201,6 +204,7 @@ def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool, 
         "user_agent": options["user_agent"],
         "contact": options["contact"],
         "headers": headers,
+        **({"proxies": proxies_of(options["proxy"])} if options.get("proxy") else {}),
         **({"cookies": os.path.abspath(cookies)} if cookies else {}),
         **({"middleware_dir": os.path.abspath(middleware)} if middleware else {}),
         # What a job of this machine's user may name: spec.login.fields.file.

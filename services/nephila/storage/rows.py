@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from nephila.kernel import messages as m
 from nephila.kernel.item_parts import is_part
+from nephila.kernel.url_credentials import credentials_of, without_credentials
 from nephila.native import is_storable
 from nephila.storage.changes import CHANGED, NEW, Change, StoredVersion, copy_hash_of
 
@@ -127,6 +128,20 @@ class Batch:
         return chain(self.rows, self.not_modified, self.copy_kept)
 
 
+def hide_credentials(record: m.Record) -> None:
+    """Remove user and password of the URL of a record, and of the links that inherit them. `unpack_links` does the same
+    for its links."""
+    record.final_url = without_credentials(record.final_url)
+    found = credentials_of(record.url)
+    if not found:
+        return
+    record.url = without_credentials(record.url)
+    text, data = f"//{found}@", f"//{found}@".encode()
+    record.meta = record.meta.replace(text, "//")
+    record.markdown = bytes(record.markdown).replace(data, b"//")
+    record.items = [bytes(item).replace(data, b"//") for item in record.items]
+
+
 def row_of(
     record: m.Record, stored: StoredVersion | None = None, change: str = "", near: NearCopy | None = None
 ) -> Row:
@@ -232,7 +247,7 @@ def unpack_links(links: m.Outlinks) -> Iterator[tuple[str, str, str]]:
     url_start = anchor_start = 0
     for index, (url_end, anchor_end) in enumerate(zip(url_ends, anchor_ends, strict=True)):
         yield (
-            clean(str(links.urls[url_start:url_end], "utf-8", "replace")),
+            clean(without_credentials(str(links.urls[url_start:url_end], "utf-8", "replace"))),
             bytes(links.fingerprints[16 * index : 16 * index + 16]).hex(),
             clean(str(links.anchors[anchor_start:anchor_end], "utf-8", "replace")),
         )

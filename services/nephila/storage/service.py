@@ -28,7 +28,7 @@ from nephila.storage.changes import Change, copy_hash_of
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost
 from nephila.storage.raw import RawPages
-from nephila.storage.rows import URL_KEY, items_of, row_of
+from nephila.storage.rows import URL_KEY, hide_credentials, items_of, row_of
 from nephila.storage.sinks.item_files import item_lines
 from nephila.storage.writer import FlushResult, Writer, dead_letter_record
 
@@ -211,6 +211,7 @@ class Storage:
         record = delivery.message
         if not record.outcome or len(record.url_key) != 16:
             raise PermanentError(f"record without outcome or url_key: {record.url[:200]!r}")
+        hide_credentials(record)
         self._buffer.append(delivery)
         self._received += 1
         self._bytes += len(record.text) + (sum(map(len, record.items)) if record.items else 0)

@@ -160,6 +160,40 @@ async def test_channels_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == [["8.8.8.8"]] * 20
 
 
+def cut_record(query: bytes) -> bytes:
+    """An answer whose only record ends within its head."""
+    question = query[12 : query.index(b"\x04test\x00") + 10]
+    head = query[:2] + b"\x81\x80" + query[4:6] + b"\x00\x01\x00\x00\x00\x00"
+    return head + question + b"\xc0\x0c\x00\x01\x00\x01\x00\x00"
+
+
+@pytest.mark.parametrize("malformed", [cut_record, lambda query: query[:2] + b"\x81\x80\x00", lambda query: query[:2]])
+async def test_a_malformed_answer_ends_its_own_name_only(malformed: Any) -> None:
+    """Names in flight are looked up once more; the bad name's site is asked apart from others from then on."""
+    good = [f"g{number}.test" for number in range(20)]
+    bad = [f"bad{number}.test" for number in range(5)]
+    names: dict[str, object] = dict.fromkeys(good, ("8.8.8.8",))
+
+    class Slow(DnsServer):
+        def datagram_received(self, data: bytes, sender: tuple[str, int]) -> None:
+            if b"bad" in data:
+                self._transport.sendto(malformed(data), sender)
+            else:  # in flight while the malformed answers arrive
+                asyncio.get_running_loop().call_later(0.05, self._late, data, sender)
+
+        def _late(self, data: bytes, sender: tuple[str, int]) -> None:
+            if not self._transport.is_closing():
+                super().datagram_received(data, sender)
+
+    async with Slow(names) as server:
+        resolver = AiodnsResolver((server.address,), 5.0)
+        for _ in range(2):
+            found = await asyncio.gather(*(resolver.resolve(name) for name in good + bad), return_exceptions=True)
+            assert [getattr(one, "addresses", one) for one in found[:20]] == [["8.8.8.8"]] * 20
+            assert all(isinstance(one, ResolveError) and not one.permanent for one in found[20:])
+        await resolver.close()
+
+
 # Sixty dead names
 
 

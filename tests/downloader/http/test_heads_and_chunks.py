@@ -49,6 +49,18 @@ def test_junk_between_headers() -> None:
     assert headers["x-a"] == "1, 2"
 
 
+@pytest.mark.parametrize("status", [200, 204, 304])
+def test_a_length_beside_transfer_encoding_ends_the_connection(status: int) -> None:
+    """Whatever the coding, the status and the method; and any transfer coding of an HTTP/1.0 server."""
+    for coding in ("chunked", "identity"):
+        both = {"transfer-encoding": coding, "content-length": "3"}
+        assert response_head.framing(status, both)[1] is False
+        assert response_head.is_exact(both) is False
+    chunked = {"transfer-encoding": "chunked", "connection": "keep-alive"}
+    assert response_head.keeps_alive(chunked, True)
+    assert not response_head.keeps_alive(chunked, False)
+
+
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [

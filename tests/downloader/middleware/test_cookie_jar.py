@@ -84,7 +84,7 @@ def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest cookie of a site goes, the site that was not used for longest, and a cookie that is too large."""
     monkeypatch.setattr(cookie_jar, "MAX_SITES", 3)
     jar = jar_of(*(f"k{number}=v" for number in range(200)))
-    assert len(jar) == cookie_jar.MAX_PER_SITE
+    assert len(jar) == cookie_jar.MAX_PER_DOMAIN
     assert jar.header("a.example.com", "/", True, NOW).endswith("k199=v")
     for number in range(5):
         jar.set_all(["k=v"], f"s{number}.example.net", "/", True, NOW)
@@ -92,6 +92,65 @@ def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
         jar.check()
     assert jar.header("a.example.com", "/", True, NOW) == ""
     assert parse_set_cookie(f"k={'v' * 4096}", NOW) is None
+
+
+@pytest.mark.parametrize("many", ["k{}=v; domain=example.com", "k{}=" + "v" * 4000])
+def test_a_host_cannot_evict_the_cookies_of_another(many: str) -> None:
+    """Not by their number and not by their size; its own oldest ones go."""
+    jar = jar_of("login=1", "old=1; Max-Age=1")
+    for number in range(400):
+        jar.set_all([many.format(number)], f"evil{number % 3}.example.com", "/", True, NOW + 2)
+        jar.check()
+    assert "login=1" in jar.header("a.example.com", "/", True, NOW)
+    assert len(jar) > 10
+
+
+def test_secure_cookies_go_last_within_their_domain() -> None:
+    """RFC 6265bis 5.7."""
+    jar = jar_of("login=1; Secure", *(f"k{number}=v" for number in range(200)))
+    assert "login=1" in jar.header("a.example.com", "/", True, NOW)
+
+
+@pytest.mark.parametrize(
+    ("header", "host", "path", "kept"),
+    [
+        ("login=evil", "a.example.com", "/", False),
+        ("login=evil; Max-Age=0", "a.example.com", "/", False),
+        ("login=evil; domain=example.com", "b.example.com", "/", False),
+        ("login=evil; path=/deep", "a.example.com", "/", False),
+        ("login=evil", "b.example.com", "/", True),
+        ("other=1", "a.example.com", "/", True),
+    ],
+)
+def test_http_leaves_secure_cookies_alone(header: str, host: str, path: str, kept: bool) -> None:
+    """Neither replaced, nor deleted, nor hidden by one of a longer path or a wider domain."""
+    jar = jar_of("login=1; Secure")
+    before = len(jar)
+    jar.set_all([header], host, path, False, NOW)
+    assert (len(jar) > before) is kept
+    assert "login=1" in jar.header("a.example.com", "/deep", True, NOW)
+    assert "evil" not in jar.header("a.example.com", "/deep", True, NOW)
+
+
+@pytest.mark.parametrize(
+    ("header", "secure", "kept"),
+    [
+        ("__Secure-k=v; Secure", True, True),
+        ("__Secure-k=v; Secure; domain=example.com", True, True),
+        ("__Secure-k=v", True, False),
+        ("__secure-k=v", True, False),
+        ("__Secure-k=v; Secure", False, False),
+        ("__Host-k=v; Secure; path=/", True, True),
+        ("__Host-k=v; Secure", True, False),
+        ("__Host-k=v; Secure; path=/x", True, False),
+        ("__Host-k=v; path=/", True, False),
+        ("__HOST-k=v; Secure; path=/; domain=a.example.com", True, False),
+        ("__Host-k=v; Secure; path=/", False, False),
+    ],
+)
+def test_prefixes_promise_what_a_cookie_has(header: str, secure: bool, kept: bool) -> None:
+    """In any case of letters."""
+    assert len(jar_of(header, secure=secure)) == int(kept)
 
 
 def test_no_cookie_reaches_another_site() -> None:

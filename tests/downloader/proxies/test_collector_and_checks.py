@@ -206,7 +206,7 @@ async def test_a_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
 )
 def test_lines_that_are_no_proxy(line: str) -> None:
     """Each has an error."""
-    found = parse_lines(line or "http://", "", "", trusted=True)
+    found = parse_lines((line or "http://").encode(), "", "", trusted=True)
     assert (found.endpoints, found.skipped) == ([], 1)
 
 

@@ -47,7 +47,7 @@ def test_connect_writes_ipv6_in_brackets_and_credentials_in_base64() -> None:
         (b"HTTP/1.1 407 no\r\n\r\n", "proxy_auth"),
         (b"HTTP/1.1 502 no\r\n\r\n", "connect"),
         (b"HTTP/1.1 504 no\r\n\r\n", "connect"),
-        (b"HTTP/1.1 403 no\r\n\r\n", "proxy"),
+        (b"HTTP/1.1 403 no\r\n\r\n", "tunnel_403"),
         (b"HTTP/1.1 100 no\r\n\r\n", "proxy"),
         (b"HTTP/1.1\r\n\r\n", "proxy"),
         (b"HTTP/1.1 2OO x\r\n\r\n", "proxy"),

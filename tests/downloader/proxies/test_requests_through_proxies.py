@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from downloader_room import Room, answer
 from nephila.downloader.http.contract import HttpResponse
+from nephila.downloader.proxies.endpoint import parse_endpoint
 from nephila.downloader.proxies.proxy import ALIVE, EVICTED, REFUSED
 from nephila.downloader.proxies.selection import MAX_GIVE_BACKS, WAIT_S
 from nephila.kernel import messages as m
@@ -137,7 +138,7 @@ async def test_a_407_of_the_server_behind_proxies_without_connect() -> None:
     room.reply(0, answer(407))
     for number in range(1, 4):
         await room.settle()
-        room.reply(number, answer(0, reason="proxy", detail="refuses CONNECT (403)"))
+        room.reply(number, answer(0, reason="tunnel_403", detail="x"))
     await room.settle()
     assert [(outcome.result, outcome.status) for outcome in room.outcomes] == [(m.FetchResult.FAILED, 407)]
     assert all(proxy.state is ALIVE for proxy in room.pool.proxies())
@@ -234,3 +235,53 @@ async def test_the_guard_holds_when_the_proxy_resolves_names() -> None:
             await room.settle()
         assert [outcome.result.name.lower() for outcome in room.outcomes] == results
         assert len(room.fetcher.fetches) == (names == "proxy_only")
+
+
+async def test_proxies_that_all_refuse_connect_are_named_with_status_and_count() -> None:
+    """The request fails at once with the reason no_tunnel; the next one dials no proxy for this port at all."""
+    room = await started("http://a.test/")
+    for number, status in enumerate((403, 405, 403)):
+        room.reply(number, answer(0, reason=f"tunnel_{status}", detail="refuses"))
+        await room.settle()
+    (outcome,) = room.outcomes
+    assert (outcome.result, outcome.reason) == (m.FetchResult.FAILED, "no_tunnel")
+    assert "refuse CONNECT to port 80 (status 403: 2, 405: 1)" in outcome.detail
+    assert "proxy_names: proxy" in outcome.detail
+    room.request("http://b.test/", url_key=b"b" * 16)
+    await room.settle()
+    assert [one.reason for one in room.outcomes] == ["no_tunnel"] * 2
+    assert len(room.fetcher.fetches) == 3
+    assert all(proxy.state is ALIVE for proxy in room.pool.proxies()), "other ports may work"
+    room.request("https://b.test/", url_key=b"c" * 16)
+    await room.settle()
+    assert len(room.fetcher.fetches) == 4
+
+
+async def test_a_proxy_that_is_not_checked_yet_may_open_the_tunnel() -> None:
+    """The host waits for it."""
+    room = await started("http://a.test/", proxies=PROXIES[:1])
+    room.pool.replace("other", [parse_endpoint("http://late:80")])
+    room.reply(0, answer(0, reason="tunnel_403", detail="refuses"))
+    await room.settle()
+    assert (room.outcomes[0].result, room.outcomes[0].reason) == (m.FetchResult.UNSPECIFIED, "no_tunnel")
+    assert room.outcomes[0].retry_after_s == WAIT_S
+
+
+async def test_proxies_that_pass_checks_and_serve_nothing_end_a_request() -> None:
+    """`proxy_give_up_s` counts from the last success, not from the last proxy that was picked."""
+    room = await started("http://a.test/", proxies=PROXIES[:1], proxy_give_up_s=600.0)
+    (proxy,) = room.pool.proxies()
+    results = []
+    for number in range(20):
+        room.reply(number, answer(0, reason="proxy", detail="does not speak HTTP"))
+        await room.settle()
+        results = [outcome.result for outcome in room.outcomes]
+        if results[-1] is m.FetchResult.FAILED:
+            break
+        room.clock.advance(60.0)
+        room.pool.check_passed(proxy, 0.1, room.clock.monotonic())
+        proxy.success = 0.8
+        room.request("http://a.test/", url_key=bytes(16))
+        await room.settle()
+    assert results == [m.FetchResult.UNSPECIFIED] * 10 + [m.FetchResult.FAILED]
+    assert (room.outcomes[-1].reason, room.outcomes[-1].detail) == ("proxy", "does not speak HTTP")

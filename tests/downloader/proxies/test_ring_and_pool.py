@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 from nephila.downloader.proxies.endpoint import Endpoint, parse_endpoint
-from nephila.downloader.proxies.pool import BAN_S, MAX_RECHECK_S, RECHECK_S, SORT_S, ProxyPool
+from nephila.downloader.proxies.pool import BAN_S, MAX_RECHECK_S, RECHECK_S, SORT_S, Need, ProxyPool
 from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, EVICTED, REFUSED, Fault, Proxy
 from nephila.downloader.proxies.ring import Ring
 from nephila.downloader.proxies.selector import parse_selector
@@ -35,7 +35,7 @@ def pick(
     pool: ProxyPool, host: str = "a.test", now: float = 0.0, selector: str = "any", avoid: tuple[str, ...] = ()
 ) -> str:
     """Host name of the next proxy; empty: none."""
-    found = pool.pick(parse_selector(selector), host, False, avoid, now)
+    found = pool.pick(parse_selector(selector), Need(host, False), avoid, now)
     return "" if found is None else found.endpoint.host
 
 
@@ -52,7 +52,7 @@ def test_requests_of_a_domain_spread_evenly() -> None:
     used: Counter[str] = Counter()
     for _ in range(10):
         for _ in range(50):
-            taken = [pool.pick(ANY, host, False, (), 0.0) for host in ("a", "b", "c", "d")]
+            taken = [pool.pick(ANY, Need(host, False), (), 0.0) for host in ("a", "b", "c", "d")]
             for proxy in taken:
                 assert proxy is not None
                 pool.start_use(proxy)
@@ -69,7 +69,7 @@ def test_domains_of_one_pace_do_not_push_each_other_around_the_ring() -> None:
     for _ in range(100):
         taken = []
         for host, counts in used.items():
-            proxy = pool.pick(ANY, host, False, (), 0.0)
+            proxy = pool.pick(ANY, Need(host, False), (), 0.0)
             assert proxy is not None
             pool.start_use(proxy)
             counts[proxy.name] += 1
@@ -88,7 +88,7 @@ def test_slots_bound_the_requests_of_a_proxy() -> None:
     assert [pick(pool), pick(pool)] == ["p1", "p1"]
     pool.start_use(proxies[1])
     assert pick(pool) == ""
-    assert pool.has_alive(ANY, "a.test", False, (), 0.0)
+    assert pool.has_alive(ANY, Need("a.test", False), (), 0.0)
     pool.end_use(proxies[0])
     assert pick(pool) == "p0"
 
@@ -217,7 +217,7 @@ def test_proxies_without_tunnels_serve_http_only() -> None:
     """As a check has found."""
     pool, proxies = pool_of(2)
     proxies[0].https = False
-    assert {getattr(pool.pick(ANY, "a.test", True, (), 0.0), "name", "") for _ in range(3)} == {"http://p1:80"}
+    assert {getattr(pool.pick(ANY, Need("a.test", True), (), 0.0), "name", "") for _ in range(3)} == {"http://p1:80"}
 
 
 def test_positions_are_bounded() -> None:
@@ -238,7 +238,7 @@ def test_random_operations() -> None:
     for _ in range(4000):
         now += rng.random() * 3
         known = list(pool.proxies())
-        match rng.randrange(7):
+        match rng.randrange(8):
             case 0:
                 pool.replace(rng.choice("xy"), rng.sample(endpoints(30), rng.randrange(25)))
             case 1 if known:
@@ -249,9 +249,11 @@ def test_random_operations() -> None:
                 for proxy in pool.due(now):
                     proxy.addresses = ("203.0.113.1",)
                     pool.check_passed(proxy, rng.random(), now) if rng.random() < 0.6 else pool.check_failed(proxy, now)
+            case 4 if known and rng.random() < 0.1:
+                pool.lied(rng.choice(known), rng.choice("ab"), now)
             case _:
                 host, is_https = rng.choice("ab"), rng.random() < 0.5
-                found = pool.pick(ANY, host, is_https, (), now)
+                found = pool.pick(ANY, Need(host, is_https), (), now)
                 if found is not None:
                     assert found.state is ALIVE
                     assert not found.is_banned(host, now)

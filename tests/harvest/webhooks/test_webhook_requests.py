@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from nephila.harvest.webhooks.config import read_webhooks
 from nephila.harvest.webhooks.message import signature
-from nephila.harvest.webhooks.transport import AllowedAddresses, HttpTransport
+from nephila.harvest.webhooks.transport import AllowedAddresses, HttpTransport, _without_url
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.runtime.errors import UsageError
 
@@ -108,7 +108,7 @@ GOOD = f"{{name: one, url: 'https://a.test/', secret: {SECRET}}}"
         ("webhooks: [{name: one, url: 'https://a.test/'}]", "one has no secret: set secret_file, or NEPHILA_WEBHOOK_O"),
         ("webhooks: [{name: one, url: 'https://a.test/', secret_file: /no/such}]", "/no/such: No such file"),
         ("webhooks: [{name: one, url: 'https://a.test/', secret: short}]", "the secret of one is not whsec_"),
-        ("webhooks: [{name: one, url: 'ftp://a.test/', secret: x}]", "url 'ftp://a.test/' is no http(s) URL"),
+        ("webhooks: [{name: one, url: 'ftp://a.test/', secret: x}]", "url is no http(s) URL"),
         ("webhooks: [{name: one, url: 'https://u:p@a.test/', secret: x}]", "is no http(s) URL without a user name"),
         ("webhooks: [{name: one, uri: x}]", "unknown setting 'uri'"),
         (f"webhooks: [{GOOD}, {GOOD}]", "there are two webhooks 'one'"),
@@ -142,3 +142,32 @@ def test_secrets_of_files_and_of_the_environment(tmp_path, monkeypatch):
         " {name: two-b, url: 'https://b.test/'}]"
     )
     assert [one.name for one in read_webhooks(path).webhooks] == ["one", "two-b"]
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:1/services/T0/s3cret", "http://no-such-name.test/hook/s3cret?k=s3cret"]
+)
+async def test_an_error_does_not_repeat_the_path_of_a_webhook(url):
+    """The path is often the secret."""
+    transport = HttpTransport(("127.0.0.0/8",), 5.0)
+    answer = await transport.post(url, {}, b"{}")
+    assert answer.error
+    assert "s3cret" not in answer.error
+    await transport.close()
+
+
+def test_an_error_of_the_file_does_not_repeat_the_url(tmp_path):
+    """The place in the file is enough."""
+    path = tmp_path / "hooks.yaml"
+    path.write_text("webhooks: [{name: one, url: 'https://user@hooks.example/s3cret', secret: " + SECRET + "}]")
+    with pytest.raises(UsageError, match=r"webhooks\[0\]: url is no http") as caught:
+        read_webhooks(path)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_texts_of_the_http_client_lose_the_url():
+    """Some of its errors quote all of it, others the path."""
+    url = "https://hooks.example/services/s3cret"
+    for text in (f"Cannot connect to {url}", "bad path /services/s3cret here", "hooks.example/services/s3cret"):
+        assert "s3cret" not in _without_url(text, url)
+    assert _without_url("Cannot connect to hooks.example:443", url) == "Cannot connect to hooks.example:443"

@@ -64,6 +64,7 @@ def run_up(
     """Serve the jobs of a directory with these options until a signal; returns the exit code. `webhooks`: file of the
     destinations of changes."""
     from nephila.harvest.webhooks.config import read_webhooks
+    from nephila.programs import proxies
     from nephila.programs.headers import redacted
     from nephila.programs.send_webhooks import build_sender
     from nephila.programs.service_configs import archive_name, formats_of, make_configs, resolve_store
@@ -81,6 +82,7 @@ def run_up(
         archive=archive_name("up", run),
     )
     given["header"] = redacted(given["header"])
+    given["proxy"] = proxies.redacted(given["proxy"])
     run.window = configs.scheduler.window
     try:
         sender = partial(build_sender, Path(webhooks), directory.rows(run)) if webhooks else None

@@ -18,8 +18,13 @@ from nephila.storage.source import Source, display_name, is_url, with_password
 def export(
     place: Annotated[str, typer.Argument(metavar="DIR|URL", help="Directory of a crawl, or a database's URL.")],
     format: Annotated[
-        str, typer.Option("--format", metavar="jsonl|csv|parquet|markdown|chunks|cdxj|wacz", help="What to write.")
-    ],
+        str,
+        typer.Option(
+            "--format",
+            metavar="jsonl|csv|parquet|markdown|chunks|cdxj|wacz",
+            help="What to write; default with --broken-links: csv.",
+        ),
+    ] = "",
     out: Annotated[
         str,
         typer.Option(
@@ -61,6 +66,19 @@ def export(
         int,
         typer.Option("--chunk-overlap", metavar="N", help="Characters of a chunk that the next one repeats."),
     ] = 200,
+    broken_links: Annotated[
+        bool,
+        typer.Option(
+            "--broken-links", help="Links to URLs that failed: from, to, status, reason, anchor; needs --links."
+        ),
+    ] = False,
+    check_external: Annotated[
+        bool,
+        typer.Option(
+            "--check-external",
+            help="With --broken-links: request links that the crawl did not follow, once each, at its pace.",
+        ),
+    ] = False,
     since: Annotated[
         str, typer.Option("--since", metavar="ISO", help="With --changes: at or after this instant, in UTC.")
     ] = "",
@@ -69,6 +87,19 @@ def export(
     from nephila.storage.read.export import ARCHIVES
     from nephila.storage.read.export import export as write
 
+    if broken_links or check_external:
+        if changes or all_outcomes or items or columns or not broken_links:
+            raise UsageError("--check-external goes with --broken-links, and both with no other choice of rows")
+        from nephila.cli.tools.broken_links import export_broken_links
+
+        source, only = find(place)
+        target = None if out == "-" else Path(out)
+        export_broken_links(
+            place, source, format or "csv", target, job or only, raw_csv=raw_csv, external=check_external
+        )
+        return
+    if not format:
+        raise UsageError("--format is missing: jsonl, csv, parquet, markdown, chunks, cdxj or wacz")
     _check_options(format, raw_csv=raw_csv, items=items, changes=changes, since=since, all_outcomes=all_outcomes)
     if format == "chunks":
         from nephila.storage.sinks.chunks import check_chunk_size

@@ -261,7 +261,12 @@ class AiohttpFetcher:
             response.reason, response.detail = "content_type", f"{response.content_type} is not wanted"
             return False
         try:
-            length, exact = (0, True) if request.method == "HEAD" else response_head.framing(status, headers)
+            is_head = request.method == "HEAD"
+            length, exact = (0, response_head.is_exact(headers)) if is_head else response_head.framing(status, headers)
+            exact = exact and response_head.keeps_alive(headers, reply.version is None or reply.version >= (1, 1))
+            if not exact and reply.connection is not None and reply.connection.protocol is not None:
+                # At the end of the body aiohttp returns the connection to its pool by itself.
+                reply.connection.protocol.force_close()
             limit = request.max_bytes or config.max_wire_bytes
             if is_page and length > limit and not request.keep:
                 raise FetchError("too_large", f"Content-Length {length} is over {limit}")

@@ -280,7 +280,8 @@ class Connection(asyncio.BufferedProtocol):
             self._state = GONE
             fetcher.done(exchange, False)
             return
-        length, exact = (0, True) if exchange.request.method == "HEAD" else response_head.framing(status, headers)
+        is_head = exchange.request.method == "HEAD"
+        length, exact = (0, response_head.is_exact(headers)) if is_head else response_head.framing(status, headers)
         self._reuse = exact and response_head.keeps_alive(headers, http11)
         self._begin_body(length, headers.get("content-encoding", ""), wanted, rest)
 

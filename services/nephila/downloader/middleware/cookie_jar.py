@@ -1,14 +1,16 @@
-"""Cookies of one session, by site (RFC 6265, section 5.3 and 5.4). Pure: instants are passed in.
+"""Cookies of one session, by site (RFC 6265bis, sections 5.7 and 5.8). Pure: instants are passed in.
 
 Invariant: a cookie is sent to the host that set it, or, with a Domain attribute, to hosts below that domain. The domain
-is never a public suffix and always contains the host that set the cookie. Secure cookies are sent over https only.
-Bounds: `MAX_SITES` sites and `MAX_PER_SITE` cookies per site. The least recently used site is evicted first, and within
-a site the oldest cookie.
+is never a public suffix and always contains the host that set the cookie. Secure cookies are sent over https only, and
+http neither sets nor replaces them. `__Secure-` and `__Host-` names are kept only with what they promise.
+Bounds: `MAX_SITES` sites, `MAX_PER_SITE` cookies and `MAX_SITE_BYTES` per site, `MAX_PER_DOMAIN` per domain. The least
+recently used site is evicted first. Within a site the domain with the most cookies loses its oldest one, so that a host
+cannot evict the cookies of another.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -17,7 +19,11 @@ from nephila.downloader.middleware.cookie_syntax import FOREVER, SetCookie, pars
 from nephila.kernel.net.public_suffix import is_address, is_public_suffix, site_of
 
 MAX_SITES = 10_000
-MAX_PER_SITE = 100
+MAX_PER_SITE = 150
+MAX_PER_DOMAIN = 50
+"""RFC 6265bis 6.1 demands at least 50."""
+MAX_SITE_BYTES = 64 << 10
+"""Of names and values; servers accept headers of 8 to 16 KB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +46,12 @@ class Cookie:
             return False
         if host != self.domain and (self.host_only or not _is_below(host, self.domain)):
             return False
-        return path == self.path or (
-            path.startswith(self.path) and (self.path[-1] == "/" or path[len(self.path)] == "/")
-        )
+        return _matches_path(path, self.path)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of name and value."""
+        return len(self.name) + len(self.value)
 
 
 _Site = dict[tuple[str, str, str], Cookie]
@@ -79,10 +88,22 @@ class CookieJar:
             return False
         if is_address(host) or is_public_suffix(domain):
             host_only = True
-        if cookie.secure and not secure:
+        if not secure and (cookie.secure or self._hides_secure(cookie, domain, cookie.path or _default_path(path))):
+            return False
+        if not _keeps_promise(cookie, secure):
             return False
         self._keep(cookie, domain, host_only, cookie.path or _default_path(path), now)
         return True
+
+    def _hides_secure(self, cookie: SetCookie, domain: str, path: str) -> bool:
+        """Whether a cookie set over http would replace or shadow a secure one (RFC 6265bis 5.7, step 16)."""
+        return any(
+            known.secure
+            and known.name == cookie.name
+            and (domain == known.domain or _is_below(domain, known.domain) or _is_below(known.domain, domain))
+            and _matches_path(path, known.path)
+            for known in self._sites.get(site_of(domain), {}).values()
+        )
 
     def load(self, cookie: SetCookie, domain: str, below: bool, now: float) -> bool:
         """Store a cookie of a file; False when its domain is a public suffix."""
@@ -105,8 +126,7 @@ class CookieJar:
         self._order += 1
         order = before.order if before is not None else self._order
         site[key] = Cookie(cookie.name, cookie.value, domain, host_only, path, cookie.secure, expires_at, order)
-        if len(site) > MAX_PER_SITE:
-            del site[next(iter(site))]
+        _evict(site, domain, now)
         if len(self._sites) > MAX_SITES:
             self._sites.popitem(last=False)
 
@@ -140,10 +160,53 @@ class CookieJar:
         assert len(self._sites) <= MAX_SITES, "too many sites"
         for name, site in self._sites.items():
             assert 0 < len(site) <= MAX_PER_SITE, f"{len(site)} cookies of {name}"
+            assert sum(cookie.size_bytes for cookie in site.values()) <= MAX_SITE_BYTES, f"too many bytes of {name}"
+            assert max(Counter(cookie.domain for cookie in site.values()).values()) <= MAX_PER_DOMAIN, name
             for key, cookie in site.items():
                 assert key == (cookie.domain, cookie.path, cookie.name), f"{cookie.name} is under another key"
                 assert site_of(cookie.domain) == name, f"{cookie.name} is under another site"
                 assert cookie.host_only or not is_public_suffix(cookie.domain), f"{cookie.name} is for a public suffix"
+
+
+def _keeps_promise(cookie: SetCookie, secure: bool) -> bool:
+    """Whether a cookie has what the prefix of its name promises (RFC 6265bis 4.1.3; in any case)."""
+    name = cookie.name.lower()
+    if name.startswith("__host-"):
+        return secure and cookie.secure and cookie.domain is None and cookie.path == "/"
+    return not name.startswith("__secure-") or (secure and cookie.secure)
+
+
+def _evict(site: _Site, domain: str, now: float) -> None:
+    """Remove expired cookies, then those beyond the limits; `domain`: of the cookie set last. O(cookies of the site)
+    per cookie removed."""
+    counts = Counter(cookie.domain for cookie in site.values())
+    size = sum(cookie.size_bytes for cookie in site.values())
+    if counts[domain] <= MAX_PER_DOMAIN and len(site) <= MAX_PER_SITE and size <= MAX_SITE_BYTES:
+        return
+    for key in [key for key, cookie in site.items() if cookie.expires_at <= now]:
+        size -= site[key].size_bytes
+        counts[site.pop(key).domain] -= 1
+    while counts[domain] > MAX_PER_DOMAIN or len(site) > MAX_PER_SITE or size > MAX_SITE_BYTES:
+        if counts[domain] > MAX_PER_DOMAIN:
+            loser = domain
+        elif size > MAX_SITE_BYTES:
+            sizes: Counter[str] = Counter()
+            for cookie in site.values():
+                sizes[cookie.domain] += cookie.size_bytes
+            loser = max(sizes, key=sizes.__getitem__)
+        else:
+            loser = max(counts, key=counts.__getitem__)
+        # Over https cookies of the same age: those without Secure go first (RFC 6265bis 5.7).
+        of_loser = [key for key, cookie in site.items() if cookie.domain == loser]
+        key = next((key for key in of_loser if not site[key].secure), of_loser[0])
+        size -= site[key].size_bytes
+        del site[key]
+        counts[loser] -= 1
+
+
+def _matches_path(path: str, prefix: str) -> bool:
+    """RFC 6265bis 5.1.4."""
+    return path == prefix or (path.startswith(prefix) and (prefix[-1] == "/" or path[len(prefix)] == "/"))
 
 
 def _is_below(host: str, domain: str) -> bool:

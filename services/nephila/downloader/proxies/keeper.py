@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from nephila.downloader.proxies.pool import ProxyPool
+from nephila.downloader.proxies.pool import MAX_PROXIES, ProxyPool
 from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, Fault, Proxy
-from nephila.downloader.proxies.sources import Source, SourceError
+from nephila.downloader.proxies.sources import MAX_LIST_BYTES, MAX_SKIPPED, Source, SourceError
 from nephila.downloader.proxies.store import PoolFile
 from nephila.downloader.proxies.validator import CheckResult, Validator
 from nephila.kernel.runtime.clock import Clock, Timer
@@ -54,7 +54,8 @@ class ProxyKeeper:
     async def start(self) -> None:
         """Load the stored pool, read the sources that need no network, and begin."""
         known = {source.name for source in self._sources if source.stored}
-        for proxy in self._file.load():
+        stored = self._file.load()
+        for proxy in stored:
             proxy.sources &= known
             # A proxy that the operator named has to be in the settings again.
             if proxy.sources and not proxy.endpoint.trusted:
@@ -62,6 +63,8 @@ class ProxyKeeper:
         for source in self._sources:
             if not source.stored:
                 await self._read(source)
+        for proxy in stored:
+            self._pool.restore_trust(proxy)
         self._saved_at = self._clock.monotonic()
         self._tick()
 
@@ -110,8 +113,16 @@ class ProxyKeeper:
         try:
             collected = await source.read()
             if collected is not None:
-                self._pool.replace(source.name, collected.endpoints)
+                refused = self._pool.replace(source.name, collected.endpoints)
                 log.info("proxies: %d from %s", len(collected.endpoints), source.name)
+                if collected.cut or refused:
+                    log.warning(
+                        "%s: not all of it is used: at most %d proxies, %d MB and %d lines that are no proxies",
+                        source.name,
+                        MAX_PROXIES,
+                        MAX_LIST_BYTES >> 20,
+                        MAX_SKIPPED,
+                    )
                 if collected.skipped:
                     log.warning("%s: %d lines skipped: %s", source.name, collected.skipped, collected.first_error)
         except SourceError as error:

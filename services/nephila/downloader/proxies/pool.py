@@ -4,13 +4,14 @@
     (list) ----------> candidate ----------> alive ---------------------------------> evicted
                                                ^-------- check at check_at passed -------|
 
-A proxy that refuses the credentials is out until a list has others. Instants are monotonic seconds.
+A proxy that refuses the credentials is out until a list has others, a liar for `LIE_S`. Instants are monotonic seconds.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,6 +22,8 @@ from nephila.downloader.proxies.proxy import (
     EVICT_BELOW,
     EVICTED,
     FORGIVE_AFTER,
+    LIAR,
+    LIAR_HOSTS,
     MAX_BANS,
     NEW_SUCCESS,
     PENALTY,
@@ -39,11 +42,35 @@ RECHECK_S, MAX_RECHECK_S = 60.0, 3600.0
 """Wait of an evicted proxy for its check; it doubles with each eviction."""
 BAN_S = 900.0
 """Time for which a proxy is not used for a host that has blocked it."""
+LIE_S = 86_400.0
+"""Time for which a lie counts, and for which a liar is out."""
+NO_TUNNEL_S = 3600.0
+"""Time for which a refused CONNECT counts; then the port is tried once more."""
+MAX_PORTS = 50
+"""Ports of refused CONNECTs per proxy; the oldest is forgotten first."""
 SORT_S = 5.0
 """Between two sorts of a ring: sorting 10^4 proxies takes some milliseconds."""
 MAX_SELECTORS = 64
 """Rings at a time; the one used first is dropped first."""
-MAX_PROXIES = 100_000
+MAX_PROXIES = 20_000
+"""Over all lists: the ring is sorted and each proxy is checked, so more cost more than they give."""
+
+
+class Need(NamedTuple):
+    """What a request needs of a proxy."""
+
+    host: str
+    is_https: bool
+    port: int = 0
+    """Port of the server."""
+    by_tunnel: bool = True
+    """CONNECT also through an http proxy, which could receive the whole URL."""
+
+    def tunnel_port(self, proxy: Proxy) -> int:
+        """The port that the proxy has to open by CONNECT; 0: none."""
+        if proxy.endpoint.scheme == "socks5":
+            return 0
+        return self.port if self.by_tunnel or self.is_https or proxy.endpoint.scheme == "https" else 0
 
 
 class ProxyPool:
@@ -65,6 +92,8 @@ class ProxyPool:
         self.evicted = 0
         """Evictions so far."""
         self.readmitted = 0
+        self.liars = 0
+        """Proxies that became liars so far."""
 
     def __len__(self) -> int:
         return len(self._proxies)
@@ -79,12 +108,13 @@ class ProxyPool:
 
     # ---- lists
 
-    def replace(self, source: str, endpoints: Iterable[Endpoint]) -> None:
-        """Set the proxies that a source has now. Those that no source has any more leave the pool."""
+    def replace(self, source: str, endpoints: Iterable[Endpoint]) -> int:
+        """Set the proxies that a source has now. Those that no source has any more leave the pool. Returns how many
+        are not taken, because the pool has `MAX_PROXIES`. O(n)."""
         found: dict[str, Endpoint] = {}
         for endpoint in endpoints:
-            if len(found) < MAX_PROXIES:
-                found[endpoint.name] = endpoint
+            found[endpoint.name] = endpoint
+        refused = 0
         for proxy in [proxy for proxy in self._proxies.values() if source in proxy.sources]:
             if proxy.name not in found:
                 proxy.sources.discard(source)
@@ -95,6 +125,9 @@ class ProxyPool:
         for name, endpoint in found.items():
             known = self._proxies.get(name)
             if known is None:
+                if len(self._proxies) >= MAX_PROXIES:
+                    refused += 1
+                    continue
                 known = self._proxies[name] = Proxy(endpoint)
             elif known.endpoint != endpoint and (endpoint.trusted or not known.trusted_sources - {source}):
                 self._renew(known, endpoint)
@@ -102,14 +135,14 @@ class ProxyPool:
             if endpoint.trusted:
                 known.trusted_sources.add(source)
         self._version += 1
+        return refused
 
     def _distrust(self, proxy: Proxy, source: str) -> None:
         """A list of the operator has a proxy no longer: it is checked again, and a private address is refused."""
         proxy.trusted_sources.discard(source)
         if proxy.endpoint.trusted and not proxy.trusted_sources:
             proxy.endpoint = msgspec.structs.replace(proxy.endpoint, trusted=False)
-            self._move(proxy, CANDIDATE)
-            proxy.check_at = 0.0
+            self._check_again(proxy)
 
     def _renew(self, proxy: Proxy, endpoint: Endpoint) -> None:
         """A list describes a known proxy in another way."""
@@ -118,6 +151,11 @@ class ProxyPool:
         proxy.kind = endpoint.kind or proxy.kind
         proxy.country = endpoint.country or proxy.country
         if has_other_password:
+            self._check_again(proxy)
+
+    def _check_again(self, proxy: Proxy) -> None:
+        """A check comes before the next use. Other credentials make no liar honest."""
+        if proxy.state is not LIAR:
             self._move(proxy, CANDIDATE)
             proxy.check_at = 0.0
 
@@ -127,31 +165,53 @@ class ProxyPool:
         self._admitted += proxy.state is ALIVE
         self._version += 1
 
+    def restore_trust(self, stored: Proxy) -> None:
+        """Take over what a stored pool knows about the honesty of a proxy."""
+        proxy = self._proxies.get(stored.name)
+        if proxy is None or proxy is stored:
+            return
+        proxy.agreed, proxy.lies = stored.agreed, stored.lies
+        if stored.state is LIAR:
+            self._move(proxy, LIAR)
+            proxy.check_at = stored.check_at
+
     # ---- use
 
-    def pick(self, selector: Selector, host: str, is_https: bool, avoid: Collection[str], now: float) -> Proxy | None:
-        """The next proxy for a request to `host` with a free slot; None when there is none. `start_use` takes the
-        slot."""
+    def pick(self, selector: Selector, need: Need, avoid: Collection[str], now: float) -> Proxy | None:
+        """The next proxy for a request with a free slot; None when there is none. `start_use` takes the slot."""
+        return self._ring(selector, now).pick(need.host, lambda proxy: self._serves(proxy, need, avoid, now))
 
-        def accepts(proxy: Proxy) -> bool:
-            return (
-                proxy.state is ALIVE
-                and (proxy.https or not is_https)
-                and not proxy.is_banned(host, now)
-                and proxy.name not in avoid
-            )
-
-        return self._ring(selector, now).pick(host, accepts)
-
-    def has_alive(self, selector: Selector, host: str, is_https: bool, avoid: Collection[str], now: float) -> bool:
+    def has_alive(self, selector: Selector, need: Need, avoid: Collection[str], now: float) -> bool:
         """Whether a proxy could serve a request if all slots were free. O(n)."""
-        return any(
-            proxy.state is ALIVE
-            and (proxy.https or not is_https)
-            and proxy.name not in avoid
-            and not proxy.is_banned(host, now)
-            and self.is_in_ring(proxy, selector)
+        return any(self.serves(proxy, selector, need, avoid, now) for proxy in self._proxies.values())
+
+    def serves(self, proxy: Proxy, selector: Selector, need: Need, avoid: Collection[str], now: float) -> bool:
+        """Whether a proxy could serve a request if it had a free slot."""
+        return self._serves(proxy, need, avoid, now) and self.is_in_ring(proxy, selector)
+
+    def refusals(self, selector: Selector, need: Need, now: float) -> Counter[int]:
+        """Statuses by which the working proxies of a selector refuse CONNECT to the port of a request, with 0 for
+        those that do not. O(n)."""
+        return Counter(
+            proxy.refuses_tunnel(need.tunnel_port(proxy), now)
             for proxy in self._proxies.values()
+            if self.is_in_ring(proxy, selector)
+        )
+
+    def has_candidate(self, selector: Selector) -> bool:
+        """Whether a proxy of a selector has not been checked yet. O(n)."""
+        return any(
+            proxy.state is CANDIDATE and selector.accepts(proxy.kind, proxy.country) for proxy in self._proxies.values()
+        )
+
+    @staticmethod
+    def _serves(proxy: Proxy, need: Need, avoid: Collection[str], now: float) -> bool:
+        return (
+            proxy.state is ALIVE
+            and (proxy.https or not need.is_https)
+            and not (proxy.no_tunnel and proxy.refuses_tunnel(need.tunnel_port(proxy), now))
+            and not proxy.is_banned(need.host, now)
+            and proxy.name not in avoid
         )
 
     def find(self, name: str) -> Proxy | None:
@@ -222,13 +282,39 @@ class ProxyPool:
             if len(proxy.bans) > MAX_BANS:
                 del proxy.bans[next(iter(proxy.bans))]
         if fault is Fault.REFUSED:
-            self._move(proxy, REFUSED)
+            if proxy.state is not LIAR:
+                self._move(proxy, REFUSED)
         elif proxy.state is ALIVE and proxy.success < EVICT_BELOW:
             self._evict(proxy, now)
 
+    def refused_tunnel(self, proxy: Proxy, port: int, status: int, now: float) -> None:
+        """A proxy refuses CONNECT to a port: it is not used for this port until `NO_TUNNEL_S` later."""
+        proxy.no_tunnel.pop(port, None)
+        proxy.no_tunnel[port] = status, now + NO_TUNNEL_S
+        if len(proxy.no_tunnel) > MAX_PORTS:
+            del proxy.no_tunnel[next(iter(proxy.no_tunnel))]
+
+    def confirmed(self, proxy: Proxy) -> None:
+        """Another proxy has returned the same page."""
+        proxy.agreed += 1
+
+    def lied(self, proxy: Proxy, host: str, now: float) -> bool:
+        """A proxy returned another page than others for a host: it is not used for this host. True: it is a liar now,
+        out for all hosts."""
+        proxy.lies = {known: until for known, until in proxy.lies.items() if until > now}
+        proxy.lies[host] = now + LIE_S
+        proxy.agreed = 0
+        self._version += 1
+        if len(proxy.lies) < LIAR_HOSTS or proxy.state is LIAR or proxy.name not in self._proxies:
+            return False
+        self.liars += 1
+        self._move(proxy, LIAR)
+        proxy.check_at = now + LIE_S
+        return True
+
     def check_passed(self, proxy: Proxy, took_s: float, now: float) -> None:
         """A check succeeded: the proxy enters the ring, or stays there."""
-        if proxy.state is REFUSED or proxy.name not in self._proxies:
+        if proxy.state in (REFUSED, LIAR) or proxy.name not in self._proxies:
             return
         if proxy.state is EVICTED:
             proxy.success, proxy.successes = NEW_SUCCESS, 0
@@ -242,7 +328,7 @@ class ProxyPool:
 
     def check_failed(self, proxy: Proxy, now: float) -> None:
         """A check failed: the proxy is out until the next one."""
-        if proxy.state is REFUSED or proxy.name not in self._proxies:
+        if proxy.state in (REFUSED, LIAR) or proxy.name not in self._proxies:
             return
         if proxy.state is EVICTED:
             self._postpone(proxy, now)
@@ -250,8 +336,14 @@ class ProxyPool:
             self._evict(proxy, now)
 
     def due(self, now: float) -> list[Proxy]:
-        """Proxies whose check is due, the longest overdue first. O(n log n)."""
+        """Proxies whose check is due, the longest overdue first; a liar whose time is over is a candidate again.
+        O(n log n)."""
         found = [proxy for proxy in self._proxies.values() if proxy.state is not REFUSED and proxy.check_at <= now]
+        for proxy in found:
+            if proxy.state is LIAR:
+                proxy.lies.clear()
+                proxy.agreed = 0
+                self._move(proxy, CANDIDATE)
         return sorted(found, key=lambda proxy: proxy.check_at)
 
     def _evict(self, proxy: Proxy, now: float) -> None:

@@ -18,15 +18,18 @@ class ProxyState(Enum):
     """Out of the ring until a check at `check_at` succeeds."""
     REFUSED = "refused"
     """It does not accept the credentials. Out until a list gives it others."""
+    LIAR = "liar"
+    """It has lied for several hosts. Out until `check_at`, whatever the checks say; then its trust begins anew."""
 
 
-CANDIDATE, ALIVE, EVICTED, REFUSED = ProxyState
+CANDIDATE, ALIVE, EVICTED, REFUSED, LIAR = ProxyState
 
 TRANSITIONS: dict[ProxyState, frozenset[ProxyState]] = {
-    CANDIDATE: frozenset((ALIVE, EVICTED, REFUSED)),
-    ALIVE: frozenset((EVICTED, REFUSED, CANDIDATE)),
-    EVICTED: frozenset((ALIVE, REFUSED, CANDIDATE)),
-    REFUSED: frozenset((CANDIDATE,)),
+    CANDIDATE: frozenset((ALIVE, EVICTED, REFUSED, LIAR)),
+    ALIVE: frozenset((EVICTED, REFUSED, CANDIDATE, LIAR)),
+    EVICTED: frozenset((ALIVE, REFUSED, CANDIDATE, LIAR)),
+    REFUSED: frozenset((CANDIDATE, LIAR)),
+    LIAR: frozenset((CANDIDATE,)),
 }
 """A proxy with other credentials or another address is a candidate again."""
 
@@ -46,6 +49,10 @@ class Fault(Enum):
     """The server blocks this proxy: 403, 429 or a block page."""
     REFUSED = "refused"
     """It does not accept the credentials (407)."""
+    LIED = "lied"
+    """Other proxies return another page."""
+    NO_TUNNEL = "no_tunnel"
+    """It refuses CONNECT to the port of the server; other ports and plain requests may work."""
     UNREACHABLE = "unreachable"
     """It reports that it cannot reach the server, or opens no tunnel in time; most often the server is the cause."""
 
@@ -57,6 +64,8 @@ PENALTY = {
     Fault.TAMPERED: 1.0,
     Fault.BANNED: 0.1,
     Fault.REFUSED: 1.0,
+    Fault.LIED: 0.2,
+    Fault.NO_TUNNEL: 0.0,
     Fault.UNREACHABLE: 0.02,
 }
 """Part of the success rate that a fault takes."""
@@ -69,6 +78,9 @@ WEIGHT_OF_LAST = 0.2
 """Weight of the last response time in their mean."""
 FORGIVE_AFTER = 50
 """Successes after which earlier evictions no longer lengthen the wait for a check."""
+LIAR_HOSTS = 2
+"""Hosts for which a proxy has lied from which none of its pages is trusted. Content that differs by country or session
+makes single hosts look like lies."""
 MAX_BANS = 100
 """Hosts that block a proxy; the oldest ban is forgotten first."""
 
@@ -78,6 +90,7 @@ class Proxy:
 
     __slots__ = (
         "addresses",
+        "agreed",
         "anonymity",
         "bans",
         "check_at",
@@ -86,7 +99,9 @@ class Proxy:
         "evictions",
         "https",
         "kind",
+        "lies",
         "name",
+        "no_tunnel",
         "response_s",
         "sources",
         "state",
@@ -122,6 +137,12 @@ class Proxy:
         self.evictions = 0
         self.check_at = 0.0
         """Monotonic instant of the next check."""
+        self.agreed = 0
+        """Pages that another proxy has confirmed, since the last lie."""
+        self.lies: dict[str, float] = {}
+        """Host → monotonic instant until which a lie for this host counts."""
+        self.no_tunnel: dict[int, tuple[int, float]] = {}
+        """Port → status by which it refuses CONNECT to this port, and the instant until which that counts."""
         self.used = 0
         """Requests that use it now."""
         self.bans: dict[str, float] = {}
@@ -133,5 +154,12 @@ class Proxy:
         return self.response_s / max(self.success, 0.01) ** 2
 
     def is_banned(self, host: str, now: float) -> bool:
-        """Whether a host blocks it."""
-        return bool(self.bans) and self.bans.get(host, 0.0) > now
+        """Whether a host blocks it, or it has lied for the host."""
+        return (bool(self.bans) and self.bans.get(host, 0.0) > now) or (
+            bool(self.lies) and self.lies.get(host, 0.0) > now
+        )
+
+    def refuses_tunnel(self, port: int, now: float) -> int:
+        """Status by which it refuses CONNECT to a port; 0: it does not."""
+        status, until = self.no_tunnel.get(port, (0, 0.0)) if self.no_tunnel else (0, 0.0)
+        return status if until > now else 0

@@ -7,6 +7,8 @@ have seen the request, so it is given back: its host's delay applies, and no att
 from __future__ import annotations
 
 import asyncio
+import logging
+import random
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from enum import Enum
@@ -17,14 +19,18 @@ import msgspec
 from nephila.downloader.http.contract import HttpResponse
 from nephila.downloader.http.route import ProxyHop, Route, proxied
 from nephila.downloader.http.target import Target
-from nephila.downloader.proxies.pool import ProxyPool
+from nephila.downloader.http.tunnel.proxy_handshake import TUNNEL_REFUSED
+from nephila.downloader.proxies.pool import Need, ProxyPool
 from nephila.downloader.proxies.proxy import Fault, Proxy
+from nephila.downloader.proxies.second_fetches import SecondFetches, Served
 from nephila.downloader.proxies.selector import DIRECT, Selector, parse_selector
 from nephila.downloader.proxies.sessions import ProxySessions
 from nephila.downloader.proxies.use import ProxyTries, ProxyUse
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
+
+log = logging.getLogger(__name__)
 
 LOCAL, PROXY, PROXY_ONLY = NAMES = ("local", "proxy", "proxy_only")
 MAX_PROXIES_PER_REQUEST = 5
@@ -41,12 +47,17 @@ WAIT_S = 15.0
 BAN_STATUSES = frozenset((403, 429))
 
 
-class NoProxyError(Exception):
-    """No proxy can serve a request. `final`: for so long that the request fails."""
+NO_TUNNEL = "no_tunnel"
+"""Reason of a request whose proxies all refuse CONNECT to the port of its server."""
 
-    def __init__(self, text: str, final: bool) -> None:
+
+class NoProxyError(Exception):
+    """No proxy can serve a request. `final`: the request fails, for `reason`; else its host waits."""
+
+    def __init__(self, text: str, final: bool, reason: str = "proxy") -> None:
         super().__init__(text)
         self.final = final
+        self.reason = reason
 
 
 class Step(Enum):
@@ -55,6 +66,8 @@ class Step(Enum):
     ACCEPT = "accept"
     RETRY = "retry"
     GIVE_BACK = "give_back"
+    COMPARE = "compare"
+    """Given back for a second fetch through another proxy."""
 
 
 class NoProxy:
@@ -95,7 +108,11 @@ class ProxySelection:
         give_up_s: float = 600.0,
         always_sessions: bool = False,
         on_fault: Callable[[Proxy, Fault], None] | None = None,
+        second_fetches: SecondFetches | None = None,
+        trusts_tls: bool = True,
     ) -> None:
+        """`trusts_tls`: certificates are checked, so that no proxy can change what an https server sends.
+        `second_fetches`: compares pages; None: no page is compared."""
         if names not in NAMES:
             raise UsageError(f"proxy_names {names!r}: known are {', '.join(NAMES)}")
         self.pool = pool
@@ -117,6 +134,14 @@ class ProxySelection:
         self.without_proxy = 0
         """Requests that found no proxy."""
         self._on_fault = on_fault
+        self._reported: set[str] = set()
+        """Lines about refused CONNECTs that the log has."""
+        self.second_fetches = second_fetches or SecondFetches(0.0, random.Random(0))
+        self._trusts_tls = trusts_tls
+        self.retracted = 0
+        """Pages that came through proxies that lie."""
+        self.on_retract: Callable[[Served], None] = lambda _: None
+        """Called for each page that came through a liar; set by the service that publishes."""
 
     def on_job(self, job: m.CrawlJob) -> None:
         """A job is new, has changed or is deleted."""
@@ -145,20 +170,25 @@ class ProxySelection:
     ) -> ProxyUse | None:
         """A proxy with a free slot; None when all slots are in use. Raises `NoProxyError`."""
         now = self._clock.monotonic()
-        is_https = target.scheme == "https"
-        avoid: Collection[str] = tries.failed if tries is not None else ()
         by_tunnel = tries is not None and tries.by_tunnel
+        need = self._need(target, tries)
+        avoid: Collection[str] = tries.failed if tries is not None else ()
+        if used := self.second_fetches.used(request):
+            both = [*avoid, *used]
+            if self.pool.has_alive(selector, need, both, now):
+                avoid = both
+            else:
+                self.second_fetches.end_doubt(request)
         session = self._sessions.key(request, target)
         if session and (name := self._sticky.get(session)) is not None:
             stuck = self.pool.find(name)
-            if stuck is not None and self._serves(stuck, selector, target.host, is_https, avoid, now):
+            if stuck is not None and self.pool.serves(stuck, selector, need, avoid, now):
                 return self._use(stuck, target, route, now, by_tunnel) if self.pool.has_slot(stuck) else None
-        proxy = self.pool.pick(selector, target.host, is_https, avoid, now)
+        proxy = self.pool.pick(selector, need, avoid, now)
         if proxy is None:
-            if self.pool.has_alive(selector, target.host, is_https, avoid, now):
+            if self.pool.has_alive(selector, need, avoid, now):
                 return None
-            raise self._none(selector, now)
-        self._none_since.pop(selector, None)
+            raise self.no_proxy(target, selector, tries)
         if session:
             if len(self._sticky) >= MAX_STICKY and session not in self._sticky:
                 del self._sticky[next(iter(self._sticky))]
@@ -198,9 +228,8 @@ class ProxySelection:
 
     def has_another(self, target: Target, selector: Selector, tries: ProxyTries) -> bool:
         """Whether a further proxy may be tried for a request."""
-        now, is_https = self._clock.monotonic(), target.scheme == "https"
         return len(tries.failed) < MAX_PROXIES_PER_REQUEST and self.pool.has_alive(
-            selector, target.host, is_https, tries.failed, now
+            selector, self._need(target, tries), tries.failed, self._clock.monotonic()
         )
 
     # ---- results
@@ -217,7 +246,10 @@ class ProxySelection:
         fault = _fault_before_request(response)
         if fault is None:
             return Step.ACCEPT
-        if tries.by_tunnel and fault is Fault.DEAD:
+        if fault is Fault.NO_TUNNEL:
+            status = int(response.reason.removeprefix(TUNNEL_REFUSED))
+            self.pool.refused_tunnel(proxy, target.port, status, self._clock.monotonic())
+        if tries.by_tunnel and fault in (Fault.DEAD, Fault.NO_TUNNEL):
             fault = Fault.UNREACHABLE  # a proxy may permit CONNECT only to port 443
         tries.failed.append(proxy.name)
         if fault is Fault.TAMPERED:
@@ -232,9 +264,16 @@ class ProxySelection:
         return Step.ACCEPT
 
     def after_response(
-        self, use: ProxyUse, request: m.FetchRequest, target: Target, tries: ProxyTries, response: HttpResponse
+        self,
+        use: ProxyUse,
+        request: m.FetchRequest,
+        target: Target,
+        tries: ProxyTries,
+        response: HttpResponse,
+        partition: int = 0,
     ) -> Step:
-        """Judge a response that middleware has seen: GIVE_BACK when another proxy may get a better one."""
+        """Judge a response that middleware has seen: GIVE_BACK when another proxy may get a better one, COMPARE for a
+        second fetch. `partition`: of the request."""
         reached = _fault_before_request(response) is None
         fault = _fault_of_response(response) if reached else None
         key = (request.job, request.url_key)
@@ -244,8 +283,15 @@ class ProxySelection:
                 for suspect, suspected in tries.suspects:
                     if suspected is not Fault.REFUSED or response.status != 407:
                         self._fail(suspect, suspected, target.host)
+                if self._none_since:
+                    self._none_since.pop(self.selector(request, target) or Selector("", ""), None)
+                if self._can_lie(request, target, response) and self._compare(
+                    use.proxy, request, target, response, partition
+                ):
+                    return Step.COMPARE
                 self._given_back.pop(key, None)
             return Step.ACCEPT
+        self.second_fetches.failed(request)
         self._fail(use.proxy, fault, target.host)
         times = self._given_back.pop(key, 0) + 1
         if times > MAX_GIVE_BACKS:
@@ -255,6 +301,58 @@ class ProxySelection:
         self._given_back[key] = times
         return Step.GIVE_BACK
 
+    # ---- lies
+
+    def _can_lie(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> bool:
+        """Whether a proxy could have replaced a response, and whether a second fetch would get the same one: it has no
+        session, sends no form, and is not an error of the server."""
+        context = request.context
+        return (
+            self.second_fetches.active
+            and (target.scheme != "https" or not self._trusts_tls)
+            and not response.reason
+            and not response.rendered
+            and response.status < 500
+            and not (context is not None and context.form)
+            and not self._sessions.key(request, target)
+        )
+
+    def _compare(
+        self, proxy: Proxy, request: m.FetchRequest, target: Target, response: HttpResponse, partition: int
+    ) -> bool:
+        """Compare a response with those of other proxies, and act on what is found. True: fetch it once more."""
+        selector = self.selector(request, target)
+        assert selector is not None
+        need, now = self._need(target, None), self._clock.monotonic()
+        seconds = self.second_fetches
+        found = seconds.judge(
+            proxy, request, target, response, lambda avoid: self.pool.has_alive(selector, need, avoid, now)
+        )
+        for name in found.agreed:
+            if (agreed := self.pool.find(name)) is not None:
+                self.pool.confirmed(agreed)
+        for name in found.lied:
+            if (liar := self.pool.find(name)) is not None:
+                self._fail(liar, Fault.LIED, target.host)
+                hosts = found.hosts | {target.host}
+                is_liar = sum(self.pool.lied(liar, host, now) for host in hosts) > 0  # each host counts
+                pages = seconds.take_served(name, None if is_liar else hosts)
+                log.warning(
+                    "proxy %s returned another page for %s than %s: it is not used for %s for a day, and %d pages are "
+                    "fetched again",
+                    name,
+                    target.host,
+                    " and ".join(found.agreed) or "another proxy",
+                    "any host" if is_liar else "this host",
+                    len(pages),
+                )
+                self.retracted += len(pages)
+                for page in pages:
+                    self.on_retract(page)
+        if not found.again:
+            seconds.accepted(proxy.name, target.host, partition, response.status, request)
+        return found.again
+
     def _fail(self, proxy: Proxy, fault: Fault, host: str) -> None:
         self.faults[fault] += 1
         self.pool.failed(proxy, fault, host, self._clock.monotonic())
@@ -263,21 +361,28 @@ class ProxySelection:
 
     # ---- helpers
 
-    def _serves(
-        self, proxy: Proxy, selector: Selector, host: str, is_https: bool, avoid: Collection[str], now: float
-    ) -> bool:
-        return (
-            self.pool.is_in_ring(proxy, selector)
-            and (proxy.https or not is_https)
-            and not proxy.is_banned(host, now)
-            and proxy.name not in avoid
-        )
+    def _need(self, target: Target, tries: ProxyTries | None) -> Need:
+        by_tunnel = self.names == LOCAL or (tries is not None and tries.by_tunnel)
+        return Need(target.host, target.scheme == "https", target.port, by_tunnel)
 
-    def _none(self, selector: Selector, now: float) -> NoProxyError:
+    def no_proxy(self, target: Target, selector: Selector, tries: ProxyTries | None, detail: str = "") -> NoProxyError:
+        """Why no proxy serves a request. Final when none has for a long time, or when all refuse CONNECT."""
         self.without_proxy += 1
+        now, need = self._clock.monotonic(), self._need(target, tries)
         since = self._none_since.setdefault(selector, now)
         named = "/".join(part for part in selector if part) or "any class"
-        return NoProxyError(f"no proxy of {named} works", now - since >= self._give_up_s)
+        refusals = self.pool.refusals(selector, need, now)
+        if refusals and not refusals[0]:
+            statuses = ", ".join(f"{status}: {count}" for status, count in sorted(refusals.items()) if count)
+            hint = "; plain http needs no CONNECT with proxy_names: proxy" if target.scheme == "http" else ""
+            text = f"all proxies of {named} refuse CONNECT to port {target.port} (status {statuses}){hint}"
+            if text not in self._reported:
+                if len(self._reported) >= MAX_LABELS:
+                    self._reported.clear()
+                self._reported.add(text)
+                log.error("%s", text)
+            return NoProxyError(text, not self.pool.has_candidate(selector), NO_TUNNEL)
+        return NoProxyError(detail or f"no proxy of {named} works", now - since >= self._give_up_s)
 
     def _use(self, proxy: Proxy, target: Target, route: Route, now: float, by_tunnel: bool) -> ProxyUse:
         self.pool.start_use(proxy)
@@ -311,6 +416,8 @@ def route_through(proxy: Proxy, target: Target, route: Route, names: str, by_tun
 
 def _fault_before_request(response: HttpResponse) -> Fault | None:
     """The fault of a fetch that has not reached the server."""
+    if response.reason.startswith(TUNNEL_REFUSED):
+        return Fault.NO_TUNNEL
     match response.reason:
         case "proxy":
             return Fault.DEAD

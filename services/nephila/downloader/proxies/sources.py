@@ -8,14 +8,19 @@ Each entry of the setting `proxies` is a source:
     json https://provider.example/api path=data.items token=provider       an API: objects, or lines, below a path
 
 `class` and `country` apply to proxies without their own. `token` names a file in the directory `secrets`: its text is
-the credential of the request. A line that is no proxy is skipped and counted; `#` begins a comment.
+the credential of the request. A line that is no proxy is skipped and counted; `#` begins a comment. A page with tables
+of addresses and ports is a list as well (`proxy_tables.py`).
+
+Bounds: `MAX_LIST_BYTES` of a list, `MAX_PROXIES` proxies and `MAX_SKIPPED` other lines are read. A list is read line by
+line in a thread, so the event loop is free meanwhile, and the memory is that of the list and its proxies.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,10 +33,16 @@ from nephila.downloader.http.fetch_once import fetch_once
 from nephila.downloader.http.route import direct_route
 from nephila.downloader.http.target import Target
 from nephila.downloader.proxies.endpoint import Endpoint, check_credentials, parse_endpoint
+from nephila.downloader.proxies.pool import MAX_PROXIES
+from nephila.downloader.proxies.proxy_tables import is_page, lines_of_tables
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.runtime.errors import UsageError
 
 MAX_LIST_BYTES = 16 << 20
+MAX_SKIPPED = 50_000
+"""Lines or objects without a proxy after which a list is read no further."""
+MAX_LINE_BYTES = 2000
+_LINE = re.compile(rb"[^\r\n]+")
 _KEYS = {
     "host": ("host", "ip", "proxy_address", "address", "hostname"),
     "port": ("port", "http_port"),
@@ -55,6 +66,8 @@ class Collected(msgspec.Struct):
     skipped: int = 0
     """Lines or objects that are no proxy."""
     first_error: str = ""
+    cut: bool = False
+    """The list is longer; its rest is not read."""
 
 
 class Source(Protocol):
@@ -100,11 +113,20 @@ class FileSource:
             found = os.stat(self._path)
             if self._read == (found.st_mtime_ns, found.st_size):
                 return None
-            text = await asyncio.to_thread(self._path.read_text, "utf-8", "replace")
+            collected = await asyncio.to_thread(self._parse)
         except OSError as error:
             raise SourceError(error.strerror or str(error)) from None
+        except ValueError as error:
+            raise SourceError(str(error)) from None
         self._read = (found.st_mtime_ns, found.st_size)
-        return parse_lines(text, self._kind, self._country, trusted=True)
+        return collected
+
+    def _parse(self) -> Collected:
+        with self._path.open("rb") as file:
+            data = file.read(MAX_LIST_BYTES + 1)
+        collected = parse_lines(data[:MAX_LIST_BYTES], self._kind, self._country, trusted=True)
+        collected.cut = collected.cut or len(data) > MAX_LIST_BYTES
+        return collected
 
 
 class WebSource:
@@ -142,32 +164,45 @@ class WebSource:
         if response.reason or response.status != 200:
             raise SourceError(response.detail or response.reason or f"status {response.status}")
         try:
-            return self._parse(response.body)
+            return await asyncio.to_thread(self._parse, response.body)
         except ValueError as error:
             raise SourceError(str(error)) from None
 
 
-def parse_lines(text: str, kind: str, country: str, *, trusted: bool) -> Collected:
-    """One proxy a line."""
-    return _collect(
-        (line for raw in text.splitlines() if (line := raw.partition("#")[0].strip())),
-        lambda line: parse_endpoint(line, kind=kind, country=country, trusted=trusted),
-    )
+def parse_lines(data: bytes, kind: str, country: str, *, trusted: bool) -> Collected:
+    """One proxy a line, or a page with tables. Raises ValueError for a page without a proxy."""
+    is_table = is_page(data)
+    lines = lines_of_tables(data.decode("utf-8", "replace")) if is_table else _lines(data)
+    collected = _collect(lines, lambda line: parse_endpoint(line, kind=kind, country=country, trusted=trusted))
+    if is_table and not collected.endpoints:
+        raise ValueError(collected.first_error or "the page has no table with addresses and ports")
+    return collected
+
+
+def _lines(data: bytes) -> Iterator[str]:
+    for found in _LINE.finditer(data):
+        # A longer line is no proxy; what is left of it is skipped and counted.
+        line = data[found.start() : min(found.end(), found.start() + MAX_LINE_BYTES)].decode("utf-8", "replace")
+        if line := line.partition("#")[0].strip():
+            yield line
 
 
 def parse_json(body: bytes, path: str, kind: str, country: str) -> Collected:
     """Objects or lines below a path of keys, as `data.items`. Raises ValueError."""
+    found = msgspec.Raw(body)
     try:
-        found = msgspec.json.decode(body)
+        for key in path.split(".") if path else ():
+            keys = msgspec.json.decode(found, type=dict[str, msgspec.Raw])
+            if key not in keys:
+                raise ValueError(f"no {path!r} in the answer")
+            found = keys[key]
+        # Items stay bytes until each one is read: objects of 16 MB would take 200 MB and more.
+        items = msgspec.json.decode(found, type=list[msgspec.Raw])
+        return _collect(items, lambda item: _endpoint_of(msgspec.json.decode(item), kind, country))
+    except msgspec.ValidationError:
+        raise ValueError(f"{path or 'the answer'} is not a list") from None
     except msgspec.DecodeError as error:
         raise ValueError(f"not JSON: {error}") from None
-    for key in path.split(".") if path else ():
-        if not isinstance(found, dict) or key not in found:
-            raise ValueError(f"no {path!r} in the answer")
-        found = found[key]
-    if not isinstance(found, list):
-        raise ValueError(f"{path or 'the answer'} is not a list")
-    return _collect(found, lambda item: _endpoint_of(item, kind, country))
 
 
 def _endpoint_of(item: Any, kind: str, country: str) -> Endpoint:
@@ -192,12 +227,20 @@ def _endpoint_of(item: Any, kind: str, country: str) -> Endpoint:
 
 def _collect(items: Any, parse: Callable[[Any], Endpoint]) -> Collected:
     collected = Collected([])
+    names: set[str] = set()
     for item in items:
+        if len(names) >= MAX_PROXIES or collected.skipped >= MAX_SKIPPED:
+            collected.cut = True
+            break
         try:
-            collected.endpoints.append(parse(item))
+            endpoint = parse(item)
         except ValueError as error:
             collected.skipped += 1
             collected.first_error = collected.first_error or str(error)
+            continue
+        if endpoint.name not in names:
+            names.add(endpoint.name)
+            collected.endpoints.append(endpoint)
     return collected
 
 
@@ -248,6 +291,6 @@ def _web_source(
     def parse(body: bytes) -> Collected:
         if word == "json":
             return parse_json(body, path, kind, country)
-        return parse_lines(body.decode("utf-8", "replace"), kind, country, trusted=False)
+        return parse_lines(body, kind, country, trusted=False)
 
     return WebSource(url, parse, fetcher, resolver, credential)

@@ -14,7 +14,8 @@ from pathlib import Path
 import msgspec
 
 from nephila.downloader.proxies.endpoint import Endpoint
-from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, Proxy, ProxyState
+from nephila.downloader.proxies.pool import LIE_S
+from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, LIAR, Proxy, ProxyState
 from nephila.kernel.runtime.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -40,6 +41,8 @@ class StoredProxy(msgspec.Struct, omit_defaults=True):
     check_at: float = 0.0
     """Seconds since 1970 UTC."""
     bans: dict[str, float] = msgspec.field(default_factory=dict)
+    agreed: int = 0
+    lies: dict[str, float] = msgspec.field(default_factory=dict)
 
 
 class StoredPool(msgspec.Struct):
@@ -104,6 +107,8 @@ class PoolFile:
             evictions=proxy.evictions,
             check_at=proxy.check_at + offset,
             bans={host: until + offset for host, until in dict(proxy.bans).items()},  # a copy: the pool may change it
+            agreed=proxy.agreed,
+            lies={host: until + offset for host, until in dict(proxy.lies).items()},
         )
 
     def _proxy(self, row: StoredProxy) -> Proxy:
@@ -116,6 +121,8 @@ class PoolFile:
         proxy.response_s = max(row.response_s, 0.0)
         proxy.success = min(max(row.success, 0.0), 1.0)
         proxy.evictions = min(max(row.evictions, 0), 10)
-        proxy.check_at = min(row.check_at - offset, now + MAX_WAIT_S)
+        proxy.agreed = max(row.agreed, 0)
+        proxy.lies = {host: min(until - offset, now + LIE_S) for host, until in row.lies.items()}
+        proxy.check_at = min(row.check_at - offset, now + (LIE_S if row.state is LIAR else MAX_WAIT_S))
         proxy.bans = {host: min(until - offset, now + MAX_WAIT_S) for host, until in row.bans.items()}
         return proxy

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.dns.resolvers import make_proxy_resolver
@@ -10,6 +12,7 @@ from nephila.downloader.http.target import Target
 from nephila.downloader.proxies.countries import load_countries
 from nephila.downloader.proxies.keeper import ProxyKeeper
 from nephila.downloader.proxies.pool import ProxyPool
+from nephila.downloader.proxies.second_fetches import SecondFetches
 from nephila.downloader.proxies.selection import ProxySelection
 from nephila.downloader.proxies.selector import DIRECT, parse_selector
 from nephila.downloader.proxies.sources import make_sources
@@ -34,6 +37,8 @@ def make_router(config: DownloaderConfig, clock: Clock, resolver: GuardedResolve
                 Target(url)
         except ValueError as error:
             raise UsageError(f"{name}: {error}") from None
+    if not 0 <= config.proxy_second_share <= 1:
+        raise UsageError("proxy_second_share is a share from 0 to 1")
     if config.proxy_class != DIRECT:
         parse_selector(config.proxy_class)
     pool = ProxyPool(config.proxy_slots, config.proxy_check_s, config.proxy_anonymous)
@@ -68,5 +73,7 @@ def make_router(config: DownloaderConfig, clock: Clock, resolver: GuardedResolve
         give_up_s=config.proxy_give_up_s,
         always_sessions=bool(config.cookies),
         on_fault=keeper.on_fault,
+        second_fetches=SecondFetches(config.proxy_second_share, random.Random()),
+        trusts_tls=config.tls_verify,
     )
     return ProxyRouter(resolver, selection, keeper)

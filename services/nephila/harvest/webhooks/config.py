@@ -137,4 +137,5 @@ def _check_url(url: str, where: str) -> None:
     except ValueError:
         valid = False
     if not valid or re.search(r"[\x00-\x20\x7f]", url) or parts.username or parts.password:
-        raise UsageError(f"{where}: url {url[:200]!r} is no http(s) URL without a user name")
+        # The path of a webhook is often its secret, so the error does not repeat the URL.
+        raise UsageError(f"{where}: url is no http(s) URL without a user name, blanks and controls")

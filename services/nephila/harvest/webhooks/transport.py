@@ -92,6 +92,7 @@ class HttpTransport:
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """See `Transport`."""
+        given = url
         try:
             url = parse_url(url).href  # hosts in their canonical spelling: full-width digits are an address, too
             self._check_literal(url)
@@ -102,7 +103,7 @@ class HttpTransport:
         except TimeoutError:
             return Answer(0, f"no answer in {self._timeout.total:g} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Answer(0, " ".join(str(error).split())[:300] or type(error).__name__)
+            return Answer(0, _without_url(" ".join(str(error).split()), given, url)[:300] or type(error).__name__)
 
     async def close(self) -> None:
         """See `Transport`."""
@@ -128,6 +129,17 @@ class HttpTransport:
                 connector=connector, timeout=self._timeout, trust_env=False, cookie_jar=aiohttp.DummyCookieJar()
             )
         return self._session
+
+
+def _without_url(text: str, *urls: str) -> str:
+    """A text without the URLs of a webhook: their path is often its secret."""
+    for url in urls:
+        _, _, rest = url.partition("://")
+        host, slash, path = rest.partition("/")
+        for secret in (url, rest, slash + path):
+            if len(secret) > 1:
+                text = text.replace(secret, f"{host}/..." if host in secret else "/...")
+    return text
 
 
 def _seconds(text: str) -> float:

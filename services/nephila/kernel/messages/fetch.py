@@ -28,6 +28,7 @@ class FetchResult(IntEnum):
     CONTENT_TYPE = 6
     EXPIRED = 7
     LOST = 8
+    RETRACTED = 9
 
 
 class FetchRequest(msgspec.Struct, array_like=True, gc=False):
@@ -103,3 +104,5 @@ class FetchOutcome(msgspec.Struct, array_like=True, gc=False):
     detail: str = ""
     # Time spent in a browser, seconds.
     browser_s: float = 0.0
+    # The request of a retracted page; the scheduler may know no more of the URL than its fingerprint.
+    request: FetchRequest | None = None

@@ -21,6 +21,7 @@ from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Ren
 from nephila.kernel.net.robots import product_token
 from nephila.kernel.runtime.errors import UsageError, suggest
 from nephila.parser.page import trafilatura_text
+from nephila.programs import proxies
 from nephila.programs.control_servers import TcpAddress
 from nephila.programs.headers import redacted
 from nephila.programs.output_directory import Run
@@ -109,6 +110,7 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
     if document is not None and not system:
         check_tenant(document, tenants(configs.scheduler.tenants))
     options["header"] = redacted(options["header"])
+    options["proxy"] = proxies.redacted(options.get("proxy", ()))
     run.window = configs.scheduler.window
     rules = options.get("rules", "")
     all_rules = bool(rules) and not job.rules

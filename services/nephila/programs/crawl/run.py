@@ -19,6 +19,7 @@ from nephila import __version__
 from nephila.kernel.messages import CrawlJob, Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.seeds import STDIN, is_job_file, read_seeds, seed_url
+from nephila.kernel.url_credentials import is_redacted, redacted
 from nephila.programs.control_servers import TcpAddress
 from nephila.programs.crawl.plan import DUE, LINKS, Plan, lifted_limits
 from nephila.programs.job_files import read_jobs
@@ -129,11 +130,14 @@ def resolve_run(request: Request, directory: Directory) -> Run:
             raise UsageError(f"{directory.path} holds no crawl that could be resumed (no run.json); check --out")
         request.resume = False
         return resolve_run(request, directory)
-    if request.urls and request.urls != run.seeds[: len(request.urls)]:
+    if request.urls and [redacted(url) for url in request.urls] != [
+        redacted(url) for url in run.seeds[: len(request.urls)]
+    ]:
         raise UsageError(
             f"{directory.path} holds a crawl of {run.seeds[0] if run.seeds else run.seed_file}, not of "
             f"{request.urls[0]}; leave the URL out to --resume it or choose another --out"
         )
+    run.seeds[: len(request.urls)] = request.urls  # with the credentials that run.json does not keep
     directory.check_command(run, "crawl")
     before = copy.deepcopy(run)
     if document is not None:
@@ -207,7 +211,10 @@ def read_all_seeds(run: Run, plan: Plan, refused: list[tuple[str, str]], *, alre
     """
     uid = plan.job.uid
     for url in plan.job.seeds:
-        yield Seed(uid, url)
+        if not is_redacted(url):
+            yield Seed(uid, url)
+        elif not already_read:
+            raise UsageError(f"{url}: give this URL again with its user and password; run.json keeps no secrets")
     for kind, place in plan.sources:
         if kind != "file":
             yield Seed(uid, place, kind)

@@ -17,6 +17,7 @@ from nephila.kernel.messages import (
     Receipt,
     Receipts,
     Record,
+    UrlState,
 )
 from nephila.kernel.outcomes import GONE, LOGIN_PAGE
 from nephila.native import UrlError
@@ -64,6 +65,9 @@ class OutcomeHandler:
 
     def outcome(self, outcome: FetchOutcome, now: float, out: TurnOutput) -> None:
         """One attempt has ended. A late or unknown outcome changes only the pace of the host."""
+        if outcome.result is FetchResult.RETRACTED:
+            self._retract(outcome, now)
+            return
         frontier = self.frontier
         partition = frontier.partition(outcome.url_key)
         key = (outcome.job, outcome.url_key)
@@ -206,6 +210,33 @@ class OutcomeHandler:
                 self._end(waiting, job, out, Outcome.FAILED, "lost", None)
         frontier.counters.lost_messages += len(keys)
         return len(keys)
+
+    def _retract(self, outcome: FetchOutcome, now: float) -> None:
+        """The page of an earlier fetch did not come from its server: the URL is fetched again, ended or not. A URL that
+        is open for a later fetch stays as it is."""
+        frontier, request, key = self.frontier, outcome.request, outcome.url_key
+        job = frontier.jobs.get(outcome.job)
+        if job is None or request is None:
+            return
+        waiting = frontier.partition(key).outstanding.get((outcome.job, key))
+        if waiting is not None:
+            if waiting.state is OutstandingState.FETCHED and waiting.entry.fetch_no == outcome.fetch_no:
+                # The receipt of the false page has a lower number, so it does not end the next fetch.
+                entry = waiting.entry._replace(fetch_no=outcome.fetch_no + 1)
+                self._requeue(waiting, job, 0, now, entry=entry)
+            return
+        state = job.due_table.get(key)
+        if state is None:
+            state = UrlState(job.uid, key, request.url, request.host, request.depth, request.seed)
+            state.fetch_no, state.outcome = outcome.fetch_no, _ended_as(outcome.status)
+            state.context, state.render = request.context, request.render
+        if key not in job.seen or job.due_table.is_checked_out(key) or state.fetch_no != outcome.fetch_no:
+            return
+        state.etag = state.last_modified = ""
+        job.due_table.put(state)
+        frontier.pending(frontier.partition(key)).urls.append(state)
+        job.due_table.check_out(key)
+        recrawl_queue.requeue(frontier, job, state)
 
     def _tries(self, outcome: FetchOutcome) -> int:
         if outcome.detail == LOGIN_PAGE:
@@ -443,6 +474,13 @@ class OutcomeHandler:
         recrawl_queue.record_fetch(frontier, job, waiting, receipt)
         if outcome is not Outcome.STORED:
             frontier.resume_hosts(job)
+
+
+def _ended_as(status: int) -> Outcome:
+    """The outcome of a URL whose last fetch had a status and no other fault."""
+    if 200 <= status < 300:
+        return Outcome.STORED
+    return Outcome.DROPPED if 300 <= status < 400 else Outcome.FAILED
 
 
 def _without_form(packed: bytes) -> bytes:

@@ -24,6 +24,7 @@ WORDS: Final[dict[tuple[str, str], str]] = {
     ("failed", "encoding"): "the compressed answer could not be decoded",
     ("failed", "too_large"): "the answer is larger than a page may be",
     ("failed", "proxy"): "no proxy of its class works",
+    ("failed", "no_tunnel"): "its proxies refuse CONNECT to the port of its server; see the log of the downloader",
     ("failed", "proxy_auth"): "the proxy does not accept the credentials",
     ("failed", "login"): "the login that its job describes was not accepted (spec.login)",
     ("failed", "blocked"): "the site sent a challenge, a captcha, a ban text or a login page instead of it",
@@ -55,6 +56,8 @@ NO_END: Final[dict[str, str]] = {
     "busy": "its server address had no room: given back, no try is counted",
     "stale": "a kept connection broke before any answer: given back, no try is counted",
     "proxy": "its proxy failed or was blocked, or none works: given back, no try is counted",
+    "no_tunnel": "its proxies refuse CONNECT to the port of its server, others are not checked yet: no try is counted",
+    "second_fetch": "it is fetched once more, through another proxy, to compare both: no try is counted",
     "login": "the login of its site fails or could not be renewed: the site pauses, no try is counted",
     "throttle": "the rate of its resource is reached: its host waits, no try is counted",
     "expired": "it was not started in time: given back, no try is counted",
@@ -63,6 +66,7 @@ NO_END: Final[dict[str, str]] = {
 """Reasons after which a URL goes back into its queue; no row has them."""
 
 _STATUS: Final = re.compile(r"http_(\d{3})")
+_TUNNEL: Final = re.compile(r"tunnel_(\d{3})")
 
 
 def words(outcome: str, reason: str) -> str:
@@ -70,13 +74,19 @@ def words(outcome: str, reason: str) -> str:
     status = _STATUS.fullmatch(reason)
     if status is not None:
         return f"the server answered {status[1]}{_phrase(int(status[1]))}"
+    if tunnel := _TUNNEL.fullmatch(reason):
+        return f"its proxy refuses CONNECT by status {tunnel[1]}"
     known = WORDS.get((outcome, reason))
     return known if known is not None else f"{outcome} ({reason})" if reason else outcome
 
 
 def is_known(reason: str) -> bool:
     """Whether a reason has words, for any outcome."""
-    return bool(_STATUS.fullmatch(reason)) or reason in NO_END or any(reason == known for _, known in WORDS)
+    return (
+        bool(_STATUS.fullmatch(reason) or _TUNNEL.fullmatch(reason))
+        or reason in NO_END
+        or any(reason == known for _, known in WORDS)
+    )
 
 
 def _phrase(status: int) -> str:

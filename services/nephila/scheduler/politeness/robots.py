@@ -17,7 +17,7 @@ from nephila.native import parse_url
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.politeness.robots_cache import RobotsCache
 
-UNREACHABLE = frozenset({"dns", "connect", "tls", "proxy"})
+UNREACHABLE = frozenset({"dns", "connect", "tls", "proxy", "no_tunnel"})
 """Error classes that every fetch of the host would have too."""
 
 

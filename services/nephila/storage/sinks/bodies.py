@@ -14,6 +14,7 @@ from typing import Final
 
 from nephila.kernel import messages as m
 from nephila.kernel.rawfile import PREFIX, SUFFIX, Head, member
+from nephila.kernel.url_credentials import without_credentials
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import Batch, clean
@@ -98,7 +99,7 @@ class Bodies(SeriesBackend):
 
 def _head(page: m.Page, digest: bytes, size: int) -> Head:
     return Head(
-        url=clean(page.url),
+        url=clean(without_credentials(page.url)),
         job=clean(page.job),
         url_key=page.url_key.hex(),
         fetch_no=page.fetch_no,

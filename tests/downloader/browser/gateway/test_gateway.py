@@ -9,6 +9,7 @@ import random
 import pytest
 from fetcher_server import Server, chunked, response
 from gateway_client import DOCUMENT, FRAME, Client, client_of
+from nephila.downloader.browser.gateway import gateway as gateway_module
 
 HTML = "Content-Type: text/html"
 PAGE = response(b"<p>page", HTML)
@@ -352,6 +353,26 @@ async def test_hostile_bytes_close_one_connection() -> None:
                 await asyncio.wait_for(reader.readexactly(1 << 20), 60)
             writer.transport.abort()
         assert (await client.get("http://site.test/")).status == 200
+
+
+async def test_connections_without_credentials_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By number, by time and by body; those of a registered fetch stay."""
+    monkeypatch.setattr(gateway_module, "UNKNOWN_S", 0.2)
+    async with Server(PAGE) as server, client_of(server) as client:
+        client.register()
+        _, known = await tunnel(client, "site.test:443")
+        opened = [await asyncio.open_connection(client.address.host, client.address.port) for _ in range(100)]
+        await asyncio.wait_for(opened[0][0].read(), 60)  # the oldest ones are closed at once
+        assert len(client.gateway._connections) <= gateway_module.MAX_UNKNOWN + 1
+        await asyncio.wait_for(opened[-1][0].read(), 60)  # the others after their time
+        assert len(client.gateway._connections) == 1
+        monkeypatch.setattr(gateway_module, "UNKNOWN_S", 60.0)
+        reader, writer = await asyncio.open_connection(client.address.host, client.address.port)
+        writer.write(b"POST http://site.test/ HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n\r\n" + b"x" * 1000)
+        assert await asyncio.wait_for(reader.read(), 60) == b""
+        assert (await client.get("http://site.test/")).status == 200
+        for _, one in [*opened, (reader, writer), (None, known)]:
+            one.transport.abort()
 
 
 async def tunnel(client: Client, authority: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -45,6 +45,9 @@ class Host(Protocol):
     def opened(self, connection: ClientConnection) -> None:
         """A connection was accepted."""
 
+    def authenticated(self, connection: ClientConnection) -> None:
+        """A connection has shown valid credentials."""
+
     def closed(self, connection: ClientConnection) -> None:
         """A connection was closed."""
 
@@ -157,9 +160,11 @@ class ClientConnection(asyncio.Protocol):
             if isinstance(event, h11.Request):
                 self._request = event
                 self._body = bytearray()
+                if not self._authority:
+                    self._authenticate(merge(event.headers).get("proxy-authorization", ""))
             elif isinstance(event, h11.Data):
                 self._body += event.data
-                if len(self._body) > MAX_REQUEST_BODY:
+                if len(self._body) > MAX_REQUEST_BODY or self._traffic is None:
                     self.close()
             elif isinstance(event, h11.EndOfMessage):
                 self._on_request()
@@ -172,7 +177,7 @@ class ClientConnection(asyncio.Protocol):
         request = self._request
         assert request is not None
         headers = merge(request.headers)
-        if not self._authority and not self._authenticate(headers.get("proxy-authorization", "")):
+        if self._traffic is None:
             self._respond(Answer(407, _CHALLENGE, b""))
             return
         method = request.method.decode("ascii", "replace")
@@ -194,7 +199,7 @@ class ClientConnection(asyncio.Protocol):
         self._early_bytes = 0
         self._task = asyncio.get_running_loop().create_task(serve(self._traffic, call))
 
-    def _authenticate(self, authorization: str) -> bool:
+    def _authenticate(self, authorization: str) -> None:
         traffic = self._host.traffic_of(authorization)
         if traffic is not self._traffic:
             if self._traffic is not None:
@@ -202,7 +207,7 @@ class ClientConnection(asyncio.Protocol):
             self._traffic = traffic
             if traffic is not None:
                 traffic.add(self.close)
-        return traffic is not None
+                self._host.authenticated(self)
 
     def _on_connect(self, authority: str) -> None:
         try:

@@ -39,6 +39,10 @@ MAX_RESPONSE_BYTES = 16 << 20
 """Of one response, on the wire and decoded; scripts and data of a page are far below."""
 MEDIA_TYPES = ("image/*", "font/*", "audio/*", "video/*", "application/font*", "application/vnd.ms-fontobject")
 _BACKLOG = 512
+MAX_UNKNOWN = 64
+"""Connections without valid credentials at a time; the oldest is closed first. Chromium opens some six to a host."""
+UNKNOWN_S = 20.0
+"""Time in which a connection has to show credentials."""
 
 
 class _Registered:
@@ -69,6 +73,8 @@ class ForwardingGateway:
         self._fetches: dict[str, _Registered] = {}
         self._by_username: dict[str, _Registered] = {}
         self._connections: set[ClientConnection] = set()
+        self._unknown: dict[ClientConnection, Timer] = {}
+        """Connections without valid credentials, the oldest first, with the timers that close them."""
 
     # ---- interface
 
@@ -139,10 +145,20 @@ class ForwardingGateway:
     def opened(self, connection: ClientConnection) -> None:
         """See `client_connection.Host`."""
         self._connections.add(connection)
+        self._unknown[connection] = self._clock.call_at(self._clock.monotonic() + UNKNOWN_S, connection.close)
+        if len(self._unknown) > MAX_UNKNOWN:
+            next(iter(self._unknown)).close()
+
+    def authenticated(self, connection: ClientConnection) -> None:
+        """See `client_connection.Host`."""
+        timer = self._unknown.pop(connection, None)
+        if timer is not None:
+            timer.cancel()
 
     def closed(self, connection: ClientConnection) -> None:
         """See `client_connection.Host`."""
         self._connections.discard(connection)
+        self.authenticated(connection)
 
 
 def make_gateway(

@@ -69,18 +69,20 @@ def separator(name: str) -> str:
 def framing(status: int, headers: dict[str, str]) -> tuple[int, bool]:
     """The length of the body (a number, CHUNKED or UNTIL_CLOSE), and whether the connection stays usable.
 
-    RFC 9112 6.3. A Content-Length in addition to chunked is ignored as required, but the connection is not used again.
+    RFC 9112 6.3. A Content-Length in addition to a Transfer-Encoding is ignored as required, but the connection is not
+    used again: what follows may be the rest of a smuggled response.
     """
-    if status in _NO_BODY:
-        return 0, True
     transfer = headers.get("transfer-encoding")
     length = headers.get("content-length")
+    has_both = transfer is not None and length is not None
+    if status in _NO_BODY:
+        return 0, not has_both
     if transfer:
         codings = [coding.strip().lower() for coding in transfer.split(",")]
         if codings[-1] == "chunked":
             if any(coding not in ("chunked", "identity") for coding in codings[:-1]) or codings.count("chunked") > 1:
                 raise FetchError("protocol", f"transfer encoding {transfer[:40]!r} is not supported")
-            return CHUNKED, length is None
+            return CHUNKED, not has_both
         if codings != ["identity"]:
             raise FetchError("protocol", f"transfer encoding {transfer[:40]!r} is not supported")
     if length is None:
@@ -91,11 +93,18 @@ def framing(status: int, headers: dict[str, str]) -> tuple[int, bool]:
         if lengths or not _DIGITS.match(length):
             raise FetchError("protocol", f"Content-Length {headers['content-length'][:40]!r} is not a length")
         return int(length), False
-    return int(length), True
+    return int(length), not has_both
+
+
+def is_exact(headers: dict[str, str]) -> bool:
+    """Whether the end of a response without a body is certain: that to a HEAD request."""
+    return "transfer-encoding" not in headers or "content-length" not in headers
 
 
 def keeps_alive(headers: dict[str, str], http11: bool) -> bool:
     """True when the server accepts another request on the connection (RFC 9112 9.3)."""
+    if not http11 and "transfer-encoding" in headers:
+        return False  # faulty framing: RFC 9112 6.1
     connection = headers.get("connection")
     if connection is None:
         return http11

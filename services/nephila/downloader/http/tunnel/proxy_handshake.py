@@ -5,6 +5,7 @@ may send raises `FetchError` with one of these reasons:
 
     proxy        the proxy is broken, overloaded, or refuses to serve
     proxy_auth   the proxy does not accept the credentials
+    tunnel_403   the proxy refuses CONNECT by this status; other ports, or requests without a tunnel, may work
     connect      the proxy works and reports that it cannot reach the server
 """
 
@@ -20,6 +21,8 @@ from nephila.downloader.http.route import ProxyHop
 
 MAX_REPLY_BYTES = 16 << 10
 """Size of the reply to CONNECT; proxies send some hundred bytes."""
+TUNNEL_REFUSED = "tunnel_"
+"""Begin of the reason that a refused CONNECT has; the status follows."""
 _SERVER_FAULTS = frozenset((502, 503, 504))
 """Statuses by which a proxy reports that the server cannot be reached."""
 _NO_AUTH, _PASSWORD, _NOTHING = 0, 2, 0xFF
@@ -106,7 +109,9 @@ class ConnectHandshake:
             raise FetchError("proxy_auth", f"{name} does not accept the credentials (407)")
         if status in _SERVER_FAULTS:
             raise FetchError("connect", f"{name} cannot reach {self._hop.host} ({status})")
-        raise FetchError("proxy", f"{name} refuses CONNECT ({status})")
+        if status < 300:
+            raise FetchError("proxy", f"{name}: status {status} in reply to CONNECT")
+        raise FetchError(f"{TUNNEL_REFUSED}{status}", f"{name} refuses CONNECT to port {self._hop.port} ({status})")
 
 
 class Socks5Handshake:

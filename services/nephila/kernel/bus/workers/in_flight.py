@@ -53,6 +53,8 @@ class InFlightRequests:
 
     def outcome(self, outcome: FetchOutcome) -> bool:
         """An outcome has arrived; True when its request is finished."""
+        if outcome.result is FetchResult.RETRACTED:
+            return False
         key = (outcome.job, outcome.url_key)
         held = self.held.get(key)
         if held is None or held.request.fetch_no != outcome.fetch_no or held.request.attempt != outcome.attempt:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nephila.kernel import messages as m
+from nephila.kernel.url_credentials import without_credentials
 
 MAX = 100_000
 """URLs remembered, some 300 bytes each."""
@@ -46,11 +47,11 @@ class Captures:
 
     def find(self, page: m.Page) -> Capture | None:
         """The record that a 304 confirms."""
-        found = self._known.get(page.url)
+        found = self._known.get(without_credentials(page.url))
         if found is None and not self._read:
             self._read = True
             self._read_archive()
-            found = self._known.get(page.url)
+            found = self._known.get(without_credentials(page.url))
         return found
 
     def _read_archive(self) -> None:

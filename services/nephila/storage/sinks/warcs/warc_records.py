@@ -20,6 +20,7 @@ from typing import Any
 
 from nephila import __version__
 from nephila.kernel import messages as m
+from nephila.kernel.url_credentials import without_credentials
 from nephila.storage.rows import iso, unpack_links
 from nephila.storage.sinks.warcs.captures import Capture
 
@@ -85,7 +86,7 @@ def metadata(page: m.Page, record: m.Record, response: bytes, date: str) -> byte
         {
             "WARC-Type": "metadata",
             "WARC-Record-ID": _new_id(),
-            "WARC-Target-URI": _uri(page.url),
+            "WARC-Target-URI": uri_of(page),
             "WARC-Date": date,
             **({"WARC-Refers-To": found[1].decode()} if found is not None else {}),
             "Content-Type": "application/warc-fields",
@@ -112,7 +113,7 @@ def page_records(page: m.Page, earlier: Capture | None = None) -> Iterator[bytes
     decoded = not page.wire_body and bool(page.body)
     head = page.response_head or _plain_head(page)
     common = {
-        "WARC-Target-URI": _uri(page.url),
+        "WARC-Target-URI": uri_of(page),
         "WARC-Date": warc_date(page),
         **_address(page.address),
         "Nephila-Fetch-ID": f"{page.url_key.hex()}-{page.fetch_no}-{page.attempt}",
@@ -170,11 +171,11 @@ def resource_records(page: m.Page, response: bytes) -> Iterator[bytes]:
     if not page.rendered:
         return
     found = _RECORD_ID.search(response[: response.find(_CRLF * 2)])
-    document = m.Capture("document", page.url, "text/html; charset=utf-8", bytes(page.body))
+    document = m.Capture("document", without_credentials(page.url), "text/html; charset=utf-8", bytes(page.body))
     for capture in (document, *page.captures):
         if not capture.body:
             continue
-        url = _uri(capture.url or page.url)
+        url = _uri(without_credentials(capture.url or page.url))
         headers = {
             "WARC-Type": "resource",
             "WARC-Record-ID": _new_id(),
@@ -236,6 +237,11 @@ def _new_id() -> str:
 def _digest(data: bytes) -> str:
     # Readers of WARC files check SHA-1 in base 32.
     return "sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode()
+
+
+def uri_of(page: m.Page) -> str:
+    """The URL of a page as records have it: without credentials."""
+    return _uri(without_credentials(page.url))
 
 
 def _uri(url: str) -> str:

@@ -1,0 +1,69 @@
+"""Broken links of a crawl as a table, with links that lead out of it on request."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from tests.e2e.web import Reply, crawl, page, run, serve
+
+
+def site(request):
+    """A host with broken links, and two others that the crawl does not follow."""
+    if request.path == "/robots.txt":
+        return Reply("User-agent: *\nDisallow: /secret\n", type="text/plain")
+    if request.host.startswith("out.test"):
+        pages = {"/ok": page(), "/moved": Reply("", 301, headers={"Location": "/ok"}), "/secret": page()}
+        return pages.get(request.path, Reply("no", 410))
+    links = ("/ok", "/gone", "/moved", "/error", "//out.test/ok", "//out.test/gone", "//out.test/moved")
+    return {
+        "/": page(*links, "//out.test/secret", "//dead.example/", "/gone"),
+        "/ok": page("/gone"),
+        "/moved": Reply("", 302, headers={"Location": "/gone"}),
+    }.get(request.path, Reply("no", 500 if request.path == "/error" else 404))
+
+
+def test_broken_links(tmp_path):
+    """A link to a redirect that ends at a 404 is broken. External links are requested once, also by two exports."""
+
+    def export(*words):
+        done = run("export", "o", "--broken-links", *words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return [tuple(row.values()) for row in csv.DictReader(io.StringIO(done.stdout))]
+
+    with serve(site) as web:
+        done = crawl(web, "http://a.test/", "--links", "--workers", "0", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        inside = [
+            ("http://a.test/", "http://a.test/error", "500", "http_500"),
+            ("http://a.test/", "http://a.test/gone", "404", "http_404"),
+            ("http://a.test/", "http://a.test/moved", "404", "http_404"),
+            ("http://a.test/ok", "http://a.test/gone", "404", "http_404"),
+        ]
+        rows = export()
+        assert [row[:4] for row in rows] == inside
+        assert {row[5] for row in rows} == {"False"}
+        before = len(web.requests)
+        rows = export("--check-external", "--format", "csv")
+        outside = [
+            ("http://a.test/", "http://dead.example/", "0", "dns"),
+            ("http://a.test/", "http://out.test/gone", "410", "http_410"),
+        ]
+        assert [row[:4] for row in rows if row[5] == "False"] == inside
+        assert [row[:4] for row in rows if row[5] == "True"] == outside, "what robots.txt forbids may work"
+        asked = sorted(one.path for one in web.requests[before:])
+        assert asked == ["/gone", "/moved", "/ok", "/ok", "/robots.txt"]
+        assert export("--check-external") == rows
+        assert len(web.requests) == before + len(asked), "nothing is requested twice"
+
+
+def test_without_links_the_remedy_is_named(tmp_path):
+    """An empty table would look like a site without a broken link."""
+    with serve(site) as web:
+        crawl(web, "http://a.test/", "--workers", "0", "--max-pages", "1", cwd=tmp_path)
+    done = run("export", "o", "--broken-links", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "has no links; crawl with --links" in done.stderr
+    done = run("export", "o", "--check-external", cwd=tmp_path)
+    assert done.returncode == 2
+    assert run("export", "o", cwd=tmp_path).returncode == 2
