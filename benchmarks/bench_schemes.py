@@ -25,8 +25,8 @@ from nephila.kernel.documents.scheme_schema import (
     SchemeSpec,
     Search,
 )
+from nephila.kernel.keywords.matcher import KeywordMatcher
 from nephila.native import IMPLEMENTATION, KeywordSet, parse_url
-from nephila.parser.keywords.matcher import KeywordMatcher
 
 PLATFORMS, GROUPS, ARTICLES, PAGE_SIZE, PAGES = 12, 100, 5_000, 20, 5
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sa", "ti", "vo", "be", "du"]
@@ -116,7 +116,8 @@ class Crawl:
                 self._navigation(url, queue)
             else:
                 self.fetched[url] = self.fetched.get(url, 0) + 1
-                match = matcher.match(self.texts[int(url.rpartition("/")[2])].encode())
+                platform = url.split("/", 3)[2].partition(".")[0]
+                match = matcher.match(self.texts[int(url.rpartition("/")[2])].encode(), platform)
                 if match.schemes:
                     self.records[url] = match.schemes["s"]
 

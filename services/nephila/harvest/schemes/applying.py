@@ -60,6 +60,10 @@ class Applied:
     searches: int = 0
     """Searches that were queued."""
     refused: list[tuple[str, str]] = field(default_factory=list)
+    state: Schemes = field(default_factory=Schemes)
+    """The schemes of the job now."""
+    rules: dict[str, int] = field(default_factory=dict)
+    """Version of the rule of content pages of each platform that was applied."""
 
 
 @dataclass(slots=True)
@@ -117,6 +121,7 @@ async def apply(target: Target, found: Documents, name: str, batch: int) -> Appl
     """Apply the documents; `batch`: searches of one request. Raises `UsageError` before anything is changed."""
     change = change_of(found, await target.job(name), name)
     answer = Applied(name, change.new, [one.name for one in found.schemes])
+    answer.state, answer.rules = change.state, found.content_rule_versions
     if found.rules:
         await target.apply_rules(found.rules)
     await target.apply_job(_with(change.document, incomplete=True))

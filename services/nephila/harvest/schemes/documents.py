@@ -75,6 +75,12 @@ class Documents:
         """ParseRule documents of the platforms."""
         return [rule for one in self.platforms for rule in platform_rules.rules_of(one.name, one.spec)]
 
+    @property
+    def content_rule_versions(self) -> dict[str, int]:
+        """Version of the rule of the content pages of each platform."""
+        versions = {rule["metadata"]["name"]: rule_from_json(rule).rule.version for rule in self.rules}
+        return {one.name: versions[one.name] for one in self.platforms}
+
 
 def load(files: Iterable[tuple[str, bytes]]) -> Documents:
     """The documents of files (name, content). Raises `UsageError`."""
