@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nephila.control import job_view
 from nephila.control.api import SEED_BATCH, Job
@@ -27,6 +28,9 @@ from nephila.programs.service_configs import ServiceConfigs
 from nephila.rulekit import health
 from nephila.rulekit.watch import RuleWatcher
 
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
 
 class UpProgram:
     """The program while it runs."""
@@ -39,9 +43,10 @@ class UpProgram:
         tcp: TcpAddress | None = None,
         on_change: Callable[[], None] = lambda: None,
         webhooks: Callable[[Clock], WebhookSender] | None = None,
+        beside: Callable[[], list[Collector]] = list,
     ) -> None:
         """`tcp`: address of the control API in addition to DIR/control.sock. `on_change`: called after a job change.
-        `webhooks`: builds the sender of changes."""
+        `webhooks`: builds the sender of changes. `beside`: metrics of what runs beside the services."""
         self.clock = clock or SystemClock()
         self.assembly = Assembly(
             configs, self.clock, LocalBus(self.clock), on_fatal=self._fatal, on_turn=lambda: self.control.note()
@@ -59,7 +64,7 @@ class UpProgram:
             on_change=on_change,
         )
         self.webhooks = webhooks(self.clock) if webhooks is not None else None
-        metrics = partial(program_metrics, self.assembly, self.webhooks)
+        metrics = partial(program_metrics, self.assembly, self.webhooks, beside)
         self.servers = ControlServers(self.control, directory, tcp, metrics=metrics)
         self.error: BaseException | None = None
         self.jobs: list[Job] = []

@@ -1,4 +1,5 @@
-"""IN: records, jobs, rules; with a raw sink also pages and other answers. OUT: receipts; items of platforms; over Kafka changes.
+"""IN: records, jobs and rules; with a raw sink also pages and other answers. OUT: receipts; items of platforms; over
+Kafka changes.
 
 The event loop collects records; one thread makes them durable, one flush at a time. Records that arrive during a flush
 belong to the next one. Invariant: a receipt is published, and its record acknowledged, only after the transaction that

@@ -269,9 +269,7 @@ def _evaluated(place: str, applied: Applied, wait_s: float) -> EvaluationReport 
         if found is not None and stored_pages.is_of(found, applied.state, applied.rules) and found.ended:
             return found
         if time.monotonic() >= end:
-            note(
-                f"the evaluation of the stored pages is not over after {wait_s:g} s and continues; see nephila schemes list"
-            )
+            note(f"the evaluation of the stored pages continues after {wait_s:g} s; nephila schemes list shows its end")
             return found
         time.sleep(POLL_S)
 

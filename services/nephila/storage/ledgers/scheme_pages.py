@@ -65,7 +65,7 @@ def read(database: ReadConnection, job: str, keys: Sequence[str]) -> list[Stored
     query = f"SELECT url_key, data FROM items WHERE job = :job AND url_key IN ({listed}) ORDER BY url_key, ordinal"
     for key, data in database.execute(query, values).fetchall():
         items.setdefault(key, []).append(data)
-    return [StoredPage(*row, items=tuple(items.get(row[0], ()))) for row in pages]
+    return [StoredPage._make((*row, tuple(items.get(row[0], ())))) for row in pages]
 
 
 def write(database: ReadConnection, batch: Batch) -> None:
