@@ -28,7 +28,7 @@ from nephila.kernel.bus.contract import Bus, Receipt
 from nephila.kernel.documents import job_document
 from nephila.kernel.documents.job_to_document import to_document
 from nephila.kernel.fragment_routes import parse_routed
-from nephila.kernel.messages import CrawlJob, ParseRule, RuleVerdict, ScopeMode, Seed
+from nephila.kernel.messages import CrawlJob, ParseRule, Render, RuleVerdict, ScopeMode, Seed
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import JOBS, SEEDS
@@ -67,6 +67,7 @@ class Parts:
         *,
         verdicts: Callable[[], Iterable[RuleVerdict]] = tuple,
         processes: Callable[[], Sequence[int]] = tuple,
+        no_browser: str = "",
     ) -> None:
         self.bus = bus
         self.clock = clock
@@ -75,6 +76,8 @@ class Parts:
         """Whether rules still fit their sites."""
         self.processes = processes
         """Process ids of the workers."""
+        self.no_browser = no_browser
+        """Why pages cannot be rendered, with the remedy; empty: they can."""
 
 
 class LocalControl:
@@ -123,6 +126,7 @@ class LocalControl:
         self._check_sinks(document)
         self._check_text(document)
         self._check_rules(document)
+        self._check_render(document)
         check_tenant(document, job_view.tenants(self._scheduler))
         known = job_view.spec(self._scheduler, wanted.uid)
         exists = known is not None and not known.deleted
@@ -155,6 +159,12 @@ class LocalControl:
             refused=refused[: api.MAX_REFUSED],
             refused_count=len(refused),
         )
+
+    def _check_render(self, document: job_document.JobDocument) -> None:
+        """Refuse a job whose pages would end as failed(no_browser)."""
+        if document.job.render > Render.NEVER and self._parts.no_browser:
+            mode = document.content["spec"]["render"]
+            raise UserError(f"{document.location}: spec.render: {mode} needs a browser: {self._parts.no_browser}")
 
     async def list_jobs(self, request: api.Empty) -> api.JobList:
         """See `Control.list_jobs`."""

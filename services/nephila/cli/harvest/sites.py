@@ -237,9 +237,18 @@ def run(
         if target.is_directory and not _runs(out):
             from nephila.cli.services.up import run_up
 
-            beside = partial(collectors, runners)
-            raise typer.Exit(run_up(out, values(options), None, quiet=quiet, companion=serve, beside=beside))
+            beside, given = partial(collectors, runners), values(options)
+            given["browser"] = given["browser"] or bool(_rendered(store))
+            raise typer.Exit(run_up(out, given, None, quiet=quiet, companion=serve, beside=beside))
         _run_remote(target, serve)
+
+
+def _rendered(store: SiteStore) -> list[str]:
+    """Directories whose pages a browser renders."""
+    from nephila.harvest.sites import resolve
+
+    sites = store.sites()
+    return [name for name, part in sites.directories.items() if resolve.values(sites, *part)["render"].value != "never"]
 
 
 def _page_rows(target: Target, place: str) -> PageRows | None:
@@ -312,6 +321,12 @@ def _apply(found: list[Site], out: Path, sites: str, *, prune: bool, json: bool)
         names = {site.name for site in found}
         removed = [name for name in store.sites().sites if name not in names] if prune else []
         _print_changes(store.apply(found, removed), json=json)
+        if rendered := _rendered(store):
+            from nephila.downloader.browser.lane import missing
+            from nephila.downloader.config import DownloaderConfig
+
+            if reason := missing(DownloaderConfig()):
+                note(f"{rendered[0]} needs a browser (render), and nephila sites run cannot start one here: {reason}")
 
 
 def _print_changes(changes: Any, *, json: bool) -> None:

@@ -73,6 +73,9 @@ def run_up(
 
     store = given.pop("store")
     directory = Directory(out)
+    earlier = directory.read()
+    # Jobs that were taken with a browser need it again.
+    given["browser"] = given["browser"] or bool(earlier is not None and earlier.options.get("browser"))
     run = resolve_run(directory, given)
     url = resolve_store(run, store)
     configs = make_configs(
@@ -81,6 +84,7 @@ def run_up(
         formats_of(given["format"], given["keep_raw"]),
         store=url,
         writer=run.writer,
+        renders=given["browser"],
         archive=archive_name("up", run),
     )
     given["header"] = redacted(given["header"])

@@ -28,7 +28,8 @@ from nephila.kernel.stages import NAVIGATION
 JOB = "schemes"
 """Name of the job, where the files have no CrawlJob."""
 DEFAULTS: dict[str, Any] = {"scope": {"mode": "any", "maxDepth": 1}, "traps": {"off": True}}
-"""Settings of that job: content pages may be on any host, and their links are not followed."""
+"""Settings of a job of schemes, for keys that its document does not have: content pages may be on any host, and their
+links are not followed."""
 
 
 class Target(Protocol):
@@ -103,8 +104,8 @@ def change_of(found: Documents, known: dict[str, Any] | None, name: str) -> Chan
         spec = {**known["spec"]}
     else:
         spec = {**DEFAULTS}
-    spec.setdefault("scope", DEFAULTS["scope"])
-    spec.setdefault("traps", DEFAULTS["traps"])
+    for section in DEFAULTS:
+        spec[section] = {**DEFAULTS[section], **spec.get(section, {})}
     if any(one.search.method == "POST" for one in state.platforms):
         # The form is part of the identity of a search, as its route.
         parse = spec.get("parse", {})

@@ -57,9 +57,7 @@ EFFECTS: Final[Mapping[Verdict, Effect]] = {
     Verdict.WAITING: Effect(
         True, "not fetched in the run", "see nephila explain URL; the host is paused or the run ended too early"
     ),
-    Verdict.MOVED: Effect(
-        True, "it redirects out of its directory", "set the url of the directory to {target}"
-    ),
+    Verdict.MOVED: Effect(True, "it redirects out of its directory", "set the url of the directory to {target}"),
     Verdict.NOT_FOUND: Effect(True, "the server answers that it is not there", "look for its new address on the site"),
     Verdict.HTTP_ERROR: Effect(True, "the server refuses it", "open it in a browser; a login or cookies may be needed"),
     Verdict.SERVER_ERROR: Effect(True, "the server fails", "wait; the next run tries again"),
