@@ -9,13 +9,14 @@ import msgspec
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.documents.scheme_schema import NamedScheme, Part, PlatformUse, Schemes, SchemeSpec
+from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.topics import JOBS, RULES
 from nephila.parser.keywords.scheme_records import SchemeRecords
 from nephila.storage.evaluation import Doubt, EvaluationReport, combined
 from nephila.storage.ledgers import scheme_pages
 from nephila.storage.ledgers.read_connection import open_for_reading
 
-from tests.storage.storage_rig import JOB, record, rows, running
+from tests.storage.storage_rig import JOB, key, record, rows, running
 
 WORDS = ("flood", "quake", "storm")
 PAGES = 30
@@ -213,3 +214,62 @@ async def test_two_writers_of_a_database_count_each_page_once(tmp_path, store):
         json.loads(one["meta"]) for one in rows(fresh, "pages", "url_key")
     ]
     assert found.ended
+
+
+def results(number: int, by: m.CrawlJob, platform: str, *leads: int) -> m.Record:
+    """A page of results of a platform that leads to content pages."""
+    context = m.Context(stage="navigation", scheme="one", platform=platform, group="g", page=1)
+    found = record(number, text=b"results", context=context)
+    links = m.Outlinks(JOB, fingerprints=b"".join(map(key, leads)), context=m.Context(stage="content"))
+    records = SchemeRecords()
+    records.update_job(by)
+    records.complete(found, [links])
+    return found
+
+
+def redirect(number: int, platform: str, target: m.Record) -> m.Record:
+    """A link of results that redirects to a content page."""
+    return record(
+        number,
+        outcome=m.Outcome.DROPPED,
+        reason="redirect",
+        status=301,
+        sha256=b"",
+        text=b"",
+        meta="",
+        final_url=target.url,
+        context=m.Context(stage="content", platform=platform),
+    )
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("order", ["page first", "page last"])
+@pytest.mark.parametrize("through", ["link", "redirect", "redirect of the first platform"])
+async def test_a_page_belongs_to_the_schemes_of_all_platforms_that_lead_to_it(tmp_path, together, order, through):
+    """Whichever comes first: the page, or the results of the second platform. A restart loses no platform."""
+    by = job(1, schemes(second=("flood", "b")))
+    content = page(0, by, text="flood")
+    content.url_key = parse_routed(content.url).fingerprint
+    by_a = results(100, by, "a", 0)
+    if through == "link":
+        by_b: list[Any] = [results(101, by, "b")]
+        by_b[0].leads = content.url_key
+    else:
+        by_b = [redirect(50, "b" if through == "redirect" else "a", content), results(101, by, "b", 50)]
+    messages = [content, by_a, *by_b] if order == "page first" else [by_a, *by_b, content]
+    if together:
+        await run(tmp_path, [by], messages)
+    else:
+        await run(tmp_path, [by], *([one] for one in messages[:2]))
+        await run(tmp_path, [by], *([one] for one in messages[2:]))
+    (item,) = rows(tmp_path, "items", "url_key")
+    data = json.loads(item["data"])
+    assert (data["resource"], data["schemes"]) == ("a", {"second": ["g"]})
+    (meta,) = [json.loads(one["meta"])["search"] for one in rows(tmp_path) if one["url"] == content.url]
+    assert meta["also"] == ["b"]
+
+
+async def test_a_page_of_one_platform_has_no_record_of_a_scheme_of_another(tmp_path):
+    by = job(1, schemes(second=("flood", "b")))
+    await run(tmp_path, [by], [results(100, by, "a", 0), page(0, by, text="flood")])
+    assert rows(tmp_path, "items", "url_key") == []

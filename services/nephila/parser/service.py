@@ -230,7 +230,7 @@ class Parser:
     def _publish(self, delivery: Delivery, links: Links, record: m.Record) -> None:
         self.pages += 1
         if record.context is not None:
-            self._schemes.complete(record)
+            self._schemes.complete(record, links)
         if not record.depth and record.outcome is m.Outcome.STORED and self._is_of_site(record.job):
             # How much a list of a directory has: shown with its verdict.
             note(record, "links", str(sum(len(one.fingerprints) // 16 for one in links)))

@@ -306,8 +306,8 @@ class SiteRunner:
             return None
 
     def _with_history(self, run: Run, state: ListState, new_pages: int) -> ListState:
-        """The state with the begin of its fault. A fetched list is `NEW` in a run with new pages, else `MOVED` if it was
-        fetched elsewhere."""
+        """The state with the begin of its fault. A fetched list is `NEW` in a run with new pages; in one without, it is
+        `MOVED` if it was fetched from another directory."""
         if not state.is_fault and new_pages:
             return state._replace(verdict=Verdict.NEW)
         if not state.is_fault and state.target and not is_below(state.target, state.url):

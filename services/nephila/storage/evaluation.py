@@ -1,17 +1,17 @@
 """Evaluates stored content pages again when the keyword schemes of their job have changed, without a request.
 
-A row has the version of the schemes by which its page was evaluated; a row with another version is outdated, and is
-evaluated from its text and the fields that are kept. A change of schemes scans the rows of the job once; a record that
-a parser evaluated by earlier schemes is evaluated after it is stored. Invariant: after the scan every content page of
-the job has the item that it would have in a new directory. Each slice of pages is one transaction with the report that
-counts it, so that a crash repeats a slice and counts nothing twice. Cost: O(rows of the job) for a change, a look at
-the metadata for each new content page.
+A row has the version of the schemes by which its page was evaluated, and the platforms that led to it; a row with
+others is outdated, and is evaluated from its text and the fields that are kept. A change of schemes scans the rows of
+the job once; a record whose parser did not know the present schemes, or all platforms that lead to the page, is
+evaluated after it is stored. Invariant: after the scan every content page of the job has the item that it would have
+in a new directory. Each slice of pages is one transaction with the report that counts it, so that a crash repeats a
+slice and counts nothing twice. Cost: O(rows of the job) for a change, two look-ups for a batch of pages of schemes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -19,12 +19,13 @@ from typing import Any, Final
 import msgspec
 
 from nephila.kernel import messages as m
-from nephila.kernel.keywords.scheme_items import FIELDS, MATCHED, SEARCH, VERSION, ContentPage, SchemeEvaluator
+from nephila.kernel.keywords.scheme_items import ALSO, FIELDS, MATCHED, SEARCH, VERSION, ContentPage, SchemeEvaluator
 from nephila.kernel.keywords.scheme_items import evaluator_of as evaluator_of_job
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.stages import CONTENT
 from nephila.storage.ledgers import scheme_pages
 from nephila.storage.ledgers.contract import Ledger
+from nephila.storage.ledgers.item_parts import key_of
 from nephila.storage.ledgers.scheme_pages import StoredPage
 from nephila.storage.rows import Batch, EvaluatedRow, Items, iso
 
@@ -135,19 +136,60 @@ class SchemeEvaluation:
         """Whether pages have to be evaluated."""
         return any(job.outdated or job.scanned_to is not None for job in list(self._jobs.values()))
 
-    def stored(self, batch: Batch, records: Iterable[m.Record]) -> None:
-        """Mark content pages of a batch that a parser evaluated by other schemes than the present ones."""
+    def stored(self, batch: Batch, records: Iterable[m.Record], known: Container[tuple[str, str]]) -> None:
+        """Note which platforms lead to which pages, and mark the content pages of a batch, and those that are stored
+        (`known`), whose parser did not know the present schemes or all platforms."""
+        by_job: dict[str, list[m.Record]] = {}
         for record in records:
-            job = self._jobs.get(record.job) if record.context is not None else None
-            if job is None or not record.meta or record.context is None or record.context.stage != CONTENT:
+            if record.context is not None and record.context.platform and record.job in self._jobs:
+                by_job.setdefault(record.job, []).append(record)
+        for uid, of_job in by_job.items():
+            job = self._jobs[uid]
+            outdated = self._outdated(batch, uid, job, of_job, known)
+            if not outdated:
                 continue
-            note = _decode(record.meta).get(SEARCH, {})
-            if MATCHED in note and note.get(VERSION) != job.evaluator.version:
-                job.outdated.append(record.url_key.hex())
-                report = self._report(record.job, job)
-                if report.ended:
-                    report.ended = ""
-                    batch.reports[record.job, self._writer] = _encode(report).decode()
+            job.outdated += outdated
+            report = self._report(uid, job)
+            if report.ended:
+                report.ended = ""
+                batch.reports[uid, self._writer] = _encode(report).decode()
+
+    def _outdated(
+        self, batch: Batch, uid: str, job: _Job, records: list[m.Record], known: Container[tuple[str, str]]
+    ) -> list[str]:
+        """Pages to be evaluated, after new finds are added to the batch."""
+        notes: dict[str, dict[str, Any]] = {}
+        led: dict[str, set[str]] = {}
+        before = self._before_redirects(uid, records)
+        for record in records:
+            assert record.context is not None
+            for key in leads_of(record):
+                led.setdefault(key, set()).update({record.context.platform}, before.get(record.url_key.hex(), ()))
+            if record.context.stage == CONTENT and record.meta and MATCHED in (note := _decode(record.meta)[SEARCH]):
+                notes[record.url_key.hex()] = note
+        for record in records:
+            if record.final_url:
+                led.setdefault(key_of(record.final_url), set()).update(led.get(record.url_key.hex(), ()))
+        stored = [key for key in led if (uid, key) in known]
+        for key, target in scheme_pages.redirects(self._ledger.reading, uid, stored):
+            led.setdefault(key_of(target), set()).update(led[key])
+        found = scheme_pages.finds(self._ledger.reading, uid, [*led, *(key for key in notes if key not in led)])
+        again = []
+        for key, platforms in led.items():
+            new = platforms - found.get(key, set())
+            batch.finds += [(uid, key, platform) for platform in sorted(new)]
+            if new and key not in notes:
+                again.append(key)
+        for key, note in notes.items():
+            also = (found.get(key, set()) | led.get(key, set())) - {note["platform"]}
+            if also or note.get(VERSION) != job.evaluator.version:
+                again.append(key)
+        return again
+
+    def _before_redirects(self, uid: str, records: list[m.Record]) -> dict[str, set[str]]:
+        """url_key → platforms that lead to a redirect among these records."""
+        keys = [record.url_key.hex() for record in records if record.final_url]
+        return scheme_pages.finds(self._ledger.reading, uid, keys) if keys else {}
 
     def next(self) -> Slice | None:
         """The next pages, evaluated and not yet written; None: nothing is due, or a part of the scan met no outdated
@@ -203,8 +245,10 @@ class SchemeEvaluation:
         else:
             met = {key for key in keys if job.scanned_to is not None and key > job.scanned_to}
         part = Slice(uid, {}, Batch(), report)
+        found = scheme_pages.finds(self._ledger.reading, uid, keys)
         for page in scheme_pages.read(self._ledger.reading, uid, keys):
-            self._add(part, job.evaluator, page, is_new=page.url_key not in met)
+            platforms = found.get(page.url_key, set())
+            self._add(part, job.evaluator, page, platforms, is_new=page.url_key not in met)
         if job.scanned_to is None and not job.outdated:
             report.ended = iso(self._clock.now())
         part.batch.reports[uid, self._writer] = _encode(report).decode()
@@ -218,6 +262,7 @@ class SchemeEvaluation:
             report.pages, report.doubts = 0, {}
         keys: list[str] = []
         rows = scheme_pages.scan(self._ledger.reading, uid, job.scanned_to)
+        found = scheme_pages.finds(self._ledger.reading, uid, [row.url_key for row in rows])
         for row in rows:
             if len(keys) == SLICE:
                 return keys
@@ -231,7 +276,7 @@ class SchemeEvaluation:
                 report.rules[platform] = self._rules[platform]
             if doubt := self._doubt(row.rule_version, platform, note):
                 report.doubts[doubt] = report.doubts.get(doubt, 0) + 1
-            if note.get(VERSION) != job.evaluator.version:
+            if not _is_current(note, job.evaluator, found.get(row.url_key, set())):
                 keys.append(row.url_key)
         if len(rows) < scheme_pages.CHUNK:
             job.scanned_to = None
@@ -244,18 +289,22 @@ class SchemeEvaluation:
             return Doubt.FIELDS_NOT_KEPT
         return None
 
-    def _add(self, part: Slice, evaluator: SchemeEvaluator, page: StoredPage, *, is_new: bool) -> None:
+    def _add(
+        self, part: Slice, evaluator: SchemeEvaluator, page: StoredPage, platforms: set[str], *, is_new: bool
+    ) -> None:
         """`is_new`: the scan has not met the page and will not meet it."""
         meta = _decode(page.meta)
         note = meta.get(SEARCH, {})
-        if MATCHED not in note or note.get(VERSION) == evaluator.version:
+        if MATCHED not in note or _is_current(note, evaluator, platforms):
             return
         uid, report, batch = part.job, part.report, part.batch
         before = _decode(page.items[0]) if page.items else None
         at = meta.get("published") or (f"{page.fetched_at[:19]}Z" if page.fetched_at else "")
-        shown = ContentPage(page.url_key, page.url, note.get("platform", ""), page.title, page.text, at)
+        own = note.get("platform", "")
+        also = tuple(sorted(platforms - {own}))
+        shown = ContentPage(page.url_key, page.url, own, page.title, page.text, at, also)
         found = evaluator.evaluate(shown, before if before is not None else note.get(FIELDS, {}))
-        rest = {name: value for name, value in note.items() if name not in (MATCHED, VERSION, FIELDS)}
+        rest = {name: value for name, value in note.items() if name not in (MATCHED, VERSION, FIELDS, ALSO)}
         meta[SEARCH] = {**rest, **found.note}
         part.fetches[page.url_key] = page.fetch_no, page.meta
         rule, version = page.rule, page.rule_version
@@ -300,6 +349,20 @@ def combined(reports: Sequence[EvaluationReport]) -> EvaluationReport | None:
         sum(one.changed for one in same),
         doubts,
     )
+
+
+def leads_of(record: m.Record) -> list[str]:
+    """url_keys of the content pages that a page of results leads to; of a redirect to a content page its target."""
+    leads = bytes(record.leads)
+    keys = [leads[at : at + 16].hex() for at in range(0, len(leads), 16)]
+    if record.final_url and record.context is not None and record.context.stage == CONTENT:
+        keys.append(key_of(record.final_url))
+    return keys
+
+
+def _is_current(note: dict[str, Any], evaluator: SchemeEvaluator, platforms: set[str]) -> bool:
+    also = platforms - {note.get("platform", "")}
+    return note.get(VERSION) == evaluator.version and set(note.get(ALSO, ())) == also
 
 
 def _note(meta: str) -> dict[str, Any] | None:

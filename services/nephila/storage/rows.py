@@ -134,6 +134,8 @@ class Batch:
     """Answers that are not pages, for WARC files."""
     evaluated: list[EvaluatedRow] = field(default_factory=list)
     """Stored pages that were evaluated by changed schemes; `items` has the items of those whose item changed."""
+    finds: list[tuple[str, str, str]] = field(default_factory=list)
+    """(job, url_key, platform) of content pages that searches of a platform lead to, each new."""
     removed: list[tuple[str, bytes]] = field(default_factory=list)
     """Platform and last line of each item that such a page no longer has."""
     reports: dict[tuple[str, str], str] = field(default_factory=dict)

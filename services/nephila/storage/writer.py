@@ -38,7 +38,7 @@ from nephila.storage.changes import (
     text_diff,
 )
 from nephila.storage.config import StorageConfig
-from nephila.storage.evaluation import SchemeEvaluation, Slice
+from nephila.storage.evaluation import SchemeEvaluation, Slice, leads_of
 from nephila.storage.faults import StoreLost, busy, commit_unknown, write_fault
 from nephila.storage.ledgers.contract import Key, Ledger
 from nephila.storage.near_copies import NearCopies, skipped_record
@@ -283,7 +283,7 @@ class Writer:
             result.new[OUTCOMES[known.outcome]] += 1
             if stored is not None:
                 result.new[OUTCOMES[stored.outcome]] -= 1
-        self.evaluation.stored(batch, records)
+        self.evaluation.stored(batch, records, durable)
         batch.changes = self._changes(batch, feed)
         result.changes = [*(self._ledger.recorded_changes(repeated) if repeated else ()), *batch.changes]
         return batch, result
@@ -359,6 +359,9 @@ class Writer:
         jobs: dict[str, list[str]] = {}
         for record in records:
             jobs.setdefault(record.job, []).append(record.url_key.hex())
+            if record.context is not None and record.context.platform:
+                # The pages that it leads to are evaluated again if they are stored.
+                jobs[record.job] += leads_of(record)
         return self._ledger.durable(jobs)
 
     def _write(self, batch: Batch) -> None:

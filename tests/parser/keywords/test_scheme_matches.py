@@ -32,7 +32,7 @@ SCHEMES = [
     ],
 )
 def test_groups_that_match(text, schemes, keywords):
-    found = KeywordMatcher(SCHEMES).match(text.encode(), "p")
+    found = KeywordMatcher(SCHEMES).match(text.encode(), ["p"])
     assert (found.schemes, found.keywords) == (schemes, keywords)
 
 

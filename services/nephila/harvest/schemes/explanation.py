@@ -8,7 +8,7 @@ import msgspec
 
 from nephila.kernel.documents.scheme_schema import Schemes
 from nephila.kernel.keywords.matcher import KeywordMatcher, lacking, platforms_of
-from nephila.kernel.keywords.scheme_items import FIELDS, MATCHED, SEARCH
+from nephila.kernel.keywords.scheme_items import ALSO, FIELDS, MATCHED, SEARCH
 from nephila.storage.ledgers.read_connection import ReadConnection
 
 
@@ -54,8 +54,9 @@ def explain(rows: ReadConnection, job: str, state: Schemes, url_key: bytes) -> E
     query = "SELECT data FROM items WHERE job = :job AND url_key = :key AND rule = :platform"
     item = rows.execute(query, {"job": job, "key": url_key.hex(), "platform": found.platform}).fetchone()
     fields: dict[str, Any] = msgspec.json.decode(item[0]) if item is not None else note.get(FIELDS, {})
+    platforms = {found.platform, *note.get(ALSO, ())}
     content = fields.get("content", text)
-    match = KeywordMatcher(state.schemes).match(f"{title}\n{content}".encode("utf-8", "replace"), found.platform)
+    match = KeywordMatcher(state.schemes).match(f"{title}\n{content}".encode("utf-8", "replace"), platforms)
     found.keywords = match.keywords
     for scheme in state.schemes:
         groups = match.schemes.get(scheme.name, [])
@@ -63,10 +64,11 @@ def explain(rows: ReadConnection, job: str, state: Schemes, url_key: bytes) -> E
         if scheme.name in match.excluded:
             reason = f"it has the excluded keyword {match.excluded[scheme.name]!r}"
         elif not groups:
-            searched = [name for name in scheme.spec.groups if found.platform in platforms_of(scheme.spec, name)]
+            groups_of = scheme.spec.groups
+            searched = [name for name in groups_of if not platforms.isdisjoint(platforms_of(scheme.spec, name))]
             missing = {name: lacking(scheme.spec.groups[name], match.keywords) for name in searched}
             nearest = min(missing, key=lambda name: len(missing[name]), default="")
             reason = f"no keyword of {', '.join(missing[nearest])} of the group {nearest}" if nearest else ""
-            reason = reason or f"it does not search the platform {found.platform}"
+            reason = reason or f"it does not search {' or '.join(sorted(platforms))}"
         found.owners.append(Owner(scheme.name, groups, reason))
     return found

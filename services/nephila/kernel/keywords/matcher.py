@@ -1,8 +1,8 @@
 """Which keyword groups of a job's schemes match a text: one pass over the text for all keywords, then the groups.
 
-A group matches if its scheme searches it on the platform of the page and each part that is not optional has a keyword
-in the text; a group of optional parts alone needs one of them. A scheme matches if a group does and none of its
-exclusions occurs. Cost: O(text) and O(matched groups).
+A group matches if its scheme searches it on a platform that leads to the page, and each part that is not optional has
+a keyword in the text; a group of optional parts alone needs one of them. A scheme matches if a group does and none of
+its exclusions occurs. Cost: O(text) and O(matched groups).
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class KeywordMatcher:
         self._words = list(self._terms)
         self._set = KeywordSet(self._words)
 
-    def match(self, text: bytes, platform: str) -> Match:
-        """The keywords of a UTF-8 text of a page of a platform, and the groups that it matches."""
+    def match(self, text: bytes, platforms: Iterable[str]) -> Match:
+        """The keywords of the UTF-8 text of a page that these platforms lead to, and the groups that it matches."""
         numbers = self._set.find(text)
         found = Match([self._words[number] for number in numbers if number in self._parts])
         for number in numbers:
@@ -67,7 +67,7 @@ class KeywordMatcher:
                 touched[group].add(part)
         for index in sorted(touched):
             group_of = self._groups[index]
-            matches = platform in group_of.platforms and group_of.required <= touched[index]
+            matches = not group_of.platforms.isdisjoint(platforms) and group_of.required <= touched[index]
             if matches and group_of.scheme not in found.excluded:
                 found.schemes.setdefault(group_of.scheme, []).append(group_of.name)
         return found

@@ -26,6 +26,8 @@ VERSION: Final = "version"
 """Version of the schemes with which the page was evaluated."""
 FIELDS: Final = "fields"
 """Fields of the rule of a page without an item."""
+ALSO: Final = "also"
+"""Platforms that lead to the page, beside that of its context."""
 KEYWORDS: Final = "keywords"
 SCHEMES: Final = "schemes"
 _encode = msgspec.json.Encoder().encode
@@ -41,6 +43,8 @@ class ContentPage(NamedTuple):
     text: str
     time: str
     """When it was published, or else fetched."""
+    also: tuple[str, ...] = ()
+    """Further platforms that lead to it."""
 
 
 class Evaluated(NamedTuple):
@@ -64,8 +68,11 @@ class SchemeEvaluator:
         """`fields`: an earlier item of the page, or fields of the rule, which replace those of the page."""
         own = _own_fields(page)
         base = {**own, **{name: value for name, value in fields.items() if name not in (KEYWORDS, SCHEMES)}}
-        match = self._matcher.match(f"{page.title}\n{base['content']}".encode("utf-8", "replace"), page.platform)
-        note = {MATCHED: bool(match.schemes), VERSION: self.version}
+        platforms = (page.platform, *page.also)
+        match = self._matcher.match(f"{page.title}\n{base['content']}".encode("utf-8", "replace"), platforms)
+        note: dict[str, Any] = {MATCHED: bool(match.schemes), VERSION: self.version}
+        if page.also:
+            note[ALSO] = sorted(page.also)
         if match.schemes:
             return Evaluated({**base, KEYWORDS: match.keywords, SCHEMES: match.schemes}, note)
         kept = {name: value for name, value in base.items() if name not in own or own[name] != value}

@@ -185,6 +185,8 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     simhash: bytes = b""
     # Of the job: what happens to a near-copy of another page.
     near_copies: NearCopies = NearCopies.UNSPECIFIED
+    # Of a page of search results: fingerprints of the content pages that it leads to, 16 bytes each.
+    leads: bytes = b""
 
 
 class Receipt(msgspec.Struct, array_like=True, gc=False):

@@ -5,6 +5,7 @@ its own are for its stop rules.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,8 +31,9 @@ class SchemeRecords:
         if job.schemes and not job.deleted:
             self._evaluators[job.uid] = evaluator_of(job.schemes)
 
-    def complete(self, record: m.Record) -> None:
-        """Set the item and the metadata of a page with a context, if its job has schemes."""
+    def complete(self, record: m.Record, links: Iterable[m.Outlinks] = ()) -> None:
+        """Set the item and the metadata of a page with a context, if its job has schemes; of a page of results also
+        the content pages among its links."""
         context, evaluator = record.context, self._evaluators.get(record.job)
         if evaluator is None or context is None or context.stage not in (NAVIGATION, CONTENT):
             return
@@ -41,6 +43,7 @@ class SchemeRecords:
         if context.stage == NAVIGATION:
             note["page"] = max(context.page, 1)
             record.items = []
+            record.leads = b"".join(one.fingerprints for one in links if one.context and one.context.stage == CONTENT)
         elif record.outcome is m.Outcome.STORED and not record.not_modified:
             found = evaluator.evaluate(
                 _page(record, context, meta), _fields([_decode_item(one) for one in record.items])

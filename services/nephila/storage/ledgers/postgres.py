@@ -263,7 +263,7 @@ class Postgres:
                     connection.execute(_ITEM, columns(rows), prepare=True)
             if completing:
                 complete(database, batch)
-            if batch.evaluated or batch.reports:
+            if batch.finds or batch.evaluated or batch.reports:
                 scheme_pages.write(database, batch)
             if batch.changes:
                 # The last lock of a flush, held to its commit: so changes become visible in the order of `seq`, and a

@@ -57,7 +57,7 @@ def read(database: ReadConnection, job: str, keys: Sequence[str]) -> list[Stored
     if not keys:
         return []
     names = {f"key{number}": key for number, key in enumerate(keys)}
-    listed, values = ", ".join(f":{name}" for name in names), {"job": job, **names}
+    listed, values = _listed(names), {"job": job, **names}
     columns = "url_key, url, title, text, meta, rule, rule_version, fetched_at, fetch_no, fetch_id"
     query = f"SELECT {columns} FROM pages WHERE job = :job AND url_key IN ({listed}) AND sha256 <> ''"
     pages = database.execute(query, values).fetchall()
@@ -68,14 +68,40 @@ def read(database: ReadConnection, job: str, keys: Sequence[str]) -> list[Stored
     return [StoredPage._make((*row, tuple(items.get(row[0], ())))) for row in pages]
 
 
+def finds(database: ReadConnection, job: str, keys: Sequence[str]) -> dict[str, set[str]]:
+    """url_key → platforms that lead to it, of these keys."""
+    found: dict[str, set[str]] = {}
+    for start in range(0, len(keys), CHUNK):
+        names = {f"key{number}": key for number, key in enumerate(keys[start : start + CHUNK])}
+        query = f"SELECT url_key, platform FROM finds WHERE job = :job AND url_key IN ({_listed(names)})"
+        for key, platform in database.execute(query, {"job": job, **names}).fetchall():
+            found.setdefault(key, set()).add(platform)
+    return found
+
+
+def redirects(database: ReadConnection, job: str, keys: Sequence[str]) -> list[tuple[str, str]]:
+    """(url_key, target) of those of these pages, at most `CHUNK`, that redirect."""
+    if not keys:
+        return []
+    names = {f"key{number}": key for number, key in enumerate(keys[:CHUNK])}
+    query = (
+        f"SELECT url_key, final_url FROM pages WHERE job = :job AND url_key IN ({_listed(names)})"
+        " AND outcome = 'dropped' AND final_url <> ''"
+    )
+    return [tuple(row) for row in database.execute(query, {"job": job, **names}).fetchall()]
+
+
 def write(database: ReadConnection, batch: Batch) -> None:
-    """Write the evaluated rows and the reports of a batch. Its items are written like those of other pages."""
+    """Write the finds, evaluated rows and reports of a batch. Its items are written like those of other pages."""
     query = (
         "UPDATE pages SET rule = :rule, rule_version = :rule_version, meta = :meta"
         " WHERE job = :job AND url_key = :url_key"
     )
     for row in batch.evaluated:
         database.execute(query, {name: value for name, value in row._asdict().items() if name != "url"})
+    find = "INSERT INTO finds VALUES (:job, :key, :platform) ON CONFLICT (job, url_key, platform) DO NOTHING"
+    for job, key, platform in batch.finds:
+        database.execute(find, {"job": job, "key": key, "platform": platform})
     query = "INSERT INTO meta VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
     for (job, writer), report in batch.reports.items():
         database.execute(query, {"name": _name(job, writer), "value": report})
@@ -92,6 +118,10 @@ def reports(database: ReadConnection, job: str) -> Iterable[str]:
     prefix = _name(job, "")
     query = "SELECT value FROM meta WHERE substr(name, 1, :length) = :prefix ORDER BY name"
     return [row[0] for row in database.execute(query, {"prefix": prefix, "length": len(prefix)}).fetchall()]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f":{name}" for name in names)
 
 
 def _name(job: str, writer: str) -> str:

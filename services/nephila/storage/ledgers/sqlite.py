@@ -249,7 +249,7 @@ class Sqlite:
         database = self.reading
         if has_parts(database, batch):
             complete(database, batch)
-        if batch.evaluated or batch.reports:
+        if batch.finds or batch.evaluated or batch.reports:
             scheme_pages.write(database, batch)
 
     def commit(self, lengths: Mapping[str, int]) -> None:
