@@ -94,9 +94,10 @@ class LocalControl:
         rules: RuleStore | None = None,
         on_change: Callable[[], None] = lambda: None,
         once: bool = False,
+        directories: Callable[[], list[api.Directory]] = list,
     ) -> None:
         """`on_change`: called when the set of jobs, or one of them, has changed. `rules`: None where rules cannot be
-        applied."""
+        applied. `directories`: reads the directories of sites from the disk."""
         self.rates = Rates()
         self._bus = parts.bus
         self._clock = parts.clock
@@ -107,6 +108,7 @@ class LocalControl:
         self._source = rows or directory
         self._files = files
         self._rules = rules
+        self._directories = directories
         self._on_change = on_change
         self._started = self._clock.monotonic()
         self._held: dict[str, tuple[int, Timer]] = {}
@@ -169,6 +171,11 @@ class LocalControl:
     async def list_jobs(self, request: api.Empty) -> api.JobList:
         """See `Control.list_jobs`."""
         return api.JobList(jobs=self.jobs())
+
+    async def list_directories(self, request: api.Empty) -> api.DirectoryList:
+        """See `Control.list_directories`."""
+        found = await asyncio.get_running_loop().run_in_executor(None, self._directories)
+        return api.DirectoryList(directories=found)
 
     async def get_job(self, request: api.JobName) -> api.JobDetail:
         """See `Control.get_job`."""

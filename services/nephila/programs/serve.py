@@ -16,6 +16,7 @@ from nephila.control import job_view
 from nephila.control.api import SEED_BATCH, Job
 from nephila.control.local import LocalControl
 from nephila.control.rule_store import RuleStore
+from nephila.harvest.sites.store import FILE as SITES
 from nephila.harvest.webhooks.sender import WebhookSender
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import Seed
@@ -25,6 +26,7 @@ from nephila.programs.assembly import Assembly
 from nephila.programs.control_servers import ControlServers, TcpAddress
 from nephila.programs.program_metrics import program_metrics
 from nephila.programs.service_configs import ServiceConfigs
+from nephila.programs.site_lists import directories_of
 from nephila.rulekit import health
 from nephila.rulekit.watch import RuleWatcher
 
@@ -62,6 +64,7 @@ class UpProgram:
             files=self.rules,
             rules=self._applied_rules,
             on_change=on_change,
+            directories=partial(directories_of, directory / SITES),
         )
         self.webhooks = webhooks(self.clock) if webhooks is not None else None
         metrics = partial(program_metrics, self.assembly, self.webhooks, beside)

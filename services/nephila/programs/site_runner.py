@@ -360,4 +360,5 @@ def _plan(sites: Sites, name: str) -> Plan:
         found["frequency"].value,
         instant_s(start.value) if start is not None else 0.0,
         found["topPages"].value,
+        found["timeZone"].value if "timeZone" in found else "",
     )

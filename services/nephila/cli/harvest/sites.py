@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from nephila.harvest.sites.resolve import Value
     from nephila.harvest.sites.site_documents import Site
     from nephila.harvest.sites.store import SiteStore
-    from nephila.harvest.sites.verdicts import ListState
     from nephila.programs.site_runner import PageRows, SiteRunner
 
 app = typer.Typer(add_completion=False, help="Sites and their directories, harvested by runs with a frequency.")
@@ -130,7 +129,7 @@ def list_sites(
         for row in rows:
             if row["why"]:
                 typer.echo(f"{row['directory']}: {sanitize(row['why'], 2000)}")
-    if check and any(one["fault"] for row in rows for one in row["lists"]):
+    if check and any(one.fault for row in rows for one in row["lists"]):
         raise typer.Exit(1)
 
 
@@ -340,6 +339,7 @@ def _print_changes(changes: Any, *, json: bool) -> None:
 def _rows(store: SiteStore) -> Iterator[dict[str, Any]]:
     from nephila.harvest.sites import resolve
     from nephila.harvest.sites.verdicts import worst
+    from nephila.programs.site_lists import shown as shown_list
 
     sites, progress, runs, lists = store.sites(), store.progress(), store.last_runs(), store.lists()
     for name, part in sites.directories.items():
@@ -358,20 +358,8 @@ def _rows(store: SiteStore) -> Iterator[dict[str, Any]]:
             "since": _time(shown.since) if shown is not None else "",
             "next_run": _time(progress[name].state.next_at) if name in progress else "",
             "why": last.why if last else "",
-            "lists": [_list(one) for one in own],
+            "lists": [shown_list(one) for one in own],
         }
-
-
-def _list(one: ListState) -> dict[str, Any]:
-    from nephila.harvest.sites.verdicts import EFFECTS
-
-    return {
-        **one._asdict(),
-        "since": _time(one.since),
-        "fault": one.is_fault,
-        "words": EFFECTS[one.verdict].words,
-        "proposal": one.proposal,
-    }
 
 
 def _time(at: float) -> str:

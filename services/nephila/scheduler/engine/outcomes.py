@@ -362,6 +362,8 @@ class OutcomeHandler:
             depth=entry.depth,
             content_type=fetched.content_type if fetched else "",
             fetched_at=fetched.ended_at if fetched and fetched.ended_at else self.frontier.utc_now,
+            # Storage then knows which platforms lead to the target.
+            context=unpack_context(entry.context) if final_url and entry.context else None,
         )
         out.records.append((waiting.host.partition, record))
         if self.frontier.partition_slice is not None:
