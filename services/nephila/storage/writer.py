@@ -193,6 +193,7 @@ class Writer:
         with self._failing():
             self._check_files_in_place()
             if self._lost and self._reopen():
+                self.evaluation.committed(part)
                 return
             self._ledger.durable({part.job: part.fetches})
             if self.evaluation.is_current(part):
