@@ -28,6 +28,7 @@ from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.ledgers.item_parts import key_of
 from nephila.storage.ledgers.scheme_pages import StoredPage
 from nephila.storage.rows import Batch, EvaluatedRow, Items, iso
+from nephila.storage.sinks.jsonl import json_object
 
 SLICE: Final = 200
 """Pages of one transaction; new records wait for at most one slice."""
@@ -149,10 +150,10 @@ class SchemeEvaluation:
             if not outdated:
                 continue
             job.outdated += outdated
+            # Written with the batch, so that a program that ends before the evaluation scans the rows again.
             report = self._report(uid, job)
-            if report.ended:
-                report.ended = ""
-                batch.reports[uid, self._writer] = _encode(report).decode()
+            report.ended = ""
+            batch.reports[uid, self._writer] = _encode(report).decode()
 
     def _outdated(
         self, batch: Batch, uid: str, job: _Job, records: list[m.Record], known: Container[tuple[str, str]]
@@ -165,23 +166,26 @@ class SchemeEvaluation:
             assert record.context is not None
             for key in leads_of(record):
                 led.setdefault(key, set()).update({record.context.platform}, before.get(record.url_key.hex(), ()))
-            if record.context.stage == CONTENT and record.meta and MATCHED in (note := _decode(record.meta)[SEARCH]):
+            if record.context.stage == CONTENT and (note := _note(record.meta)) is not None:
                 notes[record.url_key.hex()] = note
+        targets = {key_of(record.final_url) for record in records if record.final_url}
         for record in records:
             if record.final_url:
                 led.setdefault(key_of(record.final_url), set()).update(led.get(record.url_key.hex(), ()))
         stored = [key for key in led if (uid, key) in known]
         for key, target in scheme_pages.redirects(self._ledger.reading, uid, stored):
             led.setdefault(key_of(target), set()).update(led[key])
+            targets.add(key_of(target))
+        led.pop("", None)
         found = scheme_pages.finds(self._ledger.reading, uid, [*led, *(key for key in notes if key not in led)])
         again = []
         for key, platforms in led.items():
             new = platforms - found.get(key, set())
             batch.finds += [(uid, key, platform) for platform in sorted(new)]
-            if new and key not in notes:
+            if new and key not in notes and (key in targets or (uid, key) in known):
                 again.append(key)
         for key, note in notes.items():
-            also = (found.get(key, set()) | led.get(key, set())) - {note["platform"]}
+            also = (found.get(key, set()) | led.get(key, set())) - {note.get("platform", "")}
             if also or note.get(VERSION) != job.evaluator.version:
                 again.append(key)
         return again
@@ -211,10 +215,9 @@ class SchemeEvaluation:
         self.results.update(part.results)
 
     def repeat(self, part: Slice) -> None:
-        """Evaluate the pages of a slice again, since others were stored meanwhile."""
+        """Scan the job again: pages of a slice were stored or evaluated by others meanwhile."""
         if (job := self._jobs.get(part.job)) is not None:
-            job.outdated += part.fetches
-            job.report = None
+            self._jobs[part.job] = _Job(job.evaluator)
 
     def _report(self, uid: str, job: _Job) -> EvaluationReport:
         if job.report is None:
@@ -293,12 +296,12 @@ class SchemeEvaluation:
         self, part: Slice, evaluator: SchemeEvaluator, page: StoredPage, platforms: set[str], *, is_new: bool
     ) -> None:
         """`is_new`: the scan has not met the page and will not meet it."""
-        meta = _decode(page.meta)
-        note = meta.get(SEARCH, {})
-        if MATCHED not in note or _is_current(note, evaluator, platforms):
+        meta, note = json_object(page.meta), _note(page.meta)
+        if not isinstance(meta, dict) or note is None or _is_current(note, evaluator, platforms):
             return
         uid, report, batch = part.job, part.report, part.batch
-        before = _decode(page.items[0]) if page.items else None
+        before = json_object(page.items[0]) if page.items else None
+        before = before if isinstance(before, dict) else None
         at = meta.get("published") or (f"{page.fetched_at[:19]}Z" if page.fetched_at else "")
         own = note.get("platform", "")
         also = tuple(sorted(platforms - {own}))
@@ -369,5 +372,6 @@ def _note(meta: str) -> dict[str, Any] | None:
     """The note of a content page that was evaluated; None for other pages."""
     if f'"{SEARCH}"' not in meta:
         return None
-    note: dict[str, Any] = _decode(meta).get(SEARCH, {})
-    return note if MATCHED in note else None
+    found = json_object(meta)
+    note = found.get(SEARCH) if isinstance(found, dict) else None
+    return note if isinstance(note, dict) and MATCHED in note else None

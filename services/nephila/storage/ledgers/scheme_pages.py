@@ -80,15 +80,16 @@ def finds(database: ReadConnection, job: str, keys: Sequence[str]) -> dict[str, 
 
 
 def redirects(database: ReadConnection, job: str, keys: Sequence[str]) -> list[tuple[str, str]]:
-    """(url_key, target) of those of these pages, at most `CHUNK`, that redirect."""
-    if not keys:
-        return []
-    names = {f"key{number}": key for number, key in enumerate(keys[:CHUNK])}
-    query = (
-        f"SELECT url_key, final_url FROM pages WHERE job = :job AND url_key IN ({_listed(names)})"
-        " AND outcome = 'dropped' AND final_url <> ''"
-    )
-    return [tuple(row) for row in database.execute(query, {"job": job, **names}).fetchall()]
+    """(url_key, target) of those of these pages that redirect."""
+    found: list[tuple[str, str]] = []
+    for start in range(0, len(keys), CHUNK):
+        names = {f"key{number}": key for number, key in enumerate(keys[start : start + CHUNK])}
+        query = (
+            f"SELECT url_key, final_url FROM pages WHERE job = :job AND url_key IN ({_listed(names)})"
+            " AND outcome = 'dropped' AND final_url <> ''"
+        )
+        found += map(tuple, database.execute(query, {"job": job, **names}).fetchall())
+    return found
 
 
 def write(database: ReadConnection, batch: Batch) -> None:
