@@ -25,8 +25,8 @@ from nephila.kernel.documents.scheme_schema import (
     SchemeSpec,
     Search,
 )
+from nephila.kernel.keywords.matcher import KeywordMatcher
 from nephila.native import IMPLEMENTATION, KeywordSet, parse_url
-from nephila.parser.keywords.matcher import KeywordMatcher
 
 PLATFORMS, GROUPS, ARTICLES, PAGE_SIZE, PAGES = 12, 100, 5_000, 20, 5
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sa", "ti", "vo", "be", "du"]
@@ -103,6 +103,8 @@ class Crawl:
     seen: set[bytes] = field(default_factory=set)
     fetched: dict[str, int] = field(default_factory=dict)
     records: dict[str, list[str]] = field(default_factory=dict)
+    platforms: dict[str, set[str]] = field(default_factory=dict)
+    """Content page → platforms that lead to it."""
     navigation: int = 0
 
     def run(self, seeds: Iterator[planner.NavigationSeed], matcher: KeywordMatcher) -> None:
@@ -116,7 +118,7 @@ class Crawl:
                 self._navigation(url, queue)
             else:
                 self.fetched[url] = self.fetched.get(url, 0) + 1
-                match = matcher.match(self.texts[int(url.rpartition("/")[2])].encode())
+                match = matcher.match(self.texts[int(url.rpartition("/")[2])].encode(), self.platforms[url])
                 if match.schemes:
                     self.records[url] = match.schemes["s"]
 
@@ -139,7 +141,9 @@ class Crawl:
             hits = (n for n, text in enumerate(self.texts) if (n + own) % 3 and all(one in text for one in parts))
             found = self.lists[host, keywords] = list(hits)
         for article in found[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]:
-            self._add(queue, f"http://articles.test/a/{article}")
+            target = f"http://articles.test/a/{article}"
+            self.platforms.setdefault(target, set()).add(host.partition(".")[0])
+            self._add(queue, target)
         if len(found) > number * PAGE_SIZE and number < PAGES:
             self._add(queue, f"{base}&p={number + 1}")
 

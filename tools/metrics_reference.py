@@ -22,6 +22,7 @@ TABLES = {
     "api": "nephila.control.metrics",
     "operator": "nephila.operator.metrics",
     "webhooks": "nephila.harvest.webhooks.metrics",
+    "sites": "nephila.harvest.sites.metrics",
     "bus": "nephila.kernel.bus.kafka.metrics",
     "program": "nephila.programs.service.metrics",
 }

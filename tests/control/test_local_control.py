@@ -33,10 +33,10 @@ PAGES = {f"/{n}": [f"/{2 * n + 1}", f"/{2 * n + 2}"] for n in range(40)}
 class Desk:
     """The control API over a scripted web; due calls of the clock are made while a request is answered."""
 
-    def __init__(self, world, directory, *, once=False, rules=True):
+    def __init__(self, world, directory, *, once=False, rules=True, no_browser=""):
         self.world = world
         self.directory = directory
-        parts = Parts(world.bus, world.clock, world.scheduler)
+        parts = Parts(world.bus, world.clock, world.scheduler, no_browser=no_browser)
         store = RuleStore(directory, world.bus) if rules and not once else None
         self.control = LocalControl(parts, directory, ("sqlite", "jsonl"), rules=store, once=once)
         world.scheduler.on_turn = self.control.note
@@ -411,3 +411,16 @@ async def test_rules_that_cannot_be_written_are_not_published(desk, tmp_path, mo
     (tmp_path / "applied-rules.tmp").mkdir()
     assert "cannot write" in await desk.refusal("apply_rules", rules=[rule()])
     assert (await desk.ask("list_rules"))["rules"] == []
+
+
+@pytest.mark.parametrize("mode", ["auto", "always"])
+async def test_a_job_that_needs_a_browser_is_refused_at_once_where_there_is_none(tmp_path, mode):
+    """One line with the place and the remedy; nothing is created. With a browser the job is taken."""
+    world = await World(tmp_path / "frontier", site(PAGES)).start()
+    wanted = document("news", render=mode)
+    line = await Desk(world, tmp_path, no_browser="start it with --browser").refusal("apply_job", job=wanted)
+    assert line.endswith(f"spec.render: {mode} needs a browser: start it with --browser")
+    assert "\n" not in line
+    desk = Desk(world, tmp_path)
+    assert (await desk.ask("list_jobs"))["jobs"] == []
+    assert (await desk.ask("apply_job", job=wanted))["verdict"] == "created"

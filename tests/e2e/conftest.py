@@ -9,13 +9,13 @@ from tests.e2e.program import QUICK, Program
 
 @pytest.fixture
 def up(tmp_path):
-    """A factory of `nephila up` against a little web, or with words and environment of one's own."""
+    """A factory of `nephila up` against a little web, or with words and environment of one's own, in a folder."""
     programs = []
 
-    def start(web=None, *words, **env):
+    def start(web=None, *words, folder=tmp_path, **env):
         if web is not None:
             words, env = ("--host-map", web.host_map, *words), {**QUICK, **env}
-        programs.append(Program(tmp_path, *words, **env))
+        programs.append(Program(folder, *words, **env))
         return programs[-1]
 
     yield start

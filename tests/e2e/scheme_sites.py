@@ -135,6 +135,4 @@ kind: CrawlJob
 metadata: {name: schemes}
 spec:
   politeness: {delay: "0"}
-  scope: {mode: any, maxDepth: 1}
-  schemes: {}
 """

@@ -72,11 +72,14 @@ def test_three_platforms_in_one_program(tmp_path, up):
             (one["searches"], one["ended"], one["failed"]) for one in listed["counts"] if one["group"] == "north"
         } == {(2, 2, 0)}
         assert counts["api", "quakes"]["records"] == len(sites.expected("api.test", {"q": GROUPS["quakes"]}))
-        before = len(web.requests)
+        before, known = len(web.requests), len(content_requests(web))
         # One more keyword: only its searches, and of their pages only those that are not known.
         (tmp_path / "all.yaml").write_text("---\n".join((SCHEME.replace("[地震]", "[地震, 台风]"), JOB)))
         answer = json.loads(schemes(tmp_path, "apply", "-f", "all.yaml", "--out", "o", "--json").stdout)
         assert answer["searches"] == 3
+        stored = answer["stored"]
+        assert (stored["evaluated"], stored["removed"], stored["doubts"]) == (known, 0, {})
+        assert stored["ended"]
         program.until(lambda jobs: jobs["schemes"]["state"] == "idle")
         assert len(web.requests) > before
         assert set(content_requests(web).values()) == {1}
@@ -91,6 +94,51 @@ def test_three_platforms_in_one_program(tmp_path, up):
         assert gone == {"job": "schemes", "deleted": "floods", "schemes": []}
         assert len(items(tmp_path)) == kept
         assert program.end() == (0, "", "")
+
+
+def rows_of(folder):
+    """Pages and items of a directory, without their instants and fetch numbers and the search that came first."""
+    with contextlib.closing(sqlite3.connect(folder / "o" / "nephila.db")) as db:
+        pages = db.execute("select url, outcome, title, rule, rule_version, text, meta from pages").fetchall()
+        found = db.execute("select url_key, rule, rule_version, data from items").fetchall()
+    first = ("scheme", "group", "page")
+    notes = [(*one, {k: v for k, v in json.loads(meta)["search"].items() if k not in first}) for *one, meta in pages]
+    plain = [(*one, {k: v for k, v in json.loads(data).items() if k != "time"}) for *one, data in found]
+    return sorted(notes, key=lambda one: one[0]), sorted(plain, key=lambda one: one[0])
+
+
+def test_schemes_applied_one_after_the_other_equal_a_fresh_directory(tmp_path, up):
+    """Same rows, same records, in the middle of a run and after it; a scheme has records of its platforms alone."""
+    south = SCHEME.replace("name: floods", "name: south").replace("[board, stream, api]", "[board, stream]")
+    south = (
+        south.partition("    north:")[0] + "    south: {region: {any: [上海]}}\n    storms: {event: {any: [台风]}}\n"
+    )
+    steps = {"1.yaml": (PLATFORMS, SCHEME, JOB), "2.yaml": (south,), "3.yaml": (south.replace("上海", "河北"),)}
+    for name in ("later", "fresh"):
+        (tmp_path / name).mkdir()
+    for name, parts in steps.items():
+        (tmp_path / "later" / name).write_text("---\n".join(parts))
+    (tmp_path / "fresh" / "all.yaml").write_text("---\n".join((PLATFORMS, SCHEME, *steps["3.yaml"], JOB)))
+    with serve(Sites(48)) as web:
+        program = up(web, folder=tmp_path / "later")
+        answers = []
+        for name in steps:
+            answers.append(json.loads(schemes(tmp_path / "later", "apply", "-f", name, "--out", "o", "--json").stdout))
+            if name != "1.yaml":
+                program.until(lambda jobs: jobs["schemes"]["state"] == "idle")
+        again = schemes(tmp_path / "later", "apply", "-f", "3.yaml", "--out", "o").stdout
+        assert program.end() == (0, "", "")
+        program = up(web, folder=tmp_path / "fresh")
+        schemes(tmp_path / "fresh", "apply", "-f", "all.yaml", "--out", "o")
+        program.until(lambda jobs: jobs["schemes"]["state"] == "idle")
+        assert program.end() == (0, "", "")
+    (later, later_items), (fresh, fresh_items) = rows_of(tmp_path / "later"), rows_of(tmp_path / "fresh")
+    assert later_items == fresh_items
+    # The pages of searches that the last change no longer has stay.
+    assert [one for one in later if one in fresh] == fresh
+    assert all("south" not in item["schemes"] for *_, item in fresh_items if item["resource"] == "api")
+    assert answers[-1]["stored"]["removed"] > 0
+    assert "none to evaluate again" in again
 
 
 def test_runs_again_fetch_only_what_is_new(tmp_path, up):

@@ -105,3 +105,27 @@ def test_every_page_once_after_two_kills(system):
     deleted = run("schemes", "delete", "floods", *where, "--json", cwd=system.folder)
     assert json.loads(deleted.stdout) == {"job": "schemes", "deleted": "floods", "schemes": []}, deleted.stderr
     assert set(items(system)) == expected
+
+
+def test_a_scheme_that_changes_in_mid_run_loses_nothing(system):
+    """A platform and a group more while pages are in flight: rows and topics have the records of all at once."""
+    slow = JOB.replace('delay: "0"', "delay: 50ms")
+    first = SCHEME.replace("[board, stream, api]", "[board, api]").partition("    quakes:")[0] + "  exclude: [演习]\n"
+    (system.folder / "first.yaml").write_text("---\n".join((PLATFORMS, first, slow)))
+    (system.folder / "all.yaml").write_text("---\n".join((PLATFORMS, SCHEME, slow)))
+    where = ("--bootstrap", system.broker.address)
+    rows = ("--rows", str(system.folder / "rows"))
+    assert run("schemes", "apply", "-f", "first.yaml", *where, cwd=system.folder).returncode == 0
+    system.until_rows(12)
+    applied = run("schemes", "apply", "-f", "all.yaml", *where, *rows, "--json", cwd=system.folder)
+    assert applied.returncode == 0, applied.stderr
+    assert json.loads(applied.stdout)["stored"]["ended"]
+    listed = until_finished(system, (*where, *rows))
+    sites = Sites(48)
+    expected = set().union(*(sites.expected(host, GROUPS) for host in HOSTS))
+    assert set(items(system)) == expected
+    assert listed["stored"]["ended"]
+    last = {url: item for url, (_, item) in topics(system)}
+    assert {url for url, item in last.items() if not item.get("removed")} == expected
+    stored = items(system)
+    assert {url: last[url]["schemes"] for url in expected} == {url: stored[url]["schemes"] for url in expected}

@@ -185,3 +185,31 @@ def test_a_browser_that_is_killed_in_the_middle_loses_nothing(tmp_path: Path) ->
     assert not any(members_of(group) for group in killed)
     assert list(profiles.glob("nephila-browser-*")) == []
     shutil.rmtree(profiles)
+
+
+def test_up_renders_jobs_by_option_and_refuses_them_without_it(tmp_path: Path, up) -> None:
+    """The refusal is one line, when the job is applied; the option is kept for the next start."""
+    job = (
+        "apiVersion: nephila.dev/v1\nkind: CrawlJob\nmetadata: {name: app}\n"
+        "spec: {seeds: ['http://history.test/'], render: always, politeness: {delay: '0'}, scope: {maxPages: 2}}\n"
+    )
+    for name in ("with", "without"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "job.yaml").write_text(job)
+    with serve(answer) as web:
+        program = up(web, folder=tmp_path / "without")
+        done = run("jobs", "apply", "-f", "job.yaml", "--out", "o", cwd=tmp_path / "without")
+        assert done.returncode == 1
+        assert done.stderr.strip().endswith("start it with nephila up --browser")
+        assert "spec.render: always needs a browser" in done.stderr
+        assert program.end() == (0, "", "")
+        program = up(web, "--browser", folder=tmp_path / "with")
+        assert run("jobs", "apply", "-f", "job.yaml", "--out", "o", cwd=tmp_path / "with").returncode == 0
+        program.until(lambda jobs: jobs["app"]["stored"] >= 1)
+        assert program.end()[0] == 0
+        program = up(web, folder=tmp_path / "with")
+        assert run("jobs", "apply", "-f", "job.yaml", "--out", "o", cwd=tmp_path / "with").returncode == 0
+        assert program.end()[0] == 0
+    metas = [meta for outcome, meta in rows(tmp_path / "with", "outcome, meta") if outcome == "stored"]
+    assert metas
+    assert all('"rendered"' in meta for meta in metas)

@@ -9,13 +9,15 @@ import signal
 import sqlite3
 import subprocess
 import time
+import urllib.request
 from collections import Counter
 
 import pytest
 
 from tests.e2e.program import QUICK
 from tests.e2e.test_services_over_kafka import SERVICES, System, system_broker  # noqa: F401
-from tests.e2e.web import NEPHILA, page, run, serve
+from tests.e2e.web import NEPHILA, Reply, page, run, serve
+from tools.system import free_port
 
 DOCUMENTS = """\
 apiVersion: nephila.dev/v1
@@ -65,16 +67,18 @@ def wait_until(reached, seconds=120):
 class SitesProgram:
     """`nephila sites run`, and questions about it."""
 
-    def __init__(self, cwd, *words):
-        self.cwd, self.words = cwd, words
-        (cwd / "sites.yaml").write_text(DOCUMENTS)
-        done = run("sites", "apply", "-f", "sites.yaml", "--sites", "s.db", cwd=cwd)
-        assert done.returncode == 0, done.stderr
+    def __init__(self, cwd, *words, sites="s.db"):
+        """`sites`: file of the sites; empty: that of the directory, which has some."""
+        self.cwd, self.words = cwd, (*words, *(("--sites", sites) if sites else ()))
+        if sites:
+            (cwd / "sites.yaml").write_text(DOCUMENTS)
+            done = run("sites", "apply", "-f", "sites.yaml", "--sites", sites, cwd=cwd)
+            assert done.returncode == 0, done.stderr
         self.start()
 
     def start(self):
         self.process = subprocess.Popen(
-            [*NEPHILA, "sites", "run", "--sites", "s.db", *self.words],
+            [*NEPHILA, "sites", "run", *self.words],
             cwd=self.cwd,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -112,7 +116,7 @@ def test_runs_by_frequency_over_a_kill(tmp_path):
             before = program.runs()
             program.start()
             wait_until(lambda: all(program.runs()[name] >= before[name] + 2 for name in ("a.world", "a.asia", "b.top")))
-            wait_until(lambda: program.new_pages() == {"a.world": 10, "a.asia": 10, "b.top": 10})
+            wait_until(lambda: program.new_pages() == {"a.world": 9, "a.asia": 9, "b.top": 9})
             again = run("sites", "run", "--sites", "s.db", "--out", "o", cwd=tmp_path)
             assert again.returncode == 1
             assert "another nephila sites run is using s.db" in again.stderr
@@ -154,11 +158,97 @@ def system(tmp_path, system_broker):  # noqa: F811
 
 def test_runs_over_kafka(system):
     """The same documents, started over the control API of a system."""
-    program = SitesProgram(system.folder, "--bootstrap", system.broker.address)
+    rows = str(system.folder / "rows")
+    program = SitesProgram(system.folder, "--bootstrap", system.broker.address, "--rows", rows)
     try:
         wait_until(lambda: all(program.runs()[name] >= 2 for name in ("a.world", "a.asia", "b.top")), 120)
         assert program.end() == 0
     finally:
         program.process.kill()
         program.process.communicate()
-    assert program.new_pages() == {"a.world": 4, "a.asia": 4, "b.top": 4}
+    assert program.new_pages() == {"a.world": 3, "a.asia": 3, "b.top": 3}
+    shown = json.loads(run("sites", "list", "--json", "--sites", "s.db", cwd=system.folder).stdout)
+    assert {one["lists"][0]["verdict"] for one in shown} == {"same"}
+
+
+FAULTS = """\
+apiVersion: nephila.dev/v1
+kind: Site
+metadata: {name: f}
+spec:
+  politeness: {delay: 10ms}
+  frequency: 1h
+  directories:
+    - {name: good, url: "http://a.test/world/"}
+    - {name: missing, url: "http://a.test/404/"}
+    - {name: broken, url: "http://b.test/500/"}
+    - {name: moved, url: "http://a.test/d1/"}
+    - {name: closed, url: "http://c.test/closed/"}
+    - {name: refused, url: "http://127.0.0.1:9/x/"}
+    - {name: unknown, url: "http://no-such-host.invalid/x/"}
+    - {name: five, url: "http://d.test/news/", topPages: 5}
+"""
+
+
+class Faults(Press):
+    """Lists that fail, each in another way."""
+
+    def __init__(self):
+        self.count = 9
+
+    def __call__(self, request):
+        path = request.path
+        if path == "/robots.txt" and request.host.startswith("c.test"):
+            return Reply("User-agent: *\nDisallow: /", type="text/plain")
+        if path == "/500/":
+            return Reply("broken", 500)
+        if path == "/d1/":
+            return Reply("", 301, headers={"Location": "/new-d1/"})
+        if path == "/404/":
+            return None
+        return super().__call__(request)
+
+
+def test_a_list_that_fails_is_no_run_without_news(tmp_path):
+    """Each has its verdict, status and proposal, in the list, the JSON, the exit code and the metrics."""
+    with serve(Faults()) as web:
+        (tmp_path / "f.yaml").write_text(FAULTS)
+        assert run("sites", "apply", "-f", "f.yaml", "--out", "o", cwd=tmp_path).returncode == 0
+        port = free_port()
+        program = SitesProgram(
+            tmp_path, "--out", "o", "--allow-private", "--host-map", web.host_map, "--metrics-port", str(port), sites=""
+        )
+        try:
+            shown = {}
+
+            def ended():
+                done = run("sites", "list", "--json", "--out", "o", cwd=tmp_path)
+                shown.update({one["directory"]: one for one in json.loads(done.stdout)})
+                return all(one["lists"] for one in shown.values())
+
+            wait_until(ended)
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+                metrics = answer.read().decode()
+            assert program.end() == 0
+        finally:
+            program.process.kill()
+            program.process.communicate()
+    found = {name.partition(".")[2]: one["lists"][0]["verdict"] for name, one in shown.items()}
+    assert found == {
+        "good": "new",
+        "missing": "not_found",
+        "broken": "server_error",
+        "moved": "moved",
+        "closed": "robots",
+        "refused": "refused",
+        "unknown": "unknown_host",
+        "five": "new",
+    }
+    assert shown["f.moved"]["lists"][0]["proposal"].endswith("http://a.test/new-d1/")
+    assert shown["f.good"]["lists"][0]["links"] == 12
+    assert shown["f.five"]["new_pages"] == 5
+    assert 'nephila_sites_lists{verdict="moved"} 1.0' in metrics
+    assert 'nephila_sites_fault_seconds{directory="f.missing"}' in metrics
+    done = run("sites", "list", "--check", "--out", "o", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "set the url of the directory to http://a.test/new-d1/" in done.stdout

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 from nephila.control import api
 from nephila.harvest.sites.planner import Planner
 from nephila.harvest.sites.site_documents import load
-from nephila.harvest.sites.store import open_store
+from nephila.harvest.sites.store import RunEnd, open_store
+from nephila.harvest.sites.verdicts import Verdict
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
 from nephila.programs.site_runner import MAX_RUN_S, POLL_S, SETTLE_S, SiteRunner
+from nephila.storage.rows import iso
 
 DOCUMENT = """\
 apiVersion: nephila.dev/v1
@@ -69,6 +74,22 @@ class System:
         self.jobs[name].state, self.jobs[name].stored = state, stored
 
 
+class Rows:
+    """The rows of lists, by default all stored now; `ends` has others by URL: outcome, reason, status, final_url."""
+
+    readable = True
+
+    def __init__(self, clock):
+        self.clock, self.ends, self.none = clock, {}, set()
+
+    async def row(self, job, url):
+        if url in self.none:
+            return None
+        outcome, reason, status, final_url = self.ends.get(url, ("stored", "", 200, ""))
+        row = {"outcome": outcome, "reason": reason, "status": status, "final_url": final_url}
+        return {**row, "fetched_at": iso(self.clock.now()), "meta": '{"links": "42"}'}
+
+
 @pytest.fixture
 def rig(tmp_path):
     """Store, system and clock; `runner()` starts the program, again after a kill."""
@@ -77,9 +98,10 @@ def rig(tmp_path):
 
         class Rig:
             system, clock, lines = System(), ManualClock(), []
+            rows = Rows(clock)
 
             def runner(self):
-                return SiteRunner(self.store, self.system, self.clock, Planner(), self.lines.append)
+                return SiteRunner(self.store, self.system, self.clock, Planner(), self.lines.append, self.rows)
 
         Rig.store, Rig.other = store, other
         yield Rig()
@@ -100,14 +122,14 @@ async def test_runs_begin_end_and_begin_again(rig):
     assert await runner.turn() == POLL_S
     assert list(rig.system.documents) == ["a.y", "a.x"]
     assert rig.system.documents["a.x"]["spec"]["scope"]["maxPages"] == 6
-    rig.system.end("a.x", 5, "limit")
+    rig.system.end("a.x", 6, "limit")
     await settle(rig, runner)
     runs = rig.store.last_runs()
-    assert (runs["a.x"].ended_by, runs["a.x"].new_pages) == ("pages", 5)
+    assert (runs["a.x"].ended_by, runs["a.x"].new_pages) == (RunEnd.PAGES, 5)
     assert runs["a.y"].ended_at is None
     rig.clock.advance(1.1 * 3_600)
     await runner.turn()
-    assert rig.system.documents["a.x"]["spec"]["scope"]["maxPages"] == 10
+    assert rig.system.documents["a.x"]["spec"]["scope"]["maxPages"] == 11
     assert rig.system.jobs["a.x"].generation == 2
     assert rig.system.jobs["a.y"].generation == 1
 
@@ -122,7 +144,7 @@ async def test_a_job_that_is_idle_for_an_instant_has_not_ended(rig):
     await runner.turn()
     rig.system.jobs["a.x"].state = "running"
     await runner.turn()
-    rig.system.end("a.x", 2)
+    rig.system.end("a.x", 3)
     await runner.turn()
     assert rig.store.last_runs()["a.x"].ended_at is None
     await runner.turn()
@@ -151,8 +173,8 @@ async def test_a_restart_continues_open_runs(rig):
     second = rig.runner()
     await second.turn()
     assert {one.name: one.generation for one in rig.store.open_runs()} == {"a.x": 1, "a.y": 1}
-    rig.system.end("a.x", 3)
-    rig.system.end("a.y", 4)
+    rig.system.end("a.x", 4)
+    rig.system.end("a.y", 5)
     third = rig.runner()
     await settle(rig, third)
     assert {name: one.new_pages for name, one in rig.store.last_runs().items()} == {"a.x": 3, "a.y": 4}
@@ -169,7 +191,7 @@ async def test_changed_and_removed_sites_are_taken_while_it_runs(rig):
     rig.other.apply(load(DOCUMENT.replace("a.test/x/", "a.test/z/").replace("- {name: y", "# ").encode(), "d.yaml"))
     await runner.turn()
     assert list(rig.system.jobs) == ["a.x"]
-    assert rig.store.last_runs()["a.y"].ended_by == "removed"
+    assert rig.store.last_runs()["a.y"].ended_by is RunEnd.REMOVED
     rig.system.end("a.x", 1)
     await settle(rig, runner)
     rig.clock.advance(1.1 * 3_600)
@@ -182,7 +204,8 @@ async def test_a_job_that_is_refused_is_a_failed_run(rig):
     rig.system.refuses = "a job of that name has another owner"
     runner = rig.runner()
     await runner.turn()
-    assert {one.ended_by for one in rig.store.last_runs().values()} == {rig.system.refuses}
+    assert {(one.ended_by, one.why) for one in rig.store.last_runs().values()} == {(RunEnd.REFUSED, rig.system.refuses)}
+    assert {one.verdict for lists in rig.store.lists().values() for one in lists} == {Verdict.NOT_STARTED}
     rig.system.refuses = ""
     rig.clock.advance(2.2 * 86_400)
     await runner.turn()
@@ -190,3 +213,90 @@ async def test_a_job_that_is_refused_is_a_failed_run(rig):
     rig.clock.advance(MAX_RUN_S)
     await runner.turn()
     assert sum(": time, 0 new pages" in line for line in rig.lines) == 2
+
+
+LIST = "http://a.test/x/"
+
+
+@pytest.mark.parametrize(
+    ("end", "verdict", "proposal"),
+    [
+        (("failed", "dns", 0, ""), Verdict.UNKNOWN_HOST, "host name"),
+        (("failed", "connect", 0, ""), Verdict.REFUSED, "port"),
+        (("failed", "http_404", 404, ""), Verdict.NOT_FOUND, "new address"),
+        (("failed", "http_403", 403, ""), Verdict.HTTP_ERROR, "browser"),
+        (("failed", "http_500", 500, ""), Verdict.SERVER_ERROR, "next run"),
+        (("denied", "robots", 0, ""), Verdict.ROBOTS, "respectRobots"),
+        (("failed", "no_browser", 0, ""), Verdict.NO_BROWSER, "render"),
+        (("dropped", "redirect", 301, "http://a.test/new-x/"), Verdict.MOVED, "http://a.test/new-x/"),
+    ],
+)
+async def test_a_list_that_fails_is_a_fault_with_its_begin_and_a_proposal(rig, end, verdict, proposal):
+    """In the store, the line, and the metrics; the begin is that of the first such run, until the list is fetched."""
+    rig.rows.ends[LIST] = end
+    rig.rows.none.add("http://a.test/new-x/")
+    runner = rig.runner()
+    begun = rig.clock.now()
+    for _ in range(2):
+        await runner.turn()
+        rig.system.end("a.x", 0)
+        await settle(rig, runner)
+        (state,) = rig.store.lists()["a.x"]
+        assert (state.verdict, state.status, state.since) == (verdict, end[2], begun)
+        assert proposal in state.proposal
+        assert any(LIST in line and state.proposal in line and "since" in line for line in rig.lines)
+        assert rig.store.last_runs()["a.x"].new_pages == 0
+        assert runner.verdicts[verdict] == 1
+        assert runner.faulty_for["a.x"] == pytest.approx(rig.clock.now() - begun, abs=1)
+        rig.clock.advance(2.2 * 86_400)
+    # A restart has the same state.
+    again = rig.runner()
+    rig.rows.ends.clear()
+    await again.turn()
+    assert again.verdicts[verdict] == 1
+    rig.system.end("a.x", 3)
+    await settle(rig, again)
+    (state,) = rig.store.lists()["a.x"]
+    assert (state.verdict, state.links, state.since) == (Verdict.NEW, 42, 0.0)
+    # The page of the list itself is not new.
+    assert rig.store.last_runs()["a.x"].new_pages == 2
+    assert again.faulty_for == {}
+
+
+async def test_a_list_that_moved_within_the_scope_is_fetched(rig):
+    rig.rows.ends[LIST] = ("dropped", "redirect", 301, "http://a.test/x/new/")
+    runner = rig.runner()
+    await runner.turn()
+    rig.system.end("a.x", 1)
+    await settle(rig, runner)
+    (state,) = rig.store.lists()["a.x"]
+    assert (state.verdict, state.target) == (Verdict.SAME, "http://a.test/x/new/")
+
+
+@pytest.mark.parametrize(("readable", "verdict"), [(True, Verdict.WAITING), (False, Verdict.UNKNOWN)])
+async def test_a_list_without_a_row_is_no_success(rig, readable, verdict):
+    """Not fetched in the run; or rows that the runner cannot read."""
+    rig.rows.none.add(LIST)
+    rig.rows.readable = readable
+    runner = rig.runner()
+    await runner.turn()
+    rig.system.end("a.x", 0)
+    await settle(rig, runner)
+    assert rig.store.lists()["a.x"][0].verdict is verdict
+    assert rig.store.lists()["a.x"][0].is_fault
+
+
+async def test_a_file_of_an_earlier_program_is_read(tmp_path):
+    """Its runs have no reason of their own, and a text in the place of their end."""
+    with closing(sqlite3.connect(tmp_path / "s.db")) as old, old:
+        old.execute(
+            "CREATE TABLE runs (name TEXT NOT NULL, started_at REAL NOT NULL, due_at REAL NOT NULL,"
+            " generation INTEGER NOT NULL, stored_before INTEGER NOT NULL, max_pages INTEGER NOT NULL, ended_at REAL,"
+            " ended_by TEXT NOT NULL DEFAULT '', new_pages INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (name, started_at))"
+        )
+        for name, end in (("a.x", "another owner"), ("a.y", "done")):
+            old.execute("INSERT INTO runs VALUES (?, 1, 1, 1, 0, 0, 2, ?, 0)", (name, end))
+    with open_store(tmp_path / "s.db") as store:
+        runs = store.last_runs()
+    assert (runs["a.x"].ended_by, runs["a.x"].why) == (RunEnd.REFUSED, "another owner")
+    assert runs["a.y"].ended_by is RunEnd.DONE

@@ -224,6 +224,50 @@ class JobList(msgspec.Struct, kw_only=True):
     jobs: list[Job]
 
 
+class ListState(msgspec.Struct, kw_only=True):
+    """One list of a directory after a run (docs/harvest.md)."""
+
+    url: str
+    verdict: str
+    fault: bool
+    """It was not fetched."""
+    reason: str
+    """Of its row."""
+    status: int
+    """Of HTTP; 0: no answer."""
+    target: str
+    """The URL to which it redirects."""
+    links: int
+    """Links of a list that was fetched."""
+    since: str
+    """Begin of the fault; empty without one."""
+    words: str
+    proposal: str
+    """What the verdict means, and what to do."""
+
+
+class Directory(msgspec.Struct, kw_only=True):
+    """A directory of a site after its last run."""
+
+    name: str
+    """Name of its job."""
+    last_run: str
+    """Begin of the run; empty: it has not run."""
+    ended: str
+    """Why the run is over; empty: it is not."""
+    why: str
+    """Why its job was refused."""
+    new_pages: int
+    lists: list[ListState]
+    """After the last run that ended."""
+
+
+class DirectoryList(msgspec.Struct, kw_only=True):
+    """All directories by name."""
+
+    directories: list[Directory]
+
+
 class JobDetail(msgspec.Struct, kw_only=True):
     """One job and its desired state."""
 
@@ -503,6 +547,9 @@ class Control(Protocol):
 
     async def list_jobs(self, request: Empty) -> JobList:
         """How all jobs stand."""
+
+    async def list_directories(self, request: Empty) -> DirectoryList:
+        """The directories of sites, with the verdicts on their lists."""
 
     async def get_job(self, request: JobName) -> JobDetail:
         """One job and its desired state."""

@@ -286,6 +286,10 @@ class ClusterControl:
         """See `Control.list_jobs`."""
         return api.JobList(jobs=self._list())
 
+    async def list_directories(self, request: api.Empty) -> api.DirectoryList:
+        """See `Control.list_directories`. The sites of a system are in the file of the program that starts the runs."""
+        raise api.NotFound("this API has no sites; nephila sites list --sites FILE shows the verdicts on lists")
+
     async def get_job(self, request: api.JobName) -> api.JobDetail:
         """See `Control.get_job`."""
         job = self._known(request.name)

@@ -218,10 +218,16 @@ def fetches(source: Source, uid: str, url: str) -> list[dict[str, Any]]:
 
 def row(source: Source, uid: str, url: str) -> dict[str, Any] | None:
     """The URL's row in the table `pages`, without its text; None before the database is there. Blocks."""
+    found = row_with_meta(source, uid, url)
+    return None if found is None else {name: value for name, value in found.items() if name != "meta"}
+
+
+def row_with_meta(source: Source, uid: str, url: str) -> dict[str, Any] | None:
+    """The same with its metadata."""
     if not _is_there(source):
         return None
     found = next((row for key in _keys(url) if (row := reader.row(source, uid, key)) is not None), None)
-    return None if found is None else {name: value for name, value in found.items() if name not in ("text", "meta")}
+    return None if found is None else {name: value for name, value in found.items() if name != "text"}
 
 
 def _keys(url: str) -> list[bytes]:

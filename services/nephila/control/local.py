@@ -28,7 +28,7 @@ from nephila.kernel.bus.contract import Bus, Receipt
 from nephila.kernel.documents import job_document
 from nephila.kernel.documents.job_to_document import to_document
 from nephila.kernel.fragment_routes import parse_routed
-from nephila.kernel.messages import CrawlJob, ParseRule, RuleVerdict, ScopeMode, Seed
+from nephila.kernel.messages import CrawlJob, ParseRule, Render, RuleVerdict, ScopeMode, Seed
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import JOBS, SEEDS
@@ -67,6 +67,7 @@ class Parts:
         *,
         verdicts: Callable[[], Iterable[RuleVerdict]] = tuple,
         processes: Callable[[], Sequence[int]] = tuple,
+        no_browser: str = "",
     ) -> None:
         self.bus = bus
         self.clock = clock
@@ -75,6 +76,8 @@ class Parts:
         """Whether rules still fit their sites."""
         self.processes = processes
         """Process ids of the workers."""
+        self.no_browser = no_browser
+        """Why pages cannot be rendered, with the remedy; empty: they can."""
 
 
 class LocalControl:
@@ -91,9 +94,10 @@ class LocalControl:
         rules: RuleStore | None = None,
         on_change: Callable[[], None] = lambda: None,
         once: bool = False,
+        directories: Callable[[], list[api.Directory]] = list,
     ) -> None:
         """`on_change`: called when the set of jobs, or one of them, has changed. `rules`: None where rules cannot be
-        applied."""
+        applied. `directories`: reads the directories of sites from the disk."""
         self.rates = Rates()
         self._bus = parts.bus
         self._clock = parts.clock
@@ -104,6 +108,7 @@ class LocalControl:
         self._source = rows or directory
         self._files = files
         self._rules = rules
+        self._directories = directories
         self._on_change = on_change
         self._started = self._clock.monotonic()
         self._held: dict[str, tuple[int, Timer]] = {}
@@ -123,6 +128,7 @@ class LocalControl:
         self._check_sinks(document)
         self._check_text(document)
         self._check_rules(document)
+        self._check_render(document)
         check_tenant(document, job_view.tenants(self._scheduler))
         known = job_view.spec(self._scheduler, wanted.uid)
         exists = known is not None and not known.deleted
@@ -156,9 +162,20 @@ class LocalControl:
             refused_count=len(refused),
         )
 
+    def _check_render(self, document: job_document.JobDocument) -> None:
+        """Refuse a job whose pages would end as failed(no_browser)."""
+        if document.job.render > Render.NEVER and self._parts.no_browser:
+            mode = document.content["spec"]["render"]
+            raise UserError(f"{document.location}: spec.render: {mode} needs a browser: {self._parts.no_browser}")
+
     async def list_jobs(self, request: api.Empty) -> api.JobList:
         """See `Control.list_jobs`."""
         return api.JobList(jobs=self.jobs())
+
+    async def list_directories(self, request: api.Empty) -> api.DirectoryList:
+        """See `Control.list_directories`."""
+        found = await asyncio.get_running_loop().run_in_executor(None, self._directories)
+        return api.DirectoryList(directories=found)
 
     async def get_job(self, request: api.JobName) -> api.JobDetail:
         """See `Control.get_job`."""

@@ -43,7 +43,7 @@ class Topic:
 
 
 JOBS = Topic("jobs", m.CrawlJob, "cli", ("scheduler", "downloader", "browser", "parser", "storage"), key="uid")
-RULES = Topic("rules", m.ParseRule, "cli", ("parser", "browser"), key="name")
+RULES = Topic("rules", m.ParseRule, "cli", ("parser", "browser", "storage"), key="name")
 SEEDS = Topic("seeds", m.Seed, "cli", ("scheduler",))
 REQUESTS = Topic("requests", m.FetchRequest, "scheduler", ("downloader",), retention_s=3600.0, leased=True)
 REQUESTS_BROWSER = Topic("requests.browser", m.FetchRequest, "scheduler", ("browser",), retention_s=3600.0, leased=True)

@@ -235,7 +235,10 @@ class Parser:
     def _publish(self, delivery: Delivery, links: Links, record: m.Record) -> None:
         self.pages += 1
         if record.context is not None:
-            self._schemes.complete(record)
+            self._schemes.complete(record, links)
+        if not record.depth and record.outcome is m.Outcome.STORED and self._is_of_site(record.job):
+            # How much a list of a directory has: shown with its verdict.
+            note(record, "links", str(sum(len(one.fingerprints) // 16 for one in links)))
         if record.rendered:
             note(record, "rendered", ", ".join(("document", *record.captures)))
         # Frees the body: a page that waits for its receipts holds only its text and links.
@@ -244,6 +247,10 @@ class Parser:
         receipts = [publish(OUTLINKS, partition, one) for one in links]
         receipts.append(publish(RECORDS, partition, record))
         delivery.ack_after(receipts)
+
+    def _is_of_site(self, uid: str) -> bool:
+        job = self._jobs.get(uid)
+        return job is not None and bool(job.site)
 
     async def _replace_text(
         self, delivery: Delivery, page: m.Page, links: Links, record: m.Record, facts: PageFacts, spooled: SpooledBody

@@ -20,7 +20,7 @@ from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.lifecycle import Service
 from nephila.parser.rule_health.judge import RuleJudge
 from nephila.parser.service import build as build_parser
-from nephila.programs.service_configs import GRACE_S, ServiceConfigs
+from nephila.programs.service_configs import GRACE_S, ServiceConfigs, no_browser
 from nephila.programs.workers.supervisor import WorkerProcesses
 from nephila.rulekit import health
 from nephila.scheduler.standalone import Scheduler
@@ -70,6 +70,7 @@ class Assembly:
             service for service in (self.workers, self.browser, self.downloader, self.parser) if service is not None
         )
         """What fetches and parses, in the order in which it is drained."""
+        self._no_browser = "" if self.browser is not None else no_browser(configs.downloader)
         self.scheduler: Scheduler = build_scheduler(
             configs.scheduler, self.bus, clock, self._on_wider, on_turn=on_turn, on_fatal=on_fatal
         )
@@ -87,6 +88,7 @@ class Assembly:
             self.clock,
             self.scheduler,
             verdicts=self.judge.verdicts,
+            no_browser=self._no_browser,
             processes=(lambda: workers.pids) if workers is not None else tuple,
         )
 

@@ -295,6 +295,16 @@ class CommandOptions(Options, total=False):
             most=256,
         ),
     ]
+    browser: Annotated[
+        bool,
+        Option(
+            "Render pages of jobs with spec.render; without it such jobs are refused. Needs Playwright and Chromium.",
+            "",
+            POLITENESS,
+            default=False,
+            commands=("up",),
+        ),
+    ]
     cookies: Annotated[
         str,
         Option(

@@ -6,6 +6,7 @@ Services of this process are read directly. Worker processes send their values o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from nephila.programs.assembly import Assembly
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
     from nephila.harvest.webhooks.sender import WebhookSender
 
 
-async def program_metrics(assembly: Assembly, webhooks: WebhookSender | None = None) -> tuple[bytes, str]:
-    """The text for Prometheus, and its content type. `webhooks`: the sender, if the program has one."""
+async def program_metrics(
+    assembly: Assembly, webhooks: WebhookSender | None = None, beside: Callable[[], list[Collector]] = list
+) -> tuple[bytes, str]:
+    """The text for Prometheus, and its content type. `webhooks`: the sender, if the program has one. `beside`: the
+    metrics of what runs beside the services."""
     # Imported at the first request: prometheus_client would delay the start of every crawl.
     from nephila.downloader.metrics import BROWSER_METRICS as BROWSER
     from nephila.downloader.metrics import METRICS as DOWNLOADER
@@ -53,4 +57,4 @@ async def program_metrics(assembly: Assembly, webhooks: WebhookSender | None = N
         from nephila.harvest.webhooks.metrics import METRICS as WEBHOOKS
 
         collectors.append(MetricsCollector("webhooks", webhooks, WEBHOOKS))
-    return exposition(registry_of(collectors))
+    return exposition(registry_of([*collectors, *beside()]))

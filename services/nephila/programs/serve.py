@@ -10,11 +10,13 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nephila.control import job_view
 from nephila.control.api import SEED_BATCH, Job
 from nephila.control.local import LocalControl
 from nephila.control.rule_store import RuleStore
+from nephila.harvest.sites.store import FILE as SITES
 from nephila.harvest.webhooks.sender import WebhookSender
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import Seed
@@ -24,8 +26,12 @@ from nephila.programs.assembly import Assembly
 from nephila.programs.control_servers import ControlServers, TcpAddress
 from nephila.programs.program_metrics import program_metrics
 from nephila.programs.service_configs import ServiceConfigs
+from nephila.programs.site_lists import directories_of
 from nephila.rulekit import health
 from nephila.rulekit.watch import RuleWatcher
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
 
 
 class UpProgram:
@@ -39,9 +45,10 @@ class UpProgram:
         tcp: TcpAddress | None = None,
         on_change: Callable[[], None] = lambda: None,
         webhooks: Callable[[Clock], WebhookSender] | None = None,
+        beside: Callable[[], list[Collector]] = list,
     ) -> None:
         """`tcp`: address of the control API in addition to DIR/control.sock. `on_change`: called after a job change.
-        `webhooks`: builds the sender of changes."""
+        `webhooks`: builds the sender of changes. `beside`: metrics of what runs beside the services."""
         self.clock = clock or SystemClock()
         self.assembly = Assembly(
             configs, self.clock, LocalBus(self.clock), on_fatal=self._fatal, on_turn=lambda: self.control.note()
@@ -57,9 +64,10 @@ class UpProgram:
             files=self.rules,
             rules=self._applied_rules,
             on_change=on_change,
+            directories=partial(directories_of, directory / SITES),
         )
         self.webhooks = webhooks(self.clock) if webhooks is not None else None
-        metrics = partial(program_metrics, self.assembly, self.webhooks)
+        metrics = partial(program_metrics, self.assembly, self.webhooks, beside)
         self.servers = ControlServers(self.control, directory, tcp, metrics=metrics)
         self.error: BaseException | None = None
         self.jobs: list[Job] = []

@@ -8,17 +8,22 @@ with the same instant. Invariant: a run is in the store before its job is applie
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
-from nephila.control import api
+from nephila.control import api, job_view
 from nephila.control.api import Control
 from nephila.harvest.sites import resolve
 from nephila.harvest.sites.planner import Plan, Planner, Start
 from nephila.harvest.sites.site_documents import Sites
-from nephila.harvest.sites.store import Run, SiteStore
+from nephila.harvest.sites.store import Run, RunEnd, SiteStore
+from nephila.harvest.sites.surt import is_below
+from nephila.harvest.sites.verdicts import EFFECTS, ListState, Verdict, of_row
 from nephila.kernel.documents.field_types import instant_s
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
+from nephila.storage.rows import iso
+from nephila.storage.source import Source
 
 POLL_S = 1.0
 """Between two looks at the jobs while a run is open."""
@@ -28,7 +33,59 @@ SETTLE_S = 3.0
 """A job is idle for an instant after its change, before the scheduler has queued its due pages."""
 MAX_RUN_S = 86_400.0
 """A run that is not over after this time gives its place to others; its job continues."""
-_ENDS = {"idle": "done", "limit": "pages", "quota": "quota"}
+MAX_LISTS = 100
+"""Lists of a directory whose state is looked up after a run; further ones have none."""
+SKEW_S = 2.0
+"""A list counts as fetched in a run if its fetch began at most so long before it, by the clock of the downloader."""
+MAX_HOPS = 10
+"""Redirects that are followed from a list to its page."""
+_ENDS = {"idle": RunEnd.DONE, "limit": RunEnd.PAGES, "quota": RunEnd.QUOTA}
+
+
+_FETCHED = {"outcome": "stored", "reason": "", "status": 200, "final_url": "", "meta": ""}
+
+
+class PageRows(Protocol):
+    """Reads rows of the table `pages`."""
+
+    async def row(self, job: str, url: str) -> Mapping[str, Any] | None:
+        """The row of a URL; None where there is none or it cannot be read here."""
+
+    @property
+    def readable(self) -> bool:
+        """Whether the table can be read."""
+
+
+class StoredRows:
+    """The rows of a directory or of a database. One look-up by key each."""
+
+    readable = True
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    async def row(self, job: str, url: str) -> Mapping[str, Any] | None:
+        """See `PageRows`."""
+        return await asyncio.get_running_loop().run_in_executor(None, job_view.row_with_meta, self._source, job, url)
+
+
+class ExplainedRows:
+    """What the control API shows: rows, or over Kafka only whether a page was fetched."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self.readable = False
+
+    async def row(self, job: str, url: str) -> Mapping[str, Any] | None:
+        """See `PageRows`."""
+        found = (await self._control.explain(api.ExplainUrl(url=url, job=job))).explanation
+        if found.row is not None:
+            self.readable = True
+            return found.row
+        if found.recrawl is None or not found.recrawl.fetched_at or found.recrawl.missing:
+            return None
+        # A scheduler has no rows, but knows the last fetch that brought the page.
+        return {**_FETCHED, "fetched_at": iso(found.recrawl.fetched_at)}
 
 
 class SiteRunner:
@@ -41,8 +98,11 @@ class SiteRunner:
         clock: Clock,
         planner: Planner,
         on_line: Callable[[str], None] = lambda _: None,
+        rows: PageRows | None = None,
     ) -> None:
-        """`on_line`: called with one line for each run that begins or ends."""
+        """`on_line`: called with one line for each run that begins or ends. `rows`: by default those that the control
+        API shows."""
+        self._rows = rows or ExplainedRows(control)
         self._store = store
         self._control = control
         self._clock = clock
@@ -54,6 +114,8 @@ class SiteRunner:
         self._ended_once: set[str] = set()
         """Runs whose job had ended at the last look; at the next one they are over."""
         self._loaded = False
+        self._states: dict[str, list[ListState]] = {}
+        """Directory → its lists after its last run."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Turn after turn until `stop` is set."""
@@ -100,6 +162,7 @@ class SiteRunner:
                 self._planner.put(_plan(self._sites, name), now, progress.pop(name, None))
         if not self._loaded:
             self._loaded = True
+            self._states = {name: one for name, one in self._store.lists().items() if name in self._sites.directories}
             for run in self._store.open_runs():
                 self._open[run.name] = run
                 if run.name in self._sites.directories:
@@ -113,12 +176,13 @@ class SiteRunner:
             self._planner.remove(name)
         run = self._open.pop(name, None)
         if run is not None:
-            self._store.end(run._replace(ended_at=self._clock.now(), ended_by="removed"), None)
+            self._store.end(run._replace(ended_at=self._clock.now(), ended_by=RunEnd.REMOVED), None)
         try:
             await self._control.delete_job(api.JobName(name=name))
         except api.NotFound:
             pass
         self._store.forget(name)
+        self._states.pop(name, None)
         self._on_line(f"{name}: removed")
 
     async def _watch(self) -> None:
@@ -129,14 +193,14 @@ class SiteRunner:
                 continue
             job, age_s = jobs.get(run.name), self._clock.now() - run.started_at
             if job is None:
-                self._end(run, "its job was deleted", 0)
+                await self._end(run, RunEnd.DELETED, run.stored_before)
             elif job.observed_generation >= run.generation and job.state in _ENDS and age_s >= SETTLE_S:
                 if run.name in self._ended_once:
-                    self._end(run, _ENDS[job.state], job.stored - run.stored_before)
+                    await self._end(run, _ENDS[job.state], job.stored)
                 else:
                     self._ended_once.add(run.name)
             elif age_s >= MAX_RUN_S:
-                self._end(run, "time", job.stored - run.stored_before)
+                await self._end(run, RunEnd.TIME, job.stored)
             else:
                 self._ended_once.discard(run.name)
 
@@ -153,8 +217,8 @@ class SiteRunner:
 
     async def _begin(self, start: Start, jobs: dict[str, api.Job]) -> None:
         stored = jobs[start.name].stored if start.name in jobs else 0
-        # The first run stores the seeds, too.
-        seeds = 0 if start.name in jobs else len(resolve.job(self._sites, start.name, 0.0).job.seeds)
+        # A list that is fetched for the first time is stored, too, and is no new page.
+        seeds = len(self._not_fetched(start.name)) if start.pages else 0
         run = Run(
             start.name,
             self._clock.now(),
@@ -174,20 +238,117 @@ class SiteRunner:
         except NotReadyError:
             raise
         except UserError as error:
-            self._end(run, str(error), 0, failed=True)
+            await self._end(run, RunEnd.REFUSED, run.stored_before, str(error))
             return
         self._open[run.name] = self._store.applied(run, answer.generation)
         late_s = max(run.started_at - run.due_at, 0.0)
         self._on_line(f"{run.name}: started, {late_s:,.0f} s after its time")
 
-    def _end(self, run: Run, ended_by: str, new_pages: int, *, failed: bool = False) -> None:
-        now, new_pages = self._clock.now(), max(new_pages, 0)
+    async def _end(self, run: Run, ended_by: RunEnd, stored: int, why: str = "") -> None:
+        """A run is over; `stored`: pages of its job that are stored now."""
+        first = self._not_fetched(run.name)
+        urls = self._lists(run.name) if ended_by is not RunEnd.DELETED else ()
+        found = [await self._state(run, url, ended_by) for url in urls]
+        now = self._clock.now()
+        new_lists = sum(one.url in first and not one.is_fault for one in found)
+        new_pages = max(stored - run.stored_before - new_lists, 0)
+        lists = [self._with_history(run, one, new_pages) for one in found]
+        failed = ended_by.is_failure or bool(lists and all(one.is_fault for one in lists))
         del self._open[run.name]
         self._ended_once.discard(run.name)
-        watched = len(resolve.job(self._sites, run.name, 0.0).job.seeds) if not failed else 0
+        watched = sum(not one.is_fault for one in lists)
         progress = self._planner.ended(run.name, run.started_at, watched + new_pages, new_pages, failed=failed)
-        self._store.end(run._replace(ended_at=now, ended_by=ended_by, new_pages=new_pages), progress)
-        self._on_line(f"{run.name}: {ended_by}, {new_pages:,} new pages in {now - run.started_at:,.0f} s")
+        ended = run._replace(ended_at=now, ended_by=ended_by, new_pages=new_pages, why=why)
+        self._store.end(ended, progress, lists)
+        self._put_lists(run.name, lists)
+        self._on_line(f"{run.name}: {why or ended_by}, {new_pages:,} new pages in {now - run.started_at:,.0f} s")
+        for one in lists:
+            if one.is_fault:
+                self._on_line(f"{run.name}: {list_line(one)}")
+
+    def _lists(self, name: str) -> list[str]:
+        """URLs of the lists of a directory whose state is looked up."""
+        try:
+            seeds = resolve.job(self._sites, name, 0.0).job.seeds
+        except UserError:
+            # The settings that made the job refuse its document.
+            seeds = [self._sites.directories[name][1].url]
+        return list(dict.fromkeys(seeds))[:MAX_LISTS]
+
+    def _not_fetched(self, name: str) -> set[str]:
+        """Lists that no run has fetched yet."""
+        return set(self._lists(name)) - self._store.fetched_lists(name)
+
+    async def _state(self, run: Run, url: str, ended_by: RunEnd) -> ListState:
+        """How a list stands after a run. Raises `NotReadyError`."""
+        if ended_by is RunEnd.REFUSED:
+            return ListState(url, Verdict.NOT_STARTED)
+        found: ListState | None = None
+        at = url
+        for _ in range(MAX_HOPS):
+            row = await self._row(run.name, at)
+            if row is None or (found is None and str(row["fetched_at"]) < iso(run.started_at - SKEW_S)):
+                # The target of a redirect that the scope does not admit has no row.
+                return found or ListState(url, Verdict.WAITING if self._rows.readable else Verdict.UNKNOWN)
+            now = of_row(url, row)
+            if now.verdict is not Verdict.MOVED:
+                return now._replace(target=at if at != url else "")
+            found, at = now, now.target
+        return found or ListState(url, Verdict.FAILED)
+
+    async def _row(self, job: str, url: str) -> Mapping[str, Any] | None:
+        try:
+            return await self._rows.row(job, url)
+        except NotReadyError:
+            raise
+        except UserError:
+            # No database, or no URL.
+            return None
+
+    def _with_history(self, run: Run, state: ListState, new_pages: int) -> ListState:
+        """The state with the begin of its fault. A fetched list is `NEW` in a run with new pages; in one without, it is
+        `MOVED` if it was fetched from another directory."""
+        if not state.is_fault and new_pages:
+            return state._replace(verdict=Verdict.NEW)
+        if not state.is_fault and state.target and not is_below(state.target, state.url):
+            # The links below the new address are out of the scope.
+            state = state._replace(verdict=Verdict.MOVED)
+        if not state.is_fault:
+            return state
+        before = self._store.lists_of(run.name).get(state.url)
+        return state._replace(since=before.since if before is not None and before.is_fault else run.started_at)
+
+    # ---- state for metrics
+
+    def _put_lists(self, name: str, lists: list[ListState]) -> None:
+        self._states[name] = lists
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """Lists by their verdict after the last run."""
+        found = dict.fromkeys(map(str, Verdict), 0)
+        for lists in self._states.values():
+            for one in lists:
+                found[one.verdict] += 1
+        return found
+
+    @property
+    def faulty_for(self) -> dict[str, float]:
+        """Directory with a fault → seconds since the oldest fault of its lists."""
+        now = self._clock.now()
+        faults = {name: [one.since for one in lists if one.is_fault] for name, lists in self._states.items()}
+        return {name: max(now - min(since), 0.0) for name, since in faults.items() if since}
+
+
+def list_line(state: ListState) -> str:
+    """A list and its state in one line for people."""
+    effect = EFFECTS[state.verdict]
+    if not effect.fault:
+        links = f", {state.links:,} links" if state.links else ""
+        return f"{state.url}: {effect.words}{links}"
+    cause = f" ({state.reason}{f', status {state.status}' if state.status else ''})" if state.reason else ""
+    to = f" to {state.target}" if state.target else ""
+    return f"{state.url}: {effect.words}{cause}{to}, since {iso(state.since)}: {state.proposal}"
 
 
 def _plan(sites: Sites, name: str) -> Plan:
@@ -199,4 +360,5 @@ def _plan(sites: Sites, name: str) -> Plan:
         found["frequency"].value,
         instant_s(start.value) if start is not None else 0.0,
         found["topPages"].value,
+        found["timeZone"].value if "timeZone" in found else "",
     )

@@ -27,6 +27,14 @@ METRICS: tuple[Metric[Storage], ...] = (
         counter=True,
     ),
     Metric(
+        "scheme_pages_evaluated_total",
+        "Stored pages evaluated by changed keyword schemes, by result: added, removed, changed, same. A rise: schemes "
+        "or rules of platforms were changed.",
+        lambda s: s.evaluated,
+        "result",
+        counter=True,
+    ),
+    Metric(
         "records_buffered",
         "Records received and not durable. A rise: the database is the bottleneck.",
         lambda s: s.buffered,

@@ -85,6 +85,17 @@ CHANGE, CHANGED_AT, FIRST_AT, TEXT_HASH = (
 )
 
 
+class EvaluatedRow(NamedTuple):
+    """What an evaluation by changed schemes writes into the row of a stored page."""
+
+    job: str
+    url_key: str
+    url: str
+    rule: str
+    rule_version: int
+    meta: str
+
+
 class NearCopy(NamedTuple):
     """The page of which another one is a near-copy."""
 
@@ -122,6 +133,14 @@ class Batch:
     """id() of a raw page → its record, if both arrived together."""
     exchanges: list[m.Page] = field(default_factory=list)
     """Answers that are not pages, for WARC files."""
+    evaluated: list[EvaluatedRow] = field(default_factory=list)
+    """Stored pages that were evaluated by changed schemes; `items` has the items of those whose item changed."""
+    finds: list[tuple[str, str, str]] = field(default_factory=list)
+    """(job, url_key, platform) of content pages that searches of a platform lead to, each new."""
+    removed: list[tuple[str, bytes]] = field(default_factory=list)
+    """Platform and last line of each item that such a page no longer has."""
+    reports: dict[tuple[str, str], str] = field(default_factory=dict)
+    """(job, writer) → the report of the evaluation, as JSON."""
 
     def fetches(self) -> Iterator[Row]:
         """All rows, in the order of writing."""

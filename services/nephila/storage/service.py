@@ -1,4 +1,5 @@
-"""IN: records; with a raw sink also pages and other answers. OUT: receipts; items of platforms; over Kafka changes.
+"""IN: records, jobs and rules; with a raw sink also pages and other answers. OUT: receipts; items of platforms; over
+Kafka changes.
 
 The event loop collects records; one thread makes them durable, one flush at a time. Records that arrive during a flush
 belong to the next one. Invariant: a receipt is published, and its record acknowledged, only after the transaction that
@@ -22,7 +23,7 @@ from nephila.kernel.item_parts import is_part
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.disk import free_bytes
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
-from nephila.kernel.topics import CHANGES, EXCHANGES, PAGES, RECEIPTS, RECORDS
+from nephila.kernel.topics import CHANGES, EXCHANGES, JOBS, PAGES, RECEIPTS, RECORDS, RULES
 from nephila.native import partition_of
 from nephila.storage.changes import Change, copy_hash_of
 from nephila.storage.config import StorageConfig
@@ -123,12 +124,20 @@ class Storage:
             bus.subscribe(PAGES, RAW_GROUP, self._raw.on_page, credits=config.raw_credits)
             if writer.exchanges:
                 bus.subscribe(EXCHANGES, RAW_GROUP, self._raw.on_exchange, credits=config.raw_credits)
+        # Before records, so that a page is not stored with schemes that are known to be older.
+        bus.subscribe(RULES, GROUP, self._on_rule, credits=config.credits)
+        bus.subscribe(JOBS, GROUP, self._on_job, credits=config.credits)
         bus.subscribe(RECORDS, GROUP, self._on_record, credits=config.credits, on_dead=self._on_dead)
 
     @property
     def free_bytes(self) -> int:
         """Free space on the disk of its directory."""
         return free_bytes(self._config.directory)
+
+    @property
+    def evaluated(self) -> Counter[str]:
+        """Stored pages that this process evaluated by changed schemes, by result."""
+        return self._writer.evaluation.results
 
     @property
     def buffered(self) -> int:
@@ -207,6 +216,16 @@ class Storage:
             finally:
                 thread.shutdown(wait=False)
 
+    def _on_job(self, delivery: Delivery) -> None:
+        self._writer.evaluation.update_job(delivery.message)
+        delivery.ack()
+        self._schedule_flush()
+
+    def _on_rule(self, delivery: Delivery) -> None:
+        self._writer.evaluation.update_rule(delivery.message)
+        delivery.ack()
+        self._schedule_flush()
+
     def _on_record(self, delivery: Delivery) -> None:
         record = delivery.message
         if not record.outcome or len(record.url_key) != 16:
@@ -236,7 +255,11 @@ class Storage:
         """Start a flush, or the timer for one, if records wait and no flush is running."""
         if self._thread is None or self._task is not None or self._failed is not None:
             return
-        if self._batch_full or self._receipted < self._flush_target:
+        if (
+            self._batch_full
+            or self._receipted < self._flush_target
+            or (self._writer.evaluation.due and not self._closing.is_set())
+        ):
             self._start_flush()
         elif self._timer is None and (self._buffer or (self._raw is not None and self._raw.due)):
             self._timer = self._clock.call_at(self._clock.monotonic() + self._config.flush_interval_s, self._on_timer)
@@ -262,31 +285,47 @@ class Storage:
         pages, late = (raw.pages, raw.late) if raw is not None else ([None] * len(records), [])
         exchanges = raw.exchanges if raw is not None else []
         try:
-            await self._publish_items(records)
+            await self._publish_items(self._items(records))
             result = await self._retry_while_lost(thread, partial(self._writer.commit, records, pages, late, exchanges))
             self._receipt(deliveries, records, result)
             if raw is not None:
                 raw.ack()
             # The receipts are published: the remaining work on files is done before the next batch.
             await self._retry_while_lost(thread, self._writer.after_commit)
+            if self._writer.evaluation.due and not self._closing.is_set():
+                await self._evaluate(thread)
         except Exception as error:
             self._fail(error)
         finally:
             self._task = None
         self._schedule_flush()
 
-    async def _publish_items(self, records: list[m.Record]) -> None:
-        """Publish the items of platforms, or of all rules, before their rows are durable, so that a crash repeats them
-        and loses none. Raises `StoreLost` if the service is closed meanwhile."""
-        if self._item_topics is None:
+    async def _evaluate(self, thread: ThreadPoolExecutor) -> None:
+        """Evaluate some stored pages by changed schemes."""
+        part = await self._retry_while_lost(thread, self._writer.next_evaluation)
+        if part is None:
             return
-        found = [
+        await self._publish_items(part.lines)
+        await self._retry_while_lost(thread, partial(self._writer.commit_evaluation, part))
+        await self._retry_while_lost(thread, self._writer.after_commit)
+
+    def _items(self, records: list[m.Record]) -> list[tuple[str, bytes, bytes, int]]:
+        """(name, key, item, version of the rule) of all items of records that are published."""
+        if self._item_topics is None:
+            return []
+        return [
             (record.rule, row[URL_KEY].encode(), line, record.rule_version)
             for record in records
             if record.items and self._is_published(record)
             for row in (row_of(record),)
             for line in item_lines(row, items_of(record, ""))
         ]
+
+    async def _publish_items(self, found: list[tuple[str, bytes, bytes, int]]) -> None:
+        """Publish items before their rows are durable, so that a crash repeats them and loses none. Raises `StoreLost`
+        if the service is closed meanwhile."""
+        if self._item_topics is None:
+            return
         items = [one for one in found if len(one[2]) <= MAX_ITEM_BYTES]
         for name, key, value, _ in found if len(items) < len(found) else ():
             if len(value) > MAX_ITEM_BYTES:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -38,6 +39,7 @@ from nephila.storage.changes import (
     text_diff,
 )
 from nephila.storage.config import StorageConfig
+from nephila.storage.evaluation import SchemeEvaluation, Slice, leads_of
 from nephila.storage.faults import StoreLost, busy, commit_unknown, write_fault
 from nephila.storage.ledgers.contract import Key, Ledger
 from nephila.storage.near_copies import NearCopies, skipped_record
@@ -101,6 +103,7 @@ class Writer:
         self._ledger = ledger_of(config)
         self._near_copies = NearCopies(self._ledger, config.near_copy_entries, config.near_copy_distance)
         self._sinks: list[Sink] = choose(config, self._ledger)
+        self.evaluation = SchemeEvaluation(self._ledger, config.writer, self._clock)
         self._broken: BaseException | None = None
         self._lost = False
         self._in_doubt: dict[str, int] = {}
@@ -165,10 +168,8 @@ class Writer:
         the disk, other exceptions for an error of this program; then nothing of the batch is durable and the writer
         accepts no further batch.
         """
-        if self._broken is not None:
-            raise self._broken
         began = self._clock.monotonic()
-        try:
+        with self._failing():
             self._check_files_in_place()
             if self._lost and self._reopen():
                 late, exchanges = [], []
@@ -179,6 +180,38 @@ class Writer:
                 self._write(batch)
             else:
                 self._ledger.rollback()
+        self.flush_s.observe(self._clock.monotonic() - began)
+        return result
+
+    def next_evaluation(self) -> Slice | None:
+        """The next stored pages, evaluated by changed schemes and not yet written. Raises as `commit`."""
+        with self._failing():
+            if self._lost:
+                self._reopen()
+            return self.evaluation.next()
+
+    def commit_evaluation(self, part: Slice) -> None:
+        """Make evaluated pages durable, unless their rows have changed since. Raises as `commit`."""
+        with self._failing():
+            self._check_files_in_place()
+            if self._lost and self._reopen():
+                self.evaluation.committed(part)
+                return
+            self._ledger.durable({part.job: part.fetches})
+            if self.evaluation.is_current(part):
+                self._write(part.batch)
+                self.evaluation.committed(part)
+            else:
+                self._ledger.rollback()
+                self.evaluation.repeat(part)
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Refuse the block after an error of the disk or the program, and translate its errors."""
+        if self._broken is not None:
+            raise self._broken
+        try:
+            yield
         except StoreLost:
             self._lost = True
             raise
@@ -189,8 +222,6 @@ class Writer:
             if self._broken is error:
                 raise
             raise self._broken from error
-        self.flush_s.observe(self._clock.monotonic() - began)
-        return result
 
     def _check_files_in_place(self) -> None:
         """Raise `UserError` if a file was deleted or replaced during the crawl, after saving what can be saved."""
@@ -255,6 +286,7 @@ class Writer:
             result.new[OUTCOMES[known.outcome]] += 1
             if stored is not None:
                 result.new[OUTCOMES[stored.outcome]] -= 1
+        self.evaluation.stored(batch, records, durable)
         batch.changes = self._changes(batch, feed)
         result.changes = [*(self._ledger.recorded_changes(repeated) if repeated else ()), *batch.changes]
         return batch, result
@@ -332,6 +364,9 @@ class Writer:
         jobs: dict[str, list[str]] = {}
         for record in records:
             jobs.setdefault(record.job, []).append(record.url_key.hex())
+            if record.context is not None and record.context.platform:
+                # The pages that it leads to are evaluated again if they are stored.
+                jobs[record.job] += leads_of(record)
         return self._ledger.durable(jobs)
 
     def _write(self, batch: Batch) -> None:

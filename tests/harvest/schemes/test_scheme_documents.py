@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.harvest.schemes import documents
+from nephila.harvest.schemes import applying, documents
+from nephila.kernel.documents.job_document import from_json
 from nephila.kernel.runtime.errors import UsageError
 
 from tests.e2e.scheme_sites import JOB, PLATFORMS, SCHEME
@@ -54,3 +55,17 @@ def test_a_fault_is_one_line(old, new, line):
         load(text.replace(old, new, 1))
     assert line in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_a_job_of_schemes_takes_settings_and_needs_no_seeds():
+    """Keys of a section that the document does not have keep the defaults of schemes."""
+    job = (
+        "---\napiVersion: nephila.dev/v1\nkind: CrawlJob\nmetadata: {name: schemes}\n"
+        "spec: {politeness: {delay: 3s}, scope: {maxPages: 100}, render: always}\n"
+    )
+    found = documents.load([("a.yaml", (PLATFORMS + "---\n" + SCHEME + job).encode())])
+    spec = applying.change_of(found, None, "schemes").document["spec"]
+    assert spec["politeness"] == {"delay": "3s"}
+    assert spec["scope"] == {"mode": "any", "maxDepth": 1, "maxPages": 100}
+    assert (spec["render"], spec["traps"], spec["seeds"]) == ("always", {"off": True}, [])
+    from_json({"apiVersion": "nephila.dev/v1", "kind": "CrawlJob", "metadata": {"name": "s"}, "spec": spec})

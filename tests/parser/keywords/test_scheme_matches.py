@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.documents.scheme_schema import NamedScheme, Part, PlatformUse, Schemes, SchemeSpec
-from nephila.parser.keywords.matcher import KeywordMatcher, lacking
+from nephila.kernel.keywords.matcher import KeywordMatcher, lacking
+from nephila.kernel.keywords.scheme_items import evaluator_of
 from nephila.parser.keywords.scheme_records import SchemeRecords
 
 NORTH = {"region": Part(["河南", "河北"]), "event": Part(["洪水"]), "person": Part(["王某"], optional=True)}
@@ -31,7 +32,7 @@ SCHEMES = [
     ],
 )
 def test_groups_that_match(text, schemes, keywords):
-    found = KeywordMatcher(SCHEMES).match(text.encode())
+    found = KeywordMatcher(SCHEMES).match(text.encode(), ["p"])
     assert (found.schemes, found.keywords) == (schemes, keywords)
 
 
@@ -79,7 +80,8 @@ def test_a_content_page_is_a_record():
     }
     assert (one.rule, one.rule_version >= 2**31) == ("p", True)
     search = {"stage": "content", "platform": "p", "scheme": "floods", "group": "north", "matched": True}
-    assert msgspec.json.decode(one.meta) == {"search": search}
+    version = evaluator_of(msgspec.json.encode(Schemes(SCHEMES)).decode()).version
+    assert msgspec.json.decode(one.meta) == {"search": {**search, "version": version}}
 
 
 def test_fields_of_the_rule_replace_those_of_the_extraction():

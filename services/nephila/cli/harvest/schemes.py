@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nephila.cli.client import call
+from nephila.cli.client import POLL_S, call
 from nephila.cli.jobs.command import START_S
 from nephila.cli.jobs.table import print_table
 from nephila.cli.options import Json
@@ -20,9 +22,11 @@ from nephila.control.api import Control
 from nephila.kernel.runtime.errors import UserError
 
 if TYPE_CHECKING:
+    from nephila.harvest.schemes.applying import Applied
     from nephila.harvest.schemes.planner import NavigationSeed
     from nephila.harvest.schemes.progress import Progress
     from nephila.kernel.documents.scheme_schema import Schemes
+    from nephila.storage.evaluation import EvaluationReport
 
 app = typer.Typer(add_completion=False, help="Keyword schemes: searches on platforms, their pages and records.")
 
@@ -41,12 +45,20 @@ Rows = Annotated[str, typer.Option("--rows", metavar="DIR|URL", help="Where the 
 def apply(
     files: Files,
     job: JobName = "",
+    rows: Rows = "",
+    wait: Annotated[
+        float,
+        typer.Option(
+            "--wait", metavar="S", min=0, help="Longest wait for the evaluation of the stored pages, in seconds."
+        ),
+    ] = 60.0,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the new searches; change nothing.")] = False,
     target: Target,
     json: Json = False,
 ) -> None:
-    """Make the schemes what the files say. Only searches that are new are queued."""
+    """Make the schemes what the files say. Only searches that are new are queued; stored pages are evaluated again
+    without a request."""
     from nephila.harvest.schemes import applying, documents
 
     found = documents.load(documents.read_files(files))
@@ -58,17 +70,27 @@ def apply(
             return applying.change_of(found, await here.job(name), name)
         return await applying.apply(here, found, name, BATCH)
 
+    place = rows or (str(target.out) if target.is_directory else "")
+    earlier = _report(place, name) if place else None
     answer = call(target, work, START_S)
     if isinstance(answer, applying.Change):
         for seed in answer.seeds():
             _print_seed(seed, as_json=json)
         return
+    stored = _evaluated(place, answer, wait)
     if json:
         print_json(
-            {"job": answer.job, "schemes": answer.schemes, "searches": answer.searches, "refused": answer.refused}
+            {
+                "job": answer.job,
+                "schemes": answer.schemes,
+                "searches": answer.searches,
+                "refused": answer.refused,
+                "stored": stored,
+            }
         )
     else:
         typer.echo(f"{answer.job}: {', '.join(answer.schemes) or 'platforms'}: {answer.searches:,} new searches")
+        _print_stored(stored, unchanged=stored == earlier)
     for url, reason in answer.refused[:5]:
         note(f"search left out: {sanitize(url, 200)}: {sanitize(reason, 200)}")
 
@@ -80,14 +102,17 @@ def list_schemes(job: JobName = "", rows: Rows = "", *, target: Target, json: Js
     from nephila.harvest.schemes.applying import JOB
 
     detail, state = _state(target, job or JOB)
-    progress = _progress(rows or str(target.out), detail, state)
+    place = rows or str(target.out)
+    progress = _progress(place, detail, state)
+    stored = _report(place, detail.status.name)
     states = {one.name: str(progress.state(one.name)) for one in state.schemes}
     if json:
-        print_json({"job": job or JOB, "schemes": states, "counts": progress.counts})
+        print_json({"job": job or JOB, "schemes": states, "counts": progress.counts, "stored": stored})
         return
     head = ("scheme", "platform", "group", "state", "searches", "ended", "failed", "records")
     cells = [(one.scheme, one.platform, one.group, states[one.scheme], *_numbers(one)) for one in progress.counts]
     print_table([head, *cells], left=4)
+    _print_stored(stored)
 
 
 @app.command()
@@ -218,6 +243,52 @@ def _state(target: Target, job: str) -> tuple[api.JobDetail, Schemes]:
     if state is None:
         raise UserError(f"the job {job!r} has no schemes; see nephila schemes apply")
     return detail, state
+
+
+def _report(place: str, job: str) -> EvaluationReport | None:
+    from nephila.harvest.schemes import stored_pages
+    from nephila.storage.ledgers.read_connection import open_for_reading
+
+    # A new crawl has no database before its first row.
+    with contextlib.suppress(UserError), open_for_reading(find(place)[0]) as connection:
+        return stored_pages.report(connection, job)
+    return None
+
+
+def _evaluated(place: str, applied: Applied, wait_s: float) -> EvaluationReport | None:
+    """The report of the evaluation that an apply caused, once it is complete, or as it stands after `wait_s`. None
+    where the rows are not known or do not exist."""
+    from nephila.harvest.schemes import stored_pages
+
+    if not place:
+        note("storage evaluates the stored pages; nephila schemes list --rows DIR|URL shows what it added and removed")
+        return None
+    end = time.monotonic() + wait_s
+    while True:
+        found = _report(place, applied.job)
+        if found is not None and stored_pages.is_of(found, applied.state, applied.rules) and found.ended:
+            return found
+        if time.monotonic() >= end:
+            note(f"the evaluation of the stored pages continues after {wait_s:g} s; nephila schemes list shows its end")
+            return found
+        time.sleep(POLL_S)
+
+
+def _print_stored(stored: EvaluationReport | None, *, unchanged: bool = False) -> None:
+    from nephila.harvest.schemes.stored_pages import REMEDIES
+
+    if stored is None:
+        return
+    counts = f"{stored.added:,} records added, {stored.removed:,} removed, {stored.changed:,} changed"
+    if unchanged:
+        typer.echo(
+            f"stored pages: {stored.pages:,}, none to evaluate again; the evaluation of {stored.since}: {counts}"
+        )
+    else:
+        state = "" if stored.ended else "; the evaluation continues"
+        typer.echo(f"stored pages: {stored.evaluated:,} of {stored.pages:,} evaluated: {counts}{state}")
+    for doubt, number in stored.doubts.items():
+        note(f"{number:,} stored pages: {REMEDIES[doubt]}")
 
 
 def _progress(place: str, detail: api.JobDetail, state: Schemes) -> Progress:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nephila.harvest.sites.resolve import Value
     from nephila.harvest.sites.site_documents import Site
     from nephila.harvest.sites.store import SiteStore
+    from nephila.programs.site_runner import PageRows, SiteRunner
 
 app = typer.Typer(add_completion=False, help="Sites and their directories, harvested by runs with a frequency.")
 
@@ -100,16 +101,36 @@ def export(
 
 
 @app.command("list")
-def list_sites(out: Out = DEFAULT_OUT, sites: SitesFile = "", json: Json = False) -> None:
-    """Show the directories with their last and next runs."""
+def list_sites(
+    out: Out = DEFAULT_OUT,
+    sites: SitesFile = "",
+    check: Annotated[bool, typer.Option("--check", help="End with exit code 1 when a list was not fetched.")] = False,
+    json: Json = False,
+) -> None:
+    """Show the directories with their last and next runs, and the verdict on their lists: fetched, or a fault with its
+    cause, its begin and a proposal."""
+    from nephila.programs.site_runner import list_line
+
     with _open(out, sites) as store:
         rows = list(_rows(store))
+        faults = [(name, one) for name, lists in store.lists().items() for one in lists if one.is_fault]
     if json:
         print_json(rows)
     elif not rows:
         note("there is no directory; see nephila sites apply")
     else:
-        print_table([[name.replace("_", " ") for name in rows[0]], *([_cell(v) for v in row.values()] for row in rows)])
+        shown = [{name: value for name, value in row.items() if name not in ("lists", "why")} for row in rows]
+        table = [[_cell(value) for value in row.values()] for row in shown]
+        print_table([[name.replace("_", " ") for name in shown[0]], *table])
+        known = {row["directory"] for row in rows}
+        for name, one in faults:
+            if name in known:
+                typer.echo(f"{name}: {sanitize(list_line(one), 2000)}")
+        for row in rows:
+            if row["why"]:
+                typer.echo(f"{row['directory']}: {sanitize(row['why'], 2000)}")
+    if check and any(one.fault for row in rows for one in row["lists"]):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -169,6 +190,18 @@ def run(
     pages_per_day: Annotated[
         int, typer.Option("--pages-per-day", metavar="N", min=0, help="Pages of all runs of a UTC day; 0 = no limit.")
     ] = 0,
+    rows: Annotated[
+        str,
+        typer.Option(
+            "--rows",
+            metavar="DIR|URL",
+            help="Where the rows are, for the verdicts on lists; by default those of DIR, or NEPHILA_STORAGE__STORE.",
+        ),
+    ] = "",
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(metavar="PORT", min=1, max=65535, help="Serve /healthz, /readyz and /metrics of the runs here."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
     **options: Unpack[CommandOptions],
 ) -> None:
@@ -177,21 +210,55 @@ def run(
     from nephila.harvest.sites.planner import Planner
     from nephila.harvest.sites.store import only_runner
     from nephila.kernel.runtime.clock import SystemClock
+    from nephila.programs.site_metrics import collectors, metrics_server
     from nephila.programs.site_runner import SiteRunner
 
     path = _file(out, sites)
     print_line = (lambda _: None) if quiet else partial(print, flush=True)
 
+    runners: list[SiteRunner] = []
+
     async def serve(control: Control, stop: asyncio.Event) -> None:
-        await SiteRunner(store, control, SystemClock(), Planner(parallel, pages_per_day), print_line).run(stop)
+        planner = Planner(parallel, pages_per_day)
+        runners.append(SiteRunner(store, control, SystemClock(), planner, print_line, _page_rows(target, rows)))
+        if metrics_port is None:
+            await runners[0].run(stop)
+            return
+        server = metrics_server(partial(collectors, runners), metrics_port)
+        await server.open()
+        try:
+            await runners[0].run(stop)
+        finally:
+            await server.close()
 
     with _open(out, sites) as store, only_runner(path):
         target = Target(out, bootstrap, server, token_file)
         if target.is_directory and not _runs(out):
             from nephila.cli.services.up import run_up
 
-            raise typer.Exit(run_up(out, values(options), None, quiet=quiet, companion=serve))
+            beside, given = partial(collectors, runners), values(options)
+            given["browser"] = given["browser"] or bool(_rendered(store))
+            raise typer.Exit(run_up(out, given, None, quiet=quiet, companion=serve, beside=beside))
         _run_remote(target, serve)
+
+
+def _rendered(store: SiteStore) -> list[str]:
+    """Directories whose pages a browser renders."""
+    from nephila.harvest.sites import resolve
+
+    sites = store.sites()
+    return [name for name, part in sites.directories.items() if resolve.values(sites, *part)["render"].value != "never"]
+
+
+def _page_rows(target: Target, place: str) -> PageRows | None:
+    """Where the runner reads the rows of lists; None: what the control API shows."""
+    import os
+
+    from nephila.cli.tools.export import find
+    from nephila.programs.site_runner import StoredRows
+
+    place = place or (str(target.out) if target.is_directory else os.environ.get("NEPHILA_STORAGE__STORE", ""))
+    return StoredRows(find(place)[0]) if place else None
 
 
 def _run_remote(target: Target, serve: Any) -> None:
@@ -253,6 +320,12 @@ def _apply(found: list[Site], out: Path, sites: str, *, prune: bool, json: bool)
         names = {site.name for site in found}
         removed = [name for name in store.sites().sites if name not in names] if prune else []
         _print_changes(store.apply(found, removed), json=json)
+        if rendered := _rendered(store):
+            from nephila.downloader.browser.lane import missing
+            from nephila.downloader.config import DownloaderConfig
+
+            if reason := missing(DownloaderConfig()):
+                note(f"{rendered[0]} needs a browser (render), and nephila sites run cannot start one here: {reason}")
 
 
 def _print_changes(changes: Any, *, json: bool) -> None:
@@ -265,11 +338,14 @@ def _print_changes(changes: Any, *, json: bool) -> None:
 
 def _rows(store: SiteStore) -> Iterator[dict[str, Any]]:
     from nephila.harvest.sites import resolve
+    from nephila.harvest.sites.verdicts import worst
+    from nephila.programs.site_lists import shown as shown_list
 
-    sites, progress, runs = store.sites(), store.progress(), store.last_runs()
+    sites, progress, runs, lists = store.sites(), store.progress(), store.last_runs(), store.lists()
     for name, part in sites.directories.items():
         found = resolve.values(sites, *part)
-        last = runs.get(name)
+        last, own = runs.get(name), lists.get(name, [])
+        shown = worst(own)
         yield {
             "directory": name,
             "frequency": found["frequency"].value,
@@ -277,7 +353,12 @@ def _rows(store: SiteStore) -> Iterator[dict[str, Any]]:
             "last_run": _time(last.started_at) if last else "",
             "ended": "" if last is None else last.ended_by or "running",
             "new_pages": last.new_pages if last else 0,
+            "verdict": shown.verdict if shown is not None else "",
+            "status": shown.status or "" if shown is not None else "",
+            "since": _time(shown.since) if shown is not None else "",
             "next_run": _time(progress[name].state.next_at) if name in progress else "",
+            "why": last.why if last else "",
+            "lists": [shown_list(one) for one in own],
         }
 
 

@@ -27,6 +27,8 @@ LOG_S = 60.0
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from prometheus_client.registry import Collector
+
     from nephila.control.api import Control, Job
     from nephila.harvest.webhooks.sender import WebhookSender
     from nephila.kernel.runtime.clock import Clock
@@ -60,9 +62,10 @@ def run_up(
     quiet: bool,
     companion: Companion | None = None,
     webhooks: str = "",
+    beside: Callable[[], list[Collector]] = list,
 ) -> int:
     """Serve the jobs of a directory with these options until a signal; returns the exit code. `webhooks`: file of the
-    destinations of changes."""
+    destinations of changes. `beside`: metrics of the companion."""
     from nephila.harvest.webhooks.config import read_webhooks
     from nephila.programs import proxies
     from nephila.programs.headers import redacted
@@ -71,6 +74,9 @@ def run_up(
 
     store = given.pop("store")
     directory = Directory(out)
+    earlier = directory.read()
+    # Jobs that were taken with a browser need it again.
+    given["browser"] = given["browser"] or bool(earlier is not None and earlier.options.get("browser"))
     run = resolve_run(directory, given)
     url = resolve_store(run, store)
     configs = make_configs(
@@ -79,6 +85,7 @@ def run_up(
         formats_of(given["format"], given["keep_raw"]),
         store=url,
         writer=run.writer,
+        renders=given["browser"],
         archive=archive_name("up", run),
     )
     given["header"] = redacted(given["header"])
@@ -88,7 +95,7 @@ def run_up(
         sender = partial(build_sender, Path(webhooks), directory.rows(run)) if webhooks else None
         if webhooks:
             read_webhooks(Path(webhooks))
-        return serve(directory, run, configs, tcp, quiet=quiet, companion=companion, webhooks=sender)
+        return serve(directory, run, configs, tcp, quiet=quiet, companion=companion, webhooks=sender, beside=beside)
     except UserError as error:
         # `--resume` is an option of crawl; `nephila up` always continues.
         raise type(error)(without_resume(str(error))) from None
@@ -116,6 +123,7 @@ def serve(
     quiet: bool,
     companion: Companion | None = None,
     webhooks: Callable[[Clock], WebhookSender] | None = None,
+    beside: Callable[[], list[Collector]] = list,
 ) -> int:
     """Run until a signal; returns the exit code. Raises what ended the program otherwise. `companion`: runs beside
     the services, with their control API, until its event is set; when it fails, the program ends."""
@@ -141,8 +149,8 @@ def serve(
 
         def ready(jobs: list[Job]) -> None:
             if companion is not None:
-                beside.append(asyncio.ensure_future(companion(program.control, stop)))
-                beside[0].add_done_callback(companion_ended)
+                companions.append(asyncio.ensure_future(companion(program.control, stop)))
+                companions[0].add_done_callback(companion_ended)
             if not quiet:
                 what = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"
                 print(f"{what} in {directory.path}; jobs are taken at {', '.join(program.servers.places)}", flush=True)
@@ -151,8 +159,15 @@ def serve(
             run.degraded_rules = degraded(program.assembly.judge.verdicts())
             _write(directory, run, program.control.jobs())
 
-        stop, beside, failed = asyncio.Event(), list[asyncio.Future[None]](), list[BaseException]()
-        program = UpProgram(configs, rules=Path(rules) if rules else None, tcp=tcp, on_change=write, webhooks=webhooks)
+        stop, companions, failed = asyncio.Event(), list[asyncio.Future[None]](), list[BaseException]()
+        program = UpProgram(
+            configs,
+            rules=Path(rules) if rules else None,
+            tcp=tcp,
+            on_change=write,
+            webhooks=webhooks,
+            beside=beside,
+        )
         lines = None if quiet else asyncio.ensure_future(_log(program.control.jobs))
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, end, number)
@@ -161,7 +176,7 @@ def serve(
             if failed:
                 raise failed[0]
         finally:
-            for task in (lines, *beside):
+            for task in (lines, *companions):
                 if task is not None:
                     task.cancel()
             for number in (signal.SIGINT, signal.SIGTERM):

@@ -94,6 +94,10 @@ class HttpControl:
         """See `Control.list_jobs`."""
         return await self._call("list_jobs", request, api.JobList)
 
+    async def list_directories(self, request: api.Empty) -> api.DirectoryList:
+        """See `Control.list_directories`."""
+        return await self._call("list_directories", request, api.DirectoryList)
+
     async def get_job(self, request: api.JobName) -> api.JobDetail:
         """See `Control.get_job`."""
         return await self._call("get_job", request, api.JobDetail)

@@ -49,6 +49,7 @@ class Route:
 ROUTES = (
     Route("POST", "/jobs", "apply_job", api.ApplyJob, api.JobApplied),
     Route("GET", "/jobs", "list_jobs", api.Empty, api.JobList),
+    Route("GET", "/directories", "list_directories", api.Empty, api.DirectoryList),
     Route("GET", "/jobs/{name}", "get_job", api.JobName, api.JobDetail),
     Route("DELETE", "/jobs/{name}", "delete_job", api.JobName, api.JobChanged),
     Route("POST", "/jobs/{name}/pause", "pause_job", api.JobName, api.JobChanged),

@@ -28,7 +28,8 @@ from nephila.kernel.stages import NAVIGATION
 JOB = "schemes"
 """Name of the job, where the files have no CrawlJob."""
 DEFAULTS: dict[str, Any] = {"scope": {"mode": "any", "maxDepth": 1}, "traps": {"off": True}}
-"""Settings of that job: content pages may be on any host, and their links are not followed."""
+"""Settings of a job of schemes, for keys that its document does not have: content pages may be on any host, and their
+links are not followed."""
 
 
 class Target(Protocol):
@@ -60,6 +61,10 @@ class Applied:
     searches: int = 0
     """Searches that were queued."""
     refused: list[tuple[str, str]] = field(default_factory=list)
+    state: Schemes = field(default_factory=Schemes)
+    """The schemes of the job now."""
+    rules: dict[str, int] = field(default_factory=dict)
+    """Version of the rule of content pages of each platform that was applied."""
 
 
 @dataclass(slots=True)
@@ -99,8 +104,8 @@ def change_of(found: Documents, known: dict[str, Any] | None, name: str) -> Chan
         spec = {**known["spec"]}
     else:
         spec = {**DEFAULTS}
-    spec.setdefault("scope", DEFAULTS["scope"])
-    spec.setdefault("traps", DEFAULTS["traps"])
+    for section in DEFAULTS:
+        spec[section] = {**DEFAULTS[section], **spec.get(section, {})}
     if any(one.search.method == "POST" for one in state.platforms):
         # The form is part of the identity of a search, as its route.
         parse = spec.get("parse", {})
@@ -117,6 +122,7 @@ async def apply(target: Target, found: Documents, name: str, batch: int) -> Appl
     """Apply the documents; `batch`: searches of one request. Raises `UsageError` before anything is changed."""
     change = change_of(found, await target.job(name), name)
     answer = Applied(name, change.new, [one.name for one in found.schemes])
+    answer.state, answer.rules = change.state, found.content_rule_versions
     if found.rules:
         await target.apply_rules(found.rules)
     await target.apply_job(_with(change.document, incomplete=True))

@@ -17,7 +17,7 @@ from nephila.kernel.documents import document_files, job_document
 from nephila.kernel.documents.job_document import JobDocument
 from nephila.kernel.documents.scheme_schema import CrawlScheme, NamedPlatform, NamedScheme, Schemes, SchemeSpec, Search
 from nephila.kernel.documents.struct_reader import read
-from nephila.kernel.documents.yaml import Node
+from nephila.kernel.documents.yaml import Entry, Node
 from nephila.kernel.runtime.errors import UsageError, UsageErrors, suggest
 from nephila.parser.rules.load import from_json as rule_from_json
 
@@ -74,6 +74,12 @@ class Documents:
     def rules(self) -> list[dict[str, Any]]:
         """ParseRule documents of the platforms."""
         return [rule for one in self.platforms for rule in platform_rules.rules_of(one.name, one.spec)]
+
+    @property
+    def content_rule_versions(self) -> dict[str, int]:
+        """Version of the rule of the content pages of each platform."""
+        versions = {rule["metadata"]["name"]: rule_from_json(rule).rule.version for rule in self.rules}
+        return {one.name: versions[one.name] for one in self.platforms}
 
 
 def load(files: Iterable[tuple[str, bytes]]) -> Documents:
@@ -160,10 +166,22 @@ def _at(node: Node, *path: str | int) -> Node:
     return node
 
 
+def _with_schemes(node: Node) -> Node:
+    """A job document with the section `schemes`: its searches are its seeds."""
+    assert isinstance(node.value, dict)
+    spec = node.value.get("spec")
+    if spec is None or not isinstance(spec.value.value, dict) or "schemes" in spec.value.value:
+        return node
+    place = spec.value.location
+    section = Entry(Node("schemes", place), Node({}, place))
+    whole = Node({**spec.value.value, "schemes": section}, place)
+    return Node({**node.value, "spec": Entry(spec.key, whole)}, node.location)
+
+
 def _document(node: Node) -> SchemeDocument | PlatformDocument | JobDocument:
     kind = node.value["kind"].value.value if isinstance(node.value, dict) and "kind" in node.value else ""
     if kind == "CrawlJob":
-        return job_document.from_node(node)
+        return job_document.from_node(_with_schemes(node))
     if kind == "Platform":
         platform = read(node, Platform)
         name, spec = platform.metadata.name, platform.spec

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from nephila.kernel.documents.scheme_schema import Schemes
-from nephila.parser.keywords.matcher import KeywordMatcher, lacking
-from nephila.parser.keywords.scheme_records import SEARCH
+from nephila.kernel.keywords.matcher import KeywordMatcher, lacking, platforms_of
+from nephila.kernel.keywords.scheme_items import ALSO, FIELDS, MATCHED, SEARCH
 from nephila.storage.ledgers.read_connection import ReadConnection
 
 
@@ -49,9 +49,14 @@ def explain(rows: ReadConnection, job: str, state: Schemes, url_key: bytes) -> E
     note: dict[str, Any] = (msgspec.json.decode(meta) if meta else {}).get(SEARCH, {})
     for name in ("stage", "scheme", "group", "platform", "page"):
         setattr(found, name, note.get(name, getattr(found, name)))
-    if "matched" not in note:
+    if MATCHED not in note:
         return found
-    match = KeywordMatcher(state.schemes).match(f"{title}\n{text}".encode("utf-8", "replace"))
+    query = "SELECT data FROM items WHERE job = :job AND url_key = :key AND rule = :platform"
+    item = rows.execute(query, {"job": job, "key": url_key.hex(), "platform": found.platform}).fetchone()
+    fields: dict[str, Any] = msgspec.json.decode(item[0]) if item is not None else note.get(FIELDS, {})
+    platforms = {found.platform, *note.get(ALSO, ())}
+    content = fields.get("content", text)
+    match = KeywordMatcher(state.schemes).match(f"{title}\n{content}".encode("utf-8", "replace"), platforms)
     found.keywords = match.keywords
     for scheme in state.schemes:
         groups = match.schemes.get(scheme.name, [])
@@ -59,8 +64,11 @@ def explain(rows: ReadConnection, job: str, state: Schemes, url_key: bytes) -> E
         if scheme.name in match.excluded:
             reason = f"it has the excluded keyword {match.excluded[scheme.name]!r}"
         elif not groups:
-            missing = {name: lacking(parts, match.keywords) for name, parts in scheme.spec.groups.items()}
-            nearest = min(missing, key=lambda name: len(missing[name]))
-            reason = f"no keyword of {', '.join(missing[nearest])} of the group {nearest}"
+            groups_of = scheme.spec.groups
+            searched = [name for name in groups_of if not platforms.isdisjoint(platforms_of(scheme.spec, name))]
+            missing = {name: lacking(scheme.spec.groups[name], match.keywords) for name in searched}
+            nearest = min(missing, key=lambda name: len(missing[name]), default="")
+            reason = f"no keyword of {', '.join(missing[nearest])} of the group {nearest}" if nearest else ""
+            reason = reason or f"it does not search {' or '.join(sorted(platforms))}"
         found.owners.append(Owner(scheme.name, groups, reason))
     return found

@@ -40,6 +40,8 @@ class Plan(NamedTuple):
     start_at: float = 0.0
     """No run before this instant; runs at intervals are counted from it. 0: none."""
     top_pages: int = 0
+    time_zone: str = ""
+    """Of a frequency in cron; empty: UTC."""
 
 
 class Start(NamedTuple):
@@ -81,7 +83,7 @@ class Planner:
         self.parallel = parallel
         self.pages_per_day = pages_per_day
         self._entries: dict[str, _Entry] = {}
-        self._policies: dict[str, RecrawlPolicy] = {}
+        self._policies: dict[tuple[str, str], RecrawlPolicy] = {}
         self._waiting: list[tuple[float, str, int]] = []
         """Heap of due times."""
         self._due: list[tuple[float, float, float, str, int]] = []
@@ -106,9 +108,10 @@ class Planner:
     def put(self, plan: Plan, now: float, progress: Progress | None = None) -> None:
         """Add a directory or replace its plan; without progress one that is known keeps its own."""
         old = self._entries.get(plan.name)
-        policy = self._policies.get(plan.frequency)
+        policy = self._policies.get((plan.frequency, plan.time_zone))
         if policy is None:
-            policy = self._policies[plan.frequency] = RecrawlPolicy(frequency(plan.frequency))
+            policy = RecrawlPolicy(frequency(plan.frequency, plan.time_zone))
+            self._policies[plan.frequency, plan.time_zone] = policy
         if progress is not None:
             self._clock = max(self._clock, progress.tag - 1 / plan.score)
         else:

@@ -27,7 +27,7 @@ DEFAULTS: dict[str, Any] = {
     "render": "never",
 }
 """Values without which no directory is resolved; all other settings have the defaults of a CrawlJob."""
-PLANNED = ("score", "start", "frequency", "freshness", "topPages")
+PLANNED = ("score", "start", "frequency", "timeZone", "freshness", "topPages")
 """Settings of the plan; the job has all others."""
 GONE_AFTER = 100
 """A watched page that is away comes back more often than not: the document names it as current."""

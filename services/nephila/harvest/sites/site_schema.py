@@ -39,6 +39,7 @@ from nephila.kernel.documents.job_schema import (
     Seed,
     SinkEntry,
     TenantName,
+    TimeZone,
     Traps,
     check_shared,
 )
@@ -51,8 +52,9 @@ SHORTEST_S = 1.0
 """A run takes some seconds, and no other run of the directory begins before its end."""
 
 
-def frequency(text: str) -> Recrawl:
-    """The policy of a frequency: "0 6 * * *", "6h", "adaptive" or "adaptive 1h 14d". Raises `ValueError`."""
+def frequency(text: str, time_zone: str = "") -> Recrawl:
+    """The policy of a frequency: "0 6 * * *", "6h", "adaptive" or "adaptive 1h 14d". `time_zone`: of cron. Raises
+    `ValueError`."""
     words = text.split()
     if words[:1] == [ADAPTIVE]:
         if len(words) not in (1, 3):
@@ -62,7 +64,7 @@ def frequency(text: str) -> Recrawl:
             raise ValueError(f"has a shortest interval {words[1]} above its longest {words[2]}")
         return Recrawl(min_s=shortest, max_s=longest)
     if len(words) > 1:
-        return Recrawl(cron=cron.Schedule(text).expression)
+        return Recrawl(cron=cron.Schedule(text, time_zone).expression, time_zone=time_zone)
     if not re.fullmatch(r"[\d.]+(ms|s|m|h|d).*", text.strip(), re.ASCII):
         raise ValueError("is no frequency like 6h, '0 6 * * *', adaptive, or adaptive 1h 14d")
     return Recrawl(every_s=_interval_s(text.strip()))
@@ -95,7 +97,9 @@ class SiteSettings(Section, kw_only=True):
     start: Instant | None = None
     """No run before this instant; runs at intervals are counted from it."""
     frequency: Frequency | None = None
-    """When runs are due: a duration, five fields of cron (UTC), adaptive, or adaptive with its bounds."""
+    """When runs are due: a duration, five fields of cron, adaptive, or adaptive with its bounds."""
+    time_zone: TimeZone | None = None
+    """IANA name of the time zone of a frequency in cron. Left out: UTC."""
     freshness: Interval | None = None
     """Objective: the last check of a watched page is at most this old; metrics and an alert show whether it is met."""
     top_pages: Count | None = None

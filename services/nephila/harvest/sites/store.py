@@ -9,16 +9,18 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from nephila.harvest.sites import resolve
 from nephila.harvest.sites.planner import Progress
 from nephila.harvest.sites.site_documents import Site, Sites, merged
+from nephila.harvest.sites.verdicts import EFFECTS, ListState, Verdict
 from nephila.kernel.messages import UrlState
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.faults import sqlite_fault
@@ -31,9 +33,37 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS runs (name TEXT NOT NULL, started_at REAL NOT NULL, due_at REAL NOT NULL,"
     " generation INTEGER NOT NULL, stored_before INTEGER NOT NULL, max_pages INTEGER NOT NULL, ended_at REAL,"
     " ended_by TEXT NOT NULL DEFAULT '', new_pages INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (name, started_at))",
+    "CREATE TABLE IF NOT EXISTS lists (name TEXT NOT NULL, url TEXT NOT NULL, started_at REAL NOT NULL,"
+    " verdict TEXT NOT NULL, reason TEXT NOT NULL, status INTEGER NOT NULL, target TEXT NOT NULL,"
+    " links INTEGER NOT NULL, since REAL NOT NULL, PRIMARY KEY (name, started_at, url))",
     "CREATE INDEX IF NOT EXISTS open_runs ON runs (name) WHERE ended_at IS NULL",
 )
-_RUN = "name, started_at, due_at, generation, stored_before, max_pages, ended_at, ended_by, new_pages"
+_RUN = "name, started_at, due_at, generation, stored_before, max_pages, ended_at, ended_by, new_pages, why"
+_ADDED = {"runs": {"why": "TEXT NOT NULL DEFAULT ''"}}
+"""Columns that files of an earlier program do not have."""
+
+
+class RunEnd(StrEnum):
+    """Why a run is over."""
+
+    RUNNING = ""
+    DONE = "done"
+    PAGES = "pages"
+    """`topPages` are stored."""
+    QUOTA = "quota"
+    TIME = "time"
+    """It gave its place to others; its job continues."""
+    REFUSED = "refused"
+    """Its job was not accepted."""
+    DELETED = "deleted"
+    """Its job was deleted meanwhile."""
+    REMOVED = "removed"
+    """Its directory was removed."""
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the run says nothing about the frequency of new pages."""
+        return self in (RunEnd.REFUSED, RunEnd.DELETED)
 
 
 class Run(NamedTuple):
@@ -49,9 +79,20 @@ class Run(NamedTuple):
     max_pages: int
     """Pages of the job that may be stored at its end; 0 = no limit."""
     ended_at: float | None = None
-    ended_by: str = ""
-    """done, pages (topPages are stored), time, or the reason of a failure."""
+    ended_by: RunEnd = RunEnd.RUNNING
     new_pages: int = 0
+    """Pages that are not lists."""
+    why: str = ""
+    """Of a run that was refused: the reason, for people."""
+
+    @classmethod
+    def of_row(cls, row: Sequence[Any]) -> Run:
+        """The run of a row; a text of an earlier program is a refusal with this reason."""
+        found = cls._make(row)
+        try:
+            return found._replace(ended_by=RunEnd(found.ended_by))
+        except ValueError:
+            return found._replace(ended_by=RunEnd.REFUSED, why=str(found.ended_by))
 
 
 class Change(NamedTuple):
@@ -104,17 +145,42 @@ class SiteStore:
 
     def open_runs(self) -> list[Run]:
         """Runs that have not ended."""
-        return list(map(Run._make, self._connection.execute(f"SELECT {_RUN} FROM runs WHERE ended_at IS NULL")))
+        return list(map(Run.of_row, self._connection.execute(f"SELECT {_RUN} FROM runs WHERE ended_at IS NULL")))
 
     def last_runs(self) -> dict[str, Run]:
         """Directory → its newest run."""
         query = f"SELECT {_RUN}, max(started_at) FROM runs GROUP BY name"
-        return {row[0]: Run._make(row[:-1]) for row in self._connection.execute(query)}
+        return {row[0]: Run.of_row(row[:-1]) for row in self._connection.execute(query)}
+
+    def lists(self) -> dict[str, list[ListState]]:
+        """Directory → its lists after its newest run that has ended with a state of them."""
+        query = (
+            "SELECT name, url, verdict, reason, status, target, links, since FROM lists"
+            " WHERE (name, started_at) IN (SELECT name, max(started_at) FROM lists GROUP BY name) ORDER BY name, rowid"
+        )
+        found: dict[str, list[ListState]] = {}
+        for name, url, verdict, *rest in self._connection.execute(query):
+            found.setdefault(name, []).append(ListState(url, Verdict(verdict), *rest))
+        return found
+
+    def lists_of(self, name: str) -> dict[str, ListState]:
+        """URL → the newest state of each list of a directory."""
+        query = (
+            "SELECT url, verdict, reason, status, target, links, since, max(started_at) FROM lists WHERE name = ?"
+            " GROUP BY url"
+        )
+        rows = self._connection.execute(query, (name,))
+        return {url: ListState(url, Verdict(verdict), *rest[:-1]) for url, verdict, *rest in rows}
+
+    def fetched_lists(self, name: str) -> set[str]:
+        """Lists of a directory that a run has fetched; their pages are stored."""
+        query = "SELECT DISTINCT url, verdict FROM lists WHERE name = ?"
+        return {url for url, verdict in self._connection.execute(query, (name,)) if not EFFECTS[Verdict(verdict)].fault}
 
     def begin(self, run: Run, progress: Progress) -> None:
         """A run begins. Its tag is charged at once."""
         with self._transaction():
-            self._connection.execute(f"INSERT INTO runs ({_RUN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", run)
+            self._connection.execute(f"INSERT INTO runs ({_RUN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", run)
             self._put(run.name, progress)
 
     def applied(self, run: Run, generation: int) -> Run:
@@ -124,11 +190,17 @@ class SiteStore:
         self._connection.execute(query, (generation, run.name, run.started_at))
         return new
 
-    def end(self, run: Run, progress: Progress | None) -> None:
-        """A run is over; without progress its directory is gone."""
+    def end(self, run: Run, progress: Progress | None, lists: Iterable[ListState] = ()) -> None:
+        """A run is over, with the state of each list; without progress its directory is gone."""
         with self._transaction():
-            query = "UPDATE runs SET ended_at = ?, ended_by = ?, new_pages = ? WHERE name = ? AND started_at = ?"
-            self._connection.execute(query, (run.ended_at, run.ended_by, run.new_pages, run.name, run.started_at))
+            query = (
+                "UPDATE runs SET ended_at = ?, ended_by = ?, new_pages = ?, why = ? WHERE name = ? AND started_at = ?"
+            )
+            ended = (run.ended_at, run.ended_by, run.new_pages, run.why, run.name, run.started_at)
+            self._connection.execute(query, ended)
+            query = "INSERT OR REPLACE INTO lists VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            rows = [(run.name, one.url, run.started_at, *one[1:]) for one in lists]
+            self._connection.executemany(query, rows)
             if progress is not None:
                 self._put(run.name, progress)
 
@@ -164,6 +236,10 @@ def open_store(path: Path, *, create: bool = False) -> Iterator[SiteStore]:
         connection.execute("PRAGMA synchronous = FULL")
         for statement in _TABLES:
             connection.execute(statement)
+        for table, added in _ADDED.items():
+            present = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+            for column in added.keys() - present:
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {added[column]}")
         yield SiteStore(connection)
     except sqlite3.Error as error:
         raise sqlite_fault(error, path) from error

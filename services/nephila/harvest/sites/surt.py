@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import re2
 
-from nephila.native import parse_url
+from nephila.native import UrlError, parse_url
 
 
 def surt(url: str) -> str:
@@ -58,3 +58,11 @@ def expression(prefix: str) -> str:
 def _host(host_key: str) -> str:
     name, colon, port = host_key.removeprefix("www.").partition(":")
     return ",".join(reversed(name.split("."))) + "," + colon + port + ")"
+
+
+def is_below(url: str, directory: str) -> bool:
+    """Whether a URL is in a directory; scheme, default port and a leading www do not count. False for no URL."""
+    try:
+        return directory_prefix(directory) in prefixes(surt(url))
+    except UrlError:
+        return False

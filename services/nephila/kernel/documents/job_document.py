@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from nephila.kernel.documents import document_files
+from nephila.kernel.documents import cron, document_files
 from nephila.kernel.documents import job_schema as schema
 from nephila.kernel.documents.browser_schema import Browser
 from nephila.kernel.documents.field_types import instant_s, seconds
@@ -193,4 +193,5 @@ def _recrawl(spec: schema.JobSpec) -> Recrawl | None:
         gone_after=recrawl.gone_after,
         refresh_at=instant_s(recrawl.refresh_at) if recrawl.refresh_at else 0.0,
         freshness_s=seconds(recrawl.freshness) if recrawl.freshness else 0.0,
+        time_zone=spec.time_zone if spec.schedule and spec.time_zone != cron.UTC else "",
     )

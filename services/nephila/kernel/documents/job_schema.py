@@ -73,6 +73,10 @@ def _schedule(text: str) -> str:
     return cron.Schedule(text).expression
 
 
+def _time_zone(text: str) -> str:
+    return cron.zone(text).key
+
+
 def _host_pattern(text: str) -> str:
     below = "*." if text.startswith("*.") else ""
     try:
@@ -91,6 +95,9 @@ Schedule = Annotated[
         extra={"what": "a schedule like '0 6 * * *'", "check": _schedule},
         extra_json_schema={"pattern": r"^\s*(?:\S+\s+){4}\S+\s*$"},
     ),
+]
+TimeZone = Annotated[
+    str, Meta(min_length=1, max_length=64, extra={"what": "a time zone like Europe/Paris", "check": _time_zone})
 ]
 HostPattern = Annotated[str, Meta(min_length=1, max_length=300, extra={"what": "a host", "check": _host_pattern})]
 Expressions = Annotated[list[Expression], Meta(max_length=1000)]
@@ -358,7 +365,9 @@ class JobSpec(Section, kw_only=True):
     browser: Browser = field(default_factory=Browser)
     """How pages are rendered."""
     schedule: Schedule = ""
-    """When all pages are due again: five fields of cron, in UTC."""
+    """When all pages are due again: five fields of cron, in the zone of timeZone."""
+    time_zone: TimeZone = cron.UTC
+    """IANA name of the time zone of schedule. Left out: UTC."""
     recrawl: Recrawl | None = None
     """How often pages are fetched again. Left out: never."""
     host_budget: HostBudget = field(default_factory=HostBudget)
@@ -403,6 +412,8 @@ class JobSpec(Section, kw_only=True):
             raise ValueError("it has no seeds")
         if self.login is not None and self.login.steps and self.render == "never":
             raise ValueError("its steps need a browser: set spec.render to always, or auto", "login")
+        if self.time_zone != cron.UTC and not self.schedule:
+            raise ValueError("it is the zone of schedule, which is not given", "timeZone")
         if self.recrawl is None:
             return
         if self.recrawl.every is not None and self.schedule:

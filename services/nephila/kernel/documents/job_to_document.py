@@ -110,6 +110,8 @@ def _recrawl(recrawl: Recrawl) -> dict[str, Any]:
     if recrawl.freshness_s:
         found["freshness"] = _duration(recrawl.freshness_s)
     spec: dict[str, Any] = {"schedule": recrawl.cron} if recrawl.cron else {}
+    if recrawl.time_zone:
+        spec["timeZone"] = recrawl.time_zone
     return {**spec, "recrawl": found} if found else spec
 
 

@@ -100,7 +100,7 @@ class Recrawl(msgspec.Struct, array_like=True, gc=False):
     max_s: float = 0.0
     # Fixed interval in seconds instead; 0 = none.
     every_s: float = 0.0
-    # Fixed instants instead: five fields of cron, UTC; all pages of the job are due then.
+    # Fixed instants instead: five fields of cron in time_zone; all pages of the job are due then.
     cron: str = ""
     # Only pages that were seeds are fetched again; the rest is fetched once, when it is new.
     monitor: bool = False
@@ -111,6 +111,8 @@ class Recrawl(msgspec.Struct, array_like=True, gc=False):
     # Objective: the last check of a watched page is at most so many seconds old; 0 = none. It changes no due
     # time.
     freshness_s: float = 0.0
+    # IANA name of the zone of cron; empty: UTC.
+    time_zone: str = ""
 
 
 class HostBudget(msgspec.Struct, array_like=True, gc=False):

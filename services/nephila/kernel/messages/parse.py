@@ -188,6 +188,8 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     # Answered 404 or 410 fewer times in a row than the job's goneAfter: the page is fetched again and not
     # gone yet.
     gone_pending: bool = False
+    # Of a page of search results: fingerprints of the content pages that it leads to, 16 bytes each.
+    leads: bytes = b""
 
 
 class Receipt(msgspec.Struct, array_like=True, gc=False):

@@ -1,1 +1,1 @@
-"""Keyword schemes on content pages: which groups a text matches, and the record that it becomes."""
+"""Keyword schemes on content pages: the records that they become."""

@@ -415,6 +415,8 @@ class OutcomeHandler:
             content_type=fetched.content_type if fetched else "",
             fetched_at=fetched.ended_at if fetched and fetched.ended_at else self.frontier.utc_now,
             gone_pending=self._is_gone_pending(job, entry, fetched),
+            # Storage then knows which platforms lead to the target.
+            context=unpack_context(entry.context) if final_url and entry.context else None,
         )
         out.records.append((waiting.host.partition, record))
         if self.frontier.partition_slice is not None:

@@ -70,7 +70,7 @@ class RecrawlPolicy:
         self.freshness_s = recrawl.freshness_s
         """Objective for the age of the last check; 0 = none."""
         try:
-            self.schedule = Schedule(recrawl.cron) if recrawl.cron else None
+            self.schedule = Schedule(recrawl.cron, recrawl.time_zone) if recrawl.cron else None
         except ValueError as error:
             raise UsageError(f"recrawl.cron: {recrawl.cron[:50]!r} {error}") from None
         self.adaptive = bool((recrawl.min_s or recrawl.max_s) and not self.every_s and not self.schedule)

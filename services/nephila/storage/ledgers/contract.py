@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nephila.storage.changes import Change, StoredVersion
+from nephila.storage.ledgers.read_connection import ReadConnection
 from nephila.storage.rows import Batch
 
 RECENT_CHANGES = 100_000
@@ -27,6 +28,10 @@ class Ledger(Protocol):
 
     path: Path
     """The database file, or the directory of the files whose lengths it stores."""
+
+    @property
+    def reading(self) -> ReadConnection:
+        """The database for queries of rows, within the transaction of `durable` or without one."""
 
     def examine(self, ended: Mapping[str, int]) -> None:
         """Before `open`, without any change: raise `UserError` if the database is damaged, or has fewer rows of a job

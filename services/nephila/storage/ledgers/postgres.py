@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
+from typing import Any
 
 from psycopg.pq import TransactionStatus
 
@@ -18,6 +19,7 @@ from nephila import __version__
 from nephila.kernel import messages as m
 from nephila.storage.changes import Change, StoredVersion
 from nephila.storage.config import StorageConfig
+from nephila.storage.ledgers import scheme_pages
 from nephila.storage.ledgers.contract import RECENT_CHANGES, Key
 from nephila.storage.ledgers.item_parts import complete, has_parts
 from nephila.storage.ledgers.postgres_arrays import columns, int_array, register, text_array
@@ -25,7 +27,7 @@ from nephila.storage.ledgers.postgres_days import Days, convert, is_partitioned
 from nephila.storage.ledgers.postgres_link import Connection, connect, translate_errors
 from nephila.storage.ledgers.postgres_schema import LOCKS, migrate
 from nephila.storage.ledgers.postgres_statements import arrays, statements
-from nephila.storage.ledgers.read_connection import PostgresReadConnection
+from nephila.storage.ledgers.read_connection import Cursor, PostgresReadConnection
 from nephila.storage.retention import retention_days
 from nephila.storage.rows import (
     BYTES,
@@ -89,6 +91,19 @@ _of_fetch = itemgetter(JOB, URL_KEY, FETCH_NO, OUTCOME, REASON, STATUS, FETCHED_
 _OUTCOMES = {name: m.Outcome(number) for number, name in enumerate(OUTCOMES)}
 
 
+class _TranslatedConnection(PostgresReadConnection):
+    """Queries for callers outside of this class."""
+
+    def __init__(self, connection: Connection, url: str) -> None:
+        super().__init__(connection)
+        self._url = url
+
+    def execute(self, query: str, values: Mapping[str, Any]) -> Cursor:
+        """See `ReadConnection.execute`. Raises `StoreLost`, `UserError`."""
+        with translate_errors(self._url):
+            return super().execute(query, values)
+
+
 class Postgres:
     """See `Ledger`. One connection, used by the writer's thread."""
 
@@ -102,6 +117,12 @@ class Postgres:
         self._connection: Connection | None = None
         self._days: Days | None = None
         self._statements = _PLAIN
+
+    @property
+    def reading(self) -> PostgresReadConnection:
+        """See `Ledger`."""
+        with self._speaking() as connection:
+            return _TranslatedConnection(connection, self._url)
 
     def examine(self, ended: Mapping[str, int]) -> None:
         """See `Ledger`. The server checks its own pages, and other users may have deleted rows."""
@@ -242,6 +263,8 @@ class Postgres:
                     connection.execute(_ITEM, columns(rows), prepare=True)
             if completing:
                 complete(database, batch)
+            if batch.finds or batch.evaluated or batch.reports:
+                scheme_pages.write(database, batch)
             if batch.changes:
                 # The last lock of a flush, held to its commit: so changes become visible in the order of `seq`, and a
                 # reader that continues behind the last one misses none.

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from nephila.kernel.runtime.errors import UserError
 from nephila.native import KEY_VERSION
 from nephila.storage.ledgers.postgres_link import Connection
-from nephila.storage.ledgers.schema import CHANGES, INTEGERS, PREVIOUS, SCHEMA_VERSION, SECOND_PAGES
+from nephila.storage.ledgers.schema import CHANGES, FINDS, INTEGERS, PREVIOUS, SCHEMA_VERSION, SECOND_PAGES
 from nephila.storage.rows import COLUMNS
 from nephila.storage.source import display_name
 
@@ -88,6 +88,8 @@ def migrate(connection: Connection, url: str, created_by: str, steps: Mapping[in
         for number in missing:
             for statement in steps[number]:
                 connection.execute(statement)
+        if connection.execute("SELECT to_regclass('finds')").fetchone() == (None,):
+            connection.execute(_here(FINDS))
         if not found:
             if connection.execute(_HAS_LZ4).fetchone():
                 connection.execute(_COMPRESS)

@@ -39,6 +39,12 @@ SECOND_PAGES = (
 )
 """Items that wait for a second page (item_parts.py): `parts` holds items of second pages, `waits` the missing parts.
 A wait stays after its part has arrived, because a newer part may come."""
+FINDS = (
+    "CREATE TABLE IF NOT EXISTS finds (job TEXT NOT NULL, url_key TEXT NOT NULL, platform TEXT NOT NULL,"
+    " PRIMARY KEY (job, url_key, platform))"
+)
+"""Which platforms of keyword schemes lead to a content page. A database of an earlier program gets it when it is
+opened for writing."""
 PREVIOUS = (
     "CREATE TABLE previous (job TEXT NOT NULL, url_key TEXT NOT NULL, fetch_no INTEGER NOT NULL,"
     " changed_at TEXT NOT NULL, fetched_at TEXT NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL,"
@@ -63,6 +69,7 @@ TABLES = (
     *SECOND_PAGES,
     PREVIOUS,
     CHANGES,
+    FINDS,
 )
 
 
@@ -82,6 +89,7 @@ def prepare(connection: sqlite3.Connection, path: Path, created_by: str) -> None
     """Create the tables in an empty database. Raises `UserError` for an unusable database, `sqlite3.Error`."""
     if not version(connection, path):
         create(connection, created_by)
+    connection.execute(FINDS)
 
 
 def version(connection: sqlite3.Connection, path: Path) -> int:

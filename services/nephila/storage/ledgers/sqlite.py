@@ -22,6 +22,7 @@ from nephila.storage.append_file import is_same_file, write_back
 from nephila.storage.changes import AWAY, DEAD_LETTER, Change, StoredVersion
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import sqlite_fault
+from nephila.storage.ledgers import scheme_pages
 from nephila.storage.ledgers.contract import RECENT_CHANGES, Key
 from nephila.storage.ledgers.item_parts import complete, has_parts
 from nephila.storage.ledgers.read_connection import ReadConnection
@@ -132,6 +133,11 @@ class Sqlite:
             raise RuntimeError("the database is not open")
         return self._connection
 
+    @property
+    def reading(self) -> ReadConnection:
+        """See `Ledger`."""
+        return ReadConnection(self.connection)
+
     def examine(self, ended: Mapping[str, int]) -> None:
         """See `Ledger`. Uses a read-only connection: when a writing one closes, it would discard what a damaged
         write-ahead log still contains."""
@@ -240,8 +246,11 @@ class Sqlite:
             connection.executemany("DELETE FROM items WHERE job = ? AND url_key = ?", list(batch.items))
             rows = item_rows(batch.items)
             _ITEMS.run(connection, rows, max((len(row[-1]) for row in rows), default=0))
-        if has_parts(database := ReadConnection(connection), batch):
+        database = self.reading
+        if has_parts(database, batch):
             complete(database, batch)
+        if batch.finds or batch.evaluated or batch.reports:
+            scheme_pages.write(database, batch)
 
     def commit(self, lengths: Mapping[str, int]) -> None:
         """Commit rows and file lengths together. Raises `sqlite3.Error`."""

@@ -1,7 +1,8 @@
 """DIR/items.NAME.jsonl: the items of each rule or platform, one JSON object per line; their lengths are in the ledger.
 
 A line is the item with `id`, `resource`, `url` and `time`; items of keyword schemes have these fields themselves. A new
-copy of a page appends its items again: the last line of an id is valid. A file is created with its first item.
+copy of a page appends its items again: the last line of an id is valid; one with `"removed": true` says that changed
+schemes no longer match the page. A file is created with its first item.
 """
 
 from __future__ import annotations
@@ -52,6 +53,11 @@ class ItemFiles:
             if items is not None and items.rule and not is_part(items.rule):
                 for line in item_lines(row, items):
                     buffers[f"{_PREFIX}{items.rule}{_SUFFIX}"] += line + b"\n"
+        for page in batch.evaluated:
+            for data in batch.items[page.job, page.url_key].data if (page.job, page.url_key) in batch.items else ():
+                buffers[f"{_PREFIX}{page.rule}{_SUFFIX}"] += data.encode() + b"\n"
+        for platform, line in batch.removed:
+            buffers[f"{_PREFIX}{platform}{_SUFFIX}"] += line + b"\n"
         for name, buffer in buffers.items():
             self._file(name).append(buffer)
 

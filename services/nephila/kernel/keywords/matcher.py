@@ -1,7 +1,8 @@
 """Which keyword groups of a job's schemes match a text: one pass over the text for all keywords, then the groups.
 
-A group matches if each part that is not optional has a keyword in the text; a group of optional parts alone needs one
-of them. A scheme matches if a group does and none of its exclusions occurs. Cost: O(text) and O(matched groups).
+A group matches if its scheme searches it on a platform that leads to the page, and each part that is not optional has
+a keyword in the text; a group of optional parts alone needs one of them. A scheme matches if a group does and none of
+its exclusions occurs. Cost: O(text) and O(matched groups).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from nephila.kernel.documents.scheme_schema import Group, NamedScheme
+from nephila.kernel.documents.scheme_schema import Group, NamedScheme, SchemeSpec
 from nephila.native import KeywordSet
 
 
@@ -31,6 +32,8 @@ class _Group(NamedTuple):
     scheme: str
     name: str
     required: frozenset[int]
+    platforms: frozenset[str]
+    """Platforms on which the scheme searches the group."""
 
 
 class KeywordMatcher:
@@ -45,14 +48,14 @@ class KeywordMatcher:
         self._groups: list[_Group] = []
         for scheme in schemes:
             for name, parts in scheme.spec.groups.items():
-                self._add_group(scheme.name, name, parts)
+                self._add_group(scheme, name, parts)
             for word in scheme.spec.exclude:
                 self._exclusions[self._number(word)].append(scheme.name)
         self._words = list(self._terms)
         self._set = KeywordSet(self._words)
 
-    def match(self, text: bytes) -> Match:
-        """The keywords of a UTF-8 text and the groups that it matches."""
+    def match(self, text: bytes, platforms: Iterable[str]) -> Match:
+        """The keywords of the UTF-8 text of a page that these platforms lead to, and the groups that it matches."""
         numbers = self._set.find(text)
         found = Match([self._words[number] for number in numbers if number in self._parts])
         for number in numbers:
@@ -63,21 +66,27 @@ class KeywordMatcher:
             for group, part in self._parts.get(number, ()):
                 touched[group].add(part)
         for index in sorted(touched):
-            scheme, name, required = self._groups[index]
-            if required <= touched[index] and scheme not in found.excluded:
-                found.schemes.setdefault(scheme, []).append(name)
+            group_of = self._groups[index]
+            matches = not group_of.platforms.isdisjoint(platforms) and group_of.required <= touched[index]
+            if matches and group_of.scheme not in found.excluded:
+                found.schemes.setdefault(group_of.scheme, []).append(group_of.name)
         return found
 
-    def _add_group(self, scheme: str, name: str, parts: Group) -> None:
+    def _add_group(self, scheme: NamedScheme, name: str, parts: Group) -> None:
         index = len(self._groups)
         required = frozenset(number for number, part in enumerate(parts.values()) if not part.optional)
-        self._groups.append(_Group(scheme, name, required))
+        self._groups.append(_Group(scheme.name, name, required, frozenset(platforms_of(scheme.spec, name))))
         for number, part in enumerate(parts.values()):
             for word in part.any:
                 self._parts[self._number(word)].append((index, number))
 
     def _number(self, word: str) -> int:
         return self._terms.setdefault(word, len(self._terms))
+
+
+def platforms_of(spec: SchemeSpec, group: str) -> list[str]:
+    """Platforms on which a scheme searches a group."""
+    return [use.name for use in spec.platforms if not use.groups or group in use.groups]
 
 
 def lacking(parts: Group, keywords: Sequence[str]) -> list[str]:

@@ -1,0 +1,178 @@
+"""The verdict on one list in one run of its directory: fetched with new pages, fetched and the same, or a fault. Pure.
+
+A list is a seed of the directory. `OF_REASON` maps the end of its fetch to a verdict; `EFFECTS` has everything that
+follows from a verdict. Invariant: every reason of a row has a verdict (a test reads the reasons of the scheduler).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from nephila.storage.sinks.jsonl import json_object
+
+
+class Verdict(StrEnum):
+    """How a list stands after a run."""
+
+    NEW = "new"
+    SAME = "same"
+    WAITING = "waiting"
+    MOVED = "moved"
+    NOT_FOUND = "not_found"
+    HTTP_ERROR = "http_error"
+    SERVER_ERROR = "server_error"
+    UNKNOWN_HOST = "unknown_host"
+    REFUSED = "refused"
+    TLS = "tls"
+    TIMEOUT = "timeout"
+    ROBOTS = "robots"
+    ADDRESS = "address"
+    BLOCKED = "blocked"
+    LOGIN = "login"
+    NO_BROWSER = "no_browser"
+    BROWSER = "browser"
+    PROXY = "proxy"
+    NOT_WANTED = "not_wanted"
+    SCOPE = "scope"
+    FAILED = "failed"
+    NOT_STARTED = "not_started"
+    UNKNOWN = "unknown"
+
+
+class Effect(NamedTuple):
+    """What follows from a verdict."""
+
+    fault: bool
+    """The list was not fetched: it counts for the metric and the alert, and the run as failed."""
+    words: str
+    proposal: str = ""
+    """What to do; {target} is the URL to which the list redirects."""
+
+
+EFFECTS: Final[Mapping[Verdict, Effect]] = {
+    Verdict.NEW: Effect(False, "fetched, with new pages in the run"),
+    Verdict.SAME: Effect(False, "fetched, no new page in the run"),
+    Verdict.WAITING: Effect(
+        True, "not fetched in the run", "see nephila explain URL; the host is paused or the run ended too early"
+    ),
+    Verdict.MOVED: Effect(True, "it redirects out of its directory", "set the url of the directory to {target}"),
+    Verdict.NOT_FOUND: Effect(True, "the server answers that it is not there", "look for its new address on the site"),
+    Verdict.HTTP_ERROR: Effect(True, "the server refuses it", "open it in a browser; a login or cookies may be needed"),
+    Verdict.SERVER_ERROR: Effect(True, "the server fails", "wait; the next run tries again"),
+    Verdict.UNKNOWN_HOST: Effect(True, "the name of its host is unknown", "check the host name in the url"),
+    Verdict.REFUSED: Effect(True, "its server refuses connections", "check host and port; wait if the site is down"),
+    Verdict.TLS: Effect(True, "no safe connection (certificate or handshake)", "check the certificate of the site"),
+    Verdict.TIMEOUT: Effect(True, "its server takes too long", "wait; a longer politeness.delay may help"),
+    Verdict.ROBOTS: Effect(
+        True, "robots.txt forbids it", "ask the site, or set politeness.respectRobots: false where it is yours"
+    ),
+    Verdict.ADDRESS: Effect(
+        True, "its host has only addresses that are not public", "--allow-private where the network is yours"
+    ),
+    Verdict.BLOCKED: Effect(
+        True, "a challenge, a captcha or a ban instead of the list", "a longer politeness.delay, a login or a proxy"
+    ),
+    Verdict.LOGIN: Effect(True, "the login is not accepted", "check login and its secrets"),
+    Verdict.NO_BROWSER: Effect(True, "it needs a browser, and no program has one", "render: never, or a browser"),
+    Verdict.BROWSER: Effect(True, "the browser could not read it", "open it in a browser; check the steps of the job"),
+    Verdict.PROXY: Effect(True, "no proxy of its class works", "check the proxies"),
+    Verdict.NOT_WANTED: Effect(True, "its content type or size is not wanted", "check the url; maxPageBytes"),
+    Verdict.SCOPE: Effect(True, "the scope or the trap detection excludes it", "check scope; traps: {off: true}"),
+    Verdict.FAILED: Effect(True, "it failed", "see nephila explain URL and the log of the program"),
+    Verdict.NOT_STARTED: Effect(True, "the job of the directory was refused", "correct the settings of the directory"),
+    Verdict.UNKNOWN: Effect(True, "not fetched, and its row cannot be read here", "give the rows with --rows DIR|URL"),
+}
+OF_REASON: Final[Mapping[tuple[str, str], Verdict]] = {
+    ("stored", ""): Verdict.SAME,
+    ("stored", "not_modified"): Verdict.SAME,
+    ("denied", "robots"): Verdict.ROBOTS,
+    ("denied", "address"): Verdict.ADDRESS,
+    ("failed", "dns"): Verdict.UNKNOWN_HOST,
+    ("failed", "connect"): Verdict.REFUSED,
+    ("failed", "tls"): Verdict.TLS,
+    ("failed", "timeout"): Verdict.TIMEOUT,
+    ("failed", "disconnected"): Verdict.SERVER_ERROR,
+    ("failed", "protocol"): Verdict.SERVER_ERROR,
+    ("failed", "encoding"): Verdict.SERVER_ERROR,
+    ("failed", "too_large"): Verdict.NOT_WANTED,
+    ("failed", "proxy"): Verdict.PROXY,
+    ("failed", "proxy_auth"): Verdict.PROXY,
+    ("failed", "login"): Verdict.LOGIN,
+    ("failed", "blocked"): Verdict.BLOCKED,
+    ("failed", "middleware"): Verdict.FAILED,
+    ("failed", "browser"): Verdict.BROWSER,
+    ("failed", "step"): Verdict.BROWSER,
+    ("failed", "navigation"): Verdict.BROWSER,
+    ("failed", "browser_budget"): Verdict.BROWSER,
+    ("failed", "no_browser"): Verdict.NO_BROWSER,
+    ("failed", "bad_redirect"): Verdict.SERVER_ERROR,
+    ("failed", "too_many_redirects"): Verdict.SERVER_ERROR,
+    ("failed", "bad_url"): Verdict.FAILED,
+    ("failed", "internal"): Verdict.FAILED,
+    ("failed", "lease_expired"): Verdict.FAILED,
+    ("failed", "dead_letter"): Verdict.FAILED,
+    ("dropped", "redirect"): Verdict.MOVED,
+    ("dropped", "content_type"): Verdict.NOT_WANTED,
+    ("dropped", "excluded"): Verdict.SCOPE,
+    ("dropped", "sitemap_chain"): Verdict.SCOPE,
+    ("dropped", "sitemap_limit"): Verdict.SCOPE,
+    ("dropped", "trap"): Verdict.SCOPE,
+}
+"""(outcome, reason) of a row → verdict; statuses are in `_of_status`."""
+
+
+class ListState(NamedTuple):
+    """One list after one run of its directory."""
+
+    url: str
+    verdict: Verdict
+    reason: str = ""
+    """Of its row, as http_404."""
+    status: int = 0
+    target: str = ""
+    """The URL to which it redirects."""
+    links: int = 0
+    """Links of the list, where it was fetched."""
+    since: float = 0.0
+    """Of a fault: begin of the first run in a row that ended with one."""
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether the list was not fetched."""
+        return EFFECTS[self.verdict].fault
+
+    @property
+    def proposal(self) -> str:
+        """What to do."""
+        return EFFECTS[self.verdict].proposal.format(target=self.target)
+
+
+def of_row(url: str, row: Mapping[str, Any]) -> ListState:
+    """The state of a list by its row; one that was fetched is `SAME` until its run is known to have new pages."""
+    reason, status = str(row["reason"]), int(row["status"])
+    verdict = OF_REASON.get((str(row["outcome"]), reason)) or _of_status(reason)
+    target = str(row["final_url"]) if verdict is Verdict.MOVED else ""
+    return ListState(url, verdict, reason, status, target, _links(row))
+
+
+def worst(states: Iterable[ListState]) -> ListState | None:
+    """The state that is shown for a directory: its first fault, or else its first list."""
+    found = list(states)
+    return next((one for one in found if one.is_fault), found[0] if found else None)
+
+
+def _of_status(reason: str) -> Verdict:
+    status = reason.removeprefix("http_")
+    if status == reason or not status.isdecimal():
+        return Verdict.FAILED
+    if status in ("404", "410"):
+        return Verdict.NOT_FOUND
+    return Verdict.SERVER_ERROR if status.startswith("5") else Verdict.HTTP_ERROR
+
+
+def _links(row: Mapping[str, Any]) -> int:
+    found = json_object(row["meta"]) if row.get("meta") else {}
+    links = str(found.get("links", "")) if isinstance(found, dict) else ""
+    return int(links) if links.isdecimal() else 0

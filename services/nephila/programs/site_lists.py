@@ -1,0 +1,47 @@
+"""The directories of a file of sites, with the verdicts on their lists, as control API and command show them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nephila.control import api
+from nephila.harvest.sites.store import SiteStore, open_store
+from nephila.harvest.sites.verdicts import EFFECTS, ListState
+from nephila.storage.rows import iso
+
+
+def directories_of(path: Path) -> list[api.Directory]:
+    """The directories of a file; none without a file. Reads the disk."""
+    if not path.is_file():
+        return []
+    with open_store(path) as store:
+        return directories(store)
+
+
+def directories(store: SiteStore) -> list[api.Directory]:
+    """The directories of the sites by name."""
+    runs, lists = store.last_runs(), store.lists()
+    found = []
+    for name in store.sites().directories:
+        last = runs.get(name)
+        found.append(
+            api.Directory(
+                name=name,
+                last_run=iso(last.started_at) if last is not None else "",
+                ended=last.ended_by if last is not None else "",
+                why=last.why if last is not None else "",
+                new_pages=last.new_pages if last is not None else 0,
+                lists=[shown(one) for one in lists.get(name, ())],
+            )
+        )
+    return found
+
+
+def shown(state: ListState) -> api.ListState:
+    """A list as the API has it."""
+    return api.ListState(
+        **{**state._asdict(), "since": iso(state.since)},
+        fault=state.is_fault,
+        words=EFFECTS[state.verdict].words,
+        proposal=state.proposal,
+    )
