@@ -160,9 +160,9 @@ def _rendering(downloader: DownloaderConfig, directory: Path) -> DownloaderConfi
 
 def no_browser(downloader: DownloaderConfig) -> str:
     """Why a program that renders no pages refuses jobs that need a browser, with the remedy."""
-    from nephila.downloader.browser.lane import missing
+    from nephila.downloader.browser.installation import missing
 
-    return missing(downloader) or "this program has no browser; start it with nephila up --browser"
+    return missing(downloader.browser_executable) or "this program has no browser; start it with nephila up --browser"
 
 
 def _workers(workers: int | None, downloader: DownloaderConfig) -> int | None:

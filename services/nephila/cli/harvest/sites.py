@@ -321,10 +321,10 @@ def _apply(found: list[Site], out: Path, sites: str, *, prune: bool, json: bool)
         removed = [name for name in store.sites().sites if name not in names] if prune else []
         _print_changes(store.apply(found, removed), json=json)
         if rendered := _rendered(store):
-            from nephila.downloader.browser.lane import missing
+            from nephila.downloader.browser.installation import missing
             from nephila.downloader.config import DownloaderConfig
 
-            if reason := missing(DownloaderConfig()):
+            if reason := missing(DownloaderConfig().browser_executable):
                 note(f"{rendered[0]} needs a browser (render), and nephila sites run cannot start one here: {reason}")
 
 
