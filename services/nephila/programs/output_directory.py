@@ -125,6 +125,10 @@ class Run(msgspec.Struct, kw_only=True):
     """Checksum of the file with zeros in this place; empty in a file of an earlier program, or edited by hand."""
     refetch: list[str] = []
     """Kinds of ended URLs that are to be fetched once more and are not queued yet."""
+    rules: dict[str, int] = {}
+    """Version of each rule of the job, at the start of the last run."""
+    incomplete: list[str] = []
+    """What pages lack that were stored before it was added (`crawl.additions`)."""
 
 
 class Directory:
