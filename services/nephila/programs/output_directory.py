@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.storage.file_names import patterns
 from nephila.storage.source import Source, with_password
 
 log = logging.getLogger(__name__)
@@ -30,19 +31,9 @@ FORMAT = 1
 OLD = "old"
 """Where --fresh moves an earlier result, in a directory of its own."""
 RESULT = (
-    *(
-        "run.json",
-        "run.tmp",
-        "rules.json",
-        "rules.tmp",
-        "applied-rules.json",
-        "control.sock",
-        "frontier",
-        "render-verdicts.json",
-        "pages.jsonl",
-    ),
-    *("nephila.db", "nephila.db-wal", "nephila.db-shm", "*.warc.gz", "raw-*.gz", "pages-*.parquet"),
-    *("*.cut-*", "*.rescued"),
+    *("run.json", "run.tmp", "rules.json", "rules.tmp", "applied-rules.json", "control.sock", "frontier"),
+    *("render-verdicts.json", "render-verdicts.json.*.part", "captures"),
+    *patterns(),
 )
 """Names of what a crawl writes; other files in the directory are never touched."""
 _CHOICES = (

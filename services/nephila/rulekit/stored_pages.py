@@ -78,10 +78,11 @@ def stored_pages(path: Path) -> Iterator[StoredPage]:
     """The stored pages of a file or directory, in order. Raises `UsageError` when there are none."""
     files = [path]
     if path.is_dir():
-        found = sorted(file for file in path.rglob("*") if file.name.endswith(SUFFIXES) and file.is_file())
+        is_crawl = (path / "run.json").is_file()  # its JSON files are no pages, and its folders hold no other crawl
+        below = sorted(file for file in (path.glob("*") if is_crawl else path.rglob("*")) if file.is_file())
+        found = [file for file in below if file.name.endswith(SUFFIXES)]
         warcs = [file for file in found if file.name.endswith(SUFFIXES[:2])]
-        bodies = sorted(file for file in path.rglob(f"{rawfile.PREFIX}*{rawfile.SUFFIX}") if rawfile.is_raw(file))
-        is_crawl = (path / "run.json").is_file()  # the JSON files of a crawl are no pages
+        bodies = [file for file in below if rawfile.is_raw(file)]
         files = warcs or bodies
         if not files and is_crawl:
             raise UsageError(f"the crawl in {path} kept no pages; crawl with --keep-raw or --format sqlite,warc")
