@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.errors import UNREADABLE, UsageError, UserError
 from nephila.storage.file_names import patterns
 from nephila.storage.source import Source, with_password
 
@@ -153,7 +153,7 @@ class Directory:
             raise UserError(f"cannot read {self.run_file}: {error.strerror}") from None
         try:
             run = msgspec.json.decode(data, type=Run)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise UserError(f"{self.run_file} is damaged ({error}); move it away or choose another --out") from None
         if run.format != FORMAT:
             raise UserError(

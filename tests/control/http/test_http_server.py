@@ -281,6 +281,27 @@ async def test_a_port_takes_its_token_only(tcp):
             await at_url(tcp, token).pause_job(api.JobName(name="a"))
 
 
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"null", b'{"jobs": 1}', b'{"jobs": "\xff"}', b"[" * 100_000, b"<html>\x1b]0;x\x07"]
+)
+@pytest.mark.parametrize("status", [200, 404])
+async def test_a_server_that_is_no_nephila_is_one_line(body, status):
+    """Whatever JSON it answers with."""
+
+    async def answer(scope, receive, send):
+        await send(
+            {"type": "http.response.start", "status": status, "headers": [(b"content-length", b"%d" % len(body))]}
+        )
+        await send({"type": "http.response.body", "body": body})
+
+    server = tcp_server(answer, "127.0.0.1", 0, "--api")
+    await server.open()
+    with pytest.raises(NotReadyError, match=r"is not a nephila.*check the URL") as caught:
+        await at_url(f"http://127.0.0.1:{server.port}", TOKEN).list_jobs(api.Empty())
+    assert "\n" not in str(caught.value)
+    await server.close()
+
+
 def test_probes_need_no_token():
     """They are no secrets; the document of the API is behind it."""
 

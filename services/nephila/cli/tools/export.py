@@ -144,8 +144,8 @@ def _archive(place: str, source: Source, format: str, out: str, job: str | None)
     number, missing = export_archive(Path(place), source, format, target, job=job, shown=escape_controls)
     if missing:
         note(
-            f"{missing:,} stored pages are in no WARC file and not in the package; nephila crawl --refresh --format warc"
-            f" --out {place} fetches them again"
+            f"{missing:,} stored pages are in no WARC file and not in the package;"
+            f" nephila crawl --refresh --format warc --out {place} fetches them again"
         )
     if format == "wacz":
         note(f"{number:,} pages written to {target or Path(place, 'export.wacz')}")

@@ -26,7 +26,7 @@ from nephila.control import api
 from nephila.control.change_feeds import FORMATS
 from nephila.control.http.openapi import document
 from nephila.control.http.routes import CODES, PREFIX, ROUTES, ErrorAnswer, ErrorBody, Route
-from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
+from nephila.kernel.runtime.errors import UNREADABLE, NotReadyError, UsageError, UserError
 
 log = logging.getLogger(__name__)
 
@@ -211,7 +211,7 @@ async def _read(request: Request, route: Route) -> Any:
 def _object(body: bytes) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(body or b"{}")
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise _Refusal("invalid", f"the body is not JSON ({' '.join(str(error).split())[:200]})") from None
     if not isinstance(found, dict):
         raise _Refusal("invalid", "the body has to be a JSON object")

@@ -24,7 +24,7 @@ from nephila.kernel.runtime.errors import UserError
 BACKLOG = 64
 """Connections that the system holds until they are accepted."""
 MAX_WAITING = 512
-"""Connections without a request under way: the head is incomplete, or the client keeps the connection. Some 10 KB each."""
+"""Connections without a request under way: the head is incomplete, or the client keeps the connection; 10 KB each."""
 MAX_HEAD = 64 << 10
 """Bytes of a request's head; a URL of 20,000 characters is percent-encoded in it."""
 HEAD_S = 10.0

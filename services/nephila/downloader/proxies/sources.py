@@ -29,7 +29,7 @@ from nephila.downloader.http.route import direct_route
 from nephila.downloader.http.target import Target
 from nephila.downloader.proxies.endpoint import Endpoint, check_credentials, parse_endpoint
 from nephila.kernel.net.egress import EgressError
-from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.errors import UNREADABLE, UsageError
 
 MAX_LIST_BYTES = 16 << 20
 _KEYS = {
@@ -159,7 +159,7 @@ def parse_json(body: bytes, path: str, kind: str, country: str) -> Collected:
     """Objects or lines below a path of keys, as `data.items`. Raises ValueError."""
     try:
         found = msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise ValueError(f"not JSON: {error}") from None
     for key in path.split(".") if path else ():
         if not isinstance(found, dict) or key not in found:

@@ -16,6 +16,7 @@ import msgspec
 from nephila.downloader.proxies.endpoint import Endpoint
 from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, Proxy, ProxyState
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import UNREADABLE
 
 log = logging.getLogger(__name__)
 VERSION = 1
@@ -64,7 +65,7 @@ class PoolFile:
             stored = msgspec.json.decode(self._path.read_bytes(), type=StoredPool)
         except FileNotFoundError:
             return []
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, *UNREADABLE) as error:
             log.warning("the proxy pool %s is not read: %s", self._path, error)
             return []
         if stored.version != VERSION:

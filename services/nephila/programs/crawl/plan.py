@@ -250,9 +250,9 @@ def _set_parse(job: CrawlJob, options: dict[str, Any]) -> None:
 
 def _set(message: Struct, options: dict[str, Any], **fields: str) -> None:
     """Set each field from the option of that name, if it is present."""
-    for field, option in fields.items():
+    for name, option in fields.items():
         if option in options:
-            setattr(message, field, options[option])
+            setattr(message, name, options[option])
 
 
 def _value_of(table: dict[str, E], word: str, option: str) -> E:

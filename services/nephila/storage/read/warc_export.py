@@ -1,8 +1,8 @@
 """Exports of a crawl's WARC files: one CDXJ index over all of them, and a WACZ package.
 
 The index is merged from one sorted index per file: that beside the file if it is not older, else one that is read from
-the file. A package lists the stored pages whose answer is in its files; a revisit record is no answer. Memory: the lines
-of one WARC file; for a package 100 bytes per answer.
+the file. A package lists the stored pages whose answer is in its files; a revisit record is no answer. Memory: the
+lines of one WARC file; for a package 100 bytes per answer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import IO, Any, Final, NamedTuple
 import msgspec
 
 from nephila import __version__
-from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.errors import UNREADABLE, UserError
 from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
 from nephila.storage.sinks.warcs.cdxj import REVISIT, index_path, lines_of_file, surt_key
 from nephila.storage.source import Source
@@ -122,7 +122,7 @@ def _key_of_answer(line: bytes) -> bytes | None:
     key, _, rest = line.partition(b" ")
     try:
         answer = _answer_of(rest.partition(b" ")[2])
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNREADABLE:
         return None
     return key if answer.mime != REVISIT and answer.status.startswith("2") else None
 
