@@ -83,7 +83,7 @@ def export(
             raise UsageError(f"--columns {name!r} is none of {', '.join(COLUMNS)}, meta.NAME")
     target = None if out is None or out == STDOUT else Path(out)
     try:
-        with open_for_reading(source) as connection:
+        with open_for_reading(source, check=True) as connection:
             rows = _rows(connection, all_outcomes, job, _instant(since) if changes else None)
             if format == "chunks":
                 write = partial(write_chunks, text=text, chars=chunk[0], overlap=chunk[1])

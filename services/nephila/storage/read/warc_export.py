@@ -104,7 +104,7 @@ def write_wacz(directory: Path, source: Source, out: Path, job: str | None = Non
         pages = missing = 0
         with tempfile.TemporaryFile() as listed:
             _line(listed, {"format": "json-pages-1.0", "id": "pages", "title": "All Pages"})
-            with open_for_reading(source) as connection:
+            with open_for_reading(source, check=True) as connection:
                 for row in _pages(connection, job):
                     if hash(surt_key(row[1]).encode()) not in held:
                         missing += 1
