@@ -26,6 +26,7 @@ from nephila.parser.page_to_record import MAX_LANG_CHARS
 from nephila.parser.rule_execution.to_messages import facts_of
 from nephila.parser.rules.document import Document
 from nephila.parser.warcs import ArchivedPage, BadRecord, read_warc
+from nephila.rulekit.files import open_regular
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +117,7 @@ def pages_of(path: Path, url: str = "") -> Iterator[StoredPage]:
 
 
 def _of_file(path: Path, url: str) -> StoredPage:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         body = file.read(MAX_BYTES + 1)
     if len(body) > MAX_BYTES:
         raise UserError(f"{path} is larger than {MAX_BYTES >> 20} MiB")
@@ -132,7 +133,7 @@ def _of_file(path: Path, url: str) -> StoredPage:
 def _of_warc(path: Path) -> Iterator[StoredPage]:
     pages = 0
     bad: BadRecord | None = None
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         for found in read_warc(file, MAX_BYTES):
             if isinstance(found, ArchivedPage):
                 if found.status != 200 or found.url.endswith("/robots.txt"):
@@ -150,6 +151,8 @@ def _of_warc(path: Path) -> Iterator[StoredPage]:
 
 
 def _of_raw(path: Path) -> Iterator[StoredPage]:
+    with open_regular(path):
+        pass
     pages = 0
     bad: rawfile.DamagedMember | None = None
     for found in rawfile.read(path):
