@@ -43,23 +43,9 @@ class Markdown:
     def open(self) -> None:
         """See `Sink`."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        try:
-            staged = _read(self._staged.read_bytes())
-        except FileNotFoundError:
-            return
-        except (OSError, *UNREADABLE):
-            staged = []  # cut by the crash: no file of this flush was written
-        keys: dict[str, list[str]] = {}
-        for job, key, _ in staged:
-            keys.setdefault(job, []).append(key)
-        stored = self._ledger.durable(keys)
-        self._ledger.rollback()
-        for job, key, name in staged:
-            path = self._directory / name
-            if not ((version := stored.get((job, key))) and version.copy):
-                path.unlink(missing_ok=True)
-            path.with_suffix(PART).unlink(missing_ok=True)
-        self._staged.unlink()
+        if self._fsync:
+            sync_directory(self._directory.parent)
+        self._remove_uncommitted()
 
     def stage(self, batch: Batch) -> None:
         """See `Sink`."""
@@ -104,3 +90,23 @@ class Markdown:
 
     def close(self) -> None:
         """See `Sink`."""
+
+    def _remove_uncommitted(self) -> None:
+        """Remove the files of a flush that was not committed and whose pages have no stored copy."""
+        try:
+            staged = _read(self._staged.read_bytes())
+        except FileNotFoundError:
+            return
+        except (OSError, *UNREADABLE):
+            staged = []  # cut by the crash: no file of this flush was written
+        keys: dict[str, list[str]] = {}
+        for job, key, _ in staged:
+            keys.setdefault(job, []).append(key)
+        stored = self._ledger.durable(keys)
+        self._ledger.rollback()
+        for job, key, name in staged:
+            path = self._directory / name
+            if not ((version := stored.get((job, key))) and version.copy):
+                path.unlink(missing_ok=True)
+            path.with_suffix(PART).unlink(missing_ok=True)
+        self._staged.unlink()
