@@ -1,4 +1,4 @@
-"""The OpenAPI document: valid, complete, and what the server answers; schemathesis finds no answer that it does not describe."""
+"""The OpenAPI document: valid, complete, and what the server answers; schemathesis finds no other answer."""
 
 from __future__ import annotations
 
