@@ -23,6 +23,8 @@ class SearchServer:
         self.max_bytes = 1 << 30
         self.requests: list[tuple[str, str, str]] = []
         """(method, path, authorization)."""
+        self.odd: bytes | None = None
+        """Answer to every bulk request."""
         self.location = ""
         """Target of answers with a status 3xx."""
         self.url = ""
@@ -79,6 +81,8 @@ def running() -> Iterator[SearchServer]:
         def _answer(self, value: dict[str, Any]) -> None:
             found.requests.append((self.command, self.path, self.headers.get("Authorization", "")))
             data = json.dumps(value).encode()
+            if self.command == "POST" and found.odd is not None:
+                data = found.odd
             self.send_response(found.faults.pop(0) if found.faults else 200)
             self.send_header("Content-Length", str(len(data)))
             if found.location:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import subprocess
 import sys
@@ -49,6 +50,13 @@ def test_an_error_is_one_line(nephila, kind, code, line):
     """The exit code tells mistakes of usage, failures and interruptions apart."""
     ran = nephila("boom", kind)
     assert (ran.code, ran.err, ran.out) == (code, line, "")
+
+
+def test_log_lines_have_no_control_characters(nephila, capsys):
+    """They may quote what a server sent."""
+    nephila("--version")
+    logging.lastResort.handle(logging.makeLogRecord({"msg": "refused: \x1b]0;title\x07\x1b[31mred\nline"}))
+    assert capsys.readouterr().err == "refused: red line\n"
 
 
 @pytest.mark.usefixtures("failing")

@@ -130,7 +130,7 @@ def test_an_export_of_a_killed_crawl_reads_the_files(tmp_path):
     with warc.open("ab") as file:
         file.write(b"\x1f\x8b torn")
     assert not list(tmp_path.glob("*.cdxj"))
-    assert export_archive(tmp_path, tmp_path, "cdxj", tmp_path / "all.index") == 3
+    assert export_archive(tmp_path, tmp_path, "cdxj", tmp_path / "all.index").listed == 3
 
 
 @pytest.mark.full
@@ -141,7 +141,7 @@ def test_a_package_is_valid_and_holds_the_files_as_they_are(tmp_path):
     put(writer, 3)
     writer.commit([record(4, outcome=m.Outcome.FAILED, reason="http_404", status=404, sha256=b"")], [page(4)], [])
     writer.close()
-    assert export_archive(tmp_path, tmp_path, "wacz", None) == 3
+    assert export_archive(tmp_path, tmp_path, "wacz", None) == (3, 0)
     # The exit code is 0 in each case.
     assert "Validation succeeded" in python("-m", "wacz.main", "validate", "-f", str(tmp_path / "export.wacz"))
     with zipfile.ZipFile(tmp_path / "export.wacz") as package:
@@ -157,6 +157,20 @@ def test_a_package_is_valid_and_holds_the_files_as_they_are(tmp_path):
         }
         names = {one["path"] for one in json.loads(package.read("datapackage.json"))["resources"]}
         assert names == {*(f"archive/{path.name}" for path in warcs), "indexes/index.cdx.gz", "pages/pages.jsonl"}
+
+
+def test_a_package_lists_the_pages_that_it_holds(tmp_path):
+    """Not a page whose answer was not archived, nor one that has a revisit record alone."""
+    writer = opened(tmp_path)
+    put(writer, 1)
+    writer.commit([record(2), record(3)], [None, None], [])
+    confirmed = page(3, 2, status=304, body=b"", not_modified=True)
+    writer.commit([record(3, 2, status=304, not_modified=True)], [confirmed], [])
+    writer.close()
+    assert export_archive(tmp_path, tmp_path, "wacz", None) == (1, 2)
+    with zipfile.ZipFile(tmp_path / "export.wacz") as package:
+        _, *pages = map(json.loads, package.read("pages/pages.jsonl").splitlines())
+    assert [one["url"] for one in pages] == [record(1).url]
 
 
 @pytest.mark.parametrize("format", ["cdxj", "wacz"])

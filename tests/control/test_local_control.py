@@ -232,6 +232,14 @@ async def test_a_tenant_that_the_settings_do_not_have_is_refused(tmp_path):
     assert (await listed.ask("apply_job", job=document("b")))["verdict"] == "created"
 
 
+async def test_a_file_of_seeds_is_not_read_for_a_request(desk):
+    """No file of the program is read, and the job is not created without its seeds; with its URLs behind it it is."""
+    job = document(seeds=[{"file": "/etc/passwd"}])
+    assert "the file '/etc/passwd' (spec.seeds) is not read here" in await desk.refusal("apply_job", job=job)
+    assert await desk.job() is None
+    assert (await desk.ask("apply_job", job=job, seeds_follow=True))["verdict"] == "created"
+
+
 async def test_any_tenant_is_allowed_without_a_list(desk):
     assert (await desk.ask("apply_job", job=document(tenant="newz")))["verdict"] == "created"
 

@@ -65,6 +65,29 @@ def test_a_result_is_never_replaced_unasked(tmp_path):
     assert crawl(web, "--fresh", "--resume", cwd=tmp_path).returncode == 2
 
 
+def test_a_fresh_crawl_leaves_no_file_of_the_old_one(tmp_path):
+    """Every output, exports and the report; no reader finds the old bodies."""
+    formats = ("--format", "jsonl,items,warc,raw,markdown,chunks,parquet")
+    rule = {"apiVersion": "nephila.dev/v1", "kind": "ParseRule", "metadata": {"name": "r"}}
+    rule["spec"] = {"match": {"url": "."}, "fields": {"heading": {"css": "h1"}}}
+    (tmp_path / "rule.yaml").write_text(json.dumps(rule))
+    with serve(small) as web:
+        assert crawl(web, "http://a.test/", *formats, "--rules", "rule.yaml", cwd=tmp_path).returncode == 0
+        for words in (("report", "o"), *(("export", "o", "--format", name) for name in ("wacz", "parquet"))):
+            assert run(*words, cwd=tmp_path).returncode == 0
+        written = {path.name for path in (tmp_path / "o").iterdir()} - {".lock"}
+        fresh = crawl(web, "http://a.test/deep", "--max-depth", "0", "--fresh", cwd=tmp_path)
+        assert fresh.returncode == 0, fresh.stderr
+    (old,) = (tmp_path / "o" / "old").iterdir()
+    assert {path.name for path in old.iterdir()} == written
+    left = {path.name for path in (tmp_path / "o").iterdir()}
+    assert left - {"nephila.db-wal", "nephila.db-shm"} == {".lock", "frontier", "nephila.db", "old", "run.json"}
+    done = run("export", "o", "--format", "markdown", "-o", "md", cwd=tmp_path)
+    assert "1 of 1 pages are plain text" in done.stderr
+    assert len(list((tmp_path / "md").rglob("*.md"))) == 1
+    assert "kept no pages" in run("rules", "apply", "--from", "o", "--rules", "rule.yaml", cwd=tmp_path).stderr
+
+
 def test_a_lifted_denial_brings_urls_back(tmp_path):
     """Private addresses and robots.txt; each URL has one row at any time."""
     with serve(small) as web:

@@ -47,6 +47,15 @@ def test_on_a_full_disk_a_first_or_a_larger_one_is_refused(tmp_path, full):
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 
 
+@pytest.mark.parametrize("damage", [b'"\xff"', b"[" * 100_000, b"", b"{"])
+def test_a_damaged_file_is_one_line_with_its_remedy(tmp_path, damage):
+    """A byte that is not UTF-8, deep nesting, a cut file."""
+    (tmp_path / "run.json").write_bytes(b'{"program": ' + damage)
+    with pytest.raises(UserError, match=r"run\.json is damaged .*; move it away") as caught:
+        Directory(tmp_path).read()
+    assert "\n" not in str(caught.value)
+
+
 def test_a_crawl_that_runs_is_not_called_unfinished(tmp_path):
     """Who begins another there hears that it runs, and not that it wants to be resumed; afterwards the other way."""
     directory = Directory(tmp_path)

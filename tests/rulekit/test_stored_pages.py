@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from nephila.kernel import rawfile
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS, PAGES, RECORDS, RULES
 from nephila.parser.config import ParserConfig
 from nephila.parser.service import build
@@ -93,3 +95,11 @@ def test_when_a_kept_body_was_fetched(tmp_path: Path) -> None:
     facts: dict[str, Any] = page.document.facts
     assert facts["fetched_at"] == "2026-11-21T10:00:00Z"
     assert facts["title"] == "A page"
+
+
+@pytest.mark.parametrize("name", ["page.html", "a.warc", "raw-00000.gz"])
+def test_a_fifo_is_no_page(tmp_path: Path, name: str) -> None:
+    """It would be read until someone writes to it."""
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(UserError, match="it is no regular file"):
+        list(pages_of(tmp_path / name))

@@ -8,6 +8,7 @@ runs, so that `nephila url key` does not load a crawler.
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from nephila import __version__
 from nephila.cli.output import note
-from nephila.cli.terminal import sanitize
+from nephila.cli.terminal import sanitize, sanitize_lines
 from nephila.kernel.runtime.errors import UsageError, UserError
 
 if TYPE_CHECKING:
@@ -149,9 +150,19 @@ def nephila(
         raise typer.Exit(2)
 
 
+class _SafeLines(logging.Formatter):
+    """Log lines of a command, which may quote what a server sent, without control characters."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        return "\n".join(sanitize_lines(text)) if record.exc_info else sanitize(text, 2000)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line (by default the process's own); returns the exit code."""
     _tolerate_any_text()
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(_SafeLines())
     command: Any = typer.main.get_command(app)
     try:
         code = command.main(args=arguments, prog_name="nephila", standalone_mode=False)

@@ -124,7 +124,7 @@ class ReleaseQuarantine(Request):
 class ExplainUrl(Request):
     """What became of a URL."""
 
-    url: Url
+    url: Annotated[Url, Meta(min_length=1)]
     job: Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00-\x1f]*$")] = ""
     """In this job; empty: in the job that has the most facts about the URL."""
 

@@ -23,6 +23,7 @@ from nephila.control import api
 from nephila.control.changes import TableChanges
 from nephila.control.job_view import quarantine
 from nephila.control.rule_documents import read_rules, rule_change, rule_health, rule_list
+from nephila.control.seed_sources import source_seeds
 from nephila.control.tenants import check_tenant
 from nephila.control.throughput import Rates
 from nephila.kernel import live_settings
@@ -239,6 +240,7 @@ class ClusterControl:
         """See `Control.apply_job`."""
         document = job_document.from_json(request.job)
         wanted = document.job
+        sources = source_seeds(document, seeds_follow=request.seeds_follow)
         check_tenant(document, self._tenants)
         for name in wanted.rules:
             if name not in self._rules:
@@ -252,7 +254,7 @@ class ClusterControl:
         wanted.generation = known.generation if known is not None else self._reported_generation(wanted.uid)
         before = set(known.seeds) if known is not None and exists else set()
         seeds = [Seed(wanted.uid, url, "job") for url in wanted.seeds if url not in before]
-        seeds += [Seed(wanted.uid, place, kind) for kind, place in document.sources if kind != "file"]
+        seeds += sources
         if wanted == known:
             refused = await self._seed(seeds)
             return _applied(wanted, "unchanged", refused)

@@ -22,6 +22,7 @@ from nephila.control import api, job_view
 from nephila.control.changes import TableChanges
 from nephila.control.rule_documents import read_rules, rule_change, rule_health, rule_list
 from nephila.control.rule_store import RuleStore
+from nephila.control.seed_sources import source_seeds
 from nephila.control.tenants import check_tenant
 from nephila.control.throughput import Rates
 from nephila.kernel.bus.contract import Bus, Receipt
@@ -125,6 +126,7 @@ class LocalControl:
         self._changeable()
         document = job_document.from_json(request.job)
         wanted = document.job
+        sources = source_seeds(document, seeds_follow=request.seeds_follow)
         self._check_sinks(document)
         self._check_text(document)
         self._check_rules(document)
@@ -136,7 +138,7 @@ class LocalControl:
             raise UserError(f"there are {api.MAX_JOBS:,} jobs already; delete one first")
         wanted.generation = known.generation if known is not None else 0
         seeds = [Seed(wanted.uid, url, "job") for url in wanted.seeds]
-        seeds += [Seed(wanted.uid, place, kind) for kind, place in document.sources if kind != "file"]
+        seeds += sources
         changed, receipts, hold = wanted != known, [], False
         if changed:
             # In another mode the scope is anchored again, by the seeds. Until all are in the job is paused: what is

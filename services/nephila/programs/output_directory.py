@@ -21,8 +21,9 @@ from typing import Any
 
 import msgspec
 
-from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.errors import UNREADABLE, UsageError, UserError
 from nephila.kernel.url_credentials import redacted
+from nephila.storage.file_names import patterns
 from nephila.storage.source import Source, with_password
 
 log = logging.getLogger(__name__)
@@ -31,19 +32,9 @@ FORMAT = 1
 OLD = "old"
 """Where --fresh moves an earlier result, in a directory of its own."""
 RESULT = (
-    *(
-        "run.json",
-        "run.tmp",
-        "rules.json",
-        "rules.tmp",
-        "applied-rules.json",
-        "control.sock",
-        "frontier",
-        "render-verdicts.json",
-        "pages.jsonl",
-    ),
-    *("nephila.db", "nephila.db-wal", "nephila.db-shm", "*.warc.gz", "raw-*.gz", "pages-*.parquet"),
-    *("*.cut-*", "*.rescued"),
+    *("run.json", "run.tmp", "rules.json", "rules.tmp", "applied-rules.json", "control.sock", "frontier"),
+    *("render-verdicts.json", "render-verdicts.json.*.part", "captures"),
+    *patterns(),
 )
 """Names of what a crawl writes; other files in the directory are never touched."""
 _CHOICES = (
@@ -128,6 +119,10 @@ class Run(msgspec.Struct, kw_only=True):
     """Checksum of the file with zeros in this place; empty in a file of an earlier program, or edited by hand."""
     refetch: list[str] = []
     """Kinds of ended URLs that are to be fetched once more and are not queued yet."""
+    rules: dict[str, int] = {}
+    """Version of each rule of the job, at the start of the last run."""
+    incomplete: list[str] = []
+    """What pages lack that were stored before it was added (`crawl.additions`)."""
 
 
 class Directory:
@@ -161,7 +156,7 @@ class Directory:
             raise UserError(f"cannot read {self.run_file}: {error.strerror}") from None
         try:
             run = msgspec.json.decode(data, type=Run)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise UserError(f"{self.run_file} is damaged ({error}); move it away or choose another --out") from None
         if run.format != FORMAT:
             raise UserError(

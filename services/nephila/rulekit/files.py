@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from nephila.kernel.documents.yaml import MAX_BYTES
 from nephila.kernel.runtime.errors import UsageError, UserError
@@ -45,15 +47,22 @@ def _below(directory: Path) -> Iterator[Path]:
 
 def read(path: Path, name: str = "") -> list[RuleDocument]:
     """The rules of a file. `name`: the file in errors. Raises `UsageError` with file, line and column."""
+    with open_regular(path, name) as file:
+        data = file.read(MAX_BYTES + 1)
+    return load(data, name or str(path))
+
+
+@contextmanager
+def open_regular(path: Path, name: str = "") -> Iterator[BinaryIO]:
+    """A regular file, open for reading. `name`: the file in errors. Raises `UserError`."""
     try:
         # Without O_NONBLOCK, opening a FIFO blocks until a writer opens it.
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UserError(f"cannot read {name or path}: it is no regular file; write the rule to one")
-            data = file.read(MAX_BYTES + 1)
+                raise UserError(f"cannot read {name or path}: it is no regular file; write its content to one")
+            yield file
     except OSError as error:
-        raise UserError(f"cannot read {name or path}: {error.strerror}") from None
-    return load(data, name or str(path))
+        raise UserError(f"cannot read {name or path}: {error.strerror or error}") from None
 
 
 def read_all(paths: Iterable[Path]) -> list[RuleDocument]:

@@ -26,6 +26,7 @@ from nephila.parser.page_to_record import MAX_LANG_CHARS
 from nephila.parser.rule_execution.to_messages import facts_of
 from nephila.parser.rules.document import Document
 from nephila.parser.warcs import ArchivedPage, BadRecord, read_warc
+from nephila.rulekit.files import open_regular
 
 log = logging.getLogger(__name__)
 
@@ -78,10 +79,11 @@ def stored_pages(path: Path) -> Iterator[StoredPage]:
     """The stored pages of a file or directory, in order. Raises `UsageError` when there are none."""
     files = [path]
     if path.is_dir():
-        found = sorted(file for file in path.rglob("*") if file.name.endswith(SUFFIXES) and file.is_file())
+        is_crawl = (path / "run.json").is_file()  # its JSON files are no pages, and its folders hold no other crawl
+        below = sorted(file for file in (path.glob("*") if is_crawl else path.rglob("*")) if file.is_file())
+        found = [file for file in below if file.name.endswith(SUFFIXES)]
         warcs = [file for file in found if file.name.endswith(SUFFIXES[:2])]
-        bodies = sorted(file for file in path.rglob(f"{rawfile.PREFIX}*{rawfile.SUFFIX}") if rawfile.is_raw(file))
-        is_crawl = (path / "run.json").is_file()  # the JSON files of a crawl are no pages
+        bodies = [file for file in below if rawfile.is_raw(file)]
         files = warcs or bodies
         if not files and is_crawl:
             raise UsageError(f"the crawl in {path} kept no pages; crawl with --keep-raw or --format sqlite,warc")
@@ -115,7 +117,7 @@ def pages_of(path: Path, url: str = "") -> Iterator[StoredPage]:
 
 
 def _of_file(path: Path, url: str) -> StoredPage:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         body = file.read(MAX_BYTES + 1)
     if len(body) > MAX_BYTES:
         raise UserError(f"{path} is larger than {MAX_BYTES >> 20} MiB")
@@ -131,7 +133,7 @@ def _of_file(path: Path, url: str) -> StoredPage:
 def _of_warc(path: Path) -> Iterator[StoredPage]:
     pages = 0
     bad: BadRecord | None = None
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         for found in read_warc(file, MAX_BYTES):
             if isinstance(found, ArchivedPage):
                 if found.status != 200 or found.url.endswith("/robots.txt"):
@@ -149,6 +151,8 @@ def _of_warc(path: Path) -> Iterator[StoredPage]:
 
 
 def _of_raw(path: Path) -> Iterator[StoredPage]:
+    with open_regular(path):
+        pass
     pages = 0
     bad: rawfile.DamagedMember | None = None
     for found in rawfile.read(path):

@@ -30,7 +30,7 @@ def write_fault(error: BaseException, path: Path) -> BaseException:
 
 
 def sqlite_fault(error: sqlite3.Error, path: Path) -> UserError:
-    """The `UserError` for an error of SQLite on the database `path`."""
+    """The `UserError` for an error of SQLite on the database `path` that is written."""
     code = _code(error)
     if code == sqlite3.SQLITE_FULL:
         return UserError(f"disk full writing {path}; free space and run again with --resume")
@@ -43,6 +43,16 @@ def sqlite_fault(error: sqlite3.Error, path: Path) -> UserError:
     if cannot_open(error):
         return UserError(f"cannot write {path}: {error}; check the permissions or choose another directory with --out")
     return UserError(f"cannot write {path}: {error} (free space? broken disk?); then run again with --resume")
+
+
+def read_fault(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> UserError:
+    """The `UserError` for an error while reading the database `path`. A text that is not UTF-8 and a table or column
+    that is missing are damage: every database here was written with them."""
+    if isinstance(error, UnicodeDecodeError) or not hasattr(error, "sqlite_errorcode"):
+        return UserError(damaged(path, "a text in it is not UTF-8"))
+    if _code(error) == sqlite3.SQLITE_ERROR:
+        return UserError(damaged(path, str(error)))
+    return UserError(str(sqlite_fault(error, path)).replace("cannot write", "cannot read"))
 
 
 def damaged(path: Path, what: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -19,7 +20,7 @@ from nephila.control.http import server as http_server
 from nephila.control.http.application import MAX_BODY
 from nephila.control.http.client import at_directory, at_url
 from nephila.control.http.routes import ROUTES
-from nephila.control.http.server import MAX_CLIENTS, tcp_server, unix_server
+from nephila.control.http.server import tcp_server, unix_server
 from nephila.control.http.tokens import host_and_port, read_token
 from nephila.control.http.unix_socket import NAME, connect
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
@@ -182,18 +183,48 @@ async def test_a_fault_of_an_implementation_is_one_json_answer(server, tmp_path,
     assert (await ask(tmp_path, request()))[0] == 200
 
 
-async def test_more_clients_than_allowed(server, tmp_path):
-    """Refused; there is room again when one has left."""
-    clients = [await asyncio.open_unix_connection(tmp_path / NAME) for _ in range(MAX_CLIENTS - 1)]
-    for client in clients:
-        assert (await exchange(*client, request()))[0] == 200
-    assert (await ask(tmp_path, request()))[0] == 503
-    with pytest.raises(UserError, match="has too many connections"):
+async def test_more_requests_than_allowed(server, tmp_path):
+    """Refused; there is room again when one has ended. A probe is answered meanwhile."""
+    half = request(path="/api/v1/jobs", body=b"{}")[:-1]
+    clients = [await asyncio.open_unix_connection(tmp_path / NAME) for _ in range(application.MAX_REQUESTS)]
+    for _, writer in clients:
+        writer.write(half)
+    for _ in range(1000):
+        answer = await ask(tmp_path, request())
+        if answer[0] == 503:
+            break
+    assert json.loads(answer[1])["error"]["code"] == "unavailable"
+    with pytest.raises(NotReadyError, match="64 requests are under way"):
         await at_directory(tmp_path).pause_job(api.JobName(name="a"))
+    for probe in ("/healthz", "/readyz"):
+        assert (await ask(tmp_path, request(method="GET", path=probe)))[0] == 200
     for _, writer in clients:
         writer.close()
     while (await ask(tmp_path, request()))[0] == 503:  # noqa: ASYNC110
         await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HT"])
+async def test_incomplete_requests_refuse_no_probe(tmp_path, monkeypatch, sent):
+    """A further connection closes the one that waits longest, also one that was kept after an answer."""
+    monkeypatch.setattr(http_server, "MAX_WAITING", 10)
+    server = unix_server(application.application(Echo()), tmp_path)
+    await server.open()
+    kept = await asyncio.open_unix_connection(tmp_path / NAME)
+    assert (await exchange(*kept, request()))[0] == 200
+    clients = []
+    for _ in range(70):
+        clients.append(await asyncio.open_unix_connection(tmp_path / NAME))
+        clients[-1][1].write(sent)
+    assert (await ask(tmp_path, request(method="GET", path="/healthz")))[0] == 200
+    assert (await ask(tmp_path, request()))[0] == 200
+    assert await kept[0].read() == b""
+    for reader, _ in clients[:40]:
+        with contextlib.suppress(ConnectionResetError):
+            assert await reader.read() == b""
+    for _, writer in (kept, *clients):
+        writer.close()
+    await server.close()
 
 
 async def test_a_dead_programs_socket_is_replaced(tmp_path):
@@ -248,6 +279,27 @@ async def test_a_port_takes_its_token_only(tcp):
     for token in ("", TOKEN[:-1], TOKEN + "x", "x"):
         with pytest.raises(UserError, match="refuses the token"):
             await at_url(tcp, token).pause_job(api.JobName(name="a"))
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"null", b'{"jobs": 1}', b'{"jobs": "\xff"}', b"[" * 100_000, b"<html>\x1b]0;x\x07"]
+)
+@pytest.mark.parametrize("status", [200, 404])
+async def test_a_server_that_is_no_nephila_is_one_line(body, status):
+    """Whatever JSON it answers with."""
+
+    async def answer(scope, receive, send):
+        await send(
+            {"type": "http.response.start", "status": status, "headers": [(b"content-length", b"%d" % len(body))]}
+        )
+        await send({"type": "http.response.body", "body": body})
+
+    server = tcp_server(answer, "127.0.0.1", 0, "--api")
+    await server.open()
+    with pytest.raises(NotReadyError, match=r"is not a nephila.*check the URL") as caught:
+        await at_url(f"http://127.0.0.1:{server.port}", TOKEN).list_jobs(api.Empty())
+    assert "\n" not in str(caught.value)
+    await server.close()
 
 
 def test_probes_need_no_token():

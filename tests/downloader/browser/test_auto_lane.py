@@ -230,3 +230,12 @@ def test_robots_txt_and_sitemaps_are_fetched_plainly_and_always_means_the_browse
     rig.fetch("http://a.test/page", m.Render.ALWAYS)
     assert [fetch.request.target.path for fetch in rig.plain.fetches] == ["/sitemap.xml"]
     assert [fetch.request.target.path for fetch in rig.rendered.fetches] == ["/page"]
+
+
+@pytest.mark.parametrize("data", [b'[{"job": "\xff"}]', b"[" * 100_000, b"", b"{}"])
+def test_a_damaged_file_of_verdicts_is_learnt_again(tmp_path, caplog, data):
+    """One line in the log."""
+    path = tmp_path / NAME
+    path.write_bytes(data)
+    assert VerdictFile(str(path)).load() == []
+    assert "are not read" in caplog.text

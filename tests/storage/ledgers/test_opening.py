@@ -12,6 +12,7 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.native import KEY_VERSION
 from nephila.storage.ledgers.schema import SCHEMA_VERSION
 from nephila.storage.outputs import SINKS
+from nephila.storage.read.export import export
 
 from tests.storage.storage_rig import JOB, Rig, page, record, rows, running
 
@@ -56,6 +57,29 @@ async def test_a_damaged_database(tmp_path):
     data[100:] = b"\x55" * (len(data) - 100)
     (tmp_path / "nephila.db").write_bytes(data)
     assert "is damaged" in await refusal(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["text", "schema", "message", "page"])
+async def test_an_export_of_a_damaged_database(tmp_path, damage):
+    """One line with the remedy, and no rows that look complete."""
+    async with running(tmp_path) as rig:
+        rig.send(*(record(n) for n in range(100)))
+        await rig.storage.flush()
+    path = tmp_path / "nephila.db"
+    data = path.read_bytes()
+    if damage == "text":
+        data = data.replace(b"Page 50", b"Page \xff0")
+    elif damage == "schema":
+        data = data.replace(b"meta TEXT", b"meti TEXT")
+    elif damage == "message":
+        data = data.replace(b"CREATE TABLE waits", b"CREATE \xffABLE waits")
+    else:
+        data = data[:-8192] + bytes(8192)
+    path.write_bytes(data)
+    with pytest.raises(UserError, match=r"nephila\.db is damaged \(.*restore it from a backup") as caught:
+        export(tmp_path, "jsonl", tmp_path / "x.jsonl")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "x.jsonl").exists()
 
 
 async def test_a_database_of_another_program(tmp_path):

@@ -52,3 +52,34 @@ def test_pages_that_were_not_stored_have_no_file(tmp_path, writer):
 def test_no_half_file_is_left(tmp_path, writer):
     put(writer, record(1), record(2, text=b"x" * 1_000_000))
     assert [path for path in (tmp_path / "markdown").rglob("*") if path.is_file() and path.suffix != ".md"] == []
+
+
+def test_a_flush_that_was_not_committed_leaves_no_file_without_a_row(tmp_path, monkeypatch):
+    """After a kill between files and rows: the page may be a near-copy of another one when it is fetched again."""
+    writer = Writer(StorageConfig(directory=tmp_path, formats=("markdown",), fsync=False, writer="test"))
+    writer.open()
+    put(writer, record(1))
+
+    def kill(lengths):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(writer._ledger, "commit", kill)
+    with pytest.raises(KeyboardInterrupt):
+        put(writer, record(1, 2), record(2))
+    assert set(texts(tmp_path)) == {"1", "2"}
+    writer.close()
+    again = Writer(StorageConfig(directory=tmp_path, formats=("markdown",), fsync=False, writer="test"))
+    again.open()
+    again.close()
+    assert set(texts(tmp_path)) == {"1"}
+    assert [path.name for path in (tmp_path / "markdown").iterdir() if path.is_file()] == []
+
+
+def test_control_characters_are_left_out(tmp_path, writer):
+    """Of text and front matter: escape sequences, line ends of other systems, marks that change the direction."""
+    hostile = "\x1b[31mred\x07\x9b2J\r\u202eback\u2066\ttab"
+    put(writer, record(1, text=f"{hostile}\nsecond".encode(), title=hostile))
+    (path,) = (tmp_path / "markdown").rglob("*.md")
+    text = path.read_text("utf-8")
+    assert not [one for one in text if (ord(one) < 32 and one not in "\n\t") or one in "\x7f\x9b\u202e\u2066"]
+    assert "[31mred2Jback\ttab\nsecond" in text

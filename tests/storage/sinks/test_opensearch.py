@@ -123,6 +123,38 @@ def test_a_server_that_is_away_costs_no_document(tmp_path, server, caplog):
     assert "is overloaded (429)" in caplog.text
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"{}",
+        b"<html>",
+        b'{"items": 1}',
+        b'{"errors": false, "items": []}',
+        b'{"errors": true, "items": [1]}',
+        b'{"errors": true, "items": [{}]}',
+        b'{"errors": true, "items": [{"index": {"status": "x"}}]}',
+        b'{"errors": true, "items": [{"index": null}]}',
+        b'{"errors": "\xff", "items": []}',
+        b"[" * 100_000,
+        b'{"a": ' * 100_000,
+    ],
+)
+def test_an_odd_answer_is_no_acceptance(tmp_path, server, odd, caplog):
+    """The documents wait, the end of the run says why in one line, and a later run sends them."""
+    writer = opened(tmp_path, server.url)
+    server.odd = odd
+    put(writer, record(1))
+    with pytest.raises(UserError, match=r"answered .*; the rest waits in .*, run again with --resume") as caught:
+        writer.close()
+    assert "\n" not in str(caught.value)
+    server.odd = None
+    opened(tmp_path, server.url).close()
+    assert len(server.documents) == 1
+
+
 def test_a_delivered_segment_is_removed(tmp_path, server, monkeypatch):
     """The next one begins at its start, also after a restart."""
     monkeypatch.setattr("nephila.storage.sinks.remote.opensearch._SEGMENT_BYTES", 1000)

@@ -14,7 +14,7 @@ from nephila.cli.output import print_json
 from nephila.cli.terminal import sanitize
 from nephila.cli.tools.export import find
 from nephila.kernel.runtime.errors import UserError
-from nephila.programs.output_directory import Directory
+from nephila.programs.output_directory import OLD, Directory
 
 if TYPE_CHECKING:
     from nephila.harvest.cost import Labels, Totals
@@ -78,7 +78,11 @@ def _facts(out: Path) -> tuple[dict[str, Labels], Totals]:
         run = Directory(out).read()
     except UserError:
         run = None  # the rows can be read without run.json
-    stored = sum(path.stat().st_size for path in out.rglob("*") if path.is_file() and "frontier" not in path.parts)
+    stored = sum(
+        path.stat().st_size
+        for path in out.rglob("*")
+        if path.is_file() and path.relative_to(out).parts[0] not in ("frontier", OLD)
+    )
     if run is None:
         return {}, Totals(None, stored)
     labels = {name: Labels(one.tenant, one.site, one.browser_s) for name, one in run.jobs.items()}

@@ -14,7 +14,7 @@ from nephila.cli.output import print_json, print_pairs
 from nephila.cli.target import Target, with_target
 from nephila.cli.terminal import sanitize
 from nephila.control import api
-from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.errors import UNREADABLE, UsageError
 
 
 @with_target()
@@ -93,7 +93,7 @@ def _changes(texts: list[str], member: str) -> api.ChangeSettings | None:
             raise UsageError(f"{text[:100]!r} is not NAME=VALUE")
         try:
             given[name] = msgspec.json.decode(value) if value else None
-        except msgspec.DecodeError:
+        except UNREADABLE:
             given[name] = value
     try:
         return msgspec.convert({"settings": given, "member": member}, api.ChangeSettings)

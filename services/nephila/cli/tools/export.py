@@ -172,7 +172,12 @@ def _archive(place: str, source: Source, format: str, out: str, job: str | None)
     if is_url(place):
         raise UsageError(f"--format {format} reads WARC files: name the directory of a crawl, not a database")
     target = None if out == "-" else Path(out)
-    number = export_archive(Path(place), source, format, target, job=job, shown=escape_controls)
+    number, missing = export_archive(Path(place), source, format, target, job=job, shown=escape_controls)
+    if missing:
+        note(
+            f"{missing:,} stored pages are in no WARC file and not in the package;"
+            f" nephila crawl --refresh --format warc --out {place} fetches them again"
+        )
     if format == "wacz":
         note(f"{number:,} pages written to {target or Path(place, 'export.wacz')}")
     elif target is not None:

@@ -1,7 +1,8 @@
 """The control API as an ASGI application: /healthz, /readyz, /metrics, and the routes below /api/v1.
 
 Invariants: a body is bounded in bytes and time; every error has one JSON shape (`routes.ErrorAnswer`); no input causes
-status 500. /healthz, /readyz and /metrics need no token: probes and Prometheus read them.
+status 500. /healthz, /readyz and /metrics need no token: probes and Prometheus read them. They are answered also while
+MAX_REQUESTS requests to the API are under way.
 """
 
 from __future__ import annotations
@@ -15,20 +16,24 @@ from typing import Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route as HttpRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nephila.control import api
 from nephila.control.change_feeds import FORMATS
 from nephila.control.http.openapi import document
 from nephila.control.http.routes import CODES, PREFIX, ROUTES, ErrorAnswer, ErrorBody, Route
-from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
+from nephila.kernel.runtime.errors import UNREADABLE, NotReadyError, UsageError, UserError
 
 log = logging.getLogger(__name__)
 
 MAX_BODY = 4 << 20
 """Bytes of a request's body: the largest document with the longest list of seeds in it."""
+MAX_REQUESTS = 64
+"""Requests to the API under way; a further one is answered by 503."""
 BODY_S = 30.0
 """Longest time that a body may take to arrive."""
 Metrics = Callable[[], Awaitable[tuple[bytes, str]]]
@@ -80,10 +85,36 @@ def application(
         routes.append(HttpRoute(f"{PREFIX}/openapi.json", openapi))
         routes += _api_routes(control, token, unready)
         routes += [_feed_route(name, control, token, unready) for name in FORMATS]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _unexpected})
+    app = Starlette(
+        routes=routes,
+        middleware=[Middleware(_RequestLimit)],
+        exception_handlers={HTTPException: _http_error, Exception: _unexpected},
+    )
     # A path with a further slash is another path: 404 in the one shape of errors, not a redirect.
     app.router.redirect_slashes = False
     return app
+
+
+class _RequestLimit:
+    """Refuses a request to the API while MAX_REQUESTS are under way. ASGI middleware."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._under_way = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not str(scope.get("path", "")).startswith(PREFIX):
+            await self._app(scope, receive, send)
+            return
+        if self._under_way >= MAX_REQUESTS:
+            refused = _error("unavailable", f"{MAX_REQUESTS} requests are under way, the most at once; repeat it")
+            await refused(scope, receive, send)
+            return
+        self._under_way += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._under_way -= 1
 
 
 def _api_routes(control: api.Control, token: str, unready: Callable[[], str]) -> list[HttpRoute]:
@@ -180,7 +211,7 @@ async def _read(request: Request, route: Route) -> Any:
 def _object(body: bytes) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(body or b"{}")
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise _Refusal("invalid", f"the body is not JSON ({' '.join(str(error).split())[:200]})") from None
     if not isinstance(found, dict):
         raise _Refusal("invalid", "the body has to be a JSON object")

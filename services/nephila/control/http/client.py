@@ -22,7 +22,7 @@ import msgspec
 from nephila.control import api
 from nephila.control.http.routes import PREFIX, ROUTES, ErrorAnswer, to_http
 from nephila.control.http.unix_socket import connect
-from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
+from nephila.kernel.runtime.errors import UNREADABLE, NotReadyError, UsageError, UserError
 
 TIMEOUT_S = 60.0
 """Longest wait for one answer; a program that writes to a slow disk is not dead."""
@@ -42,7 +42,13 @@ class HttpControl:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     async def _call(self, operation: str, request: msgspec.Struct, kind: type[A]) -> A:
-        return msgspec.convert(await _in_thread(lambda: self._answer(operation, request)), kind)
+        found = await _in_thread(lambda: self._answer(operation, request))
+        try:
+            return msgspec.convert(found, kind)
+        except UNREADABLE as error:
+            raise NotReadyError(
+                f"{self._place} is not a nephila, or one of another version ({operation}: {error}); check the URL"
+            ) from None
 
     def _answer(self, operation: str, request: msgspec.Struct) -> Any:
         route = _ROUTES[operation]
@@ -60,7 +66,7 @@ class HttpControl:
             status, data = response.status, response.read(MAX_ANSWER)
         except TimeoutError:
             raise NotReadyError(f"{self._place} did not answer in {TIMEOUT_S:g} s") from None
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, UnicodeError, http.client.HTTPException) as error:
             if isinstance(error, socket.gaierror | ConnectionRefusedError):
                 raise NotReadyError(f"{self._place} cannot be reached: {error.strerror or error}") from None
             raise NotReadyError(f"{self._place} ended before it answered; repeat the command") from None
@@ -73,9 +79,8 @@ class HttpControl:
             if status == 200:
                 return msgspec.json.decode(data)
             error = msgspec.json.decode(data, type=ErrorAnswer).error
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            what = "has too many connections; repeat the command" if status == 503 else "is not a nephila"
-            raise NotReadyError(f"{self._place} {what} (status {status})") from None
+        except UNREADABLE:
+            raise NotReadyError(f"{self._place} is not a nephila; check the URL (status {status})") from None
         message = f"{error.message} ({error.where})" if error.where else error.message
         kinds: dict[str, type[UserError]] = {
             "invalid": UsageError,

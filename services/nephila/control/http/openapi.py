@@ -60,7 +60,8 @@ def _operation(route: Route, components: dict[str, Any]) -> dict[str, Any]:
         operation["parameters"] = parameters
     if route.has_body:
         operation["requestBody"] = {
-            "required": True,
+            # An absent body is an empty object.
+            "required": bool(set(components[route.request.__name__].get("required", ())) - set(route.path_fields)),
             "content": {"application/json": {"schema": {"$ref": REF.format(name=route.request.__name__)}}},
         }
     operation["responses"] = {
@@ -82,10 +83,14 @@ def _feed(name: str) -> dict[str, Any]:
         "summary": f"The newest changes, for feed readers ({name})",
         "parameters": _parameters(listing),
         "responses": {
-            "200": {"description": "A feed", "content": {kind: {"schema": {"type": "string"}}}},
+            "200": {"description": "A feed", "content": {kind: {"schema": {"type": _type_of(kind)}}}},
             **_errors(),
         },
     }
+
+
+def _type_of(kind: str) -> str:
+    return "object" if kind.endswith("json") else "string"
 
 
 def _errors() -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The HTTP server of every program: a Unix socket or a TCP port, h11 by way of uvicorn, on the program's own loop.
 
-Invariants: at most MAX_CLIENTS connections; a connection that sends no whole request head for HEAD_S is closed; with no
-request under way the server causes no wake-ups of the loop but those.
+Invariants: a connection that sends no whole request head for HEAD_S is closed; at most MAX_WAITING connections wait for
+a head, and a further one closes the oldest of them, so incomplete requests refuse no other client; with no request
+under way the server causes no wake-ups of the loop but those. Requests under way: see `application.MAX_REQUESTS`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from uvicorn.server import ServerState
 from nephila.control.http.unix_socket import NAME, bind
 from nephila.kernel.runtime.errors import UserError
 
-MAX_CLIENTS = 64
+BACKLOG = 64
+"""Connections that the system holds until they are accepted."""
+MAX_WAITING = 512
+"""Connections without a request under way: the head is incomplete, or the client keeps the connection; 10 KB each."""
 MAX_HEAD = 64 << 10
 """Bytes of a request's head; a URL of 20,000 characters is percent-encoded in it."""
 HEAD_S = 10.0
@@ -33,17 +37,53 @@ class _Protocol(H11Protocol):
 
     _timer: asyncio.TimerHandle | None = None
 
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        state: ServerState,
+        loop: asyncio.AbstractEventLoop,
+        waiting: dict[_Protocol, None],
+    ) -> None:
+        """`waiting`: the connections of the server without a request under way, the one that waits longest first."""
+        super().__init__(config, state, {}, loop)
+        self._waiting = waiting
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._timer = self.loop.call_later(HEAD_S, self._check)
+        self._note()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._note()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._note()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._waiting.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
 
+    @property
+    def _is_waiting(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _note(self) -> None:
+        """Enter or leave the list of waiting connections."""
+        if not self._is_waiting or self.transport.is_closing():
+            self._waiting.pop(self, None)
+        elif self not in self._waiting:
+            if len(self._waiting) >= MAX_WAITING:
+                oldest = next(iter(self._waiting))
+                del self._waiting[oldest]
+                oldest.transport.abort()
+            self._waiting[self] = None
+
     def _check(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:
+        if self._is_waiting:
             self.transport.close()
         else:
             self._timer = self.loop.call_later(HEAD_S, self._check)
@@ -60,9 +100,10 @@ class HttpServer:
         self._bind = bind
         self._server: asyncio.Server | None = None
         self._state = ServerState()
+        self._waiting: dict[_Protocol, None] = {}
         self._config = uvicorn.Config(
             application,
-            http=_Protocol,
+            http=H11Protocol,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -71,7 +112,6 @@ class HttpServer:
             server_header=False,
             date_header=False,
             proxy_headers=False,
-            limit_concurrency=MAX_CLIENTS,
             timeout_keep_alive=int(HEAD_S),
             h11_max_incomplete_event_size=MAX_HEAD,
         )
@@ -83,13 +123,13 @@ class HttpServer:
         self._config.load()
 
         def protocol() -> asyncio.Protocol:
-            return _Protocol(self._config, self._state, {}, loop)
+            return _Protocol(self._config, self._state, loop, self._waiting)
 
         if self.path is not None:
-            self._server = await loop.create_unix_server(protocol, sock=listener, backlog=MAX_CLIENTS)
+            self._server = await loop.create_unix_server(protocol, sock=listener, backlog=BACKLOG)
         else:
             self.port = int(listener.getsockname()[1])
-            self._server = await loop.create_server(protocol, sock=listener, backlog=MAX_CLIENTS)
+            self._server = await loop.create_server(protocol, sock=listener, backlog=BACKLOG)
 
     async def close(self) -> None:
         """Take no further connection; requests under way have END_S to finish."""

@@ -11,6 +11,7 @@ import re2
 
 from nephila.kernel import messages as m
 from nephila.kernel.documents.browser_schema import Browser, Step
+from nephila.kernel.runtime.errors import UNREADABLE
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +92,7 @@ class Instructions:
         if not rule.deleted and '"steps"' in rule.document:
             try:
                 self._rules[rule.name] = _read(rule)
-            except (msgspec.DecodeError, re2.error) as error:
+            except (*UNREADABLE, re2.error) as error:
                 log.warning("the steps of rule %s cannot be read: %s", rule.name, error)
         self._choose()
 

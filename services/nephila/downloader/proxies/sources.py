@@ -36,7 +36,7 @@ from nephila.downloader.proxies.endpoint import Endpoint, check_credentials, par
 from nephila.downloader.proxies.pool import MAX_PROXIES
 from nephila.downloader.proxies.proxy_tables import is_page, lines_of_tables
 from nephila.kernel.net.egress import EgressError
-from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.errors import UNREADABLE, UsageError
 
 MAX_LIST_BYTES = 16 << 20
 MAX_SKIPPED = 50_000
@@ -201,7 +201,7 @@ def parse_json(body: bytes, path: str, kind: str, country: str) -> Collected:
         return _collect(items, lambda item: _endpoint_of(msgspec.json.decode(item), kind, country))
     except msgspec.ValidationError:
         raise ValueError(f"{path or 'the answer'} is not a list") from None
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise ValueError(f"not JSON: {error}") from None
 
 

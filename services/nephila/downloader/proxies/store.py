@@ -17,6 +17,7 @@ from nephila.downloader.proxies.endpoint import Endpoint
 from nephila.downloader.proxies.pool import LIE_S
 from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, LIAR, Proxy, ProxyState
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import UNREADABLE
 
 log = logging.getLogger(__name__)
 VERSION = 1
@@ -67,7 +68,7 @@ class PoolFile:
             stored = msgspec.json.decode(self._path.read_bytes(), type=StoredPool)
         except FileNotFoundError:
             return []
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, *UNREADABLE) as error:
             log.warning("the proxy pool %s is not read: %s", self._path, error)
             return []
         if stored.version != VERSION:

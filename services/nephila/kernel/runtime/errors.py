@@ -5,7 +5,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from typing import Final
 
+import msgspec
+
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
+"""What the decoders of msgspec raise for bytes that are not a document: also for a byte that is not UTF-8, and for deep
+nesting."""
 _WITH_RESUME = re.compile(r"(run again|go on|continue it|resume) with --resume")
 
 

@@ -12,13 +12,11 @@ import logging
 import uuid
 from typing import Final
 
-import msgspec
-
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery
 from nephila.kernel.item_parts import base_of
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.errors import PermanentError
+from nephila.kernel.runtime.errors import UNREADABLE, PermanentError
 from nephila.kernel.topics import RULE_STATS, RULE_VERDICTS, RULES
 from nephila.parser.rule_health.health import RuleHealth, decode, encode
 from nephila.parser.rule_health.messages import log_line
@@ -118,7 +116,7 @@ class RuleJudge:
     def _decode_state(self, name: str, state: bytes) -> RuleHealth:
         try:
             rule = decode(state)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             log.warning("rule %s: its stored health cannot be decoded and is learned again: %s", name, error)
             rule = RuleHealth()
         self._published_pages[name] = rule.pages

@@ -6,7 +6,7 @@ Raises `UsageError` for values that make no sense, before anything is created.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,6 +44,9 @@ JOB = "crawl"
 """Uid of the one job of `nephila crawl` without a job file; part of the key of every row."""
 DUE, LINKS = "due", "links"
 """Kinds that a run fetches again, in addition to `ended_urls.ROW_KINDS`: due URLs, and links that were refused."""
+COPIES = "copies"
+"""The kind of `ended_urls.ROW_KINDS` that is fetched without validators (ETag, Last-Modified): an answer 304 would
+bring no page to make an added output of."""
 
 
 @dataclass(slots=True)
@@ -68,10 +71,10 @@ class Plan:
     """Ended URLs to fetch again: kinds of rows (`ended_urls.ROW_KINDS`), DUE, LINKS."""
     on_refetch_queued: Callable[[], None] = lambda: None
     """Called once all of them are queued and in the log: a restart must not queue them a second time."""
-    conditional: bool = True
-    """Requests carry the validators (ETag, Last-Modified) of stored pages."""
     rules: Path | None = None
     """Directory of the job's rules; they are read again when a file changes."""
+    rule_versions: dict[str, int] = field(default_factory=dict)
+    """Version of each rule of the job at the start of the run."""
     tcp: TcpAddress | None = None
     """Address of the control API, in addition to DIR/control.sock."""
     all_rules: bool = False
@@ -92,8 +95,7 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
     run.uid = job.uid if store else ""
     RecrawlPolicy(job.recrawl)  # checks the times
     ignored = _drop_recurring_keys(job, keep_recrawl=not system)
-    named = options["format"] if "format" in options else ",".join(document.sinks if document else ())
-    formats = formats_of(named, options.get("keep_raw", False))
+    formats = run_formats(run)
     paced = bool(job.politeness and job.politeness.delay_s)
     configs = make_configs(
         options,
@@ -117,10 +119,10 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
     if not system:
         check_outputs(configs.storage)
         check_text_library(job)
-    if rules or not system:
-        check_rules(job, Path(rules) if rules else None)
+    versions = check_rules(job, Path(rules) if rules else None) if rules or not system else {}
     return Plan(
         job=job,
+        rule_versions=versions,
         rules=Path(rules) if rules else None,
         all_rules=all_rules,
         seeds=(),
@@ -139,6 +141,13 @@ def job_of(run: Run) -> tuple[JobDocument | None, CrawlJob]:
     job = document.job if document else CrawlJob(uid=uid, name=uid, seeds=run.seeds)
     override(job, run.options)
     return document, job
+
+
+def run_formats(run: Run) -> tuple[str, ...]:
+    """The formats of a run: those of its options, else those of its document. Raises `UsageError`."""
+    document = from_json(run.document) if run.document else None
+    named = run.options["format"] if "format" in run.options else ",".join(document.sinks if document else ())
+    return formats_of(named, run.options.get("keep_raw", False))
 
 
 def lifted_limits(before: Run, after: Run) -> list[str]:
@@ -171,18 +180,20 @@ def check_text_library(job: CrawlJob) -> None:
         raise UsageError(trafilatura_text.MISSING)
 
 
-def check_rules(job: CrawlJob, directory: Path | None) -> None:
-    """Check that the rules can be read and include all that the job names. Raises `UsageError`."""
+def check_rules(job: CrawlJob, directory: Path | None) -> dict[str, int]:
+    """The versions of the job's rules, all of the directory if it names none. Raises `UsageError` if the rules cannot
+    be read, or do not include all that the job names."""
     if directory is None:
         if job.rules:
             raise UsageError(f"the job names the rule {job.rules[0]!r} (spec.rules); --rules DIR says where it is")
-        return
+        return {}
     from nephila.rulekit.files import read_all
 
     known = {document.name: document for document in read_all([directory])}
     for name in job.rules:
         if name not in known:
             raise UsageError(f"there is no rule {name!r} in {directory} (spec.rules); {suggest(name, known)}")
+    return {name: known[name].rule.version for name in job.rules or known}
 
 
 def _drop_recurring_keys(job: CrawlJob, *, keep_recrawl: bool) -> tuple[str, ...]:
@@ -264,9 +275,9 @@ def _set_parse(job: CrawlJob, options: dict[str, Any]) -> None:
 
 def _set(message: Struct, options: dict[str, Any], **fields: str) -> None:
     """Set each field from the option of that name, if it is present."""
-    for field, option in fields.items():
+    for name, option in fields.items():
         if option in options:
-            setattr(message, field, options[option])
+            setattr(message, name, options[option])
 
 
 def _value_of(table: dict[str, E], word: str, option: str) -> E:

@@ -26,7 +26,7 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import DEAD, JOBS, SEEDS
 from nephila.programs.assembly import Assembly
 from nephila.programs.control_servers import ControlServers
-from nephila.programs.crawl.plan import DUE, LINKS, Plan
+from nephila.programs.crawl.plan import COPIES, DUE, LINKS, Plan
 from nephila.programs.program_metrics import program_metrics
 from nephila.programs.read_ahead import read_ahead
 from nephila.rulekit import health
@@ -234,9 +234,8 @@ class CrawlProgram:
         if refetch is None or not self.plan.refetch:
             return
         source, uid = self.plan.rows, self.plan.job.uid
-        kinds = [kind for kind in self.plan.refetch if kind not in (DUE, LINKS)]
-        due = DUE in self.plan.refetch
-        conditional, politeness = self.plan.conditional, self.plan.job.politeness
+        kinds = [kind for kind in self.plan.refetch if kind not in (COPIES, DUE, LINKS)]
+        due, politeness = DUE in self.plan.refetch, self.plan.job.politeness
         ignores = politeness is not None and politeness.ignore_robots
         number = 0
 
@@ -248,13 +247,17 @@ class CrawlProgram:
                 await asyncio.sleep(0)
 
         with contextlib.suppress(NoTables):
+            if COPIES in self.plan.refetch:
+                async for row in read_ahead(ended_urls.ended(source, uid, [COPIES])):
+                    self.result.refetched += refetch.ended(row, conditional=False)
+                    await part()
             if kinds:
                 async for row in read_ahead(ended_urls.ended(source, uid, kinds)):
-                    self.result.refetched += refetch.ended(row, conditional=conditional)
+                    self.result.refetched += refetch.ended(row)
                     await part()
             if due:
                 async for row in read_ahead(ended_urls.ended(source, uid, ["all"])):
-                    self.result.refetched += refetch.ended(row, due=True, conditional=conditional)
+                    self.result.refetched += refetch.ended(row, due=True)
                     await part()
             if LINKS in self.plan.refetch:
                 async for url, depth in read_ahead(ended_urls.unfollowed(source, uid, all_pages=ignores)):

@@ -21,7 +21,8 @@ from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.seeds import STDIN, is_job_file, read_seeds, seed_url
 from nephila.kernel.url_credentials import is_redacted, redacted
 from nephila.programs.control_servers import TcpAddress
-from nephila.programs.crawl.plan import DUE, LINKS, Plan, lifted_limits
+from nephila.programs.crawl.additions import OF_BODIES, RULES, SCOPE, additions
+from nephila.programs.crawl.plan import COPIES, DUE, LINKS, Plan, lifted_limits, run_formats
 from nephila.programs.job_files import read_jobs
 from nephila.programs.options import IN_JOB
 from nephila.programs.output_directory import Directory, JobRun, Run, cpu_seconds
@@ -97,14 +98,45 @@ def request_of(
 def plan_refetches(request: Request, run: Run, plan: Plan, *, info: Print) -> None:
     """Set in the plan and in run.json which ended URLs are fetched once more."""
     wanted = [*run.refetch, *(["failed"] if request.retry_failed else []), *([DUE] if request.refresh else [])]
-    plan.refetch = tuple(dict.fromkeys(wanted)) if run.runs else ()
-    if LINKS in plan.refetch and not ended_urls.keeps_links(plan.rows, plan.job.uid):
-        plan.refetch = tuple(kind for kind in plan.refetch if kind != LINKS)
+    if LINKS in wanted and not ended_urls.keeps_links(plan.rows, plan.job.uid):
         # Links were not kept: pages have to be fetched once more to find the links that the scope refused.
-        plan.conditional = not request.refresh
-        if not request.refresh:
-            info("the links of stored pages were not kept (--links); add --refresh to follow what was out of scope")
+        wanted.remove(LINKS)
+        run.incomplete.append(SCOPE)
+    if any(run.rules.get(name) != version for name, version in plan.rule_versions.items()):
+        run.incomplete.append(RULES)
+    run.rules = plan.rule_versions
+    if not run.runs:
+        run.incomplete = []
+        _tell_what_needs_bodies(run, info)
+    elif run.incomplete:
+        run.incomplete = list(dict.fromkeys(run.incomplete))
+        if request.refresh:
+            wanted.insert(0, COPIES)
+        elif COPIES not in wanted:
+            _tell_what_is_incomplete(run, plan, info)
+    plan.refetch = tuple(dict.fromkeys(wanted)) if run.runs else ()
     run.refetch = list(plan.refetch)
+
+
+def _tell_what_needs_bodies(run: Run, info: Print) -> None:
+    if not OF_BODIES & set(run_formats(run)):
+        info(
+            "bodies are not kept: a rule, format, main text or --links that is added later needs every page fetched"
+            " again (--refresh); --keep-raw keeps them"
+        )
+
+
+def _tell_what_is_incomplete(run: Run, plan: Plan, info: Print) -> None:
+    pages = 0
+    with contextlib.suppress(NoTables):
+        pages = ended_urls.count(plan.rows, plan.job.uid, COPIES)
+    if not pages:
+        run.incomplete = []
+        return
+    info(
+        f"{pages:,} pages were stored before these were added, and lack them: {', '.join(run.incomplete)};"
+        " add --refresh to fetch the pages again"
+    )
 
 
 def resolve_run(request: Request, directory: Directory) -> Run:
@@ -148,6 +180,7 @@ def resolve_run(request: Request, directory: Directory) -> Run:
             run.options[name] = value
     run.seed_file = request.seed_file or run.seed_file
     run.refetch = list(dict.fromkeys([*run.refetch, *lifted_limits(before, run)]))
+    run.incomplete += additions(before, run)
     return run
 
 
@@ -284,6 +317,8 @@ def run_request(
     plan.seeds = seeds if already_read else _open_first_seed(seeds, plan, run)
 
     def refetch_queued() -> None:
+        if COPIES in run.refetch:
+            run.incomplete = []
         run.refetch = []
         directory.write(run)
 

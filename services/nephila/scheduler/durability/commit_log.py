@@ -25,7 +25,7 @@ from typing import BinaryIO, TypeVar
 import msgspec
 
 from nephila.kernel.messages import FrontierCommit, FrontierSnapshot
-from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.errors import UNREADABLE, UserError
 from nephila.kernel.runtime.failpoints import reach
 from nephila.native import KEY_VERSION
 
@@ -125,7 +125,7 @@ def _decode(decoder: msgspec.msgpack.Decoder[M], payload: bytes, path: Path, off
     """The content of a sound frame. Unknown fields of a newer program are skipped; an unknown value is an error."""
     try:
         return decoder.decode(payload)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise UserError(
             f"{path} has at byte {offset} a value that this program does not know ({error}); "
             "resume with the program version that wrote it"

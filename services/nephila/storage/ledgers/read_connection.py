@@ -10,13 +10,15 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from nephila.kernel.runtime.errors import UserError
-from nephila.storage.faults import sqlite_fault
-from nephila.storage.ledgers.schema import DATABASE, connect_readonly
+from nephila.storage.faults import read_fault
+from nephila.storage.ledgers.schema import DATABASE, check_pages, connect_readonly
 from nephila.storage.source import Source, display_name, require_driver
 
+CHECK_BYTES: Final = 1_000_000_000
+"""Maximum size of a nephila.db that is checked before an export, as `storage.check_bytes`."""
 _VALUE = re.compile(r"(?<!:):(\w+)")
 
 
@@ -73,20 +75,23 @@ class PostgresReadConnection(ReadConnection):
 
 
 @contextmanager
-def open_for_reading(source: Source) -> Iterator[ReadConnection]:
-    """A connection for the duration of the block. Raises `UserError` in one line: no database, a foreign one, another
-    version."""
-    with _postgres(source) if isinstance(source, str) else _sqlite(source) as found:
+def open_for_reading(source: Source, *, check: bool = False) -> Iterator[ReadConnection]:
+    """A connection for the duration of the block. `check`: the pages of a nephila.db up to CHECK_BYTES are checked
+    first, since a damaged page may hide rows. Raises `UserError` in one line: no database, a damaged or foreign one,
+    another version."""
+    with _postgres(source) if isinstance(source, str) else _sqlite(source, check=check) as found:
         yield found
 
 
 @contextmanager
-def _sqlite(directory: Path) -> Iterator[ReadConnection]:
+def _sqlite(directory: Path, *, check: bool) -> Iterator[ReadConnection]:
     connection = connect_readonly(directory)
     try:
+        if check:
+            check_pages(connection, directory / DATABASE, CHECK_BYTES)
         yield ReadConnection(connection)
-    except sqlite3.Error as error:
-        raise sqlite_fault(error, directory / DATABASE) from error
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise read_fault(error, directory / DATABASE) from error
     finally:
         connection.close()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nephila.kernel.runtime.errors import UserError
 from nephila.native import KEY_VERSION
-from nephila.storage.faults import cannot_open, damaged, sqlite_fault
+from nephila.storage.faults import cannot_open, damaged, read_fault
 from nephila.storage.rows import COLUMNS
 
 DATABASE = "nephila.db"
@@ -128,6 +128,15 @@ def examined(path: Path, ended: Mapping[str, int], check_bytes: int) -> dict[str
         return {job: _rows(connection, job) for job in ended}
 
 
+def check_pages(connection: sqlite3.Connection, path: Path, check_bytes: int) -> None:
+    """Raise `UserError` if a page of the database is damaged; a file larger than `check_bytes` is not checked.
+    O(bytes), some 400 MB/s from the page cache."""
+    if path.stat().st_size <= check_bytes:
+        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise UserError(damaged(path, " ".join(found.removeprefix("*** in database main ***").split())))
+
+
 def _rows(connection: sqlite3.Connection, job: str) -> int:
     (rows,) = connection.execute("SELECT count(*) FROM pages WHERE job = ?", (job,)).fetchone()
     return int(rows)
@@ -144,9 +153,9 @@ def connect_readonly(directory: Path) -> sqlite3.Connection:
     for mode in modes:
         try:
             return _connect(path, mode)
-        except sqlite3.Error as error:
-            if mode == modes[-1] or not cannot_open(error):
-                raise UserError(str(sqlite_fault(error, path)).replace("cannot write", "cannot read")) from None
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            if mode == modes[-1] or isinstance(error, UnicodeDecodeError) or not cannot_open(error):
+                raise read_fault(error, path) from None
     raise AssertionError("unreachable")
 
 

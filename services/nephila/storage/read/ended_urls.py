@@ -21,6 +21,7 @@ ROW_KINDS: Final = {
     "denied(robots)": "(outcome = 'denied' AND reason = 'robots' OR outcome = 'failed' AND fetch_id LIKE '%-0')",
     "dropped(excluded)": "outcome = 'dropped' AND reason = 'excluded'",
     "dropped(trap)": "outcome = 'dropped' AND reason = 'trap'",
+    "copies": "sha256 != '' AND status NOT IN (404, 410)",
     "all": "NOT (outcome = 'dropped' AND reason IN ('excluded', 'trap'))",
 }
 """Name of a kind of rows → its condition."""
@@ -107,6 +108,14 @@ def has_copies(source: Source, job: str | None) -> bool:
     query = f"SELECT 1 FROM pages WHERE (outcome = 'stored' OR sha256 != ''){only} LIMIT 1"
     with open_for_reading(source) as connection:
         return connection.execute(query, {"job": job}).fetchone() is not None
+
+
+def count(source: Source, job: str, kind: str) -> int:
+    """Number of rows of a kind. O(rows of the job)."""
+    with open_for_reading(source) as connection:
+        query = f"SELECT count(*) FROM pages WHERE job = :job AND ({ROW_KINDS[kind]})"
+        (found,) = connection.execute(query, {"job": job}).fetchone()
+        return int(found)
 
 
 def keeps_links(source: Source, job: str) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, Literal, TypeVar, cast
 
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.faults import write_fault
@@ -39,6 +39,7 @@ PRESENT = "(outcome = 'stored' OR (outcome = 'failed' AND sha256 != '' AND statu
 _PAGE_ROWS = 200
 """Rows per chunk."""
 _META = "meta."
+T = TypeVar("T")
 Shown = Callable[[str], str]
 """Makes a text safe for a terminal."""
 
@@ -82,7 +83,7 @@ def export(
             raise UsageError(f"--columns {name!r} is none of {', '.join(COLUMNS)}, meta.NAME")
     target = None if out is None or out == STDOUT else Path(out)
     try:
-        with open_for_reading(source) as connection:
+        with open_for_reading(source, check=True) as connection:
             rows = _rows(connection, all_outcomes, job, _instant(since) if changes else None)
             if format == "chunks":
                 write = partial(write_chunks, text=text, chars=chunk[0], overlap=chunk[1])
@@ -136,9 +137,10 @@ def export_archive(
     *,
     job: str | None = None,
     shown: Shown | None = None,
-) -> int:
-    """Write the CDXJ index of the WARC files of a directory, or a WACZ package of them, and return its number of lines
-    or pages. `out` None is standard output, for WACZ DIR/export.wacz. Raises `UserError`."""
+) -> warc_export.Packed:
+    """Write the CDXJ index of the WARC files of a directory, or a WACZ package of them. Returns its number of lines or
+    pages, and the number of stored pages that a package does not have. `out` None is standard output, for WACZ
+    DIR/export.wacz. Raises `UserError`."""
     warc_export.warc_files(directory)
     try:
         if format == "wacz":
@@ -149,8 +151,8 @@ def export_archive(
             return warc_export.write_cdxj(directory, stream)
 
         if out is None:
-            return _to_stdout(lambda stream, _: write(stream), iter(()), shown)
-        return _whole(out, lambda part: _stream_to(part, write))
+            return warc_export.Packed(_to_stdout(lambda stream, _: write(stream), iter(()), shown), 0)
+        return warc_export.Packed(_whole(out, lambda part: _stream_to(part, write)), 0)
     except OSError as error:
         raise _plain(error, out) from error
 
@@ -312,7 +314,7 @@ def _to_stdout(
     return written
 
 
-def _whole(target: Path, write: Callable[[Path], int]) -> int:
+def _whole(target: Path, write: Callable[[Path], T]) -> T:
     """Write to a temporary name and rename; a target that is no ordinary file (a pipe, a device) is written
     directly."""
     if target.is_dir():

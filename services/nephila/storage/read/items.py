@@ -60,7 +60,7 @@ def export_items(
     nested objects (price.amount); this needs a second pass over the table. `columns`: only these columns, in their
     order; data.NAME is a field with the name of a table column. JSON lines without `columns` keep nested objects.
     `format` is one of FORMATS. Raises `UserError`."""
-    with open_for_reading(source) as connection:
+    with open_for_reading(source, check=True) as connection:
         if format == "jsonl" and not columns:
             return _jsonl(stream, all_items(connection, job))
         names: dict[str, None] = {}

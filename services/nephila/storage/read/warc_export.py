@@ -1,7 +1,8 @@
 """Exports of a crawl's WARC files: one CDXJ index over all of them, and a WACZ package.
 
 The index is merged from one sorted index per file: that beside the file if it is not older, else one that is read from
-the file. Memory: the lines of one WARC file.
+the file. A package lists the stored pages whose answer is in its files; a revisit record is no answer. Memory: the
+lines of one WARC file; for a package 100 bytes per answer.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
+
+import msgspec
 
 from nephila import __version__
-from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.errors import UNREADABLE, UserError
 from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
-from nephila.storage.sinks.warcs.cdxj import index_path, lines_of_file
+from nephila.storage.sinks.warcs.cdxj import REVISIT, index_path, lines_of_file, surt_key
 from nephila.storage.source import Source
 
 WACZ_VERSION: Final = "1.1.1"
@@ -38,16 +41,37 @@ def warc_files(directory: Path) -> list[Path]:
     return found
 
 
+class Packed(NamedTuple):
+    """The pages of a package."""
+
+    listed: int
+    missing: int
+    """Stored pages whose answer is in no WARC file."""
+
+
+class _Answer(msgspec.Struct):
+    mime: str = ""
+    status: str = ""
+
+
+_answer_of = msgspec.json.Decoder(_Answer).decode
+
+
 def write_cdxj(directory: Path, stream: IO[bytes]) -> int:
     """Write the index of all WARC files and return its number of lines. Raises `UserError`, `OSError`."""
     written = 0
+    for line in _lines(directory):
+        stream.write(line)
+        written += 1
+    return written
+
+
+def _lines(directory: Path) -> Iterator[bytes]:
+    """The lines of the index of all WARC files, sorted."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="nephila-")))
         sources = [stack.enter_context(_index(path, folder).open("rb")) for path in warc_files(directory)]
-        for line in heapq.merge(*sources):
-            stream.write(line)
-            written += 1
-    return written
+        yield from heapq.merge(*sources)
 
 
 def _index(warc: Path, folder: Path) -> Path:
@@ -59,31 +83,48 @@ def _index(warc: Path, folder: Path) -> Path:
     return path
 
 
-def write_wacz(directory: Path, source: Source, out: Path, job: str | None = None) -> int:
-    """Write a WACZ package of the WARC files and return its number of pages. `source`: the rows, for the list of pages.
-    Raises `UserError`, `OSError`."""
+def write_wacz(directory: Path, source: Source, out: Path, job: str | None = None) -> Packed:
+    """Write a WACZ package of the WARC files. `source`: the rows, for the list of pages. Raises `UserError`,
+    `OSError`."""
     warcs = warc_files(directory)
     with zipfile.ZipFile(out, "w", allowZip64=True) as package:
         writer = _Package(package)
         for path in warcs:
             with path.open("rb") as stream:
                 writer.add(f"archive/{path.name}", stream)
+        held: set[int] = set()
         with tempfile.TemporaryFile() as index:
             with gzip.GzipFile(fileobj=index, mode="wb", mtime=0) as packed:
-                write_cdxj(directory, packed)  # type: ignore[arg-type]
+                for line in _lines(directory):
+                    packed.write(line)
+                    if (key := _key_of_answer(line)) is not None:
+                        held.add(hash(key))
             index.seek(0)
             writer.add("indexes/index.cdx.gz", index)
-        pages = 0
+        pages = missing = 0
         with tempfile.TemporaryFile() as listed:
             _line(listed, {"format": "json-pages-1.0", "id": "pages", "title": "All Pages"})
-            with open_for_reading(source) as connection:
+            with open_for_reading(source, check=True) as connection:
                 for row in _pages(connection, job):
+                    if hash(surt_key(row[1]).encode()) not in held:
+                        missing += 1
+                        continue
                     _line(listed, dict(zip(("id", "url", "title", "ts"), row, strict=True)))
                     pages += 1
             listed.seek(0)
             writer.add("pages/pages.jsonl", listed, compressed=True)
         writer.close()
-    return pages
+    return Packed(pages, missing)
+
+
+def _key_of_answer(line: bytes) -> bytes | None:
+    """The key of a line whose record has the body of a page; None for others."""
+    key, _, rest = line.partition(b" ")
+    try:
+        answer = _answer_of(rest.partition(b" ")[2])
+    except UNREADABLE:
+        return None
+    return key if answer.mime != REVISIT and answer.status.startswith("2") else None
 
 
 class _Package:

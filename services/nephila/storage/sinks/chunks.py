@@ -17,7 +17,7 @@ from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import COLUMNS, JOB, SHA256, URL_KEY, Batch, Row
 from nephila.storage.sinks.chunk_text import chunks_of
 from nephila.storage.sinks.line_file import LineFile
-from nephila.storage.sinks.markdown_file import MarkdownOf, plain_text
+from nephila.storage.sinks.markdown_file import MarkdownOf, markdown_text
 
 NAME: Final = "chunks.jsonl"
 MIN_CHARS: Final = 100
@@ -57,7 +57,7 @@ def chunk_lines(row: Row, text: str, chars: int, overlap: int) -> bytes:
     """The chunks of a row as lines. `text` is its Markdown; "" for the plain text of the row."""
     values = dict(zip(COLUMNS, row, strict=True))
     page = {name: values[name] for name in _FIELDS}
-    found = chunks_of(values["url_key"], text or plain_text(row), chars, overlap, markdown=bool(text))
+    found = chunks_of(values["url_key"], markdown_text(row, text), chars, overlap, markdown=bool(text))
     return b"".join(
         _encode(
             {

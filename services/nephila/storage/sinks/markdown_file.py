@@ -1,6 +1,7 @@
 """Pages as Markdown: front matter in YAML, then the text. One file per page, HOST/slug-KEY.md, or JSON lines.
 
-The text is the parser's Markdown of the page, or its plain text.
+The text is the parser's Markdown of the page, or its plain text, without control characters: a file is opened in
+terminals and editors, and its text comes from the web.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ _FRONT = ("url", "title", "lang", "fetched_at", "status", "content_type", "outco
 _SLUG_CHARS = 60
 _HEADING = re.compile("^# ", re.MULTILINE)
 _UNSAFE = re.compile(r"[^a-z0-9._-]+")
-# Valid in JSON; YAML forbids them or reads them as line ends.
-_NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+# Valid in JSON; YAML forbids them or reads them as line ends, or they change the direction of text.
+# Controls but line feed and tab, and marks that change the direction of text.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_NOT_YAML = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 
 
 def write_stream(stream: IO[bytes], rows: Iterator[Row], text: MarkdownOf) -> int:
@@ -42,7 +45,7 @@ def write_lines(stream: IO[bytes], rows: Iterator[Row], text: MarkdownOf) -> int
     for row in rows:
         values = dict(zip(COLUMNS, row, strict=True))
         line = {name: values[name] for name in ("url", "title", "lang", "fetched_at", "sha256")}
-        line["markdown"] = text(row) or plain_text(row)
+        line["markdown"] = markdown_text(row, text(row))
         stream.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
         written += 1
     return written
@@ -72,10 +75,15 @@ def document(row: Row, text: str = "") -> bytes:
     """Front matter and text, by default the plain text. A JSON string is also a YAML string after a few escapes."""
     values = dict(zip(COLUMNS, row, strict=True))
     front = "".join(f"{name}: {_scalar(values[name])}\n" for name in _FRONT if values[name] not in ("", 0))
-    text = text or plain_text(row)
-    title = " ".join(str(values["title"]).split())
+    text = markdown_text(row, text)
+    title = " ".join(_CONTROLS.sub(" ", str(values["title"])).split())
     heading = f"# {title}\n\n" if title and not _HEADING.search(text) else ""
     return f"---\n{front}---\n\n{heading}{text}\n\n".encode()
+
+
+def markdown_text(row: Row, text: str) -> str:
+    """The Markdown of a row, by default its plain text, without control characters."""
+    return _CONTROLS.sub("", text or plain_text(row))
 
 
 def plain_text(row: Row) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from nephila.downloader.browser.auto.evidence import PROBE_EVERY
+from nephila.kernel.runtime.errors import UNREADABLE
 
 log = logging.getLogger(__name__)
 NAME = "render-verdicts.json"
@@ -46,7 +47,7 @@ class VerdictFile:
             return msgspec.json.decode(self._path.read_bytes(), type=list[StoredVerdict])
         except FileNotFoundError:
             return []
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, *UNREADABLE) as error:
             log.warning("the verdicts %s are not read: %s", self._path, error)
             return []
 

@@ -24,7 +24,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import msgspec
 
-from nephila.kernel.runtime.errors import TemporaryError, UsageError, UserError
+from nephila.kernel.runtime.errors import UNREADABLE, TemporaryError, UsageError, UserError
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import COLUMNS, FETCH_ID, FETCH_NO, JOB, TEXT, URL_KEY, Batch, Row
@@ -43,7 +43,10 @@ _OF_FETCH: Final = ("outcome", "status", "final_url", "fetched_at", "fetch_id", 
 _KEPT: Final = 409
 """The document has a newer version: nothing to do."""
 _TOO_LARGE: Final = 413
+_TOO_MANY: Final = 429
+_MAX_ANSWER: Final = 64 << 20
 _encode = msgspec.json.Encoder().encode
+_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class OpenSearch:
@@ -59,6 +62,8 @@ class OpenSearch:
         self._reached = False
         self._sent = 0
         self._to_skip = self._skipped = 0
+        self._trouble = ""
+        """Why the last attempt to send failed."""
 
     @property
     def lengths(self) -> Mapping[str, int]:
@@ -129,7 +134,7 @@ class OpenSearch:
         try:
             if self._spool.is_settled and not self._send_all():
                 raise UserError(
-                    f"storage.opensearch_url: {self._client.place} is unreachable; the rest waits in"
+                    f"storage.opensearch_url: {self._trouble}; the rest waits in"
                     f" {self._spool.file.path.parent}, run again with --resume"
                 )
         finally:
@@ -144,6 +149,7 @@ class OpenSearch:
                 self._spool.delivered(segment)
             self._send(self._spool.file.path, self._spool.file.length)
         except TemporaryError as error:
+            self._trouble = str(error)
             log.warning("storage: %s; documents wait", error)
             return False
         return True
@@ -191,6 +197,20 @@ class _TooLarge(Exception):
     pass
 
 
+class _Result(msgspec.Struct):
+    """What became of a document."""
+
+    status: int
+    error: Any = None
+
+
+class _BulkAnswer(msgspec.Struct):
+    """The answer to a bulk request."""
+
+    items: list[dict[str, _Result]]
+    """A result per document, in their order, below the name of its action."""
+
+
 class _NoRedirects(HTTPRedirectHandler):
     """A redirect is an error: the request with its credentials would be sent to another server."""
 
@@ -233,31 +253,38 @@ class _Client:
 
     def bulk(self, actions: list[tuple[bytes, bytes]]) -> list[tuple[int, str]]:
         """Send the actions; returns those that were refused for their content. Raises `TemporaryError`, `_TooLarge`."""
-        answer = self._request("POST", f"/{self._index}/_bulk", b"".join(a + d for a, d in actions))
+        path = f"/{self._index}/_bulk"
+        answer = self._request("POST", path, b"".join(a + d for a, d in actions))
+        try:
+            results = [next(iter(item.values())) for item in msgspec.convert(answer, _BulkAnswer).items]
+        except (*UNREADABLE, StopIteration) as error:
+            raise TemporaryError(f"{self.place}{path} answered something else than results ({error})") from None
+        if len(results) != len(actions):
+            raise TemporaryError(f"{self.place}{path} answered {len(results)} results for {len(actions)} documents")
         refused = []
-        if answer.get("errors"):
-            for number, item in enumerate(answer.get("items", ())):
-                ((_, result),) = item.items()
-                status, error = int(result.get("status", 0)), result.get("error") or {}
-                if status in (429, 503) or status >= 500:
-                    raise TemporaryError(f"{self.place} is overloaded ({status})")
-                if status >= 400 and status != _KEPT:
-                    reason = error.get("reason", "") if isinstance(error, dict) else str(error)
-                    refused.append((number, f"{status} {reason}"))
+        for number, result in enumerate(results):
+            if result.status == _TOO_MANY or result.status >= 500:
+                raise TemporaryError(f"{self.place} is overloaded ({result.status})")
+            if result.status >= 400 and result.status != _KEPT:
+                cause = result.error
+                reason = cause.get("reason", "") if isinstance(cause, dict) else cause
+                refused.append((number, f"{result.status} {reason}"))
         return refused
 
     def _request(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
+        """The JSON object of an answer. Raises `TemporaryError`, `_TooLarge`."""
         request = Request(self._base + path, body, self._headers, method=method)
         try:
             with self._opener.open(request, timeout=_TIMEOUT_S) as answer:
-                found: dict[str, Any] = json.loads(answer.read())
-                return found
+                return _object(answer.read(_MAX_ANSWER))
         except HTTPError as error:
             error.close()
             if error.code == _TOO_LARGE:
                 raise _TooLarge from None
             remedy = "; check user and password" if error.code in (401, 403) else ""
             raise TemporaryError(f"{self.place}{path} answered {error.code} {error.reason}{remedy}") from None
+        except UNREADABLE as error:
+            raise TemporaryError(f"{self.place}{path} answered no JSON object ({error}); check the URL") from None
         except (OSError, HTTPException, ValueError) as error:
             reason = getattr(error, "reason", None) or error
             raise TemporaryError(f"{self.place} is unreachable ({reason}); check host and port") from None

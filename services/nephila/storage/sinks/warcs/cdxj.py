@@ -20,6 +20,8 @@ import msgspec
 from nephila.storage.sinks.warcs.captures import header_block, member_heads
 
 SUFFIX: Final = ".cdxj"
+REVISIT: Final = "warc/revisit"
+"""Media type of the line of a revisit record."""
 _WARC_SUFFIX: Final = ".warc.gz"
 _HEAD_BYTES: Final = 64 << 10
 _END: Final = b"\r\n\r\n"
@@ -61,7 +63,7 @@ def cdxj_line(record: bytes, offset: int, length: int, filename: str) -> str:
     status, mime = _answer(record[(at := record.find(_END) + len(_END)) : at + _HEAD_BYTES])
     fields = {
         "url": url,
-        "mime": "warc/revisit" if kind == "revisit" else mime,
+        "mime": REVISIT if kind == "revisit" else mime,
         "status": status,
         "digest": head.get("WARC-Payload-Digest", ""),
         "length": str(length),

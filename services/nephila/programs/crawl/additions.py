@@ -1,0 +1,44 @@
+"""Additions: what a run makes of pages that earlier runs of the crawl did not make.
+
+A page that an earlier run stored lacks them until it is parsed again. `run.json` names them in `incomplete` until a
+--refresh has queued every stored page, without validators: a 304 brings no page. Pure.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nephila.kernel.messages import NearCopies, Parse, Render
+from nephila.programs.crawl.plan import job_of, run_formats
+from nephila.programs.output_directory import Run
+
+FROM_DATABASE: Final = frozenset({"sqlite", "postgres", "parquet"})
+"""Formats that are made of the database: they have all rows, whenever they are added."""
+OF_BODIES: Final = frozenset({"raw", "warc"})
+"""Formats that keep the bodies of pages."""
+RULES, LINKS, MAIN_TEXT, NEAR_COPIES, FOLLOW, RENDER, SCOPE = (
+    "rules",
+    "links",
+    "main text",
+    "near-copies",
+    "kinds of links",
+    "rendered pages",
+    "links that were out of scope",
+)
+"""Additions that are not formats, by the name that people see."""
+
+
+def additions(before: Run, after: Run) -> list[str]:
+    """The additions of the options of `after`. Rules and links out of scope are found with the plan of the run."""
+    (_, old), (_, new) = job_of(before), job_of(after)
+    was, now = old.parse or Parse(), new.parse or Parse()
+    known = {*run_formats(before), *FROM_DATABASE}
+    found = [name for name in run_formats(after) if name not in known]
+    checks = {
+        LINKS: new.keep_links and not old.keep_links,
+        MAIN_TEXT: now.main_text != was.main_text,
+        NEAR_COPIES: now.near_copies not in (NearCopies.UNSPECIFIED, was.near_copies),
+        FOLLOW: not set(now.follow) <= set(was.follow),
+        RENDER: max(new.render, Render.NEVER) != max(old.render, Render.NEVER),
+    }
+    return found + [name for name, added in checks.items() if added]
