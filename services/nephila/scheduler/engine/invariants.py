@@ -20,6 +20,7 @@ def check(dispatcher: Dispatcher) -> None:
     frontier = dispatcher.frontier
     frontier.hosts.check()
     frontier.ready.check()
+    frontier.prepared.check()
     frontier.addresses.check()
     assert {slot.number for slot in frontier.addresses.waiting()} == set(frontier.waiting_for_address), (
         "address queues and hosts differ"
@@ -49,6 +50,12 @@ def _check_leases(frontier: Frontier, outstanding: list[Outstanding]) -> None:
 
 def _check_hosts(frontier: Frontier) -> None:
     store = frontier.store
+    for number in frontier.prepared.hosts():
+        host = frontier.hosts.hot.get(number)
+        flying = host is not None and host.in_flight
+        assert flying or store.queued(number), f"host {number} is prepared for no page"
+        scheduled = store.ready_at(number)
+        assert scheduled is None or frontier.prepared.ready_at(number) == scheduled, f"host {number} is late"
     parked = {number for job in frontier.jobs.values() for number in job.waiting_hosts}
     for number in store.ids():
         name = store.name(number)

@@ -204,11 +204,13 @@ class OutcomeHandler:
         host = waiting.host
         partition = self._finish_untracked(waiting)
         if outcome.result in NOT_COUNTED:
+            self._end_preparation(host)
             return
         tried = host.robots_tries + 1
         unsettled = outcome.result is FetchResult.FAILED and may_retry(outcome.reason)
         if unsettled and (tried < self._tries(outcome) or outcome.reason == NOT_CONSUMED):
             host.robots_tries = tried
+            self._end_preparation(host)
             if not is_refusal(outcome):
                 host.pace.after_fetch(now, self._retry_wait(waiting, outcome))
             return
@@ -218,10 +220,21 @@ class OutcomeHandler:
         text = from_outcome(outcome, origin, now + frontier.utc_offset, frontier.config)
         frontier.pending(partition).robots.append(text)
         frontier.hosts.set_robots(host, text)
-        for job in frontier.jobs_on(host):
+        users = frontier.jobs_on(host)
+        for job in users:
             add_sitemaps(frontier, job, host.key, origin, host.robots[origin].rules)
+        if is_refusal(outcome):
+            self._end_preparation(host)
+        elif users:
+            frontier.prepared.fetched(host.number, users[0].number, origin, now)
         if outcome.started_at > 0 and host.crawl_delay_s:
             host.pace.after_fetch(now, host.crawl_delay_s)
+
+    def _end_preparation(self, host: Host) -> None:
+        """No robots.txt came, or the host pauses: no page follows for now, and another host may be begun."""
+        job = self.frontier.numbered.get(self.frontier.prepared.job(host.number))
+        if self.frontier.prepared.discard(host.number) and job is not None:
+            self.frontier.resume_hosts(job)
 
     def _finish_untracked(self, waiting: Outstanding) -> Partition:
         """Remove a robots.txt, or a URL of a deleted job, from the outstanding URLs."""

@@ -32,6 +32,7 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_state import Host, Outstanding, OutstandingState, QueueSlot
 from nephila.scheduler.frontier.host_table import HostTable
 from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.prepared_hosts import PreparedHosts
 from nephila.scheduler.frontier.queue_entry import packed_rows, unpack, unpacked_rows
 from nephila.scheduler.frontier.quotas import Quotas, own_accounts
 from nephila.scheduler.frontier.ready_hosts import ReadyHosts
@@ -111,7 +112,8 @@ class Frontier:
         self.store = store
         self.jobs: dict[str, Job] = {}
         self.numbered: dict[int, Job] = {}
-        self.hosts = HostTable(store, config, self.numbered)
+        self.prepared = PreparedHosts()
+        self.hosts = HostTable(store, config, self.numbered, self.prepared)
         self.ready = ReadyHosts()
         self.new_seen = new_seen
         self.now = 0.0
@@ -374,6 +376,7 @@ class Frontier:
         del self.jobs[job.uid], self.numbered[job.number]
         self.deleted[job.uid] = job.last_fetch_no
         self.store.drop_job(job.number)
+        self.prepared.drop_job(job.number)
         for number in [number for number in self.waiting_for_address if not self.store.queued(number)]:
             self.addresses.leave(self.waiting_for_address.pop(number))
         renamed = {}
@@ -428,14 +431,36 @@ class Frontier:
         store = self.store
         if store.ready_at(number) is not None or number in self.ready or number in self.waiting_for_address:
             return
-        if not store.queued(number):
-            return
         host = self.hosts.hot.get(number)
+        if not store.queued(number):
+            if host is None or not host.in_flight:
+                self.prepared.discard(number)
+            return
         if host is None:
             # Its pace is read when it is taken. A restart must not read the pace of a million hosts.
-            store.schedule(number, max(earliest, self.now))
+            self.schedule_at(number, max(earliest, self.now))
         elif not host.in_flight or host.in_flight < self._limit(host):
-            store.schedule(number, max(host.pace.not_before, earliest, self.now))
+            self.schedule_at(number, max(host.pace.not_before, earliest, self.now))
+
+    def schedule_at(self, number: int, at: float) -> None:
+        """Set the instant at which a host is ready."""
+        self.store.schedule(number, at)
+        if number in self.prepared:
+            self.prepared.schedule(number, at)
+
+    def take_prepared(self) -> int:
+        """The next prepared host that is ready, out of the heap of the store; -1 for none."""
+        while (number := self.prepared.take(self.now)) >= 0:
+            at = self.store.ready_at(number)
+            if at is not None and at <= self.now:
+                self.store.unschedule(number)
+                return number
+        return -1
+
+    def may_prepare(self, job: Job) -> bool:
+        """Whether robots.txt may be fetched for one more page of a job: the page budget covers that page too."""
+        return not job.max_pages or job.ignore_robots or job.budget_left > self.prepared.count(job.number)
+
 
     def _reschedule_ready(self) -> None:
         """Move all ready hosts back into the heap. A host is ready for the jobs that could go at that time: if that job
@@ -450,7 +475,7 @@ class Frontier:
         at = self.store.ready_at(number)
         if at is not None:
             if at < not_before:
-                self.store.schedule(number, not_before)
+                self.schedule_at(number, not_before)
             return
         if not_before > self.now:
             self.ready.discard(number)
@@ -513,7 +538,7 @@ class Frontier:
     def wait_for_address(self, host: Host, head: bool) -> None:
         """Put a host into the queue of its server address; `head`: it was the first there before."""
         slot = self.waiting_for_address.setdefault(host.number, QueueSlot(host.number))
-        self.addresses.wait(host.address, slot, self.now, head)
+        self.addresses.wait(host.address, slot, self.now, head, host.number in self.prepared)
 
     def take_waiting_for_address(self) -> int:
         """Remove and return the next host of an address that has room; -1 when there is none."""

@@ -160,7 +160,7 @@ class Job:
     def has_room(self) -> bool:
         """Whether another URL may be taken: the job is not paused, no quota is used up, and the page budget covers what
         is outstanding."""
-        return not self._stopped and (not self.max_pages or self._budget_left > 0)
+        return not self._stopped and (not self.max_pages or self.budget_left > 0)
 
     @property
     def is_blocked(self) -> bool:
@@ -168,7 +168,8 @@ class Job:
         return self._stopped or self.budget_spent
 
     @property
-    def _budget_left(self) -> int:
+    def budget_left(self) -> int:
+        """Pages that the job may still store, without those that are outstanding."""
         places = self.max_pages if self.page_quota is None else self.page_quota
         return places - self.ended[Outcome.STORED] - self.leased
 
@@ -233,7 +234,7 @@ class Job:
         if url_key in self.reserved:
             return self.has_room
         before = len(self.reserved) + (len(self.priority_refetch) if url_key not in self.priority_refetch else 0)
-        return not self._stopped and self._budget_left > before
+        return not self._stopped and self.budget_left > before
 
     @property
     def budget_spent(self) -> bool:
