@@ -100,3 +100,6 @@ class FetchOutcome(msgspec.Struct, array_like=True, gc=False):
     detail: str = ""
     # Time spent in a browser, seconds.
     browser_s: float = 0.0
+    # `lease_until` of the request: the lease that this outcome ends. 0: not known, and the number of the
+    # attempt decides.
+    lease_until: float = 0.0

@@ -43,7 +43,7 @@ class LeasedUrl(msgspec.Struct, array_like=True, gc=False):
     job: str = ""
     host: str = ""
     attempt: int = 0
-    # Seconds since 1970 UTC at which the lease expires.
+    # `lease_until` of its request, seconds since 1970 UTC.
     lease_until: float = 0.0
     # Server address on which the fetch was counted.
     address: str = ""

@@ -445,7 +445,9 @@ class Dispatcher:
         frontier.fetch_started(waiting.host)
         request.epoch = frontier.partitions[waiting.host.partition].epoch
         request.start_by = until - frontier.config.lease_s + frontier.utc_offset
-        request.lease_until = until + frontier.utc_offset
+        if not waiting.lease_until:
+            waiting.lease_until = until + frontier.utc_offset
+        request.lease_until = waiting.lease_until
         request.address = waiting.address
         if waiting.address:
             frontier.addresses.start(waiting.address, now)

@@ -75,8 +75,7 @@ class OutcomeHandler:
         if (
             waiting is None
             or waiting.state is not OutstandingState.LEASED
-            or waiting.attempt != outcome.attempt
-            or waiting.entry.fetch_no != outcome.fetch_no
+            or not _is_of(outcome, waiting)
             or (outcome.reason == LEASE_EXPIRED and self._lease_start_utc(key) > outcome.ended_at)
         ):
             if waiting is not None and outcome.result is FetchResult.LOST:
@@ -182,8 +181,7 @@ class OutcomeHandler:
     def _lost_page(self, waiting: Outstanding, outcome: FetchOutcome, now: float) -> None:
         """The fetch succeeded, but its page was lost before it became a record: fetch it again."""
         job = self.frontier.jobs.get(waiting.job)
-        same = (waiting.attempt, waiting.entry.fetch_no) == (outcome.attempt, outcome.fetch_no)
-        if same and waiting.state is OutstandingState.FETCHED and job is not None:
+        if _is_of(outcome, waiting) and waiting.state is OutstandingState.FETCHED and job is not None:
             self._requeue(waiting, job, waiting.attempt - 1, now)
 
     def _tries(self, outcome: FetchOutcome) -> int:
@@ -258,6 +256,7 @@ class OutcomeHandler:
             reason=LEASE_EXPIRED,
             started_at=utc,
             ended_at=utc,
+            lease_until=waiting.lease_until,
         )
         if not self.frontier.was_consumed(self.frontier.leases[key], self.frontier.is_rendered(waiting)):
             no_outcome.reason = NOT_CONSUMED
@@ -426,6 +425,14 @@ class OutcomeHandler:
         recrawl_queue.record_fetch(frontier, job, waiting, receipt)
         if outcome is not Outcome.STORED:
             frontier.resume_hosts(job)
+
+
+def _is_of(outcome: FetchOutcome, waiting: Outstanding) -> bool:
+    """Whether an outcome ends the present lease of a URL. An attempt that was not dialled keeps its number in the next
+    lease, and an outcome may be read again after a takeover: only the instant of the lease tells the two apart."""
+    if outcome.attempt != waiting.attempt or outcome.fetch_no != waiting.entry.fetch_no:
+        return False
+    return not outcome.lease_until or outcome.lease_until == waiting.lease_until
 
 
 def _without_form(packed: bytes) -> bytes:

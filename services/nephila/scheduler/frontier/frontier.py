@@ -252,8 +252,7 @@ class Frontier:
         entry = waiting.entry
         leased = LeasedUrl(entry.url_key, waiting.job, waiting.host.key, waiting.attempt)
         if self.partition_slice is not None:
-            until = self.leases.get((waiting.job, entry.url_key))
-            leased.lease_until = until + self.utc_offset if until is not None else 0.0
+            leased.lease_until = waiting.lease_until
             leased.address = waiting.address
             if waiting.job not in self.jobs:
                 leased.url = entry.url
@@ -460,7 +459,6 @@ class Frontier:
     def may_prepare(self, job: Job) -> bool:
         """Whether robots.txt may be fetched for one more page of a job: the page budget covers that page too."""
         return not job.max_pages or job.ignore_robots or job.budget_left > self.prepared.count(job.number)
-
 
     def _reschedule_ready(self) -> None:
         """Move all ready hosts back into the heap. A host is ready for the jobs that could go at that time: if that job

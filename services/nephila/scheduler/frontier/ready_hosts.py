@@ -34,9 +34,7 @@ class ReadyHosts:
     def __contains__(self, host: int) -> bool:
         return host in self._hosts
 
-    def add(
-        self, host: int, heads: Iterable[tuple[int, int]], now: float = 0.0, prepared: bool = False
-    ) -> None:
+    def add(self, host: int, heads: Iterable[tuple[int, int]], now: float = 0.0, prepared: bool = False) -> None:
         """A host is ready from `now` on; `heads`: each job that has URLs there, and the order of its first; `prepared`:
         it comes before all hosts that are not."""
         self._stamp += 1
