@@ -102,6 +102,8 @@ class HostState(msgspec.Struct, array_like=True, gc=False):
     took_s: float = 0.0
     # Use of this host by jobs with a budget.
     uses: list[HostUse] = msgspec.field(default_factory=list)
+    # Whether the host has answered since its last refusal.
+    answered: bool = False
 
 
 class HostUse(msgspec.Struct, array_like=True, gc=False):

@@ -36,7 +36,7 @@ from nephila.scheduler.frontier.queue_entry import (
     unpack_context,
 )
 from nephila.scheduler.frontier.strategies import HEAD
-from nephila.scheduler.politeness.host_pace import LEASE_EXPIRED, NOT_CONSUMED, is_refusal, may_retry, took_s
+from nephila.scheduler.politeness.host_pace import LEASE_EXPIRED, NOT_CONSUMED, PASSING, is_refusal, may_retry, took_s
 from nephila.scheduler.politeness.robots import from_outcome
 
 RetryLater = Callable[[int, Job, bytes, float], None]
@@ -133,10 +133,9 @@ class OutcomeHandler:
         if delay_s > 0:
             host.pace.after_fetch(now, delay_s)
         if is_refusal(outcome):
-            timed_out = outcome.reason == "timeout"
             config, rng = self.frontier.config, self.frontier.rng
-            host.pace.after_refusal(now, outcome.retry_after_s, config, rng, timed_out)
-        elif outcome.status:
+            host.pace.after_refusal(now, outcome.retry_after_s, config, rng, outcome.reason in PASSING)
+        elif 0 < outcome.status < 500:
             host.pace.after_answer(self.frontier.config, now)
 
     def _account(self, host: Host, job: Job, outcome: FetchOutcome) -> None:
