@@ -188,6 +188,8 @@ class FrontierCommit(msgspec.Struct, array_like=True, gc=False):
     quarantines: list[Quarantine] = msgspec.field(default_factory=list)
     # New totals of quotas.
     uses: list[QuotaUse] = msgspec.field(default_factory=list)
+    # Links that the scope of their job refuses, kept for a wider one.
+    held: list[QueuedUrl] = msgspec.field(default_factory=list)
 
 
 class FrontierClaim(msgspec.Struct, array_like=True, gc=False):
@@ -255,6 +257,9 @@ class FrontierSnapshot(msgspec.Struct, array_like=True, gc=False):
     watched_job: str = ""
     watched: list[bytes] = msgspec.field(default_factory=list)
     uses: list[QuotaUse] = msgspec.field(default_factory=list)
+    # Held links of holding_job, as queue entries.
+    holding_job: str = ""
+    held: list[bytes] = msgspec.field(default_factory=list)
 
 
 class PartitionPosition(msgspec.Struct, array_like=True, gc=False):
@@ -279,6 +284,8 @@ class JobState(msgspec.Struct, array_like=True, gc=False):
     # Number of every URL's first fetch, and the highest given so far.
     first_fetch_no: int = 0
     last_fetch_no: int = 0
+    # Links that the scope refused and that were not held.
+    links_lost: int = 0
 
 
 class DeletedJob(msgspec.Struct, array_like=True, gc=False):

@@ -609,6 +609,7 @@ class Frontier:
 def _without(commit: FrontierCommit, uid: str) -> None:
     """Remove a deleted job from a commit that is not written yet: the same commit may bring a new job of that name."""
     commit.queued = [queued for queued in unpacked_rows(commit.queued) if queued.job != uid]
+    commit.held = [held for held in commit.held if held.job != uid]
     commit.leased = [leased for leased in commit.leased if leased.job != uid]
     commit.ended = [ended for ended in commit.ended if ended.job != uid]
     commit.urls = [state for state in commit.urls if state.job != uid]

@@ -17,6 +17,7 @@ from nephila.kernel.messages import (
     Traps,
 )
 from nephila.native import HostStore, Trie, UrlError, parse_url
+from nephila.scheduler.frontier.held_links import HeldLinks
 from nephila.scheduler.frontier.queue_entry import SEED, Entry
 from nephila.scheduler.frontier.scope import CompiledScope
 from nephila.scheduler.frontier.seen import Seen
@@ -53,6 +54,8 @@ class Job:
         self._store = store
         self.rejected = Trie()
         """Fingerprints of links that were refused: they are not judged again."""
+        self.held = HeldLinks()
+        """Links that the scope refuses, for a wider scope."""
         self.out_of_scope = 0
         """URLs refused by the scope since the program started. A URL may count twice, when `rejected` was cleared
         between."""
