@@ -253,7 +253,10 @@ class ClusterControl:
             elif seeds:
                 await self._put(wanted)
         current = self._jobs[wanted.uid]
-        return _applied(current, "changed" if exists else "created", refused, held=hold)
+        answer = _applied(current, "changed" if exists else "created", refused, held=hold)
+        if exists and known is not None and known.scope != wanted.scope and wanted.uid in self._statuses:
+            answer.links_lost = self._statuses[wanted.uid][0].links_lost
+        return answer
 
     async def list_jobs(self, request: api.Empty) -> api.JobList:
         """See `Control.list_jobs`."""
@@ -597,6 +600,8 @@ class ClusterControl:
             dropped=status.dropped,
             rate=round(self.rates.of(job.uid, now, total), 2),
             quota=status.quota,
+            links_held=status.links_held,
+            links_lost=status.links_lost,
             tenant=job.tenant,
             site=job.site,
             reported_s=round(max(now - at, 0.0), 3),

@@ -85,8 +85,7 @@ class RecentLinks:
         if beyond > 0:
             if message.source:
                 return ()
-            links = self._too_deep.setdefault(message.job, _Links(self._keys // 4))
-            return self._new(links, message, count)
+            return self._new(self._too_deep.setdefault(message.job, _Links(self._keys // 4)), message, count)
         links = self._links.get(message.job)
         if links is None or message.lastmods or message.source:
             return range(count)

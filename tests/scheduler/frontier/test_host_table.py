@@ -8,8 +8,8 @@ import msgspec
 from nephila.kernel.messages import HostRecord, HostState, HostYield, Quarantine
 from nephila.native import HostStore
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.frontier.prepared_hosts import PreparedHosts
 from nephila.scheduler.frontier.host_table import HostTable
+from nephila.scheduler.frontier.prepared_hosts import PreparedHosts
 
 
 def test_what_a_host_has_yielded_is_learned_anew_and_what_was_closed_stays_closed(caplog):

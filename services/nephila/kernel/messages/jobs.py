@@ -288,6 +288,9 @@ class JobStatus(msgspec.Struct, array_like=True, gc=False):
     exhausted: bool = False
     # Which quota is used up, in words; empty: none.
     quota: str = ""
+    # Links that the scope refuses: held for a wider scope, and not held because of the limit.
+    links_held: int = 0
+    links_lost: int = 0
 
 
 class QuotaGrant(msgspec.Struct, array_like=True, gc=False):
@@ -346,3 +349,5 @@ class PartitionStatus(msgspec.Struct, array_like=True, gc=False):
     uses: list[QuotaUse] = msgspec.field(default_factory=list)
     # As in JobStatus.
     quota: str = ""
+    links_held: int = 0
+    links_lost: int = 0

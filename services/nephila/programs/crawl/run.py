@@ -98,10 +98,12 @@ def plan_refetches(request: Request, run: Run, plan: Plan, *, info: Print) -> No
     plan.refetch = tuple(dict.fromkeys(wanted)) if run.runs else ()
     if LINKS in plan.refetch and not ended_urls.keeps_links(plan.rows, plan.job.uid):
         plan.refetch = tuple(kind for kind in plan.refetch if kind != LINKS)
-        # Links were not kept: pages have to be fetched once more to find the links that the scope refused.
+        # Links were not kept. Those that the scheduler did not hold are found when their pages are fetched once more.
         plan.conditional = not request.refresh
         if not request.refresh:
-            info("the links of stored pages were not kept (--links); add --refresh to follow what was out of scope")
+            info(
+                "links that the earlier scope refused are followed as far as they are held; --refresh finds the others"
+            )
     run.refetch = list(plan.refetch)
 
 

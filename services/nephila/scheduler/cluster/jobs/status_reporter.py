@@ -182,6 +182,8 @@ class PartitionJobs:
             anchors=len(job.scope.anchors),
             uses=self._owner.frontier.quotas.uses(uid, self._owner.frontier.utc_now) if job.has_quotas else [],
             quota=job.quota_hold,
+            links_held=len(job.held),
+            links_lost=job.held.lost,
         )
 
     def ready(self, uid: str) -> int:
