@@ -2,9 +2,10 @@
 
 The delay counts from the end of a fetch to the start of the next. A refusal (429, 503, Retry-After, time-out, block
 page) pauses the whole host. The pause doubles with each further refusal, has random jitter, and its back-off ends when
-the host has not refused for half an hour after the pause. A 503 or a time-out right after an answer is a first step. Instants are monotonic seconds here, and UTC when stored. On load they are
-clamped to [now, now + the pause that set them]: a clock set back between two runs cannot freeze a host, and a clock set
-forward frees it early by that pause at most.
+the host has not refused for half an hour after the pause. A 503 or a time-out right after an answer is a first step.
+Instants are monotonic seconds here, and UTC when stored. On load they are clamped to [now, now + the pause that set
+them]: a clock set back between two runs cannot freeze a host, and a clock set forward frees it early by that pause at
+most.
 """
 
 from __future__ import annotations
