@@ -247,6 +247,8 @@ class QuotaUse(msgspec.Struct, array_like=True, gc=False):
     pages: int = 0
     bytes: int = 0
     browser_s: float = 0.0
+    # In reports: URLs without a receipt, which may count later.
+    in_flight: int = 0
 
 
 class JobStatus(msgspec.Struct, array_like=True, gc=False):

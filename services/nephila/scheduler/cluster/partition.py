@@ -251,10 +251,10 @@ class PartitionOwner:
 
     def share_quotas(self, uses: Mapping[str, QuotaUse]) -> None:
         """Other partitions have spent so much of the quotas."""
-        if self.frontier.quotas.set_elsewhere(uses):
-            self.begin_turn()
-            self.frontier.apply_quotas()
-            self.wake()
+        self.begin_turn()
+        self.frontier.quotas.set_elsewhere(uses)
+        self.frontier.apply_quotas()
+        self.wake()
 
     def anchor(self, uid: str, place: str) -> None:
         """The scope of a job has an anchor that was found in another partition."""

@@ -28,6 +28,11 @@ def check(dispatcher: Dispatcher) -> None:
     outstanding = [waiting for partition in frontier.partitions for waiting in partition.outstanding.values()]
     _check_leases(frontier, outstanding)
     _check_hosts(frontier)
+    in_rooms: Counter[int] = Counter()
+    for job in frontier.jobs.values():
+        in_rooms.update({id(room): job.leased for room in job.rooms})
+    for job in frontier.jobs.values():
+        assert all(room.in_flight == in_rooms[id(room)] for room in job.rooms), f"{job.uid}: quotas count other leases"
     for job in frontier.jobs.values():
         _check_job(dispatcher, job, [w for w in outstanding if w.job == job.uid])
 

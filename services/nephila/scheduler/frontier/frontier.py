@@ -154,7 +154,7 @@ class Frontier:
         self.on_wider = on_wider
         self.on_anchor = on_anchor
         self.counters = counters or FrontierCounters()
-        self.quotas = Quotas(tenants(config.tenants))
+        self.quotas = Quotas(tenants(config.tenants), partition_slice.of if partition_slice is not None else 1)
         self._dirty: list[Partition] = []
         self._rows: list[Sequence[PackedRows]] = []
         """Rows of admitted links that are not in a pending commit yet, by page."""
@@ -340,6 +340,7 @@ class Frontier:
         if spec.deleted:
             self.quotas.remove(spec.uid)
             if known is not None:
+                known.note_quotas(())
                 self._delete_job(known)
                 self._reschedule_ready()
             return None
@@ -347,7 +348,7 @@ class Frontier:
             return self._new_job(spec, number)
         strategy, unlimited = known.strategy, not known.max_pages
         known.change(spec)
-        known.note_quotas(self.quotas.put(spec))
+        self._put_quotas(known)
         known.reapply_recrawl(self.utc_now)
         limited = unlimited and self._reserve_due_pages(known)
         if limited or known.strategy is not strategy:
@@ -366,7 +367,7 @@ class Frontier:
         quota = None if self.partition_slice is None else 0
         job = Job(spec, number, self.store, self.new_seen(number), first_fetch_no, quota)
         self.jobs[spec.uid] = self.numbered[number] = job
-        job.note_quotas(self.quotas.put(spec))
+        self._put_quotas(job)
         return job
 
     def _delete_job(self, job: Job) -> None:
@@ -576,12 +577,18 @@ class Frontier:
         if not job.quota_hold and self.quotas.used_up(job.uid, self.utc_now) is not None:
             self.apply_quotas()
 
+    def _put_quotas(self, job: Job) -> None:
+        if self.quotas.put(job.spec):
+            self.quotas.renew(job.uid, self.utc_now)
+        job.note_quotas(self.quotas.rooms(job.uid))
+
     def apply_quotas(self) -> None:
         """Hold the jobs of which a quota is used up, and release the others. O(jobs with quotas)."""
         self.quotas.checked()
         changed = False
         for uid in self.quotas.jobs():
             job = self.jobs[uid]
+            self.quotas.renew(uid, self.utc_now)
             used_up = self.quotas.used_up(uid, self.utc_now)
             text = used_up.text if used_up is not None else ""
             if used_up is not None:

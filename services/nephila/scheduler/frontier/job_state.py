@@ -19,6 +19,7 @@ from nephila.kernel.messages import (
 from nephila.native import HostStore, Trie, UrlError, parse_url
 from nephila.scheduler.frontier.held_links import HeldLinks
 from nephila.scheduler.frontier.queue_entry import SEED, Entry
+from nephila.scheduler.frontier.quotas import Room
 from nephila.scheduler.frontier.scope import CompiledScope
 from nephila.scheduler.frontier.seen import Seen
 from nephila.scheduler.frontier.strategies import StrategyRow, row_of
@@ -72,6 +73,8 @@ class Job:
         """URLs that wait outside the queues for an instant."""
         self.quota_hold = ""
         """Which quota is used up, in words; empty: none. The job takes nothing meanwhile."""
+        self.rooms: tuple[Room, ...] = ()
+        """Rooms in the quotas of the job."""
         self.quota_changes = 0
         """How often the hold began or ended."""
         self.leased = 0
@@ -136,10 +139,13 @@ class Job:
                 if new is not state:
                     self.due_table.put(new)
 
-    def note_quotas(self, has_quotas: bool) -> None:
-        """Whether the job, its site or its tenant has a quota; without one the hold ends."""
-        self.has_quotas = has_quotas
-        if not has_quotas:
+    def note_quotas(self, rooms: tuple[Room, ...]) -> None:
+        """The rooms in the quotas of the job, its site and its tenant; without one the hold ends."""
+        self._count_lease(-self.leased)
+        self.rooms = rooms
+        self._count_lease(self.leased)
+        self.has_quotas = bool(rooms)
+        if not rooms:
             self.set_quota_hold("")
 
     def set_quota_hold(self, text: str) -> None:
@@ -163,6 +169,8 @@ class Job:
     def has_room(self) -> bool:
         """Whether another URL may be taken: the job is not paused, no quota is used up, and the page budget covers what
         is outstanding."""
+        if self.rooms and not all(room.in_flight < room.places for room in self.rooms):
+            return False
         return not self._stopped and (not self.max_pages or self.budget_left > 0)
 
     @property
@@ -191,16 +199,22 @@ class Job:
 
     def lease(self) -> None:
         """A URL was taken from its queue."""
-        self.leased += 1
+        self.restore_lease()
         self.dispatched += 1
 
     def restore_lease(self) -> None:
         """A URL that another owner took from its queue is outstanding here."""
         self.leased += 1
+        self._count_lease(1)
 
     def end_lease(self) -> None:
         """The end of `lease`."""
         self.leased -= 1
+        self._count_lease(-1)
+
+    def _count_lease(self, count: int) -> None:
+        for room in self.rooms:
+            room.in_flight += count
 
     def add_delayed(self, count: int) -> None:
         """So many more URLs are delayed."""

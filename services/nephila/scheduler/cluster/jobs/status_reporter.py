@@ -112,7 +112,7 @@ class StatusReporter:
     def share_quotas(self) -> None:
         """Hand to each partition what all others have spent of the quotas, as far as it is known here."""
         if self.protocol.jobs_with_quotas:
-            mine = {number: owner.frontier.quotas.dump() for number, owner in self._owners.owners.items()}
+            mine = {number: owner.frontier.quotas.report() for number, owner in self._owners.owners.items()}
             for number, uses in self.protocol.quota_uses(mine).items():
                 self._owners.owners[number].share_quotas(uses)
 
