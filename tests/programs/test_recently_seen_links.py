@@ -93,9 +93,11 @@ def test_a_changed_job_and_a_wider_scope_begin_anew(recent):
 
 
 def test_a_link_that_was_too_deep_is_sent_when_it_is_found_nearer():
-    """Too deep, it is neither sent nor remembered."""
+    """One step too deep, it is sent once, for the scheduler to hold; deeper, it is neither sent nor remembered."""
     recent = RecentLinks()
     recent.job(m.CrawlJob("j", scope=m.Scope(max_depth=2)))
+    assert recent.filter(outlinks("http://a/1", depth=4)) is None
+    assert recent.filter(outlinks("http://a/1", depth=3)) is not None
     assert recent.filter(outlinks("http://a/1", depth=3)) is None
     assert recent.filter(outlinks("http://a/1", depth=2)) is not None
     assert recent.filter(outlinks("http://a/1", depth=1)) is None

@@ -207,6 +207,9 @@ class Job(msgspec.Struct, kw_only=True):
     """Finished URLs per second, over the last minute."""
     quota: str = ""
     """Which quota is used up, and until when."""
+    links_held: int = 0
+    links_lost: int = 0
+    """Links that the scope refuses: held for a wider scope, and not held because of the limit."""
     tenant: str = ""
     site: str = ""
     """What the job belongs to."""
@@ -298,6 +301,9 @@ class JobApplied(SeedsAdded, kw_only=True):
     """What an apply changed."""
 
     verdict: Literal["created", "changed", "unchanged"]
+    links_lost: int = 0
+    """The scope has changed, and this many links that it refused before were not held. They are found again only when
+    their pages are fetched again."""
 
 
 class JobChanged(msgspec.Struct, kw_only=True):

@@ -270,7 +270,10 @@ class ClusterControl:
             elif seeds:
                 await self._put(wanted)
         current = self._jobs[wanted.uid]
-        return _applied(current, "changed" if exists else "created", refused, held=hold)
+        answer = _applied(current, "changed" if exists else "created", refused, held=hold)
+        if exists and known is not None and known.scope != wanted.scope and wanted.uid in self._statuses:
+            answer.links_lost = self._statuses[wanted.uid][0].links_lost
+        return answer
 
     def _reported_generation(self, uid: str) -> int:
         """Of a job that the topic `jobs` does not have: schedulers that still have it ignore earlier generations."""
@@ -671,6 +674,8 @@ class ClusterControl:
             dropped=status.dropped,
             rate=round(self.rates.of(job.uid, now, total), 2),
             quota=status.quota,
+            links_held=status.links_held,
+            links_lost=status.links_lost,
             tenant=job.tenant,
             site=job.site,
             reported_s=round(max(now - at, 0.0), 3),

@@ -50,6 +50,8 @@ def job(scheduler: Scheduler, uid: str, rate: float = 0.0) -> api.Job:
         dropped=ended[Outcome.DROPPED],
         rate=round(rate, 2),
         quota=known.quota_hold,
+        links_held=len(known.held),
+        links_lost=known.held.lost,
         tenant=known.spec.tenant,
         site=known.spec.site,
         browser_s=round(scheduler.frontier.quotas.browser_s(uid), 3),
@@ -101,6 +103,12 @@ def out_of_scope(scheduler: Scheduler, uid: str) -> int:
     """Links of this run that the job's scope refused, each URL once as long as it is remembered."""
     job = scheduler.frontier.jobs.get(uid)
     return job.out_of_scope if job is not None else 0
+
+
+def links_lost(scheduler: Scheduler, uid: str) -> int:
+    """Links that the scope of a job refused and that were not held for a wider one."""
+    job = scheduler.frontier.jobs.get(uid)
+    return job.held.lost if job is not None else 0
 
 
 def anchors(scheduler: Scheduler, uid: str) -> tuple[list[str], set[str]]:

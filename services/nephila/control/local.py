@@ -29,7 +29,7 @@ from nephila.kernel.bus.contract import Bus, Receipt
 from nephila.kernel.documents import job_document
 from nephila.kernel.documents.job_to_document import to_document
 from nephila.kernel.fragment_routes import parse_routed
-from nephila.kernel.messages import CrawlJob, ParseRule, Render, RuleVerdict, ScopeMode, Seed
+from nephila.kernel.messages import CrawlJob, ParseRule, Render, RuleVerdict, Scope, ScopeMode, Seed
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import JOBS, SEEDS
@@ -140,6 +140,7 @@ class LocalControl:
         seeds = [Seed(wanted.uid, url, "job") for url in wanted.seeds]
         seeds += sources
         changed, receipts, hold = wanted != known, [], False
+        rescoped = exists and _scope(known) != wanted.scope
         if changed:
             # In another mode the scope is anchored again, by the seeds. Until all are in the job is paused: what is
             # queued would be out of scope and dropped.
@@ -160,6 +161,7 @@ class LocalControl:
             verdict=("changed" if exists else "created") if changed else "unchanged",
             generation=self._known(wanted.uid).generation,
             held=hold,
+            links_lost=job_view.links_lost(self._scheduler, wanted.uid) if rescoped else 0,
             refused=refused[: api.MAX_REFUSED],
             refused_count=len(refused),
         )
@@ -483,6 +485,10 @@ async def _taken(receipts: Iterable[Receipt]) -> None:
 def _copy(job: CrawlJob, **changed: Any) -> CrawlJob:
     """The message is shared with the services and never changed in place."""
     return msgspec.structs.replace(job, **changed)
+
+
+def _scope(job: CrawlJob | None) -> Scope | None:
+    return job.scope if job is not None else None
 
 
 def _mode(job: CrawlJob | None) -> ScopeMode:

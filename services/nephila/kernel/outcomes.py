@@ -20,6 +20,7 @@ def given_back(request: FetchRequest) -> FetchOutcome:
         fetch_no=request.fetch_no,
         attempt=request.attempt,
         epoch=request.epoch,
+        lease_until=request.lease_until,
     )
 
 

@@ -2,9 +2,9 @@
 
 Invariant: a link is left out only if the scheduler received it earlier; it commits messages in the order of sending.
 The cache is off for jobs that need every link (a budget per host, whose overflow is found again later) and for messages
-with more than links (sitemaps, feeds, dates). A change of the job clears it. Links deeper than the job's limit are left
-out and not remembered: a shorter path to them may be found later. Links of a page that is fetched once more are sent,
-since their first message may be lost.
+with more than links (sitemaps, feeds, dates). A change of the job clears it. Links one step deeper than the job's limit
+have a cache of their own: the scheduler holds them, and a shorter path to them may be found later. Deeper ones are left
+out. Links of a page that is fetched once more are sent again, since their first message may be lost.
 """
 
 from __future__ import annotations
@@ -48,12 +48,15 @@ class RecentLinks:
         """Job → its largest depth, -1 = no limit."""
         self._links: dict[str, _Links] = {}
         """Job → its cache, for jobs whose links may be left out."""
+        self._too_deep: dict[str, _Links] = {}
+        """Job → its cache of links that are one step too deep."""
         self.left_out = 0
         """Links that were not sent."""
 
     def job(self, job: CrawlJob) -> None:
         """A job is new or has changed: clear its cache, since links refused before may be accepted now."""
         self._links.pop(job.uid, None)
+        self._too_deep.pop(job.uid, None)
         if job.deleted:
             self._depth.pop(job.uid, None)
             return
@@ -63,6 +66,7 @@ class RecentLinks:
 
     def forget(self, uid: str) -> None:
         """Clear the cache of a job: all its links are sent again."""
+        self._too_deep.pop(uid, None)
         if uid in self._links:
             self._links[uid] = _Links(self._keys)
 
@@ -76,11 +80,20 @@ class RecentLinks:
     def new(self, message: Outlinks, *, again: bool = False) -> Sequence[int]:
         """Rising indices of the links of a message that have to be sent; `again`: those sent before as well."""
         count = len(message.fingerprints) // 16
-        if 0 <= self._depth.get(message.job, -1) < message.depth:
+        beyond = message.depth - self._depth[message.job] if self._depth.get(message.job, -1) >= 0 else 0
+        if beyond > 1:
             return ()
+        if beyond > 0:
+            if message.source:
+                return ()
+            too_deep = self._too_deep.setdefault(message.job, _Links(self._keys // 4))
+            return self._new(too_deep, message, count, again)
         links = self._links.get(message.job)
         if links is None or message.lastmods or message.source:
             return range(count)
+        return self._new(links, message, count, again)
+
+    def _new(self, links: _Links, message: Outlinks, count: int, again: bool) -> Sequence[int]:
         new = links.new(message.fingerprints)
         if again:
             return range(count)

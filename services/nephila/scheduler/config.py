@@ -37,7 +37,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Time before the second attempt after a network error or 5xx; doubles with each attempt."""
     backoff_s: float = 60.0
     """First pause of a host that answered 429 or 503 or timed out, unless Retry-After states another; doubles each
-    time."""
+    time. After an answer, a 503 or a time-out is a first pause again."""
     backoff_max_s: float = 86_400.0
     """Maximum pause, whether or not the host stated it."""
     backoff_forget_s: float = 1_800.0

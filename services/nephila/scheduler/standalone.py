@@ -32,7 +32,7 @@ from nephila.scheduler.config import CREDITS, LOOK_S, SchedulerConfig
 from nephila.scheduler.durability.commit_log import CommitLog, disk_error
 from nephila.scheduler.durability.recovery import Restored, open_frontier, restore
 from nephila.scheduler.durability.snapshots import cleanup, snapshots
-from nephila.scheduler.engine.admission import add_links, add_seed
+from nephila.scheduler.engine.admission import add_links, add_seed, put_job
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.late_address_check import check_late_address
 from nephila.scheduler.engine.refetch import Refetch
@@ -187,7 +187,7 @@ class Scheduler:
         known = self.frontier.jobs.get(job.uid)
         # At its start a program publishes the jobs that it got from this scheduler.
         if known is None or known.spec != job:
-            self.frontier.put_job(job)
+            put_job(self.frontier, job)
         self._taken(delivery)
 
     def _on_seed(self, delivery: Delivery) -> None:

@@ -18,7 +18,6 @@ from typing import Any
 from nephila.kernel.messages import (
     CrawlJob,
     FetchKind,
-    FetchOutcome,
     FetchRequest,
     FetchResult,
     Outcome,
@@ -30,6 +29,7 @@ from nephila.kernel.messages import (
     Seed,
 )
 from nephila.kernel.messages import Receipt as Durable
+from nephila.kernel.outcomes import given_back
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS
 from nephila.native import parse_url, partition_of
@@ -90,6 +90,8 @@ class World:
         self.hold_outcomes = False
         self.deaf: Callable[[FetchRequest], bool] = lambda request: False
         """Requests that end whoever takes them: nothing more is heard of them."""
+        self.refuses: Callable[[FetchRequest], bool] = lambda request: False
+        """Requests that the downloader gives back at once, because their address is in use."""
         self.away = False
         """No downloader is there."""
         self.epochs: dict[int, int] = defaultdict(int)
@@ -211,9 +213,14 @@ class World:
             return
         now = self.clock.monotonic()
         if request.start_by < self.clock.now():
-            late = FetchOutcome(request.job, request.url_key, request.host, request.kind, request.fetch_no)
-            late.attempt, late.epoch, late.result, late.reason = request.attempt, request.epoch, FetchResult.EXPIRED, ""
+            late = given_back(request)
+            late.result = FetchResult.EXPIRED
             self.outside.publish(OUTCOMES, partition, late)
+            return
+        if self.refuses(request):
+            refused = given_back(request)
+            refused.reason = "busy"
+            self.outside.publish(OUTCOMES, partition, refused)
             return
         busy = self.busy.get(request.host)
         if busy is not None and busy.url == request.url and busy.by[1] == request.attempt:
@@ -234,10 +241,9 @@ class World:
             return
         fetch.end = self.clock.monotonic()
         del self.busy[request.host]
-        outcome = FetchOutcome(
-            request.job, request.url_key, request.host, request.kind, request.fetch_no, request.attempt,
-            request.epoch, FetchResult.FETCHED, "", 200, self.clock.now() - self.took_s, self.clock.now(), "10.0.0.1",
-        )  # fmt: skip
+        outcome = given_back(request)
+        outcome.result, outcome.status, outcome.address = FetchResult.FETCHED, 200, "10.0.0.1"
+        outcome.started_at, outcome.ended_at = self.clock.now() - self.took_s, self.clock.now()
         target = self.site.redirects.get(request.url)
         if request.kind is FetchKind.ROBOTS or (target is None and request.url not in self.site.links):
             outcome.result, outcome.reason, outcome.status = FetchResult.FAILED, "http_404", 404

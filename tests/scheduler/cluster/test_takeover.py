@@ -139,6 +139,39 @@ async def test_kills_between_any_two_messages(world, seed):
     assert len(world.fetches) == URLS
 
 
+@pytest.mark.parametrize("seed", range(8))
+async def test_an_outcome_that_is_read_again_ends_no_later_lease(world, seed):
+    """A request is given back and leased again, as the same attempt. After a kill the old outcome is read again: the
+    new lease stays, no server gets two requests at once, and no host waits for the end of a lease."""
+    world.rng = rng = random.Random(seed)
+    refused = set()
+
+    def refuses(request):
+        key = request.url, request.lease_until
+        if key not in refused and rng.random() < 0.4:
+            refused.add(key)
+            return True
+        return False
+
+    world.refuses = refuses
+    begin(world)
+    for life in range(12):
+        name = f"s{life}"
+        await world.start(name)
+        await world.give(name)
+        world.check()
+        for _ in range(rng.randrange(40)):
+            world.clock.advance(rng.choice((0.0, 0.0, 0.05, 0.3)))
+            world.step()
+        world.kill(name)
+    await world.start("last")
+    await world.give("last")
+    await world.until(URLS, limit_s=80)
+    world.check()
+    assert world.outcomes() == ends(world.site)
+    assert len(world.fetches) == URLS
+
+
 async def test_what_belongs_to_others_is_sent_before_the_commit(world):
     """The target of a redirect lies in another partition: where the broker takes commits alone before a kill,
     the outcome is not in the log, comes again, and leads there again."""

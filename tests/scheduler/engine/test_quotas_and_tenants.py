@@ -48,6 +48,20 @@ async def test_a_job_waits_for_the_next_day_when_its_quota_is_used_up(tmp_path):
     await world.scheduler.close()
 
 
+async def test_a_quota_is_exceeded_by_less_than_a_tenth(tmp_path):
+    """Forty slots and a quota of fifty pages of two jobs of a site: the last fetches are begun one by one."""
+    pages = hosts("a", 100) | hosts("b", 100)
+    world = await World(tmp_path, site(pages), concurrency=40).start()
+    quota = Quota(50, per=QuotaPeriod.DAY)
+    world.crawl(*hosts("a", 100), job="a", site="s", site_quota=quota)
+    world.crawl(*hosts("b", 100), job="b", site="s", site_quota=quota)
+    world.run(100.0)
+    assert 50 <= sum(fetched(world).values()) < 55
+    assert {state(world, name).state for name in ("a", "b")} == {"quota"}
+    check(world.scheduler.dispatcher)
+    await world.scheduler.close()
+
+
 async def test_a_restart_counts_on_and_a_used_up_tenant_stays_held(tmp_path):
     """The tenant `news` is used up in two jobs; after a kill nothing of it is fetched, and the other tenant goes on."""
     pages = hosts("a", 10) | hosts("b", 10) | hosts("o", 10)

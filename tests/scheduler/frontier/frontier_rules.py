@@ -53,7 +53,10 @@ class Inputs(RuleBasedStateMachine):
         if known is None:
             rig.lives += 1
             known = rig.model.jobs[uid] = JobModel(rig.lives, spec)
-        known.spec = spec
+        rescoped, known.spec = known.spec.scope != spec.scope, spec
+        for url in KEYS if rescoped else ():
+            if known.wants(url, 0):  # a held link, if the frontier has it
+                self.admit(known, url, 0, sure=False)
         known.recrawled = known.recrawled or spec.recrawl is not None
 
     @initialize(first=specs, second=specs, batch=st.lists(urls, min_size=2, max_size=5))

@@ -9,6 +9,7 @@ from nephila.kernel.messages import HostRecord, HostState, HostYield, Quarantine
 from nephila.native import HostStore
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_table import HostTable
+from nephila.scheduler.frontier.prepared_hosts import PreparedHosts
 
 
 def test_what_a_host_has_yielded_is_learned_anew_and_what_was_closed_stays_closed(caplog):
@@ -19,7 +20,7 @@ def test_what_a_host_has_yielded_is_learned_anew_and_what_was_closed_stays_close
     state = HostState("a.test", not_before=50.0, pause_s=60.0)
     record = HostRecord(state, yields=[HostYield("\0003", msgspec.msgpack.encode((9, "another form")))])
     store.set_state(store.host("a.test"), msgspec.msgpack.encode(record))
-    hosts = HostTable(store, SchedulerConfig(), {3: job})
+    hosts = HostTable(store, SchedulerConfig(), {3: job}, PreparedHosts())
     host = hosts.get_or_create("a.test")
     assert host.pace.not_before == 50.0
     assert host.novelty["news"].closed == {"/d/": closed}

@@ -199,11 +199,39 @@ def test_a_page_that_hangs_is_not_a_host_that_hangs():
     """A time-out after an answer is a first step; one after a refusal doubles as any other."""
     pace, pauses = HostPace(), []
     for number in range(20):
-        pauses += refused(pace, [number * 200.0], timed_out=True)
+        pauses += refused(pace, [number * 200.0], passing=True)
         pace.after_answer(PLAIN, number * 200.0 + 100)
     assert pauses == [60.0] * 20
-    assert refused(pace, [4000, 4060, 4180], timed_out=True) == [60, 120, 240]
+    assert refused(pace, [4000, 4060, 4180], passing=True) == [60, 120, 240]
     assert refused(pace, [4420]) == [480]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_one_page_in_a_hundred_with_503_costs_one_first_pause_each(tmp_path, restarts):
+    """Pages in between are answered with 200: each refusal is a first step, also after restarts."""
+    base = site({"/": [f"/{n}" for n in range(300)], **{f"/{n}": [] for n in range(300)}})
+    refused = set()
+
+    def web(request):
+        if request.url.endswith("50") and request.url not in refused:
+            refused.add(request.url)
+            return Answer(status=503)
+        return base(request)
+
+    world = await World(tmp_path, web).start()
+    world.crawl("http://a.test/")
+    while not world.done:
+        world.run(100.0)
+        if restarts and not world.done:
+            fetched, rows = world.fetched, world.rows
+            await world.scheduler.close()
+            world = World(tmp_path, web, ManualClock(world.clock.now(), world.clock.monotonic()))
+            world.fetched, world.rows = fetched, rows
+            await world.start()
+    assert len(refused) == 3
+    assert max(gaps(world, "a.test")) < 70
+    assert len([row for row in world.outcomes().values() if row == "stored"]) == 301
+    await world.scheduler.close()
 
 
 def test_jitter_stretches_a_pause_by_a_tenth_at_most():
@@ -285,9 +313,10 @@ def test_a_backoff_outlives_a_restart_and_a_jump_of_the_clock(jump):
 def test_everything_that_is_remembered_is_stored():
     """Crawl-delay, time of the last fetch, address and what jobs have spent go with the pace."""
     uses = [HostUse("j", 3, 4096, 1.5)]
-    state = HostPace(not_before=9.0, pause_s=2.0, took_s=4.0).to_state("h", "192.0.2.1", 1e9, 5.0, uses)
+    state = HostPace(not_before=9.0, pause_s=2.0, took_s=4.0, answered=True).to_state("h", "192.0.2.1", 1e9, 5.0, uses)
     assert (state.crawl_delay_s, state.took_s, state.address, state.uses) == (5.0, 4.0, "192.0.2.1", uses)
-    assert from_state(state, 0.0, 1e9).took_s == 4.0
+    loaded = from_state(state, 0.0, 1e9)
+    assert (loaded.took_s, loaded.answered) == (4.0, True)
 
 
 def test_retry_after_makes_any_outcome_a_refusal():

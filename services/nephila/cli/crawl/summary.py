@@ -105,6 +105,7 @@ def facts(directory: Directory, run: Run, result: Result, counts: Summary) -> di
         "requests": result.requests,
         "refetched": result.refetched,
         "out_of_scope": result.out_of_scope,
+        "links_lost": result.links_lost,
         "items": items_by_rule(counts, result),
         "near_copies": counts.near_copies,
         "links_left_out": counts.links_left_out[1],
@@ -198,6 +199,11 @@ def remarks(run: Run, result: Result) -> list[str]:
         lines.append(f"Seeds redirected, so these count as seed hosts too: {sanitize(', '.join(moved[:5]), 200)}")
     if result.out_of_scope:
         lines.append(f"{result.out_of_scope:,} links led out of scope and were not followed; see --scope and --include")
+    if result.links_lost:
+        lines.append(
+            f"{result.links_lost:,} links that the earlier scope refused were not held; --refresh fetches their pages "
+            "again and finds them"
+        )
     for place, reason in result.refused_seeds[:5]:
         lines.append(f"Seed left out: {sanitize(place, 100)}: {sanitize(reason, 150)}")
     if len(result.refused_seeds) > 5:

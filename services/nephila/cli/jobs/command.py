@@ -55,6 +55,11 @@ def apply(
                 print_json(answer)
             else:
                 typer.echo(f"{answer.name}: {answer.verdict} (generation {answer.generation})")
+            if answer.links_lost:
+                note(
+                    f"{answer.name}: {answer.links_lost:,} links that the earlier scope refused were not held; they "
+                    "are found again only when their pages are fetched again (spec.recrawl, or another job name)"
+                )
             _note_refused(refused, answer.refused_count - len(answer.refused))
         if prune:
             wanted = {document.name for document in documents}

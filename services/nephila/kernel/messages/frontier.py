@@ -43,7 +43,7 @@ class LeasedUrl(msgspec.Struct, array_like=True, gc=False):
     job: str = ""
     host: str = ""
     attempt: int = 0
-    # Seconds since 1970 UTC at which the lease expires.
+    # `lease_until` of its request, seconds since 1970 UTC.
     lease_until: float = 0.0
     # Server address on which the fetch was counted.
     address: str = ""
@@ -102,6 +102,8 @@ class HostState(msgspec.Struct, array_like=True, gc=False):
     took_s: float = 0.0
     # Use of this host by jobs with a budget.
     uses: list[HostUse] = msgspec.field(default_factory=list)
+    # Whether the host has answered since its last refusal.
+    answered: bool = False
 
 
 class HostUse(msgspec.Struct, array_like=True, gc=False):
@@ -186,6 +188,8 @@ class FrontierCommit(msgspec.Struct, array_like=True, gc=False):
     quarantines: list[Quarantine] = msgspec.field(default_factory=list)
     # New totals of quotas.
     uses: list[QuotaUse] = msgspec.field(default_factory=list)
+    # Links that the scope of their job refuses, kept for a wider one.
+    held: list[QueuedUrl] = msgspec.field(default_factory=list)
 
 
 class FrontierClaim(msgspec.Struct, array_like=True, gc=False):
@@ -253,6 +257,9 @@ class FrontierSnapshot(msgspec.Struct, array_like=True, gc=False):
     watched_job: str = ""
     watched: list[bytes] = msgspec.field(default_factory=list)
     uses: list[QuotaUse] = msgspec.field(default_factory=list)
+    # Held links of holding_job, as queue entries.
+    holding_job: str = ""
+    held: list[bytes] = msgspec.field(default_factory=list)
 
 
 class PartitionPosition(msgspec.Struct, array_like=True, gc=False):
@@ -277,6 +284,8 @@ class JobState(msgspec.Struct, array_like=True, gc=False):
     # Number of every URL's first fetch, and the highest given so far.
     first_fetch_no: int = 0
     last_fetch_no: int = 0
+    # Links that the scope refused and that were not held.
+    links_lost: int = 0
 
 
 class DeletedJob(msgspec.Struct, array_like=True, gc=False):

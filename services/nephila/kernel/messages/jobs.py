@@ -251,6 +251,8 @@ class QuotaUse(msgspec.Struct, array_like=True, gc=False):
     pages: int = 0
     bytes: int = 0
     browser_s: float = 0.0
+    # In reports: URLs without a receipt, which may count later.
+    in_flight: int = 0
 
 
 class JobStatus(msgspec.Struct, array_like=True, gc=False):
@@ -292,6 +294,9 @@ class JobStatus(msgspec.Struct, array_like=True, gc=False):
     exhausted: bool = False
     # Which quota is used up, in words; empty: none.
     quota: str = ""
+    # Links that the scope refuses: held for a wider scope, and not held because of the limit.
+    links_held: int = 0
+    links_lost: int = 0
 
 
 class QuotaGrant(msgspec.Struct, array_like=True, gc=False):
@@ -350,3 +355,5 @@ class PartitionStatus(msgspec.Struct, array_like=True, gc=False):
     uses: list[QuotaUse] = msgspec.field(default_factory=list)
     # As in JobStatus.
     quota: str = ""
+    links_held: int = 0
+    links_lost: int = 0

@@ -67,6 +67,8 @@ class Result:
     """Rules of the job."""
     out_of_scope: int = 0
     """Links of this run that the scope refused."""
+    links_lost: int = 0
+    """The scope has changed, and this many links that it refused in earlier runs were not held."""
     refused_seeds: list[tuple[str, str]] = field(default_factory=list)
     waiting_hosts: list[tuple[str, float, int]] = field(default_factory=list)
     """(host, seconds still to wait, URLs queued) when the crawl ended because of --max-wait."""
@@ -205,6 +207,8 @@ class CrawlProgram:
             job.generation = known.generation + 1
             # In another mode the seeds set new anchors: before they are read, queued URLs would count as out of scope.
             self._scope_mode_changed = mode_of(known) != mode_of(job)
+            if known.scope != job.scope:
+                self.result.links_lost = job_view.links_lost(self.scheduler, job.uid)
             self.scheduler.hold(self._scope_mode_changed or bool(self.plan.refetch))
         self.bus.publish(JOBS, 0, job)
 

@@ -99,7 +99,7 @@ def plan_refetches(request: Request, run: Run, plan: Plan, *, info: Print) -> No
     """Set in the plan and in run.json which ended URLs are fetched once more."""
     wanted = [*run.refetch, *(["failed"] if request.retry_failed else []), *([DUE] if request.refresh else [])]
     if LINKS in wanted and not ended_urls.keeps_links(plan.rows, plan.job.uid):
-        # Links were not kept: pages have to be fetched once more to find the links that the scope refused.
+        # Links were not kept. Those that the scheduler did not hold are found when their pages are fetched once more.
         wanted.remove(LINKS)
         run.incomplete.append(SCOPE)
     if any(run.rules.get(name) != version for name, version in plan.rule_versions.items()):

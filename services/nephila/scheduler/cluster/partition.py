@@ -40,7 +40,7 @@ from nephila.scheduler.cluster.fencing import EpochFence
 from nephila.scheduler.cluster.snapshot_store import SnapshotStore
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.snapshots import cleanup, snapshots
-from nephila.scheduler.engine.admission import add_forwarded, add_links, add_seed, note_anchor
+from nephila.scheduler.engine.admission import add_forwarded, add_links, add_seed, note_anchor, put_job
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
 from nephila.scheduler.frontier.host_state import TurnOutput
@@ -227,7 +227,7 @@ class PartitionOwner:
         job = self.frontier.jobs.get(uid)
         if job is None:
             self.begin_turn()
-            job = self.frontier.put_job(spec)
+            job = put_job(self.frontier, spec)
             assert job is not None
         return job
 
@@ -237,7 +237,7 @@ class PartitionOwner:
         if known is not None and known.spec != spec:
             self.begin_turn()
             mode = known.scope.mode
-            self.frontier.put_job(spec)
+            put_job(self.frontier, spec)
             if known.scope.mode != mode:
                 # With another mode the anchors belong to other partitions.
                 self._anchors[spec.uid] = list(known.scope.anchors)
@@ -251,10 +251,10 @@ class PartitionOwner:
 
     def share_quotas(self, uses: Mapping[str, QuotaUse]) -> None:
         """Other partitions have spent so much of the quotas."""
-        if self.frontier.quotas.set_elsewhere(uses):
-            self.begin_turn()
-            self.frontier.apply_quotas()
-            self.wake()
+        self.begin_turn()
+        self.frontier.quotas.set_elsewhere(uses)
+        self.frontier.apply_quotas()
+        self.wake()
 
     def anchor(self, uid: str, place: str) -> None:
         """The scope of a job has an anchor that was found in another partition."""

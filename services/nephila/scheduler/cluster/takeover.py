@@ -232,5 +232,5 @@ def _is_unsent(request: FetchRequest, sent: list[FetchRequest]) -> bool:
     return request.lease_until >= sent[-1].lease_until - 1e-3 and all(_name(one) != name for one in sent)
 
 
-def _name(request: FetchRequest) -> tuple[str, bytes, int, int]:
-    return request.job, request.url_key, request.fetch_no, request.attempt
+def _name(request: FetchRequest) -> tuple[str, bytes, int, int, float]:
+    return request.job, request.url_key, request.fetch_no, request.attempt, request.lease_until

@@ -67,4 +67,6 @@ def _waiting(frontier: Frontier, key: Key, leased: LeasedUrl, urls: Mapping[Key,
         state = OutstandingState.ENDING
     elif leased.landed:
         state = OutstandingState.FETCHED
-    return Outstanding(key[0], host, entry, leased.attempt, leased.address, state, leased.receipt, leased.record)
+    return Outstanding(
+        key[0], host, entry, leased.attempt, leased.address, state, leased.lease_until, leased.receipt, leased.record
+    )

@@ -28,6 +28,7 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.commit_log import remedy
 from nephila.scheduler.durability.lease_recovery import recover_leases
 from nephila.scheduler.engine import recrawl_queue
+from nephila.scheduler.engine.admission import restore_held
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import DELETED, Frontier, Partition, address_limits
 from nephila.scheduler.frontier.host_state import TurnOutput
@@ -159,6 +160,8 @@ class Replay:
         frontier.quotas.restore(state.uses)
         for packed in state.watched:
             self._watched(frontier.jobs[state.watched_job], packed)
+        for packed in state.held:
+            restore_held(frontier.jobs[state.holding_job], packed)
         for queued in state.queued:
             self._hold(queued, outstanding=not queued.not_before)
         for leased in state.leased:
@@ -184,6 +187,7 @@ class Replay:
         assert job is not None
         job.restore_fetch_numbers(state.first_fetch_no or 1, state.last_fetch_no or 1)
         job.seen.restore(state.seen)
+        job.held.lost = state.links_lost
         job.scope.anchors.update(state.anchors)
         job.quarantines = {(q.host, q.place): q for q in state.quarantines}
 
@@ -213,6 +217,9 @@ class Replay:
         for state in commit.urls:
             if state.job in jobs:
                 jobs[state.job].due_table.put(state)
+        for queued in commit.held:
+            if queued.job in jobs:
+                restore_held(jobs[queued.job], pack_queued(queued))
         for queued in commit.queued:
             self._queued(queued)
         self._hosts(commit)
@@ -278,6 +285,7 @@ class Replay:
             return
         key = (queued.job, queued.url_key)
         job.note_fetch_no(queued.fetch_no)
+        job.held.discard(queued.url_key)
         if not job.seen.add(queued.url_key):
             self.found.outstanding.pop(key, None)
             self.found.delayed.pop(key, None)

@@ -57,6 +57,9 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
         states = job.due_table.dump()
         while watched := list(itertools.islice(states, STATES_PER_FRAME)):
             yield FrontierSnapshot(watched_job=job.uid, watched=watched)
+        links = job.held.packed()
+        while held := list(itertools.islice(links, STATES_PER_FRAME)):
+            yield FrontierSnapshot(holding_job=job.uid, held=held)
 
 
 def _job_state(job: Job) -> JobState:
@@ -68,6 +71,7 @@ def _job_state(job: Job) -> JobState:
         list(job.quarantines.values()),
         job.first_fetch_no,
         job.last_fetch_no,
+        job.held.lost,
     )
 
 

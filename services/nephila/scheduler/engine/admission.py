@@ -6,14 +6,17 @@ each: most links were seen before and cost a few nanoseconds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nephila.kernel.fragment_routes import Routed
-from nephila.kernel.messages import Anchor, Context, LinkSource, Outlinks, QueuedUrl, Render, Seed
+from nephila.kernel.messages import Anchor, Context, CrawlJob, LinkSource, Outlinks, QueuedUrl, Render, Seed
 from nephila.kernel.net.robots import Robots
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.native import UrlParts
 from nephila.scheduler.engine import page_admission, recrawl_queue
 from nephila.scheduler.engine.sitemap_seeds import sitemap_seeds
 from nephila.scheduler.frontier.frontier import Frontier
+from nephila.scheduler.frontier.held_links import limit_of
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import (
@@ -28,6 +31,7 @@ from nephila.scheduler.frontier.queue_entry import (
     pack_context,
     queued_of,
     repack,
+    unpack,
     unpack_context,
 )
 from nephila.scheduler.frontier.strategies import HEAD, SEED_PRIORITY, inherited
@@ -43,6 +47,16 @@ SITEMAPS_REPORTED = 100
 REJECTED_LIMIT = 500_000
 """Out-of-scope fingerprints remembered, about 9 MB. The links of a site's template are judged once, not on every page.
 Each of n jobs may hold 1/n of them; a job with more keeps them until it refuses the next URL."""
+
+
+def put_job(frontier: Frontier, spec: CrawlJob) -> Job | None:
+    """Apply and log a new job, a changed one, or a deletion. Held links that a changed scope accepts are admitted."""
+    known = frontier.jobs.get(spec.uid)
+    scope = known.spec.scope if known is not None else None
+    job = frontier.put_job(spec)
+    if job is not None and known is not None and spec.scope != scope:
+        admit_held(frontier, job)
+    return job
 
 
 def add_seed(
@@ -167,18 +181,97 @@ def add_links(frontier: Frontier, links: Outlinks) -> int:
 
 def _add_links(frontier: Frontier, links: Outlinks) -> int:
     job = frontier.jobs.get(links.job)
-    if job is None or 0 <= job.scope.max_depth < links.depth or 0 <= frontier.depth_limit < links.depth:
+    if job is None:
+        return 0
+    if 0 <= job.scope.max_depth < links.depth:
+        if links.depth == job.scope.max_depth + 1 and not links.source:
+            _hold(frontier, job, links, job.seen.missing(links.fingerprints))
+        return 0
+    if 0 <= frontier.depth_limit < links.depth:
         return 0
     if links.lastmods:
         recrawl_queue.apply_lastmods(frontier, job, links)
     limit = REJECTED_LIMIT // len(frontier.jobs)
     admitted = page_admission.admit(frontier, job, links, limit)
     if admitted is not None:
-        return admitted
+        count, refused = admitted
+        if refused:
+            _hold(frontier, job, links, refused)
+        return count
     new = job.seen.missing(links.fingerprints)
     if not new:
         return 0
     return _PageLinks(frontier, job, links).admit(new)
+
+
+def _hold(frontier: Frontier, job: Job, links: Outlinks, refused: Sequence[int]) -> None:
+    """Keep links that the scope refuses, as far as the limit allows. O(refused links)."""
+    held, depth = job.held, links.depth
+    one = frontier.partition_slice
+    limit = limit_of(len(frontier.jobs), one.of if one is not None else 1)
+    too_deep = 0 <= job.scope.max_depth < depth
+    if not held.has_room(not too_deep, limit):
+        held.lost += len(refused)
+        return
+    ends = memoryview(links.url_ends).cast("I")
+    spans = memoryview(links.host_spans).cast("I")
+    context = pack_context(links.context)
+    for i in refused:
+        url_key = links.fingerprints[16 * i : 16 * i + 16]
+        if not held.is_new(url_key, depth) or frontier.is_other_partition(url_key):
+            continue
+        url = links.urls[ends[i - 1] if i else 0 : ends[i]]
+        host_key = links.urls[spans[2 * i] : spans[2 * i + 1]].decode()
+        outside = not too_deep or not job.scope.decide(url.decode(), host_key, 0).admitted
+        if not held.has_room(outside, limit):
+            held.lost += 1
+            continue
+        priority = links.priorities[i] if links.priorities else 0
+        if job.strategy.relevance and links.parent_priority:
+            priority = inherited(priority, links.parent_priority, links.flags[i] if links.flags else 0)
+        packed = pack(url_key, depth, url, job.first_fetch_no, priority=priority, context=context)
+        held.add(packed, outside)
+        entry = unpack(packed)
+        frontier.pending(frontier.partition(url_key)).held.append(
+            queued_of(entry, job.uid, host_key, entry.attempts, head=False)
+        )
+
+
+def restore_held(job: Job, packed: bytes) -> None:
+    """Hold a link of the log or a snapshot."""
+    job.held.add(packed, outside=_is_outside(job, unpack(packed)))
+
+
+def _is_outside(job: Job, entry: Entry) -> bool:
+    """Whether the scope refuses a link for more than its depth."""
+    return not job.scope.decide(entry.url, host_of(entry.url), 0).admitted
+
+
+def admit_held(frontier: Frontier, job: Job) -> int:
+    """Admit the held links that a changed scope accepts; returns how many. O(held links)."""
+    admitted = outside = 0
+    for packed in job.held.packed():
+        entry = unpack(packed)
+        host_key = host_of(entry.url)
+        if entry.url_key in job.seen:
+            job.held.discard(entry.url_key)
+        elif job.scope.decide(entry.url, host_key, entry.depth).admitted:
+            job.held.discard(entry.url_key)
+            admit(
+                frontier,
+                job,
+                entry.url_key,
+                entry.url,
+                host_key,
+                entry.depth,
+                priority=entry.priority,
+                context=entry.context,
+            )
+            admitted += 1
+        else:
+            outside += _is_outside(job, entry)
+    job.held.recount(outside)
+    return admitted
 
 
 class _PageLinks:
@@ -212,6 +305,7 @@ class _PageLinks:
         too_long = self.hops > frontier.config.max_hops
         keys = []
         admitted: list[str] = []
+        refused = []
         for i in new:
             url_key = fingerprints[16 * i : 16 * i + 16]
             if url_key in job.rejected:
@@ -235,6 +329,7 @@ class _PageLinks:
             if unwanted:
                 job.out_of_scope += 1
                 job.reject(url_key, limit)
+                refused.append(i)
                 continue
             if not job.traps.off and self._is_session_copy(url, host_key):
                 job.reject(url_key, limit)
@@ -243,6 +338,8 @@ class _PageLinks:
                 continue
             keys.append(url_key)
             admitted.append(url)
+        if refused and not links.source:
+            _hold(frontier, job, links, refused)
         if keys:
             self._record_self_links(admitted)
             job.seen.add(b"".join(keys))

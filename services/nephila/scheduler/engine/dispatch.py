@@ -103,7 +103,9 @@ class Dispatcher:
         """When the next URL that waits only for time may be fetched; None for none."""
         frontier = self.frontier
         delayed = self._delayed[0][0] if self._delayed else None
-        stored, paced = frontier.store.next_ready(), frontier.addresses.next_ready()
+        begin = any(job.has_room and job.queued and frontier.may_prepare(job) for job in frontier.jobs.values())
+        stored = frontier.store.next_ready() if begin else frontier.prepared.next_ready()
+        paced = frontier.addresses.next_ready()
         instants = (stored, paced, delayed, recrawl_queue.next_due(frontier))
         return min((at for at in instants if at is not None), default=None)
 
@@ -181,8 +183,11 @@ class Dispatcher:
     def _fill(self, now: float, limit: int) -> int:
         """Move due hosts from the heap to the ready ones; returns how many."""
         frontier = self.frontier
-        store, ready, numbered = frontier.store, frontier.ready, frontier.numbered
+        store, ready = frontier.store, frontier.ready
         moved = 0
+        while moved < limit and (number := frontier.take_prepared()) >= 0:
+            moved += 1
+            self._make_ready(number, now)
         if len(ready) >= READY_MAX and not self._unserved_job_waits():
             return 0
         while moved < limit:
@@ -190,14 +195,24 @@ class Dispatcher:
             if number < 0:
                 break
             moved += 1
-            heads = store.head(number)
-            going = [head for head in heads if head[0] in numbered and not self._is_idle(numbered[head[0]], number)]
-            if going:
-                ready.add(number, going, now)
-            else:
-                jobs = [numbered[job] for job, _ in heads if job in numbered]
-                frontier.set_waiting_for_job(number, (job for job in jobs if number not in job.over_budget_hosts))
+            self._make_ready(number, now)
         return moved
+
+    def _make_ready(self, number: int, now: float) -> None:
+        """List a due host as ready for the jobs that can go there, or hold it back for them."""
+        frontier = self.frontier
+        numbered, prepared = frontier.numbered, frontier.prepared
+        heads = frontier.store.head(number)
+        going = [head for head in heads if head[0] in numbered and not self._is_idle(numbered[head[0]], number)]
+        is_prepared = number in prepared
+        if is_prepared and prepared.job(number) not in (job for job, _ in going):
+            prepared.discard(number)
+            is_prepared = False
+        if going:
+            frontier.ready.add(number, going, now, is_prepared)
+        else:
+            jobs = [numbered[job] for job, _ in heads if job in numbered]
+            frontier.set_waiting_for_job(number, (job for job in jobs if number not in job.over_budget_hosts))
 
     def _unserved_job_waits(self) -> bool:
         """Whether a job that could take a URL has no ready host. O(jobs); called only at READY_MAX."""
@@ -210,8 +225,10 @@ class Dispatcher:
 
     def _choose(self) -> Job | None:
         """The next job among those that can take a URL."""
-        numbered = self.frontier.numbered
-        able = [numbered[n] for n in self.frontier.ready.jobs() if n in numbered and numbered[n].has_room]
+        frontier = self.frontier
+        numbered, ready = frontier.numbered, frontier.ready
+        able = [numbered[n] for n in ready.jobs() if n in numbered and numbered[n].has_room]
+        able = [job for job in able if frontier.may_prepare(job) or ready.first_is_prepared(job.number)]
         single = able[0] if able else None
         return self._next_share(able) if len(able) > 1 else single
 
@@ -256,7 +273,7 @@ class Dispatcher:
         it waits."""
         frontier = self.frontier
         if host.pace.not_before > now:  # the heap did not know the pace of an idle host
-            frontier.store.schedule(host.number, host.pace.not_before)
+            frontier.schedule_at(host.number, host.pace.not_before)
             return True
         if job.counts_host_use and frontier.update_host_budget(host, job):
             frontier.schedule(host.number, now)
@@ -290,8 +307,10 @@ class Dispatcher:
                 break
             entry = unpack(packed)
             unwanted = self._unwanted(host, job, entry)
-            if not unwanted and not job.ignore_robots and self._robots_first(host, job, entry, now, out):
-                return  # the outcome of robots.txt schedules the host
+            if not unwanted and not job.ignore_robots and not self._has_robots(host, entry, now):
+                if self._request_robots(host, job, entry, now, out):
+                    return  # the outcome of robots.txt schedules the host
+                break
             self._effort += self._cost(host, job, entry)
             store.pop(host.number, job.number)
             job.free_reservation(entry.url_key)
@@ -300,6 +319,7 @@ class Dispatcher:
             elif not self._denied(host, job, entry, out):
                 self._lease(host, job, entry, now, out)
                 break
+        frontier.prepared.discard(host.number)
         # Behind the hosts that are ready: a host with many forbidden URLs must not stay first.
         frontier.schedule(host.number, now)
 
@@ -337,19 +357,30 @@ class Dispatcher:
             return "trap"
         return ""
 
-    def _robots_first(self, host: Host, job: Job, entry: Entry, now: float, out: TurnOutput) -> bool:
-        """Request robots.txt when none is valid for the URL's origin; True when the URL has to wait for it."""
+    def _has_robots(self, host: Host, entry: Entry, now: float) -> bool:
+        """Whether the robots.txt of the URL's origin is valid, or was fetched for this page."""
         origin = origin_of(entry.url, host.key)
         robots = host.robots.get(origin)
-        if robots is not None and now < robots.expires:
-            return False
+        return robots is not None and (
+            now < robots.expires or self.frontier.prepared.is_valid(host.number, origin, now)
+        )
+
+    def _request_robots(self, host: Host, job: Job, entry: Entry, now: float, out: TurnOutput) -> bool:
+        """Request the robots.txt of the URL's origin, for which the URL waits; False when the page budget does not
+        cover the page."""
+        frontier = self.frontier
+        origin = origin_of(entry.url, host.key)
         request = robots_request(origin, host.key, host.robots_tries + 1)
-        partition = self.frontier.partitions[host.partition]
-        key = ("", request.url_key)
-        if key not in partition.outstanding:
-            entry = Entry(request.url_key, 0, 1, request.attempt - 1, 0, 0, 0, request.url)
-            address = host.address if job.policies.paced_by_address else ""
-            self._issue(host, request, Outstanding("", host, entry, request.attempt, address), now, out)
+        partition = frontier.partitions[host.partition]
+        if ("", request.url_key) in partition.outstanding:
+            return True
+        frontier.prepared.discard(host.number)
+        if not frontier.may_prepare(job):
+            return False
+        frontier.prepared.requested(host.number, job.number, origin)
+        robots = Entry(request.url_key, 0, 1, request.attempt - 1, 0, 0, 0, request.url)
+        address = host.address if job.policies.paced_by_address else ""
+        self._issue(host, request, Outstanding("", host, robots, request.attempt, address), now, out)
         return True
 
     def _cost(self, host: Host, job: Job, entry: Entry) -> int:
@@ -420,7 +451,9 @@ class Dispatcher:
         frontier.fetch_started(waiting.host)
         request.epoch = frontier.partitions[waiting.host.partition].epoch
         request.start_by = until - frontier.config.lease_s + frontier.utc_offset
-        request.lease_until = until + frontier.utc_offset
+        if not waiting.lease_until:
+            waiting.lease_until = until + frontier.utc_offset
+        request.lease_until = waiting.lease_until
         request.address = waiting.address
         if waiting.address:
             dial_at = frontier.addresses.start(waiting.address, now)

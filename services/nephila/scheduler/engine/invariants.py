@@ -20,6 +20,7 @@ def check(dispatcher: Dispatcher) -> None:
     frontier = dispatcher.frontier
     frontier.hosts.check()
     frontier.ready.check()
+    frontier.prepared.check()
     frontier.addresses.check()
     assert {slot.number for slot in frontier.addresses.waiting()} == set(frontier.waiting_for_address), (
         "address queues and hosts differ"
@@ -27,6 +28,11 @@ def check(dispatcher: Dispatcher) -> None:
     outstanding = [waiting for partition in frontier.partitions for waiting in partition.outstanding.values()]
     _check_leases(frontier, outstanding)
     _check_hosts(frontier)
+    in_rooms: Counter[int] = Counter()
+    for job in frontier.jobs.values():
+        in_rooms.update({id(room): job.leased for room in job.rooms})
+    for job in frontier.jobs.values():
+        assert all(room.in_flight == in_rooms[id(room)] for room in job.rooms), f"{job.uid}: quotas count other leases"
     for job in frontier.jobs.values():
         _check_job(dispatcher, job, [w for w in outstanding if w.job == job.uid])
 
@@ -54,6 +60,12 @@ def _check_leases(frontier: Frontier, outstanding: list[Outstanding]) -> None:
 
 def _check_hosts(frontier: Frontier) -> None:
     store = frontier.store
+    for number in frontier.prepared.hosts():
+        host = frontier.hosts.hot.get(number)
+        flying = host is not None and host.in_flight
+        assert flying or store.queued(number), f"host {number} is prepared for no page"
+        scheduled = store.ready_at(number)
+        assert scheduled is None or frontier.prepared.ready_at(number) == scheduled, f"host {number} is late"
     parked = {number for job in frontier.jobs.values() for number in job.waiting_hosts}
     for number in store.ids():
         name = store.name(number)

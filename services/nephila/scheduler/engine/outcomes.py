@@ -37,7 +37,7 @@ from nephila.scheduler.frontier.queue_entry import (
     unpack_context,
 )
 from nephila.scheduler.frontier.strategies import HEAD
-from nephila.scheduler.politeness.host_pace import LEASE_EXPIRED, NOT_CONSUMED, is_refusal, may_retry, took_s
+from nephila.scheduler.politeness.host_pace import LEASE_EXPIRED, NOT_CONSUMED, PASSING, is_refusal, may_retry, took_s
 from nephila.scheduler.politeness.robots import from_outcome
 from nephila.scheduler.recrawl.policy import GONE_STATUSES
 
@@ -80,8 +80,7 @@ class OutcomeHandler:
         if (
             waiting is None
             or waiting.state is not OutstandingState.LEASED
-            or waiting.attempt != outcome.attempt
-            or waiting.entry.fetch_no != outcome.fetch_no
+            or not _is_of(outcome, waiting)
             or (outcome.reason == LEASE_EXPIRED and self._lease_start_utc(key) > outcome.ended_at)
         ):
             if waiting is not None and outcome.result is FetchResult.LOST:
@@ -139,10 +138,9 @@ class OutcomeHandler:
         if delay_s > 0:
             host.pace.after_fetch(now, delay_s)
         if is_refusal(outcome):
-            timed_out = outcome.reason == "timeout"
             config, rng = self.frontier.config, self.frontier.rng
-            host.pace.after_refusal(now, outcome.retry_after_s, config, rng, timed_out)
-        elif outcome.status:
+            host.pace.after_refusal(now, outcome.retry_after_s, config, rng, outcome.reason in PASSING)
+        elif 0 < outcome.status < 500:
             host.pace.after_answer(self.frontier.config, now)
 
     def _account(self, host: Host, job: Job, outcome: FetchOutcome) -> None:
@@ -188,8 +186,7 @@ class OutcomeHandler:
     def _lost_page(self, waiting: Outstanding, outcome: FetchOutcome, now: float) -> None:
         """The fetch succeeded, but its page was lost before it became a record: fetch it again."""
         job = self.frontier.jobs.get(waiting.job)
-        same = (waiting.attempt, waiting.entry.fetch_no) == (outcome.attempt, outcome.fetch_no)
-        if same and waiting.state is OutstandingState.FETCHED and job is not None:
+        if _is_of(outcome, waiting) and waiting.state is OutstandingState.FETCHED and job is not None:
             self._requeue(waiting, job, waiting.attempt - 1, now)
 
     def receipts_lost(self, before: float, now: float, out: TurnOutput) -> int:
@@ -256,11 +253,13 @@ class OutcomeHandler:
         host = waiting.host
         partition = self._finish_untracked(waiting)
         if outcome.result in NOT_COUNTED:
+            self._end_preparation(host)
             return
         tried = host.robots_tries + 1
         unsettled = outcome.result is FetchResult.FAILED and may_retry(outcome.reason)
         if unsettled and (tried < self._tries(outcome) or outcome.reason == NOT_CONSUMED):
             host.robots_tries = tried
+            self._end_preparation(host)
             if not is_refusal(outcome):
                 host.pace.after_fetch(now, self._retry_wait(waiting, outcome))
             return
@@ -270,10 +269,21 @@ class OutcomeHandler:
         text = from_outcome(outcome, origin, now + frontier.utc_offset, frontier.config)
         frontier.pending(partition).robots.append(text)
         frontier.hosts.set_robots(host, text)
-        for job in frontier.jobs_on(host):
+        users = frontier.jobs_on(host)
+        for job in users:
             add_sitemaps(frontier, job, host.key, origin, host.robots[origin].rules)
+        if is_refusal(outcome):
+            self._end_preparation(host)
+        elif users:
+            frontier.prepared.fetched(host.number, users[0].number, origin, now)
         if outcome.started_at > 0 and host.crawl_delay_s:
             host.pace.after_fetch(now, host.crawl_delay_s)
+
+    def _end_preparation(self, host: Host) -> None:
+        """No robots.txt came, or the host pauses: no page follows for now, and another host may be begun."""
+        job = self.frontier.numbered.get(self.frontier.prepared.job(host.number))
+        if self.frontier.prepared.discard(host.number) and job is not None:
+            self.frontier.resume_hosts(job)
 
     def _finish_untracked(self, waiting: Outstanding) -> Partition:
         """Remove a robots.txt, or a URL of a deleted job, from the outstanding URLs."""
@@ -297,6 +307,7 @@ class OutcomeHandler:
             reason=LEASE_EXPIRED,
             started_at=utc,
             ended_at=utc,
+            lease_until=waiting.lease_until,
         )
         if not self.frontier.was_consumed(self.frontier.leases[key], self.frontier.is_rendered(waiting)):
             no_outcome.reason = NOT_CONSUMED
@@ -483,6 +494,14 @@ def _ended_as(status: int) -> Outcome:
     if 200 <= status < 300:
         return Outcome.STORED
     return Outcome.DROPPED if 300 <= status < 400 else Outcome.FAILED
+
+
+def _is_of(outcome: FetchOutcome, waiting: Outstanding) -> bool:
+    """Whether an outcome ends the present lease of a URL. An attempt that was not dialled keeps its number in the next
+    lease, and an outcome may be read again after a takeover: only the instant of the lease tells the two apart."""
+    if outcome.attempt != waiting.attempt or outcome.fetch_no != waiting.entry.fetch_no:
+        return False
+    return not outcome.lease_until or outcome.lease_until == waiting.lease_until
 
 
 def _without_form(packed: bytes) -> bytes:

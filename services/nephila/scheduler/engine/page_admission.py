@@ -70,8 +70,9 @@ class _Rows(NamedTuple):
     tail: bytes
 
 
-def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) -> int | None:
-    """Admit the new links of a page that are in scope; returns how many. None, and no effect, where Python has to."""
+def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) -> tuple[int, list[int]] | None:
+    """Admit the new links of a page that are in scope; returns how many, and the indices of those out of scope. None,
+    and no effect, where Python has to."""
     scope = job.scope.native
     if scope is None or links.source:
         return None
@@ -111,9 +112,9 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
     if admitted is None:
         return None
     indices, out_of_scope, firsts, parts = admitted
-    job.out_of_scope += out_of_scope
+    job.out_of_scope += len(out_of_scope)
     if not indices:
-        return 0
+        return 0, out_of_scope
     if rows is not None:
         frontier.add_rows(parts)
     else:
@@ -122,7 +123,7 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
     # A host where the job had a URL before is scheduled, ready, in flight or held back already.
     for number, order in firsts:
         frontier.newly_queued(number, job, order)
-    return len(indices)
+    return len(indices), out_of_scope
 
 
 def _orders(strategy: StrategyRow, depth: int) -> Sequence[int]:

@@ -32,6 +32,7 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_state import Host, Outstanding, OutstandingState, QueueSlot
 from nephila.scheduler.frontier.host_table import HostTable
 from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.prepared_hosts import PreparedHosts
 from nephila.scheduler.frontier.queue_entry import packed_rows, unpack, unpacked_rows
 from nephila.scheduler.frontier.quotas import Quotas, own_accounts
 from nephila.scheduler.frontier.ready_hosts import ReadyHosts
@@ -113,7 +114,8 @@ class Frontier:
         self.store = store
         self.jobs: dict[str, Job] = {}
         self.numbered: dict[int, Job] = {}
-        self.hosts = HostTable(store, config, self.numbered)
+        self.prepared = PreparedHosts()
+        self.hosts = HostTable(store, config, self.numbered, self.prepared)
         self.ready = ReadyHosts()
         self.new_seen = new_seen
         self.now = 0.0
@@ -159,7 +161,7 @@ class Frontier:
         self.on_wider = on_wider
         self.on_anchor = on_anchor
         self.counters = counters or FrontierCounters()
-        self.quotas = Quotas(tenants(config.tenants))
+        self.quotas = Quotas(tenants(config.tenants), partition_slice.of if partition_slice is not None else 1)
         self._dirty: list[Partition] = []
         self._rows: list[Sequence[PackedRows]] = []
         """Rows of admitted links that are not in a pending commit yet, by page."""
@@ -257,8 +259,7 @@ class Frontier:
         entry = waiting.entry
         leased = LeasedUrl(entry.url_key, waiting.job, waiting.host.key, waiting.attempt)
         if self.partition_slice is not None:
-            until = self.leases.get((waiting.job, entry.url_key))
-            leased.lease_until = until + self.utc_offset if until is not None else 0.0
+            leased.lease_until = waiting.lease_until
             leased.address = waiting.address
             if waiting.job not in self.jobs:
                 leased.url = entry.url
@@ -355,6 +356,7 @@ class Frontier:
         if spec.deleted:
             self.quotas.remove(spec.uid)
             if known is not None:
+                known.note_quotas(())
                 self._delete_job(known)
                 self._reschedule_ready()
             return None
@@ -362,7 +364,7 @@ class Frontier:
             return self._new_job(spec, number)
         strategy, unlimited = known.strategy, not known.max_pages
         known.change(spec)
-        known.note_quotas(self.quotas.put(spec))
+        self._put_quotas(known)
         known.reapply_recrawl(self.utc_now)
         limited = unlimited and self._reserve_due_pages(known)
         if limited or known.strategy is not strategy:
@@ -381,7 +383,7 @@ class Frontier:
         quota = None if self.partition_slice is None else 0
         job = Job(spec, number, self.store, self.new_seen(number), first_fetch_no, quota)
         self.jobs[spec.uid] = self.numbered[number] = job
-        job.note_quotas(self.quotas.put(spec))
+        self._put_quotas(job)
         return job
 
     def _delete_job(self, job: Job) -> None:
@@ -390,6 +392,7 @@ class Frontier:
         del self.jobs[job.uid], self.numbered[job.number]
         self.deleted[job.uid] = job.last_fetch_no
         self.store.drop_job(job.number)
+        self.prepared.drop_job(job.number)
         for number in [number for number in self.waiting_for_address if not self.store.queued(number)]:
             self.addresses.leave(self.waiting_for_address.pop(number))
         renamed = {}
@@ -444,14 +447,35 @@ class Frontier:
         store = self.store
         if store.ready_at(number) is not None or number in self.ready or number in self.waiting_for_address:
             return
-        if not store.queued(number):
-            return
         host = self.hosts.hot.get(number)
+        if not store.queued(number):
+            if host is None or not host.in_flight:
+                self.prepared.discard(number)
+            return
         if host is None:
             # Its pace is read when it is taken. A restart must not read the pace of a million hosts.
-            store.schedule(number, max(earliest, self.now))
+            self.schedule_at(number, max(earliest, self.now))
         elif not host.in_flight or host.in_flight < self._limit(host):
-            store.schedule(number, max(host.pace.not_before, earliest, self.now))
+            self.schedule_at(number, max(host.pace.not_before, earliest, self.now))
+
+    def schedule_at(self, number: int, at: float) -> None:
+        """Set the instant at which a host is ready."""
+        self.store.schedule(number, at)
+        if number in self.prepared:
+            self.prepared.schedule(number, at)
+
+    def take_prepared(self) -> int:
+        """The next prepared host that is ready, out of the heap of the store; -1 for none."""
+        while (number := self.prepared.take(self.now)) >= 0:
+            at = self.store.ready_at(number)
+            if at is not None and at <= self.now:
+                self.store.unschedule(number)
+                return number
+        return -1
+
+    def may_prepare(self, job: Job) -> bool:
+        """Whether robots.txt may be fetched for one more page of a job: the page budget covers that page too."""
+        return not job.max_pages or job.ignore_robots or job.budget_left > self.prepared.count(job.number)
 
     def _reschedule_ready(self) -> None:
         """Move all ready hosts back into the heap. A host is ready for the jobs that could go at that time: if that job
@@ -466,7 +490,7 @@ class Frontier:
         at = self.store.ready_at(number)
         if at is not None:
             if at < not_before:
-                self.store.schedule(number, not_before)
+                self.schedule_at(number, not_before)
             return
         if not_before > self.now:
             self.ready.discard(number)
@@ -529,7 +553,7 @@ class Frontier:
     def wait_for_address(self, host: Host, head: bool) -> None:
         """Put a host into the queue of its server address; `head`: it was the first there before."""
         slot = self.waiting_for_address.setdefault(host.number, QueueSlot(host.number))
-        self.addresses.wait(host.address, slot, self.now, head)
+        self.addresses.wait(host.address, slot, self.now, head, host.number in self.prepared)
 
     def take_waiting_for_address(self) -> int:
         """Remove and return the next host of an address that has room; -1 when there is none."""
@@ -569,12 +593,18 @@ class Frontier:
         if not job.quota_hold and self.quotas.used_up(job.uid, self.utc_now) is not None:
             self.apply_quotas()
 
+    def _put_quotas(self, job: Job) -> None:
+        if self.quotas.put(job.spec):
+            self.quotas.renew(job.uid, self.utc_now)
+        job.note_quotas(self.quotas.rooms(job.uid))
+
     def apply_quotas(self) -> None:
         """Hold the jobs of which a quota is used up, and release the others. O(jobs with quotas)."""
         self.quotas.checked()
         changed = False
         for uid in self.quotas.jobs():
             job = self.jobs[uid]
+            self.quotas.renew(uid, self.utc_now)
             used_up = self.quotas.used_up(uid, self.utc_now)
             text = used_up.text if used_up is not None else ""
             if used_up is not None:
@@ -602,6 +632,7 @@ class Frontier:
 def _without(commit: FrontierCommit, uid: str) -> None:
     """Remove a deleted job from a commit that is not written yet: the same commit may bring a new job of that name."""
     commit.queued = [queued for queued in unpacked_rows(commit.queued) if queued.job != uid]
+    commit.held = [held for held in commit.held if held.job != uid]
     commit.leased = [leased for leased in commit.leased if leased.job != uid]
     commit.ended = [ended for ended in commit.ended if ended.job != uid]
     commit.urls = [state for state in commit.urls if state.job != uid]

@@ -82,6 +82,8 @@ class Outstanding:
     address: str = ""
     """Server address that the fetch counts against; empty when it was not known."""
     state: OutstandingState = OutstandingState.LEASED
+    lease_until: float = 0.0
+    """`lease_until` of its request (UTC), which names the lease. A takeover may prolong the lease; the name stays."""
     receipted: Receipt | None = None
     """The receipt, when it came before the outcome."""
     record: Record | None = None

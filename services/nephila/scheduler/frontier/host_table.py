@@ -18,6 +18,7 @@ from nephila.native import HostStore, partition_of
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_state import Host
 from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.prepared_hosts import PreparedHosts
 from nephila.scheduler.politeness.host_pace import from_state
 from nephila.scheduler.politeness.robots import crawl_delay_s, from_log, to_log
 from nephila.scheduler.politeness.robots_cache import RobotsCache
@@ -35,8 +36,11 @@ _decode = msgspec.msgpack.Decoder(HostRecord).decode
 class HostTable:
     """Hosts by number or key. `now` (monotonic) and `utc_offset` are those of the current turn."""
 
-    def __init__(self, store: HostStore, config: SchedulerConfig, numbered: Mapping[int, Job]) -> None:
+    def __init__(
+        self, store: HostStore, config: SchedulerConfig, numbered: Mapping[int, Job], prepared: PreparedHosts
+    ) -> None:
         self.store = store
+        self.prepared = prepared
         self.numbered = numbered
         """Jobs by number. The store names jobs by number, because a uid may be deleted and used again."""
         self.config = config
@@ -134,7 +138,8 @@ class HostTable:
             return
         host.changed = False
         pace = host.pace
-        robots = [known for known in host.robots.values() if known.expires > self.now]
+        prepared = host.number in self.prepared
+        robots = [known for known in host.robots.values() if prepared or known.expires > self.now]
         if pace.not_before <= self.now and not pace.backoff_s and not robots and not host.uses and not host.novelty:
             self.store.set_state(host.number, b"")
             return

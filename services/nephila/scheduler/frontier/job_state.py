@@ -17,7 +17,9 @@ from nephila.kernel.messages import (
     Traps,
 )
 from nephila.native import HostStore, Trie, UrlError, parse_url
+from nephila.scheduler.frontier.held_links import HeldLinks
 from nephila.scheduler.frontier.queue_entry import SEED, Entry
+from nephila.scheduler.frontier.quotas import Room
 from nephila.scheduler.frontier.scope import CompiledScope
 from nephila.scheduler.frontier.seen import Seen
 from nephila.scheduler.frontier.strategies import StrategyRow, row_of
@@ -53,6 +55,8 @@ class Job:
         self._store = store
         self.rejected = Trie()
         """Fingerprints of links that were refused: they are not judged again."""
+        self.held = HeldLinks()
+        """Links that the scope refuses, for a wider scope."""
         self.out_of_scope = 0
         """URLs refused by the scope since the program started. A URL may count twice, when `rejected` was cleared
         between."""
@@ -69,6 +73,8 @@ class Job:
         """URLs that wait outside the queues for an instant."""
         self.quota_hold = ""
         """Which quota is used up, in words; empty: none. The job takes nothing meanwhile."""
+        self.rooms: tuple[Room, ...] = ()
+        """Rooms in the quotas of the job."""
         self.quota_changes = 0
         """How often the hold began or ended."""
         self.leased = 0
@@ -133,10 +139,13 @@ class Job:
                 if new is not state:
                     self.due_table.put(new)
 
-    def note_quotas(self, has_quotas: bool) -> None:
-        """Whether the job, its site or its tenant has a quota; without one the hold ends."""
-        self.has_quotas = has_quotas
-        if not has_quotas:
+    def note_quotas(self, rooms: tuple[Room, ...]) -> None:
+        """The rooms in the quotas of the job, its site and its tenant; without one the hold ends."""
+        self._count_lease(-self.leased)
+        self.rooms = rooms
+        self._count_lease(self.leased)
+        self.has_quotas = bool(rooms)
+        if not rooms:
             self.set_quota_hold("")
 
     def set_quota_hold(self, text: str) -> None:
@@ -160,7 +169,9 @@ class Job:
     def has_room(self) -> bool:
         """Whether another URL may be taken: the job is not paused, no quota is used up, and the page budget covers what
         is outstanding."""
-        return not self._stopped and (not self.max_pages or self._budget_left > 0)
+        if self.rooms and not all(room.in_flight < room.places for room in self.rooms):
+            return False
+        return not self._stopped and (not self.max_pages or self.budget_left > 0)
 
     @property
     def is_blocked(self) -> bool:
@@ -168,7 +179,8 @@ class Job:
         return self._stopped or self.budget_spent
 
     @property
-    def _budget_left(self) -> int:
+    def budget_left(self) -> int:
+        """Pages that the job may still store, without those that are outstanding."""
         places = self.max_pages if self.page_quota is None else self.page_quota
         return places - self.ended[Outcome.STORED] - self.leased
 
@@ -187,16 +199,22 @@ class Job:
 
     def lease(self) -> None:
         """A URL was taken from its queue."""
-        self.leased += 1
+        self.restore_lease()
         self.dispatched += 1
 
     def restore_lease(self) -> None:
         """A URL that another owner took from its queue is outstanding here."""
         self.leased += 1
+        self._count_lease(1)
 
     def end_lease(self) -> None:
         """The end of `lease`."""
         self.leased -= 1
+        self._count_lease(-1)
+
+    def _count_lease(self, count: int) -> None:
+        for room in self.rooms:
+            room.in_flight += count
 
     def add_delayed(self, count: int) -> None:
         """So many more URLs are delayed."""
@@ -233,7 +251,7 @@ class Job:
         if url_key in self.reserved:
             return self.has_room
         before = len(self.reserved) + (len(self.priority_refetch) if url_key not in self.priority_refetch else 0)
-        return not self._stopped and self._budget_left > before
+        return not self._stopped and self.budget_left > before
 
     @property
     def budget_spent(self) -> bool:

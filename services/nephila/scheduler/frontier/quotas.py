@@ -48,6 +48,20 @@ class _Account(NamedTuple):
     run: float
 
 
+class Room:
+    """How many URLs may be without a receipt, so that few are beyond a quota. Owned by `Quotas`; the jobs of the
+    account count what they lease."""
+
+    __slots__ = ("ceiling", "in_flight", "places")
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self.ceiling = math.inf
+        """Fetches of this frontier, counted ones included, until it knows more of other partitions."""
+        self.places = math.inf
+        """Largest `in_flight`."""
+
+
 class UsedUp(NamedTuple):
     """A quota that is used up."""
 
@@ -59,8 +73,12 @@ class UsedUp(NamedTuple):
 class Quotas:
     """The accounts of one frontier. `count` is O(quotas of a job)."""
 
-    def __init__(self, tenants: Mapping[str, Tenant]) -> None:
+    def __init__(self, tenants: Mapping[str, Tenant], partitions: int = 1) -> None:
+        """`partitions`: frontiers that fetch for the same jobs."""
         self._tenants = tenants
+        self._partitions = partitions
+        self._rooms: dict[str, Room] = {}
+        """Account → its room."""
         self._accounts: dict[str, tuple[_Account, ...]] = {}
         """Job → its accounts; only jobs that have some."""
         self._uses: dict[str, QuotaUse] = {}
@@ -82,14 +100,41 @@ class Quotas:
         self._accounts.pop(job.uid, None)
         if found:
             self._accounts[job.uid] = found
+            for account in found:
+                self._rooms.setdefault(account.name, Room())
             self.check_at(-math.inf)
         return bool(found)
+
+    def rooms(self, uid: str) -> tuple[Room, ...]:
+        """The rooms of a job's accounts; empty without a quota."""
+        return tuple(self._rooms[account.name] for account in self._accounts.get(uid, ()))
+
+    def renew(self, uid: str, utc: float) -> None:
+        """Give this frontier its share of what the quotas of a job leave, as far as is known."""
+        for account in self._accounts.get(uid, ()):
+            self._renew(account, utc)
+
+    def _renew(self, account: _Account, utc: float) -> None:
+        room = self._rooms[account.name]
+        total = self.total(account, utc)
+        left = _fetches_left(account.quota, total)
+        mine = self._current(self._uses, account, utc).pages
+        if self._partitions > 1:
+            left -= total.in_flight + room.in_flight
+            mine += room.in_flight
+        room.ceiling = mine + (max(left / self._partitions, 1.0) if left > 0 else 0.0)
+        self._place(account, utc)
+
+    def _place(self, account: _Account, utc: float) -> None:
+        room = self._rooms[account.name]
+        room.places = room.ceiling - self._current(self._uses, account, utc).pages
 
     def remove(self, uid: str) -> None:
         """A job was deleted. What it has spent still counts for its site and its tenant."""
         self._accounts.pop(uid, None)
         for account in own_accounts(uid):
             self._uses.pop(account, None)
+            self._rooms.pop(account, None)
 
     def tenants(self) -> list[str]:
         """Names of the tenants in the settings."""
@@ -112,6 +157,10 @@ class Quotas:
             use.pages += 1
             use.bytes += size_bytes
             use.browser_s += browser_s
+            if self._partitions == 1:
+                self._renew(account, utc)
+            else:
+                self._place(account, utc)
             changed.append(use)
         return changed
 
@@ -158,10 +207,21 @@ class Quotas:
         return total
 
     def uses(self, uid: str, utc: float) -> list[QuotaUse]:
-        """What this frontier has spent of the quotas of a job."""
+        """What this frontier has spent of the quotas of a job, and what is in flight for them."""
         return [
-            msgspec.structs.replace(self._current(self._uses, account, utc)) for account in self._accounts.get(uid, ())
+            msgspec.structs.replace(
+                self._current(self._uses, account, utc), in_flight=max(self._rooms[account.name].in_flight, 0)
+            )
+            for account in self._accounts.get(uid, ())
         ]
+
+    def report(self) -> list[QuotaUse]:
+        """All totals, with what is in flight."""
+        found = []
+        for use in self._uses.values():
+            room = self._rooms.get(use.account)
+            found.append(use if room is None else msgspec.structs.replace(use, in_flight=max(room.in_flight, 0)))
+        return found
 
     def set_elsewhere(self, uses: Mapping[str, QuotaUse]) -> bool:
         """Take over what other partitions have spent; returns whether anything is new."""
@@ -214,10 +274,20 @@ def add(total: QuotaUse, use: QuotaUse) -> None:
     total.pages += use.pages
     total.bytes += use.bytes
     total.browser_s += use.browser_s
+    total.in_flight += use.in_flight
 
 
 def _limits(quota: Quota) -> bool:
     return bool(quota.pages or quota.bytes or quota.browser_s)
+
+
+def _fetches_left(quota: Quota, use: QuotaUse) -> float:
+    """Fetches that a quota leaves, where each costs what the ones before cost on average."""
+    left = quota.pages - use.pages if quota.pages else math.inf
+    for limit, used in ((quota.bytes, use.bytes), (quota.browser_s, use.browser_s)):
+        if limit and used:
+            left = min(left, (limit - used) * use.pages / used)
+    return left
 
 
 def _exceeded(quota: Quota, use: QuotaUse) -> str:

@@ -1,4 +1,4 @@
-"""Ready hosts by job: the host with the best queue head first, then the one that has been ready longest.
+"""Ready hosts by job: prepared hosts, then the host with the best queue head, then the one that has been ready longest.
 
 A host is listed once for each job that has URLs there. To take it for one job takes it for all: entries of other jobs
 become stale, and their stamp shows it.
@@ -13,6 +13,8 @@ from typing import Any
 _HOST_BITS = 32
 _STAMP_BITS = 40
 _SPARE = 64
+_PREPARED = -1
+"""Order of a prepared host, before every order of a queue."""
 
 
 class ReadyHosts:
@@ -32,12 +34,13 @@ class ReadyHosts:
     def __contains__(self, host: int) -> bool:
         return host in self._hosts
 
-    def add(self, host: int, heads: Iterable[tuple[int, int]], now: float = 0.0) -> None:
-        """A host is ready from `now` on; `heads`: each job that has URLs there, and the order of its first."""
+    def add(self, host: int, heads: Iterable[tuple[int, int]], now: float = 0.0, prepared: bool = False) -> None:
+        """A host is ready from `now` on; `heads`: each job that has URLs there, and the order of its first; `prepared`:
+        it comes before all hosts that are not."""
         self._stamp += 1
         jobs = []
         for job, order in heads:
-            self._push(job, order, self._stamp, host)
+            self._push(job, _PREPARED if prepared else order, self._stamp, host)
             jobs.append(job)
         self._hosts[host] = (self._stamp, now, *jobs)
 
@@ -82,6 +85,10 @@ class ReadyHosts:
             heapq.heappop(heap)
         del self._heaps[job]
         return None
+
+    def first_is_prepared(self, job: int) -> bool:
+        """Whether the first host of a job is a prepared one."""
+        return job in self._heaps and self._first(job) is not None and self._heaps[job][0] < 0
 
     def take(self, job: int) -> int:
         """Remove and return the first host of a job; -1 when none is ready."""

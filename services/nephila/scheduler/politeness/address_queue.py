@@ -28,21 +28,35 @@ H = TypeVar("H", bound=QueuedHost)
 
 
 class _Line(Generic[H]):
-    """Hosts in order of arrival. An entry is valid while its ticket is the host's current one."""
+    """Hosts in order of arrival, prepared ones first. An entry is valid while its ticket is the host's current one."""
 
-    __slots__ = ("due", "entries")
+    __slots__ = ("due", "entries", "prepared")
 
     def __init__(self) -> None:
+        self.prepared: deque[tuple[int, H]] = deque()
         self.entries: deque[tuple[int, H]] = deque()
         self.due: float | None = None
         """When the queue is looked at next; None while only the end of a fetch can make room."""
 
+    def __len__(self) -> int:
+        return len(self.prepared) + len(self.entries)
+
     def first(self) -> H | None:
         """The first host that has not left."""
-        entries = self.entries
-        while entries and entries[0][1].line != entries[0][0]:
-            entries.popleft()
-        return entries[0][1] if entries else None
+        for entries in (self.prepared, self.entries):
+            while entries:
+                if entries[0][1].line == entries[0][0]:
+                    return entries[0][1]
+                entries.popleft()
+        return None
+
+    def remove_first(self) -> None:
+        """Remove the host that `first` has returned."""
+        (self.prepared or self.entries).popleft()[1].line = 0
+
+    def hosts(self) -> list[H]:
+        """Hosts that have not left, in order."""
+        return [host for entries in (self.prepared, self.entries) for ticket, host in entries if host.line == ticket]
 
 
 class AddressQueue(Generic[H]):
@@ -69,7 +83,7 @@ class AddressQueue(Generic[H]):
         if line is None or line.first() is None:
             return room
         # An estimate, not 0: one gap for each host in the queue.
-        return max(room, now) + len(line.entries) * max(self._pace.gap_s(address), 1e-3)
+        return max(room, now) + len(line) * max(self._pace.gap_s(address), 1e-3)
 
     def start(self, address: str, now: float) -> float:
         """A fetch on the address was leased; returns when it has to dial, 0.0 = at once."""
@@ -85,9 +99,9 @@ class AddressQueue(Generic[H]):
         (self._pace.refuse if refused else self._pace.end)(address, now)
         self.look(address, now)
 
-    def wait(self, address: str, host: H, now: float, head: bool = False) -> None:
+    def wait(self, address: str, host: H, now: float, head: bool = False, prepared: bool = False) -> None:
         """Put the host at the end of the queue, or at its head when it was first before; no effect for a host in a
-        queue."""
+        queue. `prepared`: its robots.txt was fetched for a page; such hosts come before the others."""
         if host.line:
             return
         line = self._lines.get(address)
@@ -95,7 +109,8 @@ class AddressQueue(Generic[H]):
             line = self._lines[address] = _Line()
             self._pace.pin(address)
         host.line = next(self._order)
-        (line.entries.appendleft if head else line.entries.append)((host.line, host))
+        entries = line.prepared if prepared else line.entries
+        (entries.appendleft if head else entries.append)((host.line, host))
         if line.due is None:
             self._arm(address, line, now)
 
@@ -126,8 +141,7 @@ class AddressQueue(Generic[H]):
             elif self._pace.next_start(address, now) != 0.0:
                 self._arm(address, line, now)
             else:
-                line.entries.popleft()
-                host.line = 0
+                line.remove_first()
                 self._arm(address, line, now)
                 return address, host
         return None
@@ -149,7 +163,7 @@ class AddressQueue(Generic[H]):
     def line(self, address: str) -> list[H]:
         """Hosts that wait for an address, in order. O(queue)."""
         line = self._lines.get(address)
-        return [host for number, host in line.entries if host.line == number] if line is not None else []
+        return line.hosts() if line is not None else []
 
     def waiting(self) -> list[H]:
         """Hosts in all queues. O(them)."""
@@ -160,7 +174,7 @@ class AddressQueue(Generic[H]):
         self._pace.check()
         due = {address: at for at, _, address in self._heap}
         assert len(due) == len(self._heap), "a queue is due twice"
-        numbers = [number for line in self._lines.values() for number, host in line.entries if host.line == number]
+        numbers = [host.line for host in self.waiting()]
         assert len(numbers) == len(set(numbers)), "a host is in two queues"
         for address, line in self._lines.items():
             assert due.get(address) == line.due, f"the queue of {address} is never looked at"

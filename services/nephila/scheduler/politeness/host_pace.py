@@ -1,11 +1,11 @@
 """Pace of one host: when it may be fetched from next. Pure; shared by all jobs.
 
 The delay counts from the end of a fetch to the start of the next. A refusal (429, 503, Retry-After, time-out, block
-page) pauses
-the whole host. The pause doubles with each further refusal, has random jitter, and its back-off ends when the host has
-not refused for half an hour after the pause. Instants are monotonic seconds here, and UTC when stored. On load they are
-clamped to [now, now + the pause that set them]: a clock set back between two runs cannot freeze a host, and a clock set
-forward frees it early by that pause at most.
+page) pauses the whole host. The pause doubles with each further refusal, has random jitter, and its back-off ends when
+the host has not refused for half an hour after the pause. A 503 or a time-out right after an answer is a first step.
+Instants are monotonic seconds here, and UTC when stored. On load they are clamped to [now, now + the pause that set
+them]: a clock set back between two runs cannot freeze a host, and a clock set forward frees it early by that pause at
+most.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ MARGIN_S = 0.005
 TOOK_MAX_S = 3600.0
 """Longest believable fetch; a longer one means that the clock was set meanwhile."""
 REFUSALS = frozenset({"http_429", "http_503", "timeout", "blocked"})
+PASSING = frozenset({"http_503", "timeout"})
+"""Refusals that may concern one page or one moment. Right after an answer they restart the back-off."""
 _NEVER = float("-inf")
 
 
@@ -37,7 +39,7 @@ class HostPace:
     took_s: float = 0.0
     """Duration of the last fetch."""
     answered: bool = False
-    """Whether the host has answered since its last refusal. Not stored; False after a restart."""
+    """Whether the host has answered since its last refusal, with a status below 500."""
 
     def after_fetch(self, now: float, delay_s: float) -> None:
         """A fetch ended now; the next may start `delay_s` later."""
@@ -49,18 +51,18 @@ class HostPace:
         retry_after_s: float,
         config: SchedulerConfig,
         rng: random.Random,
-        timed_out: bool = False,
+        passing: bool = False,
     ) -> float:
         """The host refused; returns the length of the pause in seconds.
 
-        A time-out right after an answer restarts the back-off at its first step: one page hangs, not the host. One such
-        page in a hundred must not block the host for hours.
+        `passing`: the refusal is one of `PASSING`. Right after an answer it restarts the back-off at its first step:
+        one such page in a hundred must not block the host for hours.
         """
         if retry_after_s > 0:
             # Retry-After is the host's own figure and no step of the back-off.
             pause = min(retry_after_s, config.backoff_max_s)
         else:
-            if self._forgiven(now, config) or (timed_out and self.answered):
+            if self._forgiven(now, config) or (passing and self.answered):
                 self.backoff_s = config.backoff_s
             else:
                 self.backoff_s = min(self.backoff_s * 2, config.backoff_max_s)
@@ -111,6 +113,7 @@ class HostPace:
             crawl_delay_s,
             self.took_s,
             list(uses),
+            self.answered,
         )
 
 
@@ -124,6 +127,7 @@ def from_state(state: HostState, now: float, utc_now: float) -> HostPace:
         backoff_s=state.backoff_s,
         refused_at=now - since_refusal if state.backoff_s else _NEVER,
         took_s=state.took_s,
+        answered=state.answered,
     )
 
 

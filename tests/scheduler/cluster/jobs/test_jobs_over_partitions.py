@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from nephila.kernel.messages import JobStatus, ScopeMode, Seed
+from nephila.kernel.messages import CrawlJob, JobStatus, Politeness, Scope, ScopeMode, Seed
 from nephila.kernel.topics import JOB_STATUS, JOBS, SEEDS
 from nephila.scheduler.cluster.jobs.job_view import JobView
 
@@ -52,6 +52,31 @@ async def test_the_end_is_told_once_everything_is_stored(world):
     status = await until_done(world)
     assert len(world.rows) == HOSTS * PAGES
     assert (status.stored, status.queued, status.in_flight) == (HOSTS * PAGES, 0, 0)
+
+
+@pytest.mark.parametrize("when", ["running", "done", "taken over"])
+async def test_a_scope_that_is_widened_leads_to_the_same_pages(world, when):
+    """Links one step too deep are held in the partition of their target, also over a takeover."""
+    await world.start("a")
+    await world.give("a")
+    begin(world, max_depth=1)
+    if when == "running":
+        await world.run(1.5)
+        assert not status_of(world).done
+    else:
+        await until_done(world)
+        assert len(world.rows) < HOSTS * PAGES
+        assert status_of(world).links_held > 0
+    if when == "taken over":
+        world.kill("a")
+        await world.start("b")
+        await world.give("b")
+    scope = Scope(mode=ScopeMode.ANY, max_depth=-1)
+    world.outside.publish(JOBS, 0, CrawlJob("t", "t", 2, [], scope, Politeness(1.0, 1, True)))
+    await world.until(HOSTS * PAGES)
+    status = await until_done(world)
+    world.check()
+    assert (status.stored, status.links_held, status.links_lost) == (HOSTS * PAGES, 0, 0)
 
 
 @pytest.mark.parametrize("budget", [1, 7, 20, 53])

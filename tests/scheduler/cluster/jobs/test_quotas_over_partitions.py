@@ -23,8 +23,8 @@ from tests.scheduler.cluster.cluster_rig import Site, World
 
 DAY = 86_400.0
 HOSTS = 600
-OVER = 2 * 64 - 1
-"""Fetches beyond a quota: 64 are in flight, and each of their slots may begin another before the next report."""
+OVER = 14
+"""Fetches beyond a quota of 150: less than a tenth."""
 
 
 @pytest.fixture

@@ -132,14 +132,14 @@ class PartitionView(AddressQueue[QueueSlot]):
         self._called.append((address, place))
         self._wake()
 
-    def wait(self, address: str, host: QueueSlot, now: float, head: bool = False) -> None:
-        """See `Addresses.wait`."""
+    def wait(self, address: str, host: QueueSlot, now: float, head: bool = False, prepared: bool = False) -> None:
+        """See `AddressQueue.wait`."""
         host.owner = self
-        super().wait(address, host, now, head)
+        super().wait(address, host, now, head, prepared)
         self._lock.want(address)
 
     def leave(self, host: QueueSlot) -> None:
-        """See `Addresses.leave`."""
+        """See `AddressQueue.leave`."""
         super().leave(host)
         self._called = deque(one for one in self._called if one[1] is not host)
 

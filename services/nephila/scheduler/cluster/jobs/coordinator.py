@@ -113,8 +113,11 @@ class Coordinator:
         status.done = bool(self._asked) and all(part.idle_check >= self._asked for part in parts)
 
 
+_SUMS = ("queued", "in_flight", "stored", "denied", "failed", "dropped", "anchors", "links_held", "links_lost")
+
+
 def _sum_up(status: JobStatus, parts: list[PartitionStatus]) -> None:
-    for name in ("queued", "in_flight", "stored", "denied", "failed", "dropped", "anchors"):
+    for name in _SUMS:
         setattr(status, name, sum(getattr(part, name) for part in parts))
 
 

@@ -112,7 +112,7 @@ class StatusReporter:
     def share_quotas(self) -> None:
         """Hand to each partition what all others have spent of the quotas, as far as it is known here."""
         if self.protocol.jobs_with_quotas:
-            mine = {number: owner.frontier.quotas.dump() for number, owner in self._owners.owners.items()}
+            mine = {number: owner.frontier.quotas.report() for number, owner in self._owners.owners.items()}
             for number, uses in self.protocol.quota_uses(mine).items():
                 self._owners.owners[number].share_quotas(uses)
 
@@ -182,6 +182,8 @@ class PartitionJobs:
             anchors=len(job.scope.anchors),
             uses=self._owner.frontier.quotas.uses(uid, self._owner.frontier.utc_now) if job.has_quotas else [],
             quota=job.quota_hold,
+            links_held=len(job.held),
+            links_lost=job.held.lost,
         )
 
     def ready(self, uid: str) -> int:

@@ -211,9 +211,9 @@ pub struct Checks<'py> {
     log_bits: u32,
 }
 
-/// Fields of what `admit` returns: indices of the admitted links; links out of scope; (host, best order) of hosts
+/// Fields of what `admit` returns: indices of the admitted links, and of those out of scope; (host, best order) of hosts
 /// whose queue was empty, or of all; (log partition, links, rows).
-pub type Admitted<'py> = (Vec<u32>, usize, Vec<(u32, u32)>, Vec<(u32, usize, Bound<'py, PyBytes>)>);
+pub type Admitted<'py> = (Vec<u32>, Vec<u32>, Vec<(u32, u32)>, Vec<(u32, usize, Bound<'py, PyBytes>)>);
 
 fn word(bytes: &[u8], index: usize) -> PyResult<usize> {
     let four = bytes.get(4 * index..4 * index + 4).and_then(|four| four.try_into().ok());
@@ -384,7 +384,7 @@ pub fn admit<'py>(
     let mut sights: HashMap<&[u8], HostSight, RandomState> = HashMap::default();
     let mut order_of_hosts: Vec<&[u8]> = Vec::new();
     let mut admitted: Vec<(u32, Key, u32, u32, u8)> = Vec::with_capacity(found.len());
-    let mut out_of_scope = 0;
+    let mut out_of_scope: Vec<u32> = Vec::new();
     let mut any_rejected = checks.rejected.get().with_store(py, |rejected| Ok(rejected.len()))? > 0;
     for link in &found {
         if any_rejected && is_rejected(py, checks, link.key)? {
@@ -399,7 +399,7 @@ pub fn admit<'py>(
             }
         };
         if !scope.decide(py, link.url, link.host, sight.inside)? {
-            out_of_scope += 1;
+            out_of_scope.push(link.index);
             any_rejected = true;
             reject(py, checks, link.key)?;
             continue;
