@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from nephila import __version__
+from nephila.cli.lost_output import drop_lost_output
 from nephila.cli.output import note
 from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UsageError, UserError
@@ -208,6 +209,7 @@ def _tolerate_any_text() -> None:
         reconfigure = getattr(getattr(sys, name), "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+    drop_lost_output("stderr")
 
 
 def _silence_stdout() -> None:

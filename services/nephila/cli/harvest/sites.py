@@ -195,16 +195,13 @@ def run(
 
 
 def _run_remote(target: Target, serve: Any) -> None:
-    import signal
-
     from nephila.cli.client import call
+    from nephila.kernel.runtime.stop_signals import stopped_by
 
     async def work(control: Control) -> None:
         stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stop.set)
-        await serve(control, stop)
+        with stopped_by(asyncio.get_running_loop(), lambda _: stop.set()):
+            await serve(control, stop)
 
     call(target, work)
 
