@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import asyncio
 
-STOP_SIGNALS: Final = tuple(
+STOP_SIGNALS: Final[tuple[signal.Signals, ...]] = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
 
 
-def handle_stop_signals(loop: asyncio.AbstractEventLoop, stop: Callable[[signal.Signals], None]) -> list[signal.Signals]:
+def handle_stop_signals(
+    loop: asyncio.AbstractEventLoop, stop: Callable[[signal.Signals], None]
+) -> list[signal.Signals]:
     """`stop` is called for each of the signals, which are returned. A SIGHUP that is ignored already, as under nohup,
     stays ignored."""
-    hang_up = getattr(signal, "SIGHUP", None)
-    handled = [one for one in STOP_SIGNALS if one is not hang_up or signal.getsignal(one) is not signal.SIG_IGN]
+    handled = [one for one in STOP_SIGNALS if one.name != "SIGHUP" or signal.getsignal(one) is not signal.SIG_IGN]
     for number in handled:
         loop.add_signal_handler(number, stop, number)
     return handled

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nephila import __version__
+from nephila.kernel.documents.field_types import parse_rate
 from nephila.kernel.messages import CrawlJob, Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.seeds import STDIN, is_job_file, read_seeds, seed_url
@@ -77,6 +78,10 @@ def request_of(
     if job_file and len(urls) > 1:
         raise UsageError(f"{job_file} is a job; its URLs stand in it (spec.seeds), or come with --seeds FILE")
     store = options.pop("store", "")
+    if rate := options.pop("rate", ""):
+        if "delay" in given:
+            raise UsageError("--rate and --delay are the same setting in other words; leave one of them out")
+        options["delay"], given = _delay_of(rate), given - {"rate"} | {"delay"}
     return Request(
         urls=[seed_url(url) for url in urls if url != job_file],
         job_file=job_file,
@@ -90,6 +95,13 @@ def request_of(
         refresh=refresh,
         retry_failed=retry_failed,
     )
+
+
+def _delay_of(rate: str) -> float:
+    try:
+        return 1 / parse_rate(rate)
+    except ValueError as error:
+        raise UsageError(f"--rate: {error}") from None
 
 
 def plan_refetches(request: Request, run: Run, plan: Plan, *, info: Print) -> None:

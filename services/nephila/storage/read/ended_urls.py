@@ -20,6 +20,8 @@ ROW_KINDS: Final = {
     # Attempt 0: the page was not requested, since its robots.txt was unavailable.
     "denied(robots)": "(outcome = 'denied' AND reason = 'robots' OR outcome = 'failed' AND fetch_id LIKE '%-0')",
     "dropped(excluded)": "outcome = 'dropped' AND reason = 'excluded'",
+    "dropped(content_type)": "outcome = 'dropped' AND reason = 'content_type'",
+    "failed(too_large)": "outcome = 'failed' AND reason = 'too_large'",
     "dropped(trap)": "outcome = 'dropped' AND reason = 'trap'",
     "all": "NOT (outcome = 'dropped' AND reason IN ('excluded', 'trap'))",
 }
