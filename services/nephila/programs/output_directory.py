@@ -118,6 +118,8 @@ class Run(msgspec.Struct, kw_only=True):
     """URLs left in the queues."""
     degraded_rules: dict[str, str] = {}
     """Rule → the finding, for rules that no longer fit their site; their rows are marked."""
+    agent: str = ""
+    """Name whose groups of robots.txt count; empty in a file of an earlier program."""
     window: int = 0
     """Requests without receipt at most: what one kill can make a resumed crawl fetch again."""
     error: str = ""

@@ -83,7 +83,7 @@ def run_up(
         archive=archive_name("up", run),
     )
     given["header"] = redacted(given["header"])
-    run.window = configs.scheduler.window
+    run.window, run.agent = configs.scheduler.window, configs.scheduler.agent
     try:
         sender = partial(build_sender, Path(webhooks), directory.rows(run)) if webhooks else None
         if webhooks:

@@ -109,7 +109,7 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
     options["header"] = redacted(options["header"])
     if options.get("user"):
         options["user"] = redacted_user(options["user"])
-    run.window = configs.scheduler.window
+    run.window, run.agent = configs.scheduler.window, configs.scheduler.agent
     rules = options.get("rules", "")
     all_rules = bool(rules) and not job.rules
     if not system:
