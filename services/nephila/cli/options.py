@@ -34,6 +34,7 @@ def _directory(text: str | Path) -> Path:
 
 Out = Annotated[Path, typer.Option(parser=_directory, metavar="DIR", help="Directory of the result.")]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
+AlwaysJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, as without the option.")]
 
 
 def _parser(kind: Any, option: Option) -> Callable[[Any], Any]:

@@ -118,6 +118,8 @@ class Run(msgspec.Struct, kw_only=True):
     """URLs left in the queues."""
     degraded_rules: dict[str, str] = {}
     """Rule → the finding, for rules that no longer fit their site; their rows are marked."""
+    shells: int = 0
+    """Stored pages that look as if a browser had to render them."""
     agent: str = ""
     """Name whose groups of robots.txt count; empty in a file of an earlier program."""
     window: int = 0

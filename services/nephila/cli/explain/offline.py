@@ -68,7 +68,7 @@ def _recover(directory: Directory, run: Run | None, now: float, utc_now: float) 
         raise UserError(f"{directory.path} holds no crawl; name its directory with --out")
     settings = {"directory": str(directory.frontier)}
     if run is not None:
-        # Whose lines of robots.txt count. The User-Agent of the crawl may come from its environment, not from an option.
+        # Whose lines of robots.txt count. The User-Agent of a crawl may come from its environment.
         settings["agent"] = run.agent or product_token(str(run.options.get("user_agent", "")))
     config = load(SchedulerConfig, settings, "environment", "scheduler")
     for _ in range(RECOVERIES):

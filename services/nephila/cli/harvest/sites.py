@@ -72,6 +72,7 @@ def export(
     sites: SitesFile = "",
     format: Annotated[str, typer.Option("--format", metavar="csv|yaml", help="The format.")] = "csv",
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="By default standard output.")] = "",
+    json: Annotated[bool, typer.Option("--json", help="Print the documents as JSON, one a line.")] = False,
 ) -> None:
     """Write all sites as CSV or as documents."""
     import io
@@ -80,6 +81,10 @@ def export(
         raise UsageError(f"--format {format!r} is neither csv nor yaml")
     with _open(out, sites) as store:
         found = list(store.sites().sites.values())
+    if json:
+        for site in found:
+            print_json(site.content)
+        return
     stream = io.StringIO()
     if format == "csv":
         from nephila.harvest.sites.csv_table import write

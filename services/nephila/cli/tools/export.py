@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from nephila.cli.options import DEFAULT_OUT
 from nephila.cli.output import note
 from nephila.cli.terminal import escape_controls
 from nephila.cli.tools.markdown_texts import MarkdownTexts
@@ -16,10 +17,13 @@ from nephila.storage.source import Source, display_name, is_url, with_password
 
 
 def export(
-    place: Annotated[str, typer.Argument(metavar="DIR|URL", help="Directory of a crawl, or a database's URL.")],
+    place: Annotated[
+        str, typer.Option("--out", metavar="DIR|URL", help="Directory of a crawl, or a database's URL.")
+    ] = str(DEFAULT_OUT),
     format: Annotated[
         str, typer.Option("--format", metavar="jsonl|csv|parquet|markdown|chunks|cdxj|wacz", help="What to write.")
-    ],
+    ] = "",
+    json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
     out: Annotated[
         str,
         typer.Option(
@@ -69,6 +73,11 @@ def export(
     from nephila.storage.read.export import ARCHIVES
     from nephila.storage.read.export import export as write
 
+    if json and format not in ("", "jsonl"):
+        raise UsageError(f"--json is --format jsonl, not {format}")
+    if not json and not format:
+        raise UsageError("say what to write: --format jsonl, csv, parquet, markdown, chunks, cdxj or wacz")
+    format = format or "jsonl"
     _check_options(format, raw_csv=raw_csv, items=items, changes=changes, since=since, all_outcomes=all_outcomes)
     if format == "chunks":
         from nephila.storage.sinks.chunks import check_chunk_size

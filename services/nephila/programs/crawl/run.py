@@ -361,6 +361,7 @@ def _write_result(directory: Directory, run: Run, result: Result, counts: Summar
             for reason, rows in reasons.items()
         }
         run.rows = sum(counts.outcomes.values())
+        run.shells = counts.shells
     run.left = result.left
     run.degraded_rules = result.degraded
     run.reason = result.reason
