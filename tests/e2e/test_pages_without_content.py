@@ -6,7 +6,10 @@ import json
 
 from tests.e2e.web import Reply, crawl, page, run_json, serve
 
-SHELL = "<!doctype html><title>Shop</title><div id=root></div><noscript>Enable JavaScript.</noscript><script src=/a.js></script>"
+SHELL = (
+    "<!doctype html><title>Shop</title><div id=root></div><noscript>Enable JavaScript.</noscript>"
+    "<script src=/a.js></script>"
+)
 
 
 def answer(request):

@@ -16,6 +16,7 @@ EXAMPLES: Final = {
     "jobs seeds": "nephila jobs seeds news https://example.org/new --out jobs",
     "jobs quarantines": "nephila jobs quarantines news --out jobs",
     "jobs release": "nephila jobs release news example.org /calendar/* --out jobs",
+    "forget": "nephila forget --match '^https://example.org/news/' --job news --out jobs",
     "status": "nephila status --out jobs",
     "members": "nephila members --bootstrap kafka:9092",
     "settings": "nephila settings log_level=debug --bootstrap kafka:9092",

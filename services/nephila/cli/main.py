@@ -117,6 +117,11 @@ COMMANDS = {
         "nephila.cli.jobs.command:app",
         "Apply, list, pause, resume and delete jobs.",
     ),
+    "forget": Command(
+        MANY,
+        "nephila.cli.jobs.forget:forget",
+        "Forget URLs of a job: they are crawled again when they are found again.",
+    ),
     "status": Command(
         MANY,
         "nephila.cli.services.system:status",

@@ -134,7 +134,8 @@ def _url(text: str) -> str:
         raise ValueError(f"is no URL that can be crawled: {reason}{hint}") from None
 
 
-def _expression(text: str) -> str:
+def check_expression(text: str) -> str:
+    """The text, if it is an RE2 expression. Raises `ValueError` with the reason."""
     options = re2.Options()
     options.log_errors = False
     try:
@@ -174,7 +175,7 @@ Url = Annotated[
 ]
 """An absolute http(s) URL; it is kept in its canonical form, with its fragment route if it has one."""
 Expression = Annotated[
-    str, Meta(min_length=1, max_length=4000, extra={"what": "an RE2 expression", "check": _expression})
+    str, Meta(min_length=1, max_length=4000, extra={"what": "an RE2 expression", "check": check_expression})
 ]
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
 FileName = Annotated[str, Meta(min_length=1, max_length=4096, extra={"what": "the name of a file"})]

@@ -29,6 +29,7 @@ from nephila.scheduler.durability.commit_log import remedy
 from nephila.scheduler.durability.lease_recovery import recover_leases
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.engine.forget_urls import apply as apply_forgotten
 from nephila.scheduler.frontier.frontier import DELETED, Frontier, Partition, address_limits
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.host_table import load_state, novelty_of
@@ -213,6 +214,8 @@ class Replay:
         for state in commit.urls:
             if state.job in jobs:
                 jobs[state.job].due_table.put(state)
+        for forgotten in commit.forgotten:
+            apply_forgotten(frontier, forgotten)
         for queued in commit.queued:
             self._queued(queued)
         self._hosts(commit)

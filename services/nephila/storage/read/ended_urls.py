@@ -43,6 +43,14 @@ def ended(source: Source, job: str, kinds: Iterable[str]) -> Iterator[UrlState]:
             yield _state(job, dict(zip(_COLUMNS, row, strict=True)))
 
 
+def outcomes(source: Source, job: str) -> Iterator[tuple[bytes, str, Outcome]]:
+    """(url_key, URL, how it has ended) of each row of a job."""
+    with open_for_reading(source) as connection:
+        for row in _walk(connection, job, "1 = 1"):
+            known = dict(zip(_COLUMNS, row, strict=True))
+            yield bytes.fromhex(known["url_key"]), known["url"], _NUMBERS[known["outcome"]]
+
+
 def _walk(connection: ReadConnection, job: str, where: str) -> Iterator[tuple[Any, ...]]:
     key, last = connection.walk
     behind = ", ".join(f":last_{name}" for name in key)
