@@ -53,6 +53,10 @@ test-all: test test-full  ## both
 test-long: $(DEV)  ## the state machines at 100,000 operations each
 	@NEPHILA_LONG=1 $(BIN)/python -m pytest tests/native/test_trie_machine.py tests/scheduler/frontier/test_frontier_machine.py
 
+.PHONY: mutants
+mutants: $(DEV)  ## faults put into chosen modules, one at a time: which tests notice (ARGS='scheduler/frontier --count 40 --seed 2'; some 10 s each)
+	@$(BIN)/python -m tools.mutants $(ARGS)
+
 bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (about a quarter of an hour, 4 GB)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_seen $(ARGS)
@@ -170,6 +174,11 @@ bench-near-duplicates: $(DEV)  ## simhash per page, look-ups at 10^6 and 10^7 pa
 
 bench-harvest: $(DEV)  ## six months of sites and directories on a virtual clock, then keyword schemes (some minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_harvest $(ARGS)
+
+bench-papers: $(DEV)  ## the headlines of the five source papers beside ours (some ten minutes)
+	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_papers --web $(WEB) $(ARGS)
 
 bench-parser: $(DEV)  ## a page without and with a tree beside rivals, F1 of main text (WCXB=DIR), titles, rules (some minutes)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'

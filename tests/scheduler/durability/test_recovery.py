@@ -24,7 +24,7 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.durability.commit_log import CommitLog, _encode, frame, read_snapshot, write_snapshot
+from nephila.scheduler.durability.commit_log import _HEADER, CommitLog, _encode, frame, read_snapshot, write_snapshot
 from nephila.scheduler.durability.snapshots import snapshots
 from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.standalone import Scheduler
@@ -253,9 +253,10 @@ def test_zeros_in_a_snapshot_are_not_its_end(tmp_path):
         write_snapshot(file, [FrontierSnapshot(next_job=i) for i in range(3)])
     data = bytearray(path.read_bytes())
     first = len(frame(_encode(FrontierSnapshot(next_job=0))))
-    data[12 + first : 12 + 2 * first] = bytes(first)
+    second = len(_HEADER) + first
+    data[second : second + first] = bytes(first)
     path.write_bytes(data)
-    with pytest.raises(UserError, match=r"00000002.snapshot is damaged at byte"):
+    with pytest.raises(UserError, match=rf"00000002.snapshot is damaged at byte {second}"):
         list(read_snapshot(path))
 
 

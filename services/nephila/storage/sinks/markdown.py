@@ -29,6 +29,8 @@ class Markdown:
     def open(self) -> None:
         """See `Sink`."""
         self._directory.mkdir(parents=True, exist_ok=True)
+        if self._fsync:
+            sync_directory(self._directory.parent)
 
     def stage(self, batch: Batch) -> None:
         """See `Sink`."""
