@@ -2,17 +2,21 @@
 /etc/hosts for the peers.
 """
 
+import http.client
 import re
+import secrets
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import measure
+from benchmarks.web.connection import OWN_PATH
 
 HOSTS_FILE = Path("/etc/hosts")
 _NGINX = """worker_processes 1; daemon off; master_process off; pid {run}/nginx.pid; error_log {run}/error.log warn;
@@ -22,7 +26,8 @@ http {{ access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000; 
  scgi_temp_path {run}/t5;
  open_file_cache max=20000 inactive=600s; default_type text/html; types {{ text/html html; }}
  server {{ listen 127.0.0.1:{port} backlog=4096; server_name ~^(?<h>[a-z0-9.]+)$; root {web}/$h;
-  location = /robots.txt {{ return 404; }} }} }}
+  location = /robots.txt {{ return 404; }}
+  location = {path} {{ return 200 {token}; }} }} }}
 """
 
 
@@ -84,31 +89,43 @@ def listening(port: int, address: str = "127.0.0.1") -> bool:
         return probe.connect_ex((address, port)) == 0
 
 
+def is_own(port: int, token: str, address: str = "127.0.0.1") -> bool:
+    """Whether the server on a port is the one that was started with this token."""
+    try:
+        with urllib.request.urlopen(f"http://{address}:{port}{OWN_PATH}", timeout=5) as answer:
+            return answer.read(len(token) + 1) == token.encode()
+    except (OSError, http.client.HTTPException):
+        return False
+
+
 class Serving:
-    """Serves a web for the length of a `with` block, on the first core; uses what already listens on its port."""
+    """Serves a web for the length of a `with` block, on the first core. Refuses a server that is not its own: figures
+    of another web, or of another server, would look like its own."""
 
     def __init__(self, web: PlainWeb, run: Path, log: Path | None = None) -> None:
         self.web, self.run, self.log = web, run, log
-        self.kind = "already running"
+        self.kind = ""
+        self._token = secrets.token_hex(16)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int:
-        """The process that serves; 0 for a foreign one."""
+        """The process that serves; 0 before the start."""
         return self._process.pid if self._process else 0
 
     def __enter__(self) -> "Serving":
         if listening(self.web.port):
-            if self.log:
-                raise SystemExit(
-                    f"port {self.web.port} is taken, and the requests of a foreign server cannot be counted"
-                )
-            return self
+            raise SystemExit(
+                f"port {self.web.port} is taken by another program; end it, the bench starts its own server"
+            )
         self.run.mkdir(parents=True, exist_ok=True)
         self._process = measure.start(self._command(), measure.cores()[0], log=self.run / "server.out")
         for _ in range(200):
             if listening(self.web.port):
-                return self
+                if is_own(self.web.port, self._token):
+                    return self
+                self.__exit__()
+                raise SystemExit(f"the server on port {self.web.port} is not the one that the bench has started")
             if self._process.poll() is not None:
                 break
             time.sleep(0.05)
@@ -125,8 +142,17 @@ class Serving:
         if nginx is None or self.log is not None:
             self.kind = "benchmarks.web.serve"
             command = [sys.executable, "-m", "benchmarks.web.serve", str(self.web.folder), "--port", str(self.web.port)]
+            command += ["--token", self._token]
             return command + (["--log", str(self.log)] if self.log else [])
         self.kind = "nginx"
         conf = self.run / "nginx.conf"
-        conf.write_text(_NGINX.format(run=self.run.resolve(), web=self.web.folder.resolve(), port=self.web.port))
+        conf.write_text(
+            _NGINX.format(
+                run=self.run.resolve(),
+                web=self.web.folder.resolve(),
+                port=self.web.port,
+                path=OWN_PATH,
+                token=self._token,
+            )
+        )
         return [nginx, "-e", str(self.run / "error.log"), "-c", str(conf.resolve())]

@@ -22,11 +22,16 @@ _SIMPLE = {"body"}
 _WAITS = ("latency_s", "pieces", "first")
 
 
+OWN_PATH = "/.bench-token"
+"""Not logged: it is no request of a crawler."""
+
+
 class Shared:
     """What all connections of a server share."""
 
-    def __init__(self, content: Content, log: AccessLog) -> None:
-        self.content, self.log = content, log
+    def __init__(self, content: Content, log: AccessLog, token: str = "") -> None:
+        """`token`: what a bench that started the server is answered at OWN_PATH; empty: nothing."""
+        self.content, self.log, self.token = content, log, token
         self.seen: dict[tuple[str, str], int] = {}
         self.open: set[Connection] = set()
         self._last = 0
@@ -137,6 +142,13 @@ class Connection(asyncio.Protocol):
         words = lines[0].split(" ")
         fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
         if len(words) != 3:
+            self.transport.close()
+            return
+        if self.shared.token and words[1] == OWN_PATH:
+            token = self.shared.token.encode()
+            self.transport.write(
+                b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(token) + token
+            )
             self.transport.close()
             return
         self._skip = int(fields.get("content-length", "0") or 0)

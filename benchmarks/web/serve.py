@@ -22,13 +22,13 @@ from benchmarks.web.content import Content, open_content
 class Server:
     """A running server; `async with` starts and stops it."""
 
-    def __init__(self, content: Content, port: int, log: Path | None) -> None:
-        self._content, self.port, self._log = content, port, log
+    def __init__(self, content: Content, port: int, log: Path | None, token: str = "") -> None:
+        self._content, self.port, self._log, self._token = content, port, log, token
 
     async def __aenter__(self) -> "Server":
         require_loopback(self._content.addresses)
         self.log = AccessLog(self._log)
-        self.shared = Shared(self._content, self.log)
+        self.shared = Shared(self._content, self.log, self._token)
         loop = asyncio.get_running_loop()
         self._listening = await loop.create_server(
             lambda: Connection(self.shared), self._content.addresses, self.port, backlog=4096, reuse_address=True
@@ -52,13 +52,13 @@ def require_loopback(addresses: list[str]) -> None:
         raise SystemExit(f"not a loopback address: {', '.join(outside)}")
 
 
-async def serve(folder: Path, port: int, log: Path | None) -> None:
+async def serve(folder: Path, port: int, log: Path | None, token: str = "") -> None:
     """Serve until a signal."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     content = open_content(folder)
-    async with Server(content, port, log) as server:
+    async with Server(content, port, log, token) as server:
         print(f"serving {folder} on {len(content.addresses)} addresses, port {server.port}", flush=True)
         await stop.wait()
         print(f"{server.log.requests} requests served", flush=True)
@@ -79,12 +79,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--port", type=int, default=8089)
     parser.add_argument("--log", type=Path)
+    parser.add_argument("--token", default="", help="answered at /.bench-token to the bench that started the server")
     args = parser.parse_args(argv)
     if not args.folder.is_dir():
         print(f"{args.folder} is not a directory", file=sys.stderr)
         return 2
     try:
-        runner()(serve(args.folder, args.port, args.log))
+        runner()(serve(args.folder, args.port, args.log, args.token))
     except OSError as error:
         print(f"cannot serve: {error}", file=sys.stderr)
         return 1

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import socket
 import sqlite3
 import sys
 from pathlib import Path
@@ -121,6 +122,45 @@ def test_a_web_on_disk_is_known(tmp_path: Path) -> None:
     assert web.hosts == ["h0.bench.test", "h1.bench.test"]
     with pytest.raises(SystemExit, match="no plain web"):
         plainweb.read(tmp_path / "nothing")
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> plainweb.PlainWeb:
+    """A small web on a port that is free."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    plain.generate(tmp_path / "web", pages=3, hosts=1, port=port, seed=1, size=500, links=2)
+    return plainweb.read(tmp_path / "web")
+
+
+def test_a_bench_knows_its_own_server(tmp_path: Path, web: plainweb.PlainWeb) -> None:
+    """By a token that is no request in the log."""
+    with plainweb.Serving(web, tmp_path / "run", log=tmp_path / "log") as serving:
+        assert plainweb.is_own(web.port, serving._token)
+        assert not plainweb.is_own(web.port, "another")
+    assert not plainweb.is_own(web.port, serving._token)
+    assert "GET" not in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_a_bench_refuses_a_server_that_is_not_its_own(tmp_path: Path, web: plainweb.PlainWeb, log: bool) -> None:
+    """Also where it counts no requests: the figures would be those of another web."""
+    foreign, taken = socket.create_server(("127.0.0.1", web.port)), "is taken by another program"
+    with foreign, pytest.raises(SystemExit, match=taken):
+        plainweb.Serving(web, tmp_path / "run", log=tmp_path / "log" if log else None).__enter__()
+
+
+def test_a_bench_refuses_a_server_that_took_its_port_at_the_start(
+    tmp_path: Path, web: plainweb.PlainWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What answers has not the token of the server that was started."""
+    serving = plainweb.Serving(web, tmp_path / "run", log=tmp_path / "log")
+    other = [*serving._command()[:-3], "other", "--log", str(tmp_path / "log")]
+    monkeypatch.setattr(serving, "_command", lambda: other)
+    with pytest.raises(SystemExit, match="is not the one that the bench has started"):
+        serving.__enter__()
+    assert not plainweb.listening(web.port)
 
 
 def test_raw_results_name_the_machine(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def boom(kind: str) -> None:
 @pytest.fixture
 def failing(monkeypatch):
     """The table of commands with `boom` in it."""
-    monkeypatch.setitem(main.COMMANDS, "boom", (f"{__name__}:boom", "Fails."))
+    monkeypatch.setitem(main.COMMANDS, "boom", main.Command(main.TOOLS, f"{__name__}:boom", "Fails."))
 
 
 @pytest.mark.usefixtures("failing")

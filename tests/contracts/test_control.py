@@ -88,7 +88,9 @@ class Schedulers:
                 slot = f"{query.slot}/{half[0]}"
                 self.bus.publish(EXPLAIN_ANSWERS, 0, ExplainAnswer(slot, query.id, partitions=half, quarantines=found))
             return
-        if query.release:
+        if query.forget:
+            answer.released, answer.unknown = True, len(query.forget)
+        elif query.release:
             found = [one for one in self.quarantines if one.place == query.release]
             for one in found:
                 one.released = True
@@ -364,6 +366,28 @@ async def test_a_quarantine_is_listed_and_released(rig):
     assert one.released
     with pytest.raises(api.NotFound, match="is not in quarantine"):
         await rig.control.release_quarantine(api.ReleaseQuarantine(name="news", host="a.test", pattern="/x/"))
+
+
+async def test_urls_that_a_job_does_not_know_are_counted_when_they_are_forgotten(rig):
+    await apply(rig)
+    request = api.ForgetUrls(name="news", urls=["http://a.test/x", "http://a.test/y"])
+    answer = await rig.control.forget(request)
+    assert (answer.name, answer.forgotten, answer.open, answer.unknown) == ("news", 0, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        (api.ForgetUrls(name="news"), "which URLs to forget"),
+        (api.ForgetUrls(name="news", match="("), "--match '\\(' is not a valid RE2"),
+    ],
+)
+async def test_a_request_to_forget_that_names_nothing_is_refused(rig, request_, says):
+    await apply(rig)
+    with pytest.raises(UsageError, match=says):
+        await rig.control.forget(request_)
+    with pytest.raises(api.NotFound):
+        await rig.control.forget(api.ForgetUrls(name="x", urls=["http://a.test/"]))
 
 
 async def test_explain_refuses_what_is_no_url_and_no_job(rig):

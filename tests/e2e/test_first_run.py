@@ -31,7 +31,7 @@ def test_a_bare_host_name(tmp_path):
     assert book["outcomes"] == {"stored": 3, "failed": 1}
     assert (book["state"], book["left"]) == ("finished", 0)
     assert "o/nephila.db" in done.stdout
-    assert "nephila export o" in done.stdout
+    assert "nephila export --out o" in done.stdout
     assert web.paths()[0] == "/robots.txt"
 
 

@@ -64,7 +64,7 @@ def fetch(url: str, *, rules: Rules | None = None, **options: Unpack[Options]) -
     Raises `UserError` with the cause in one line. For more than a few pages of a host use `crawl`, which
     keeps the pace.
     """
-    chosen: Options = {"max_depth": 0, "delay": 0.0, "max_wait": 0.0, **options}
+    chosen: Options = {"max_depth": 0, "delay": 0.0, "max_wait": 0.0, "retries": 0, **options}
     pages = list(
         Crawl(
             (url,),
@@ -75,7 +75,6 @@ def fetch(url: str, *, rules: Rules | None = None, **options: Unpack[Options]) -
             ahead=4,
             all_outcomes=True,
             found_links=False,
-            tries=1,
             options=chosen,
         )
     )

@@ -66,6 +66,10 @@ class End:
     left: int = 0
     """URLs left in the queues; `resume=True` continues with them."""
     elapsed_s: float = 0.0
+    problem: str = ""
+    """Why no page is stored, in one line; empty when one is."""
+    refused_seeds: list[tuple[str, str]] = field(default_factory=list)
+    """(seed, why it is not crawled)."""
 
 
 class Crawl:
@@ -82,15 +86,16 @@ class Crawl:
         ahead: int,
         all_outcomes: bool,
         found_links: bool,
-        tries: int = 0,
         fresh: bool = False,
         refresh: bool = False,
         retry_failed: bool = False,
         options: Mapping[str, Any],
     ) -> None:
-        """`tries`: attempts per fetch; 0 = as the scheduler is set. Raises `UsageError`, `UserError`."""
-        if ahead < 1:
-            raise UsageError(f"ahead is {ahead}; at least one page has to be fetched at a time")
+        """Raises `UsageError`, `UserError`."""
+        if type(ahead) is not int or ahead < 1:
+            raise UsageError(f"ahead is {ascii(ahead)[:60]}; at least one page has to be fetched at a time")
+        if on_page is not None and not callable(on_page):
+            raise UsageError(f"on_page: {ascii(on_page)[:60]} cannot be called with a page")
         if (resume or refresh or retry_failed) and out is None:
             raise UsageError("resume, refresh and retry_failed need out, the directory of the crawl")
         self.out: Path = Path(tempfile.mkdtemp(prefix="nephila-")) if out is None else out
@@ -112,7 +117,7 @@ class Crawl:
         url = resolve_store(self._run, request.store)
         plan = make_plan(self._run, self.out, url)
         plan_refetches(request, self._run, plan, info=log.info)
-        scheduler = msgspec.structs.replace(plan.configs.scheduler, window=ahead, **({"tries": tries} if tries else {}))
+        scheduler = msgspec.structs.replace(plan.configs.scheduler, window=ahead)
         plan.configs.scheduler = scheduler
         if out is None:
             # A temporary result need not survive a power cut, and a small flush interval yields pages sooner.
@@ -211,9 +216,16 @@ class Crawl:
                 self._request, self._directory, self._plan, self._run, self._go, warn=log.warning, info=log.info
             )
             error = result.error
-            self.end = End(result.reason, counts.outcomes, dict(self._run.reasons), result.left, result.elapsed_s)
-            if not self._all_outcomes:
-                self._log_result(result, counts)
+            self.end = End(
+                result.reason,
+                counts.outcomes,
+                dict(self._run.reasons),
+                result.left,
+                result.elapsed_s,
+                _problem(result, counts, self._run.reasons),
+                result.refused_seeds,
+            )
+            self._log_result(self.end)
         except BaseException as failed:
             error = failed
         self._bus.finish(error)
@@ -234,11 +246,20 @@ class Crawl:
         if self._crawl is not None:
             self._crawl.on_quiet()
 
-    def _log_result(self, result: Result, counts: Summary) -> None:
-        for url, reason in result.refused_seeds:
+    def _log_result(self, end: End) -> None:
+        for url, reason in end.refused_seeds:
             log.warning("%s: not crawled: %s", url, reason)
-        if result.reason != "interrupted" and not counts.outcomes.get("stored"):
-            log.warning("no page was stored: %s", ", ".join(sorted(self._run.reasons)) or "no URL belongs to the crawl")
+        if end.problem and end.reason != "interrupted" and not self._all_outcomes:
+            log.warning("%s", end.problem)
+
+
+def _problem(result: Result, counts: Summary, reasons: Mapping[str, int]) -> str:
+    if result.error is not None:
+        return str(result.error)
+    if counts.outcomes.get("stored"):
+        return ""
+    refused = [f"{url}: {reason}" for url, reason in result.refused_seeds[:1]]
+    return f"no page was stored: {', '.join([*sorted(reasons), *refused]) or 'no URL belongs to the crawl'}"
 
 
 def _close_all() -> None:

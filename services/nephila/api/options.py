@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.errors import UsageError, suggest
 from nephila.programs.crawl.run import Request, request_of
-from nephila.programs.options import Options, defaults
+from nephila.programs.options import Options, defaults, read, table
 from nephila.rulekit.files import FILE
 
 Rules = str | Path | Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -21,22 +21,23 @@ def crawl_request(
 ) -> Request:
     """The request that the command line makes of the same options. `modes`: resume, fresh, refresh,
     retry_failed. Raises `UsageError`."""
-    unknown = [name for name in options if name not in Options.__annotations__]
-    if unknown:
-        raise UsageError(f"there is no option {unknown[0]!r}; known are {', '.join(sorted(Options.__annotations__))}")
-    values = defaults()
-    given = {name: _lines(name, value) if values[name] == [] else value for name, value in options.items()}
+    rows = {name: row for name, row in table().items() if name in Options.__annotations__}
+    given = {}
+    for name, value in options.items():
+        if name not in rows:
+            raise UsageError(f"there is no option {name!r}; {suggest(name, rows)}")
+        try:
+            given[name] = read(*rows[name], value)
+        except ValueError as error:
+            raise UsageError(f"{name}: {error}") from None
+    for seed in seeds:
+        if not isinstance(seed, str):
+            raise UsageError(f"{ascii(seed)[:60]} is no URL; give each seed as an argument of its own: crawl(*urls)")
     if rules is not None:
         given["rules"] = str(rules_in(rules, out))
     # No worker processes: `page.links`, `page.css` and others read the body, which must be in this process.
-    values |= {**given, "workers": 0}
+    values = {**defaults(), **given, "workers": 0}
     return request_of(seeds, out, values, given.keys() - {"store"}, **modes)  # type: ignore[arg-type]
-
-
-def _lines(name: str, value: Any) -> list[str]:
-    if name == "header" and isinstance(value, Mapping):
-        return [f"{key}: {one}" for key, one in value.items()]
-    return [value] if isinstance(value, str) else list(value)
 
 
 def rules_in(rules: Rules, out: Path) -> Path:

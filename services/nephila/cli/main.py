@@ -13,12 +13,15 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TextIO
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from nephila import __version__
+from nephila.cli.directory_argument import add_directory_argument
+from nephila.cli.examples import EXAMPLES
+from nephila.cli.lost_output import drop_lost_output
 from nephila.cli.output import note
 from nephila.cli.terminal import sanitize, sanitize_lines
 from nephila.kernel.runtime.errors import UsageError, UserError
@@ -26,65 +29,192 @@ from nephila.kernel.runtime.errors import UsageError, UserError
 if TYPE_CHECKING:
     from typer import _click as click
 
+CRAWL = "Crawl a site"
+RESULTS = "Use the result"
+RULES = "Extract items"
+MANY = "Run many jobs"
+TOOLS = "Examine one URL"
+SYSTEM = "Run services over Kafka"
+
+
+class Command(NamedTuple):
+    """One row of the table."""
+
+    panel: str
+    """Heading in --help."""
+    place: str
+    """Module and name of its function or group."""
+    help: str
+
+
 COMMANDS = {
-    "crawl": ("nephila.cli.crawl.command:crawl", "Crawl sites into a directory, or continue a crawl."),
-    "up": ("nephila.cli.services.up:up", "Run many jobs in one program, until it is stopped."),
-    "jobs": ("nephila.cli.jobs.command:app", "Apply, list, pause, resume and delete jobs."),
-    "status": ("nephila.cli.services.system:status", "Show the state of a program or a system."),
-    "members": ("nephila.cli.services.system:members", "Show the programs of a system and their states."),
-    "settings": (
-        "nephila.cli.services.system:settings",
-        "Show or change live settings of a system, as log_level.",
+    "crawl": Command(
+        CRAWL,
+        "nephila.cli.crawl.command:crawl",
+        "Crawl sites into a directory, or continue a crawl.",
     ),
-    "topics": ("nephila.cli.services.topics:app", "Create and list the topics of the route on a Kafka broker."),
-    "dead": (
-        "nephila.cli.services.dead:app",
-        "List messages that no service over Kafka could process, and publish them again.",
+    "extract": Command(
+        CRAWL,
+        "nephila.cli.tools.extract:extract",
+        "Title, main text, metadata and links of one document, no crawl.",
     ),
-    "explain": (
+    "explain": Command(
+        CRAWL,
         "nephila.cli.explain.command:explain",
         "Explain the state of a URL in a crawl: fetched, queued or refused, and why.",
     ),
-    "scheduler": ("nephila.cli.services.service:scheduler", "Run the scheduler over Kafka."),
-    "downloader": ("nephila.cli.services.service:downloader", "Run a downloader over Kafka."),
-    "parser": ("nephila.cli.services.service:parser", "Run a parser over Kafka."),
-    "fetchparse": (
-        "nephila.cli.services.service:fetchparse",
-        "Run a downloader and a parser in one program over Kafka.",
+    "doctor": Command(
+        CRAWL,
+        "nephila.cli.tools.doctor:doctor",
+        "Check that this machine can crawl, and what would make it faster.",
     ),
-    "storage": ("nephila.cli.services.service:storage", "Run storage over Kafka."),
-    "api": ("nephila.cli.services.service:api", "Serve the control API of a system over Kafka."),
-    "operator": ("nephila.operator.command:operator", "Serve CrawlJob and ParseRule resources of Kubernetes."),
-    "rules": (
-        "nephila.cli.rules.command:app",
-        "Create, check, test and try rules, which extract items from a site's pages.",
+    "browser": Command(
+        CRAWL,
+        "nephila.cli.tools.browser:app",
+        "Install what rendered pages need: Playwright and Chromium.",
     ),
-    "export": ("nephila.cli.tools.export:export", "Write the result of a crawl as JSONL, CSV, Parquet or Markdown."),
-    "report": ("nephila.cli.report.command:report", "Write a report about a crawl as one HTML file."),
-    "changes": (
+    "export": Command(
+        RESULTS,
+        "nephila.cli.tools.export:export",
+        "Write the result of a crawl as JSONL, CSV, Parquet or Markdown.",
+    ),
+    "report": Command(
+        RESULTS,
+        "nephila.cli.report.command:report",
+        "Write a report about a crawl as one HTML file.",
+    ),
+    "changes": Command(
+        RESULTS,
         "nephila.cli.harvest.changes:changes",
         "Show pages that are new, changed or gone, once or continuously, or as a feed.",
     ),
-    "webhooks": (
+    "diff": Command(
+        RESULTS,
+        "nephila.cli.tools.diff:diff",
+        "Show the changes of a page between its last two versions.",
+    ),
+    "cost": Command(
+        RESULTS,
+        "nephila.cli.harvest.cost:cost",
+        "Show fetches and bytes of each job, and per useful item.",
+    ),
+    "webhooks": Command(
+        RESULTS,
         "nephila.cli.harvest.webhooks:app",
         "Deliver changes of pages to URLs, signed and with retries; list and replay deliveries.",
     ),
-    "diff": ("nephila.cli.tools.diff:diff", "Show the changes of a page between its last two versions."),
-    "cost": ("nephila.cli.harvest.cost:cost", "Show fetches and bytes of each job, and per useful item."),
-    "schemes": ("nephila.cli.harvest.schemes:app", "Keyword schemes: searches on platforms, their pages and records."),
-    "audit": ("nephila.cli.harvest.audit:app", "Precision of pages or items, from a sample that people label."),
-    "sites": ("nephila.cli.harvest.sites:app", "Harvest sites and their directories with frequencies and scores."),
-    "extract": ("nephila.cli.tools.extract:extract", "Title, main text, metadata and links of one document, no crawl."),
-    "url": ("nephila.cli.tools.url:app", "Canonical form, host key, URL key and partition of a URL."),
-    "robots": ("nephila.cli.tools.robots:app", "Check URLs against a robots.txt."),
-    "capacity": (
+    "audit": Command(
+        RESULTS,
+        "nephila.cli.harvest.audit:app",
+        "Precision of pages or items, from a sample that people label.",
+    ),
+    "rules": Command(
+        RULES,
+        "nephila.cli.rules.command:app",
+        "Create, check, test and try rules, which extract items from a site's pages.",
+    ),
+    "up": Command(
+        MANY,
+        "nephila.cli.services.up:up",
+        "Run many jobs in one program, until it is stopped.",
+    ),
+    "jobs": Command(
+        MANY,
+        "nephila.cli.jobs.command:app",
+        "Apply, list, pause, resume and delete jobs.",
+    ),
+    "forget": Command(
+        MANY,
+        "nephila.cli.jobs.forget:forget",
+        "Forget URLs of a job: they are crawled again when they are found again.",
+    ),
+    "status": Command(
+        MANY,
+        "nephila.cli.services.system:status",
+        "Show the state of a program or a system.",
+    ),
+    "schemes": Command(
+        MANY,
+        "nephila.cli.harvest.schemes:app",
+        "Keyword schemes: searches on platforms, their pages and records.",
+    ),
+    "sites": Command(
+        MANY,
+        "nephila.cli.harvest.sites:app",
+        "Harvest sites and their directories with frequencies and scores.",
+    ),
+    "url": Command(
+        TOOLS,
+        "nephila.cli.tools.url:app",
+        "Canonical form, host key, URL key and partition of a URL.",
+    ),
+    "robots": Command(
+        TOOLS,
+        "nephila.cli.tools.robots:app",
+        "Check URLs against a robots.txt.",
+    ),
+    "members": Command(
+        SYSTEM,
+        "nephila.cli.services.system:members",
+        "Show the programs of a system and their states.",
+    ),
+    "settings": Command(
+        SYSTEM,
+        "nephila.cli.services.system:settings",
+        "Show or change live settings of a system, as log_level.",
+    ),
+    "topics": Command(
+        SYSTEM,
+        "nephila.cli.services.topics:app",
+        "Create and list the topics of the route on a Kafka broker.",
+    ),
+    "dead": Command(
+        SYSTEM,
+        "nephila.cli.services.dead:app",
+        "List messages that no service over Kafka could process, and publish them again.",
+    ),
+    "scheduler": Command(
+        SYSTEM,
+        "nephila.cli.services.service:scheduler",
+        "Run the scheduler over Kafka.",
+    ),
+    "downloader": Command(
+        SYSTEM,
+        "nephila.cli.services.service:downloader",
+        "Run a downloader over Kafka.",
+    ),
+    "parser": Command(
+        SYSTEM,
+        "nephila.cli.services.service:parser",
+        "Run a parser over Kafka.",
+    ),
+    "fetchparse": Command(
+        SYSTEM,
+        "nephila.cli.services.service:fetchparse",
+        "Run a downloader and a parser in one program over Kafka.",
+    ),
+    "storage": Command(
+        SYSTEM,
+        "nephila.cli.services.service:storage",
+        "Run storage over Kafka.",
+    ),
+    "api": Command(
+        SYSTEM,
+        "nephila.cli.services.service:api",
+        "Serve the control API of a system over Kafka.",
+    ),
+    "operator": Command(
+        SYSTEM,
+        "nephila.operator.command:operator",
+        "Serve CrawlJob and ParseRule resources of Kubernetes.",
+    ),
+    "capacity": Command(
+        SYSTEM,
         "nephila.cli.capacity.command:capacity",
         "Compute replicas, cores, memory, disks and bandwidth for a crawl.",
     ),
-    "browser": ("nephila.cli.tools.browser:app", "Install what rendered pages need: Playwright and Chromium."),
-    "doctor": ("nephila.cli.tools.doctor:doctor", "Check that this machine can crawl, and what would make it faster."),
 }
-"""Command → (where its function or group is, one line of help), in the order of --help."""
+"""In the order of --help."""
 
 EXTRAS = {
     "aiokafka": "kafka",
@@ -108,8 +238,8 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        for name, (_, line) in COMMANDS.items():
-            self.commands[name] = TyperCommand(name, help=line)
+        for name, row in COMMANDS.items():
+            self.commands[name] = TyperCommand(name, help=row.help, rich_help_panel=row.panel)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -120,12 +250,23 @@ class LazyGroup(TyperGroup):
 
 
 def _load(name: str) -> Any:
-    place, attribute = COMMANDS[name][0].split(":")
+    place, attribute = COMMANDS[name].place.split(":")
     target = getattr(importlib.import_module(place), attribute)
     if not isinstance(target, typer.Typer):
         function, target = target, typer.Typer(add_completion=False)
         target.command(name)(function)
-    return typer.main.get_command(target)
+    command = typer.main.get_command(target)
+    _complete(command, name)
+    return command
+
+
+def _complete(command: Any, words: str) -> None:
+    """Add to each command below this one its example, and the directory as an argument."""
+    for name, below in getattr(command, "commands", {}).items():
+        _complete(below, f"{words} {name}")
+    if words in EXAMPLES:
+        command.epilog = f"Example: {EXAMPLES[words]}"
+        add_directory_argument(command)
 
 
 app = typer.Typer(cls=LazyGroup, pretty_exceptions_enable=False, add_completion=True)
@@ -220,6 +361,7 @@ def _tolerate_any_text() -> None:
         reconfigure = getattr(getattr(sys, name), "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+    drop_lost_output("stderr")
 
 
 def _silence_stdout() -> None:

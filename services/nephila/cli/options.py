@@ -15,20 +15,10 @@ from typing import Annotated, Any, TypeVar, get_args
 import typer
 
 from nephila.cli.terminal import sanitize
-from nephila.programs.options import Option, is_list, table
+from nephila.programs.options import Option, is_list, read, table
 
 DEFAULT_OUT = Path("crawl-out")
 F = TypeVar("F", bound=Callable[..., None])
-
-
-def _duration(text: str | float) -> float:
-    """Seconds. Typer passes a default through here as well, which is a number already."""
-    from nephila.kernel.documents.field_types import parse_seconds
-
-    try:
-        return parse_seconds(text) if isinstance(text, str) else text
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
 
 
 def _directory(text: str | Path) -> Path:
@@ -44,11 +34,19 @@ def _directory(text: str | Path) -> Path:
 
 Out = Annotated[Path, typer.Option(parser=_directory, metavar="DIR", help="Directory of the result.")]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
+AlwaysJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, as without the option.")]
 
 
-def _absolute(text: str) -> str:
-    """A path that stays valid when another directory becomes the current one; empty stays empty."""
-    return os.path.abspath(text) if text else text
+def _parser(kind: Any, option: Option) -> Callable[[Any], Any]:
+    """`read` as Typer calls it, also for a default."""
+
+    def parse(value: Any) -> Any:
+        try:
+            return read(kind, option, value)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+
+    return parse
 
 
 def with_options(command: str) -> Callable[[F], F]:
@@ -80,15 +78,12 @@ def _parameter(name: str, kind: Any, option: Option) -> inspect.Parameter:
     default = option.default
     if kind is bool:
         annotation: Any = bool
-    else:
+    elif is_list(kind):
         settings["metavar"] = option.metavar
-        annotation = list[str] | None if is_list(kind) else kind
-    if option.seconds:
-        settings["parser"] = _duration
-    elif name == "rules":
-        settings["parser"] = _absolute
-    if option.least is not None:
-        settings |= {"min": option.least, "max": option.most}
+        annotation = list[str] | None
+    else:
+        settings |= {"metavar": option.metavar, "parser": _parser(kind, option)}
+        annotation = Any
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,

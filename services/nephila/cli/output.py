@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,6 +27,17 @@ def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
     width = max((len(key) for key, _ in shown), default=0) + 1
     for key, value in shown:
         sys.stdout.write(f"{key + ':':<{width}} {value}".rstrip() + "\n")
+
+
+def program() -> str:
+    """This program as a shell finds it: nephila where that is in PATH, else as it was called."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m nephila"
+    found = shutil.which("nephila")
+    if called.name != "nephila" or (found is not None and Path(found).resolve() == called.resolve()):
+        return "nephila"
+    return shlex.quote(str(called))
 
 
 def note(text: str) -> None:

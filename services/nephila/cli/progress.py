@@ -100,10 +100,10 @@ class Progress:
 
     def _print_record(self, delivery: Delivery) -> None:
         record: Record = delivery.message
+        delivery.ack()  # the record does not wait for its line
         outcome = record.outcome.name.lower() + (f"({record.reason})" if record.reason else "")
         size = f" {record.size_bytes:,} B" if record.size_bytes else ""
         self._print(f"{outcome} {record.status or '-'}{size} {sanitize(record.url, 2000)}")
-        delivery.ack()
 
     def _print(self, line: str) -> None:
         assert self._console is not None

@@ -121,6 +121,15 @@ class ReleaseQuarantine(Request):
     pattern: Annotated[str, Meta(min_length=1, max_length=10_000)]
 
 
+class ForgetUrls(Request):
+    """Forget URLs of a job: they are crawled again when they are found again."""
+
+    name: Name
+    urls: Annotated[list[Url], Meta(max_length=SEED_BATCH)] = []
+    match: Annotated[str, Meta(max_length=4000)] = ""
+    """Also all URLs with a row that match this expression (RE2, searched in the full URL)."""
+
+
 class ExplainUrl(Request):
     """What became of a URL."""
 
@@ -340,6 +349,17 @@ class QuarantineReleased(msgspec.Struct, kw_only=True):
     host: str
     pattern: str
     verdict: Literal["released"] = "released"
+
+
+class UrlsForgotten(msgspec.Struct, kw_only=True):
+    """What became of the URLs."""
+
+    name: str
+    forgotten: int
+    open: int = 0
+    """Queued or in flight: they stay."""
+    unknown: int = 0
+    """The job does not know them."""
 
 
 class Explained(msgspec.Struct, kw_only=True):
@@ -577,6 +597,9 @@ class Control(Protocol):
 
     async def release_quarantine(self, request: ReleaseQuarantine) -> QuarantineReleased:
         """Fetch from a quarantined part of a host again."""
+
+    async def forget(self, request: ForgetUrls) -> UrlsForgotten:
+        """Forget URLs of a job: they are crawled again when they are found again."""
 
     async def explain(self, request: ExplainUrl) -> Explained:
         """What became of a URL, and why."""

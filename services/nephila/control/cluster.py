@@ -21,6 +21,7 @@ import msgspec
 from nephila import __version__
 from nephila.control import api
 from nephila.control.changes import TableChanges
+from nephila.control.forget import check, named_urls, without_rows
 from nephila.control.job_view import quarantine
 from nephila.control.rule_documents import read_rules, rule_change, rule_health, rule_list
 from nephila.control.seed_sources import source_seeds
@@ -30,7 +31,7 @@ from nephila.kernel import live_settings
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of
 from nephila.kernel.documents import job_document
 from nephila.kernel.documents.job_to_document import to_document
-from nephila.kernel.fragment_routes import parse_routed
+from nephila.kernel.fragment_routes import parse_for, parse_routed
 from nephila.kernel.messages import (
     CrawlJob,
     ExplainAnswer,
@@ -38,6 +39,7 @@ from nephila.kernel.messages import (
     JobStatus,
     MemberState,
     MemberStatus,
+    Outcome,
     ParseRule,
     Quarantine,
     RuleVerdict,
@@ -69,6 +71,8 @@ if TYPE_CHECKING:
     from nephila.kernel.bus.kafka.config import KafkaConfig
 
 GROUP = "control"
+FORGET_BATCH = 100
+"""URLs of one query: with 8,192 characters each they fit into a message."""
 TAKEN_S = 20.0
 """For the broker's answer to what was published."""
 ANSWER_S = 10.0
@@ -136,6 +140,7 @@ class ClusterControl:
         `tenants`: names of those in the settings; empty: jobs may name any."""
         self._tenants = tenants
         self._changes = TableChanges(rows)
+        self._rows = rows
         self._bus = bus
         self._clock = clock
         self._letters = letters
@@ -438,6 +443,44 @@ class ClusterControl:
                 "the scheduler that has this host is of an older release, which releases nothing: update it"
             )
         return api.QuarantineReleased(name=name, host=request.host, pattern=request.pattern)
+
+    async def forget(self, request: api.ForgetUrls) -> api.UrlsForgotten:
+        """See `Control.forget`. Each partition is asked in turn, FORGET_BATCH URLs at a time."""
+        job = self._known(request.name)
+        check(request)
+        if self._rows is not None:
+            urls = await asyncio.get_running_loop().run_in_executor(None, named_urls, self._rows, job, request)
+        elif request.match:
+            raise UsageError(f"an expression is looked up in the database of the rows: set {ENVIRONMENT}, or give URLs")
+        else:
+            urls = without_rows(request.urls)
+        parts: dict[int, list[tuple[str, Outcome]]] = {}
+        for url, outcome in urls:
+            parts.setdefault(partition_of(parse_for(job, url).fingerprint, self._partitions), []).append((url, outcome))
+        total = api.UrlsForgotten(name=job.uid, forgotten=0)
+        for part in parts.values():
+            for start in range(0, len(part), FORGET_BATCH):
+                batch = part[start : start + FORGET_BATCH]
+                answer = await self._ask(
+                    ExplainQuery(
+                        url=batch[0][0],
+                        job=job.uid,
+                        forget=[url for url, _ in batch],
+                        forget_outcomes=bytes(outcome for _, outcome in batch),
+                    )
+                )
+                if not answer.released:
+                    raise UserError(
+                        f"{total.forgotten:,} URLs are forgotten, then a scheduler of an older release answered, which "
+                        "forgets nothing: update it"
+                    )
+                total.forgotten += answer.forgotten
+                total.open += answer.open
+                total.unknown += answer.unknown
+        if total.forgotten:
+            # Parsers send the links again that they have sent before: a changed job clears their caches.
+            await self._put(self._known(request.name))
+        return total
 
     async def explain(self, request: api.ExplainUrl) -> api.Explained:
         """See `Control.explain`."""

@@ -1,6 +1,6 @@
 """The state of the scheduler as programs and the control API read it; no other file outside that service reads it.
 
-Only `release` changes something, by a method of the scheduler. Deleted jobs are not shown.
+Only `release` and `forget` change something, by methods of the scheduler. Deleted jobs are not shown.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from nephila.control import api
 from nephila.kernel.fragment_routes import parse_for, parse_routed
 from nephila.kernel.messages import CrawlJob, Outcome, Quarantine
 from nephila.native import parse_url
+from nephila.scheduler.engine.forget_urls import Forgotten
 from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.explain import explain as explain_url
 from nephila.scheduler.explain.facts import Home
@@ -159,6 +160,11 @@ def release(scheduler: Scheduler, uid: str, host: str, place: str) -> bool:
     return scheduler.release(uid, host, place)
 
 
+def forget(scheduler: Scheduler, uid: str, urls: Iterable[tuple[str, Outcome]]) -> Forgotten | None:
+    """Forget URLs of a job; None without the job."""
+    return scheduler.forget(uid, urls)
+
+
 # ---- explain
 
 CANDIDATES = 20
@@ -195,7 +201,7 @@ def candidates(jobs: Mapping[str, Job], uids: Iterable[str], url: str) -> list[s
 
 def named(source: Source, known: Mapping[str, CrawlJob], name: str, url: str) -> list[str]:
     """As `choose`. For a deleted job the error names the row that is left in the database. Reads the disk."""
-    if name and name not in known and _is_there(source) and reader.holds(source, name):
+    if name and name not in known and is_there(source) and reader.holds(source, name):
         last = row(source, name, url)
         ended = f"{last['outcome']}{'(' + last['reason'] + ')' if last['reason'] else ''}" if last else ""
         says = f"its row of this URL says {ended} at {last['fetched_at']}" if last else "it has no row of this URL"
@@ -206,7 +212,7 @@ def named(source: Source, known: Mapping[str, CrawlJob], name: str, url: str) ->
 def left_out(source: Source, found: Explanation) -> Explanation:
     """The same explanation. For a URL that was never found it adds how many links were left out, if pages have more
     than are taken from one page. Reads the disk, O(rows)."""
-    if found.kind == "unknown" and _is_there(source):
+    if found.kind == "unknown" and is_there(source):
         pages, links = reader.links_left_out(source, found.job)
         if pages:
             found.sentence += (
@@ -218,7 +224,7 @@ def left_out(source: Source, found: Explanation) -> Explanation:
 
 def fetches(source: Source, uid: str, url: str) -> list[dict[str, Any]]:
     """The URL's last fetches, the newest last; none before the database is there. Reads the disk, O(fetches)."""
-    if not _is_there(source):
+    if not is_there(source):
         return []
     found = next((rows for key in _keys(url) if (rows := reader.history(source, uid, key)[-FETCHES:])), [])
     return [{name: value for name, value in one.items() if name not in ("id", "job", "url_key")} for one in found]
@@ -232,7 +238,7 @@ def row(source: Source, uid: str, url: str) -> dict[str, Any] | None:
 
 def row_with_meta(source: Source, uid: str, url: str) -> dict[str, Any] | None:
     """The same with its metadata."""
-    if not _is_there(source):
+    if not is_there(source):
         return None
     found = next((row for key in _keys(url) if (row := reader.row(source, uid, key)) is not None), None)
     return None if found is None else {name: value for name, value in found.items() if name != "text"}
@@ -243,7 +249,8 @@ def _keys(url: str) -> list[bytes]:
     return list(dict.fromkeys((parse_routed(url).fingerprint, parse_url(url).fingerprint)))
 
 
-def _is_there(source: Source) -> bool:
+def is_there(source: Source) -> bool:
+    """Whether the database of rows exists yet."""
     return not isinstance(source, Path) or (source / "nephila.db").exists()
 
 

@@ -1,8 +1,8 @@
 """The control API of one program on this machine: `nephila up`, and `nephila crawl` while it runs.
 
 The frontier's log holds the jobs; this class keeps only what a sequence of requests has in progress. An answer to a
-change comes when the change is in that log and the log is synced. A crawl (`once`) answers every question and releases
-quarantines; its job is defined by its command line.
+change comes when the change is in that log and the log is synced. A crawl (`once`) answers every question, releases
+quarantines and forgets URLs; its job is defined by its command line.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import msgspec
 from nephila import __version__
 from nephila.control import api, job_view
 from nephila.control.changes import TableChanges
+from nephila.control.forget import check, named_urls
 from nephila.control.rule_documents import read_rules, rule_change, rule_health, rule_list
 from nephila.control.rule_store import RuleStore
 from nephila.control.seed_sources import source_seeds
@@ -318,6 +319,18 @@ class LocalControl:
             )
         await self._scheduler.durable()
         return api.QuarantineReleased(name=name, host=request.host, pattern=request.pattern)
+
+    async def forget(self, request: api.ForgetUrls) -> api.UrlsForgotten:
+        """See `Control.forget`."""
+        job = self._known(request.name)
+        name = job.uid
+        check(request)
+        urls = await asyncio.get_running_loop().run_in_executor(None, named_urls, self._source, job, request)
+        found = job_view.forget(self._scheduler, name, urls)
+        if found is None:
+            raise api.NotFound(f"job {name!r} was deleted just now")
+        await self._scheduler.durable()
+        return api.UrlsForgotten(name=name, forgotten=found.forgotten, open=found.open, unknown=found.unknown)
 
     async def explain(self, request: api.ExplainUrl) -> api.Explained:
         """See `Control.explain`."""

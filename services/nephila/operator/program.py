@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 from pathlib import Path
 from typing import Any, Final
 
 from nephila.control.api import Control
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.stop_signals import handle_stop_signals
 from nephila.operator.cluster import Cluster
 from nephila.operator.config import OperatorConfig
 from nephila.operator.controller import Controller
@@ -133,9 +133,7 @@ class Operator:
         await asyncio.Event().wait()
 
     def _handle_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
+        handle_stop_signals(asyncio.get_running_loop(), lambda _: self.stop())
 
     async def _until_stop(self, work: object) -> None:
         task = asyncio.ensure_future(work)  # type: ignore[call-overload]

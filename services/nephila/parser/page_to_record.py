@@ -13,6 +13,7 @@ from typing import Final
 from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import ROUTE
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.shells import SHELL, SHELL_LINKS, is_shell
 from nephila.native import simhash
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import Content
@@ -35,7 +36,7 @@ from nephila.parser.lists.detection import ListForm, read
 from nephila.parser.page.body_kind import BodyKind
 from nephila.parser.page.charset import Classify, Sniff, classify, encoding_of, encoding_of_text
 from nephila.parser.page.html_tree import MAX_BYTES, MAX_DEPTH, tree_fits
-from nephila.parser.page.meta import to_json
+from nephila.parser.page.meta import note, to_json
 from nephila.parser.page.page_pass import PageCall, PageFacts, PagePass
 from nephila.parser.page.text import text_hash
 
@@ -95,6 +96,8 @@ class RecordBuilder:
                 agent=config.robots_agent,
             )
             links, facts = self.from_pass(page, job, record, found, encoding, sniffed)
+            if found.link_count <= SHELL_LINKS and not page.rendered and is_shell(found.text, body):
+                note(record, SHELL, "few words, and scripts: its content may need --render auto")
             if config.markdown:
                 from nephila.parser.markdown import page_markdown
 

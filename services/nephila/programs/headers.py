@@ -1,4 +1,4 @@
-"""The option --header: the hosts that get each header, and the part of it that run.json may hold.
+"""The options --header and --user: the hosts that get each header, and the part of it that run.json may hold.
 
 A header without a host goes to every host only if its name is one of `EVERYWHERE`; any other may be a secret and goes
 to the hosts of the seeds that the command line or the job names, and their www. twins. `@FILE` reads headers from a
@@ -7,6 +7,7 @@ file, one a line: run.json keeps the name of the file. Of a typed header that ma
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -37,6 +38,29 @@ def headers_of(given: Iterable[str], seeds: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def basic_auth(user: str, seeds: Iterable[str]) -> tuple[str, ...]:
+    """The header of HTTP basic authentication (RFC 7617) for the hosts of the seeds, of NAME:PASSWORD or of a file with
+    it. Raises `UsageError`."""
+    if not user:
+        return ()
+    pair = next(iter(_read([user], "--user")), "") if user.startswith("@") else user
+    name, colon, _ = pair.partition(":")
+    if not colon:
+        raise UsageError(
+            f"--user {name}: give NAME:PASSWORD, with --resume too: run.json keeps no secrets; @FILE is read again"
+        )
+    hosts = _hosts_of(seeds)
+    if not hosts:
+        raise UsageError("--user is for the hosts of the seeds, and none is given as a URL; see downloader.auth")
+    value = base64.b64encode(pair.encode()).decode()
+    return tuple(f"{host} Authorization: Basic {value}" for host in hosts)
+
+
+def redacted_user(user: str) -> str:
+    """The value of --user as run.json keeps it: the name, or that of the file."""
+    return user if user.startswith("@") else user.partition(":")[0]
+
+
 def redacted(given: Iterable[str]) -> list[str]:
     """The headers as run.json keeps them: without values that may be secrets."""
     found = []
@@ -49,7 +73,7 @@ def redacted(given: Iterable[str]) -> list[str]:
     return found
 
 
-def _read(given: Iterable[str]) -> Iterable[str]:
+def _read(given: Iterable[str], option: str = "--header") -> Iterable[str]:
     for line in given:
         if not line.startswith("@"):
             yield line
@@ -58,7 +82,7 @@ def _read(given: Iterable[str]) -> Iterable[str]:
             with Path(line[1:]).open("rb") as file:
                 text = file.read(MAX_FILE_BYTES).decode("utf-8")
         except (OSError, ValueError) as error:
-            raise UsageError(f"cannot read --header {line}: {getattr(error, 'strerror', None) or error}") from None
+            raise UsageError(f"cannot read {option} {line}: {getattr(error, 'strerror', None) or error}") from None
         yield from (one.strip() for one in text.splitlines() if one.strip() and not one.startswith("#"))
 
 

@@ -6,7 +6,8 @@ the keyword arguments of the Python API (`Options`), their defaults, and which o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, TypedDict, get_args, get_origin, get_type_hints
@@ -35,7 +36,11 @@ class Option:
     in_service: bool = False
     """A setting of the services: not allowed where services elsewhere crawl (--bootstrap)."""
     seconds: bool = False
-    """A duration: 500ms, 1s, 1h30m on the command line, seconds in Python."""
+    """A duration: 500ms, 1s, 1h30m; a number is seconds."""
+    size: bool = False
+    """A size: 500KB, 2MiB; a number is bytes."""
+    file: bool = False
+    """The name of a file or directory. It stays valid when another directory becomes the current one."""
     least: int | None = None
     most: int | None = None
 
@@ -45,8 +50,15 @@ CRAWL_UP_EXTRACT = ("crawl", "up", "extract")
 EVERY = ("crawl", "up", "extract", "robots")
 
 
+Seconds = float | str
+"""Of a call: a number of seconds, or a text as on the command line: "500ms", "1h30m"."""
+Count = int | str
+"""Of a call: a number, or a text as on the command line: "10k", "1e6"; of a size "500KB"."""
+
+
 class Options(TypedDict, total=False):
-    """Options of `nephila crawl` as keyword arguments. Durations are seconds, sizes are bytes."""
+    """Options of `nephila crawl` as keyword arguments. Durations are seconds, sizes are bytes; texts with units as on
+    the command line are valid too."""
 
     scope: Annotated[
         str, Option("How far links are followed.", "host|domain|prefix|any", SCOPE, default="host", in_job=True)
@@ -77,6 +89,20 @@ class Options(TypedDict, total=False):
             in_job=True,
         ),
     ]
+    accept: Annotated[
+        str,
+        Option(
+            "Content types to fetch, in place of the default: pdf,json or application/pdf. HTML always: it has links.",
+            "LIST",
+            SCOPE,
+            default="",
+            in_service=True,
+        ),
+    ]
+    reject: Annotated[
+        str,
+        Option("Content types to leave out: pdf,zip or image/*.", "LIST", SCOPE, default="", in_service=True),
+    ]
     strategy: Annotated[
         str, Option("Order of the URLs of a host.", "bfs|dfs|best-first", SCOPE, default="bfs", in_job=True)
     ]
@@ -94,21 +120,21 @@ class Options(TypedDict, total=False):
         ),
     ]
     max_pages: Annotated[
-        int,
+        Count,
         Option("Most pages to store; 0 = no limit.", "N", LIMITS, default=0, in_job=True, least=0, most=MAX_NUMBER),
     ]
     max_depth: Annotated[
-        int,
+        Count,
         Option(
             "Most links from a seed; -1 = no limit.", "N", LIMITS, default=-1, in_job=True, least=-1, most=MAX_NUMBER
         ),
     ]
     max_time: Annotated[
-        float,
+        Seconds,
         Option("Time this run may take; 0 = no limit.", "TIME", LIMITS, default=0.0, in_service=True, seconds=True),
     ]
     max_wait: Annotated[
-        float,
+        Seconds,
         Option(
             "End when all URLs left wait longer than this.",
             "TIME",
@@ -118,16 +144,60 @@ class Options(TypedDict, total=False):
             seconds=True,
         ),
     ]
+    timeout: Annotated[
+        Seconds,
+        Option(
+            "Most time of a fetch; 0 = the limits of the settings (90s).",
+            "TIME",
+            LIMITS,
+            default=0.0,
+            in_service=True,
+            seconds=True,
+        ),
+    ]
+    retries: Annotated[
+        Count | None,
+        Option(
+            "How often a fetch is repeated after 5xx, 429 and network errors; default: 2.",
+            "N",
+            LIMITS,
+            in_service=True,
+            least=0,
+            most=100,
+        ),
+    ]
+    max_page_bytes: Annotated[
+        Count,
+        Option(
+            "A larger page is not stored; 0 = the limit of the settings (32MiB).",
+            "SIZE",
+            LIMITS,
+            default=0,
+            in_job=True,
+            size=True,
+            least=0,
+            most=1 << 30,
+        ),
+    ]
     host_pages: Annotated[
-        int,
+        Count,
         Option("Most fetches of a host; 0 = no limit.", "N", LIMITS, default=0, in_job=True, least=0, most=MAX_NUMBER),
     ]
     host_bytes: Annotated[
-        int,
-        Option("Most bytes from a host; 0 = no limit.", "N", LIMITS, default=0, in_job=True, least=0, most=10**18),
+        Count,
+        Option(
+            "Most bytes from a host; 0 = no limit.",
+            "SIZE",
+            LIMITS,
+            default=0,
+            in_job=True,
+            size=True,
+            least=0,
+            most=10**18,
+        ),
     ]
     host_time: Annotated[
-        float,
+        Seconds,
         Option(
             "Most time spent fetching from a host; 0 = no limit.",
             "TIME",
@@ -138,11 +208,15 @@ class Options(TypedDict, total=False):
         ),
     ]
     delay: Annotated[
-        float,
+        Seconds,
         Option("Time between fetches of a host.", "TIME", POLITENESS, default=1.0, in_job=True, seconds=True),
     ]
+    rate: Annotated[
+        str | float,
+        Option("Most fetches of a host, as 2/s or 30/min: --delay in other words.", "RATE", POLITENESS, default=""),
+    ]
     concurrency: Annotated[
-        int,
+        Count,
         Option(
             "Fetches at once, over all hosts.",
             "N",
@@ -190,6 +264,16 @@ class Options(TypedDict, total=False):
             in_service=True,
         ),
     ]
+    user: Annotated[
+        str,
+        Option(
+            "HTTP basic authentication, for the seeds' hosts only; run.json does not keep it.",
+            "NAME:PASSWORD|@FILE",
+            POLITENESS,
+            default="",
+            in_service=True,
+        ),
+    ]
     ignore_robots: Annotated[
         bool,
         Option("Do not obey robots.txt.", "", POLITENESS, default=False, commands=("crawl", "extract"), in_job=True),
@@ -197,6 +281,17 @@ class Options(TypedDict, total=False):
     allow_private: Annotated[
         bool,
         Option("Reach loopback and private addresses.", "", POLITENESS, default=False, commands=EVERY, in_service=True),
+    ]
+    cookies: Annotated[
+        str | os.PathLike[str],
+        Option(
+            "Begin with the cookies of a file (Netscape format), and keep what sites set; /dev/null: with none.",
+            "FILE",
+            POLITENESS,
+            default="",
+            in_service=True,
+            file=True,
+        ),
     ]
     host_map: Annotated[
         Sequence[str],
@@ -284,7 +379,7 @@ class CommandOptions(Options, total=False):
     """All options of the table: those of the Python API and those that only the command line has."""
 
     workers: Annotated[
-        int | None,
+        Count | None,
         Option(
             "Processes that fetch and parse; 0 = all in one; default: automatic, at most CPU cores - 1.",
             "N",
@@ -305,16 +400,6 @@ class CommandOptions(Options, total=False):
             commands=("up",),
         ),
     ]
-    cookies: Annotated[
-        str,
-        Option(
-            "Begin with the cookies of a file (Netscape format), and keep what sites set; /dev/null: with none.",
-            "FILE",
-            POLITENESS,
-            default="",
-            in_service=True,
-        ),
-    ]
     middleware: Annotated[
         str,
         Option(
@@ -324,6 +409,7 @@ class CommandOptions(Options, total=False):
             default="",
             commands=CRAWL_UP,
             in_service=True,
+            file=True,
         ),
     ]
     rules: Annotated[
@@ -334,8 +420,70 @@ class CommandOptions(Options, total=False):
             RESULT,
             default="",
             commands=CRAWL_UP,
+            file=True,
         ),
     ]
+
+
+def read(kind: Any, option: Option, value: Any) -> Any:
+    """The value of an option as a run keeps it, from a command line or a call. Raises `ValueError` with the reason."""
+    if value is None and None.__class__ in get_args(kind):
+        return None
+    if kind is bool:
+        if not isinstance(value, bool):
+            raise ValueError(f"{_shown(value)} is neither True nor False")
+        return value
+    if option.seconds:
+        return _seconds(value)
+    if option.least is not None:
+        return _count(option, value)
+    if is_list(kind):
+        return _texts(value)
+    if option.file and isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    elif isinstance(value, float | int) and not isinstance(value, bool) and float in get_args(kind):
+        value = str(value)
+    if not isinstance(value, str):
+        raise ValueError(f"{_shown(value)} is no text like {option.metavar.partition('|')[0]!r}")
+    return os.path.abspath(value) if option.file and value else value
+
+
+def _seconds(value: Any) -> float:
+    from nephila.kernel.documents.field_types import DECADE_S, parse_seconds  # not for each import: it loads RE2
+
+    if isinstance(value, str):
+        return parse_seconds(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= DECADE_S:
+        raise ValueError(f"{_shown(value)} is no duration like 0.5, '500ms' or '1h30m', at most ten years")
+    return float(value)
+
+
+def _count(option: Option, value: Any) -> int:
+    if isinstance(value, str):
+        from nephila.kernel.documents.field_types import parse_count, parse_size
+
+        value = (parse_size if option.size else parse_count)(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+        raise ValueError(f"{_shown(value)} is no whole number")
+    least, most = option.least or 0, option.most or 0
+    if not least <= value <= most:
+        raise ValueError(f"{_shown(value)} is not in the range {least} to {most:,}")
+    return int(value)
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, Mapping):
+        value = [f"{key}: {one}" for key, one in value.items()]
+    found = [value] if isinstance(value, str) else list(value) if isinstance(value, Sequence | Set) else [value]
+    for one in found:
+        if not isinstance(one, str):
+            raise ValueError(f"{_shown(one)} is no text; it is a list of texts")
+    return found
+
+
+def _shown(value: Any) -> str:
+    text = ascii(value)
+    return text if len(text) <= 60 else text[:59] + "…"
 
 
 @cache

@@ -112,6 +112,10 @@ class Run(msgspec.Struct, kw_only=True):
     """Topic → messages that no service could process, in all runs."""
     degraded_rules: dict[str, str] = {}
     """Rule → the finding, for rules that no longer fit their site; their rows are marked."""
+    shells: int = 0
+    """Stored pages that look as if a browser had to render them."""
+    agent: str = ""
+    """Name whose groups of robots.txt count; empty in a file of an earlier program."""
     window: int = 0
     """Requests without receipt at most: what one kill can make a resumed crawl fetch again."""
     error: str = ""

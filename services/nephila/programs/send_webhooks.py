@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from nephila.harvest.webhooks.sender import WebhookSender
 from nephila.harvest.webhooks.store import WebhookStore
 from nephila.harvest.webhooks.transport import HttpTransport
 from nephila.kernel.runtime.clock import Clock, SystemClock
+from nephila.kernel.runtime.stop_signals import stopped_by
 from nephila.storage.source import Source
 
 if TYPE_CHECKING:
@@ -63,23 +63,20 @@ async def send(
         from nephila.control.http.server import tcp_server
 
         server = tcp_server(health_application(sender), "", metrics_port, "--metrics-port")
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, over.set)
-    try:
-        await sender.start()
-        if server is not None:
-            await server.open()
-        ready(sender)
-        while not over.is_set() and not (once and await sender.idle()):
-            try:
-                await asyncio.wait_for(over.wait(), POLL_S if once else None)
-            except TimeoutError:
-                continue
-        await sender.drain(GRACE_S)
-    finally:
-        await sender.close()
-        if server is not None:
-            await server.close()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
+    with stopped_by(loop, lambda _: over.set()):
+        try:
+            await sender.start()
+            if server is not None:
+                await server.open()
+            ready(sender)
+            while not over.is_set() and not (once and await sender.idle()):
+                try:
+                    await asyncio.wait_for(over.wait(), POLL_S if once else None)
+                except TimeoutError:
+                    continue
+            await sender.drain(GRACE_S)
+        finally:
+            await sender.close()
+            if server is not None:
+                await server.close()
     return sender

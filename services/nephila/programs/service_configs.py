@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
+from mimetypes import MimeTypes
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from msgspec import structs
 
@@ -23,7 +26,7 @@ from nephila.kernel.runtime.config import load, secret_variable
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.runtime.process_setup import can_have_workers, usable_cores
 from nephila.parser.config import ParserConfig
-from nephila.programs.headers import headers_of
+from nephila.programs.headers import basic_auth, headers_of
 from nephila.programs.output_directory import Run
 from nephila.programs.proxies import proxies_of
 from nephila.programs.service.shared_settings import check_names
@@ -34,6 +37,13 @@ from nephila.storage.source import ENVIRONMENT, is_url, without_password
 
 SOURCE = "command line"
 """Where the options come from, for errors."""
+_DEFAULTS: Final = {field.name: field.default for field in structs.fields(DownloaderConfig)}
+_MEDIA_TYPE: Final = re.compile(r"[\w*.+-]+/[\w*.+-]+", re.ASCII)
+HTML: Final = ("text/html", "application/xhtml+xml")
+"""Fetched whatever --accept says: links are found in it."""
+FETCH_S: Final = _DEFAULTS["total_timeout_s"]
+LEASE_MARGIN_S: Final = 30.0
+"""From the longest time of a fetch to the end of its lease."""
 GRACE_S = 4.0
 """Time for fetches in flight after a stop. With the last flush, the program ends within five seconds."""
 
@@ -113,6 +123,9 @@ def make_configs(
             "concurrency": options["concurrency"],
             "agent": product_token(downloader.agent()),
             "recrawl": recrawls,
+            **({"tries": retries + 1} if (retries := options.get("retries")) is not None else {}),
+            # A lease outlives the longest fetch.
+            **({"lease_s": timeout + LEASE_MARGIN_S} if (timeout := options.get("timeout", 0.0)) > FETCH_S else {}),
         },
         SOURCE,
         "scheduler",
@@ -181,6 +194,39 @@ def _workers(workers: int | None, downloader: DownloaderConfig) -> int | None:
     return workers
 
 
+def _timeouts(limit_s: float) -> dict[str, float]:
+    """The settings of a downloader whose fetches may take this time; 0 = as they are."""
+    if not limit_s:
+        return {}
+    whole = dict.fromkeys(("total_timeout_s", "body_timeout_s", "headers_timeout_s"), limit_s)
+    parts = ("connect_timeout_s", "idle_timeout_s")
+    return whole | {name: min(_DEFAULTS[name], limit_s) for name in parts}
+
+
+def _media_types(accept: str, reject: str) -> dict[str, tuple[str, ...]]:
+    """The settings of a downloader for --accept and --reject. Raises `UsageError`."""
+    found = {}
+    accepted, rejected = _types(accept, "--accept"), _types(reject, "--reject")
+    refused: tuple[str, ...] = _DEFAULTS["refuse"]
+    if accepted:
+        found["accept"] = (*HTML, *accepted)
+        refused = tuple(one for one in refused if not any(fnmatch(a, one) or fnmatch(one, a) for a in accepted))
+    if accepted or rejected:
+        found["refuse"] = (*refused, *rejected)
+    return found
+
+
+def _types(words: str, option: str) -> tuple[str, ...]:
+    """Media types of a list of them, or of endings of files."""
+    found = []
+    for word in words.replace(",", " ").lower().split():
+        known = word if "/" in word else MimeTypes().guess_type(f"x.{word.lstrip('*.')}")[0]
+        if known is None or not _MEDIA_TYPE.fullmatch(known):
+            raise UsageError(f"{option} {word!r} is no content type like application/pdf, and no known ending like pdf")
+        found.append(known)
+    return tuple(found)
+
+
 def formats_of(names: str, keep_raw: bool = False) -> tuple[str, ...]:
     """Formats of a list of names; `keep_raw` adds the one that keeps bodies. Raises `UsageError`."""
     if keep_raw:
@@ -195,6 +241,7 @@ def formats_of(names: str, keep_raw: bool = False) -> tuple[str, ...]:
 def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool, seeds: Sequence[str]) -> dict[str, Any]:
     try:
         headers = headers_of(options["header"], seeds)
+        headers += basic_auth(options.get("user", ""), seeds)
     except UsageError as error:
         raise UsageError(f"--{str(error).removeprefix('--')}") from None
     cookies: str = options.get("cookies", "")
@@ -212,6 +259,8 @@ def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool, 
         "contact": options["contact"],
         "headers": headers,
         **({"proxies": proxies_of(options["proxy"])} if options.get("proxy") else {}),
+        **_timeouts(options.get("timeout", 0.0)),
+        **_media_types(options.get("accept", ""), options.get("reject", "")),
         **({"cookies": os.path.abspath(cookies)} if cookies else {}),
         **({"middleware_dir": os.path.abspath(middleware)} if middleware else {}),
         # What a job of this machine's user may name: spec.login.fields.file.

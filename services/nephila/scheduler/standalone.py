@@ -14,7 +14,7 @@ import asyncio
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from nephila.scheduler.durability.recovery import Restored, open_frontier, resto
 from nephila.scheduler.durability.snapshots import cleanup, snapshots
 from nephila.scheduler.engine.admission import add_links, add_seed, put_job
 from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.engine.forget_urls import Forgotten, forget_urls
 from nephila.scheduler.engine.late_address_check import check_late_address
 from nephila.scheduler.engine.refetch import Refetch
 from nephila.scheduler.engine.release_quarantine import release_quarantine
@@ -424,6 +425,17 @@ class Scheduler:
             return False
         self._later()
         return True
+
+    def forget(self, job: str, urls: Iterable[tuple[str, Outcome]]) -> Forgotten | None:
+        """Forget URLs of a job, each with how it has ended; None without the job."""
+        self._now()
+        known = self.frontier.jobs.get(job)
+        if known is None:
+            return None
+        found = forget_urls(self.dispatcher, known, urls)
+        if found.forgotten:
+            self._later()
+        return found
 
     def freshness(self, job: str) -> dict[str, Any] | None:
         """Age and freshness of a job's copies, where pages are fetched again."""

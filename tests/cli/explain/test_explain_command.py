@@ -7,13 +7,13 @@ import os
 
 import pytest
 from nephila.cli.explain.render import WIDTH
-from nephila.kernel.messages import Outcome, Record
+from nephila.kernel.messages import FetchKind, Outcome, Record
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.native import parse_url
 from nephila.programs.output_directory import Directory, Run
 
 from tests.cli.crawled import store
-from tests.scheduler.world import JOB, World, site
+from tests.scheduler.world import JOB, Answer, World, site
 
 
 @pytest.fixture
@@ -161,3 +161,44 @@ def test_links_that_were_left_out_are_told(nephila, out):
     assert sentence.startswith("Never found: ")
     assert "1 pages have more links than the limit per page, 1,234 more" in sentence
     assert "1,234" not in nephila("explain", url, "--out", str(out)).out.splitlines()[0]
+
+
+async def explained_robots(nephila, tmp_path, body, path, agent="nephila"):
+    """The line `robots:` about a path, by the log of a crawl that runs no more."""
+    pages = site({"/": []})
+    directory = tmp_path / "o"
+    world = World(
+        directory / "frontier",
+        lambda request: Answer(body=body) if request.kind is FetchKind.ROBOTS else pages(request),
+        ManualClock(),
+        partitions=64,
+        agent=agent,
+    )
+    await world.start()
+    world.crawl("http://a.test/", robots=True)
+    world.clock.advance(9.0)
+    Directory(directory).write(Run(state="stopped", agent=agent))
+    said = nephila("explain", f"http://a.test{path}", "--out", str(directory)).out
+    return next(line for line in said.splitlines() if line.startswith("robots:"))
+
+
+async def test_the_line_of_the_group_that_the_crawl_obeyed_is_named(nephila, tmp_path):
+    """The name may have come from the environment of the crawl: run.json holds it."""
+    body = b"User-agent: *\nDisallow: /x\n\nUser-agent: examplebot\nDisallow: /y\n"
+    said = await explained_robots(nephila, tmp_path, body, "/y", agent="examplebot")
+    assert said.endswith("denied by line 5: Disallow: /y")
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("/é", "denied by line 2: Disallow: /é"),
+        ("/d/", "allowed by line 4: Allow: /d/index.html (which allows its directory too)"),
+        ("/d/index.html", "allowed by line 4: Allow: /d/index.html"),
+        ("/d/x", "denied by line 3: Disallow: /d"),
+        ("/other", "allowed (no rule matches)"),
+    ],
+)
+async def test_the_line_of_robots_txt_that_matches_is_named(nephila, tmp_path, path, says):
+    body = "User-agent: *\nDisallow: /é\nDisallow: /d\nAllow: /d/index.html\n".encode()
+    assert (await explained_robots(nephila, tmp_path, body, path)).endswith(says)

@@ -178,3 +178,20 @@ async def test_what_is_not_in_the_log_is_not_answered(world):
     await world.give(other, *((0, 1) if name == "a" else (2, 3)))
     open_again(world, "/cal/", "again")
     assert [(answer.id, answer.released) for answer in await answers(world)] == [("again", True)]
+
+
+async def test_urls_are_forgotten_by_the_owner_of_their_partition_and_after_a_takeover_too(world):
+    """The answer comes when it is in the log; the next owner does not know them either."""
+    await world.until(28)
+    url = "http://h0.test/3"
+    partition = world.partition(url)
+    query = ExplainQuery(str(partition), "f", url, "t", world.clock.now() + 10.0, forget=[url, "http://h0.test/none"])
+    world.outside.publish(EXPLAIN_QUERIES, 0, query)
+    (answer,) = await answers(world)
+    assert (answer.released, answer.forgotten, answer.open, answer.unknown) == (True, 1, 0, 1)
+    name = "a" if partition < 2 else "b"
+    world.kill(name)
+    await world.give("b" if name == "a" else "a", *((0, 1) if name == "a" else (2, 3)))
+    job = world.owner_of(url).frontier.jobs["t"]
+    assert parse_url(url).fingerprint not in job.seen
+    assert parse_url("http://h0.test/4").fingerprint in job.seen

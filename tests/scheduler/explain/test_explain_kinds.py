@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -29,10 +30,10 @@ from nephila.native import parse_url, partition_of
 from nephila.scheduler.durability.commit_log import CommitLog
 from nephila.scheduler.durability.recovery import restore
 from nephila.scheduler.explain import facts, reasons
-from nephila.scheduler.explain.explain import Explanation, Kind, explain
+from nephila.scheduler.explain.explain import Explanation, explain
 from nephila.scheduler.explain.facts import LOOKED_AT, Home
+from nephila.scheduler.explain.reasons import Kind
 from nephila.scheduler.frontier.host_table import novelty_of
-from nephila.scheduler.politeness import host_pace
 
 from tests.scheduler.world import JOB, Answer, World, site
 
@@ -192,6 +193,12 @@ async def robots_broken(tmp_path: Path) -> Case:
 async def address(tmp_path: Path) -> Case:
     world = await begun(tmp_path, robots_of(reason="address", dialled=False), robots=True, seconds=9)
     return ended(world, "http://a.test/")
+
+
+@case("near_copy", "nearly that of another page, and its job skips near-copies: http://a.test/first.")
+async def near_copy(tmp_path: Path) -> Case:
+    world = await begun(tmp_path, site({"/": []}), seconds=5)
+    return ended(world, "http://a.test/", outcome="dropped", reason="near_copy", near_copy_of="http://a.test/first")
 
 
 @case("failed", "Z after 3 tries: its server broke the connection off before the answer was whole.")
@@ -574,46 +581,75 @@ async def test_a_copy_that_is_due_is_known_to_be_queued_far_behind(tmp_path, mon
 
 # ---- reasons
 
-
-def written_reasons() -> set[str]:
-    """Every word that the sources of the four services use as the reason of an end."""
-    found: set[str] = set()
-    for room in ("scheduler", "downloader", "parser", "storage"):
-        for path in (Path(nephila.__file__).parent / room).rglob("*.py"):
-            if path.name not in ("explain.py", "facts.py", "reasons.py"):
-                found |= set(_reasons_in(ast.parse(path.read_text())))
-    return found
+ROOMS = ("scheduler", "downloader", "parser", "storage")
+PASSED_ON = ("FetchError", "PausedError", "RenderError")
+"""Errors whose first argument is the reason of a failure, or of a request that is given back."""
 
 
-CONSTANTS = {"LEASE_EXPIRED": host_pace.LEASE_EXPIRED, "NOT_CONSUMED": host_pace.NOT_CONSUMED}
-"""Reasons that the code names by a constant."""
+def written_reasons() -> set[tuple[str, str]]:
+    """(outcome or "", reason) that the sources of the four services write; reasons that are computed are left out, but
+    those that a constant names are resolved."""
+    trees = [
+        ast.parse(path.read_text())
+        for room in ROOMS
+        for path in (Path(nephila.__file__).parent / room).rglob("*.py")
+        if path.name not in ("explain.py", "facts.py", "reasons.py")
+    ]
+    constants = dict(itertools.chain.from_iterable(_constants_of(tree) for tree in trees))
+    return {pair for tree in trees for pair in _reasons_in(tree, constants)}
 
 
-def _reasons_in(tree: ast.AST) -> list[str]:
-    values: list[ast.expr | None] = []
+def _constants_of(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Names that a module gives to texts."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            names = target.elts if isinstance(target, ast.Tuple) else [target]
+            values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            for name, value in zip(names, values, strict=False):
+                if isinstance(name, ast.Name) and isinstance(value, ast.Constant) and isinstance(value.value, str):
+                    yield name.id, value.value
+
+
+def _reasons_in(tree: ast.AST, constants: dict[str, str]) -> Iterator[tuple[str, str]]:
+    pairs: list[tuple[str, ast.expr]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            values += [word.value for word in node.keywords if word.arg == "reason"]
-            values += node.args[:1] if called in ("FetchError", "PausedError", "RenderError") else []
-            values += _after_an_end(node.args)
+            given = {word.arg: word.value for word in node.keywords}
+            if "reason" in given:
+                pairs.append((_end_of(given.get("outcome")), given["reason"]))
+            pairs += [("", one) for one in node.args[:1] if called in PASSED_ON]
+            pairs += _after_an_end(node.args)
         elif isinstance(node, ast.Assign):
-            values += _assigned(node)
+            pairs += [("", one) for one in _assigned(node)]
         elif isinstance(node, ast.FunctionDef) and node.name in ("_unwanted", "_judge"):
             for one in ast.walk(node):
-                if isinstance(one, ast.Return):
-                    values += _after_an_end(one.value.elts) if isinstance(one.value, ast.Tuple) else [one.value]
-    literals = [value.value for value in values if isinstance(value, ast.Constant) and isinstance(value.value, str)]
-    return literals + [CONSTANTS[value.id] for value in values if isinstance(value, ast.Name) and value.id in CONSTANTS]
+                if isinstance(one, ast.Return) and one.value is not None:
+                    pairs += _after_an_end(one.value.elts) if isinstance(one.value, ast.Tuple) else [("", one.value)]
+    for outcome, value in pairs:
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            yield outcome, value.value
+        elif isinstance(value, ast.Name | ast.Attribute):
+            name = value.id if isinstance(value, ast.Name) else value.attr
+            if name in constants:
+                yield outcome, constants[name]
 
 
-def _after_an_end(arguments: list[ast.expr]) -> list[ast.expr]:
+def _end_of(value: ast.expr | None) -> str:
+    """ "dropped" of Outcome.DROPPED; empty for what is no single outcome."""
+    text = ast.unparse(value) if value is not None else ""
+    return text.rpartition("Outcome.")[2].lower() if re.fullmatch(r"(m\.)?Outcome\.[A-Z]+", text) else ""
+
+
+def _after_an_end(arguments: list[ast.expr]) -> list[tuple[str, ast.expr]]:
     """What follows Outcome.X or FetchResult.X in a call or a tuple."""
     ends = ("Outcome.", "FetchResult.")
     found = []
     for first, second in itertools.pairwise(arguments):
         if any(end in ast.unparse(first) for end in ends):
-            found += second.values if isinstance(second, ast.BoolOp) else [second]
+            values = second.values if isinstance(second, ast.BoolOp) else [second]
+            found += [(_end_of(first), value) for value in values]
     return found
 
 
@@ -626,15 +662,26 @@ def _assigned(node: ast.Assign) -> list[ast.expr]:
 
 def test_every_reason_that_the_code_writes_has_words():
     """A new reason in a service fails here until reasons.py has words for it."""
-    found = written_reasons() - {""}
-    assert {"trap", "robots", "redirect", "dead_letter", "timeout", "too_large", "lease_expired", "bad_url"} <= found
-    assert {reason for reason in found if not reasons.is_known(reason)} == set()
+    found = {pair for pair in written_reasons() if pair[1]}
+    assert {("dropped", "near_copy"), ("denied", "robots"), ("failed", "too_many_redirects")} <= found
+    named = {reason for _, reason in found}
+    assert {"trap", "redirect", "dead_letter", "timeout", "too_large", "lease_expired", "bad_url"} <= named
+    assert {pair for pair in found if not reasons.is_known(*pair)} == set()
 
 
 def test_no_words_for_what_nobody_writes():
     """The table does not outlive the reasons."""
-    kept = {reason for _, reason in reasons.WORDS if reason} | set(reasons.NO_END)
-    assert kept - written_reasons() == set()
+    kept = {reason for _, reason in reasons.REASONS if reason} | set(reasons.NO_END)
+    assert kept - {reason for _, reason in written_reasons()} == set()
+
+
+def test_each_reason_has_the_kind_of_its_outcome_and_stands_in_the_docs():
+    """No page that was left out on purpose counts as a failure."""
+    failures = {outcome for (outcome, _), reason in reasons.REASONS.items() if reason.kind == "failed"}
+    assert failures == {"failed"}
+    text = (Path(__file__).parents[3] / "docs" / "explain.md").read_text().partition("## Reasons of rows")[2]
+    kept = {reason for _, reason in reasons.REASONS if reason}
+    assert {reason for reason in kept if f"`{reason}`" not in text} == set()
 
 
 @pytest.mark.parametrize("outcome", [one.name.lower() for one in Outcome if one])

@@ -21,6 +21,7 @@ from nephila.cli.client import call
 from nephila.cli.crawl.run import NOTHING_FETCHED
 from nephila.cli.crawl.summary import dead_letters_line
 from nephila.cli.jobs.command import send_seeds
+from nephila.cli.lost_output import drop_lost_output
 from nephila.cli.output import note, print_json
 from nephila.cli.target import Target
 from nephila.cli.terminal import sanitize
@@ -53,6 +54,7 @@ Refused = list[tuple[str, str]]
 
 def crawl(request: Request, target: Target, *, as_json: bool, quiet: bool) -> int:
     """Submit the job, return the exit code when it is done. Raises `UserError` and `UsageError`."""
+    drop_lost_output("stdout")
     where = "--bootstrap" if target.bootstrap else "--server"
     for name in (*DIRECTORY_OPTIONS, *IN_SERVICE):
         option = name.replace("_", "-")

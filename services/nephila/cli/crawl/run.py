@@ -6,9 +6,11 @@ import asyncio
 import signal
 from typing import TYPE_CHECKING
 
+from nephila.cli.lost_output import drop_lost_output
 from nephila.cli.output import note
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
+from nephila.kernel.runtime.stop_signals import stopped_by
 from nephila.programs.crawl.changes import Changed, ChangeTracker
 from nephila.programs.crawl.plan import make_plan
 from nephila.programs.crawl.run import Request, plan_refetches, resolve_run, run_request
@@ -29,6 +31,7 @@ NOTHING_FETCHED = 3
 
 def crawl(request: Request, *, as_json: bool, quiet: bool, verbose: bool = False) -> int:
     """Run the crawl; returns the exit code. Raises `UserError` and `UsageError` before anything was fetched."""
+    drop_lost_output("stdout")
     directory = Directory(request.out)
     run = resolve_run(request, directory)
     url = resolve_store(run, request.store)
@@ -80,19 +83,16 @@ def _run(
         crawl = CrawlProgram(plan)
         loop = asyncio.get_running_loop()
 
-        def end() -> None:
+        def end(_: signal.Signals) -> None:
             progress.ending(plan.grace_s)
             crawl.stop("interrupted")
 
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, end)
         progress.watch(crawl)
         try:
-            return await crawl.run()
+            with stopped_by(loop, end):
+                return await crawl.run()
         finally:
             await progress.stop()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.remove_signal_handler(number)
 
     raise_open_files()
     info = _ignore if quiet else note

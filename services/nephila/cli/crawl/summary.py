@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nephila import native
+from nephila.cli.output import program
 from nephila.cli.terminal import sanitize
+from nephila.programs.crawl.plan import job_of
 from nephila.storage.source import display_name
 
 if TYPE_CHECKING:
@@ -71,6 +74,11 @@ def show(
             f"{pages:,} pages have more links than the limit per page; {links:,} links were left out"
             " (meta.links_left_out of their rows)"
         )
+    if counts.shells:
+        console.print(
+            f"{counts.shells:,} of {run.outcomes.get('stored', 0):,} pages look as if they need --render auto: few"
+            " words, and scripts (meta.shell of their rows)"
+        )
     if counts.near_copies:
         console.print(f"{counts.near_copies:,} pages are near-copies of other pages (near_copy_of of their rows)")
     where = display_name(directory.rows(run)) if run.store else directory.path / "nephila.db"
@@ -78,7 +86,7 @@ def show(
     folder = directory.path / "markdown"
     also = f"pages in {folder}, " if folder.is_dir() else ""
     console.print(f"\nResult: {where} ({table}), {also}counts in {directory.run_file}")
-    for line in next_commands(directory, run, result):
+    for line in next_commands(directory, run, counts):
         console.print(f"  {line}")
 
 
@@ -108,6 +116,7 @@ def facts(directory: Directory, run: Run, result: Result, counts: Summary) -> di
         "links_lost": result.links_lost,
         "items": items_by_rule(counts, result),
         "near_copies": counts.near_copies,
+        "shells": counts.shells,
         "links_left_out": counts.links_left_out[1],
         "resumed_urls": result.resumed_urls,
         "refetches_at_most": result.resumed_leased,
@@ -250,18 +259,30 @@ def _browser(figures: dict[str, float]) -> str:
     return line
 
 
-def next_commands(directory: Directory, run: Run, result: Result) -> list[str]:
-    """Commands that make sense now."""
-    path = shlex.quote(str(directory.path))
+def next_commands(directory: Directory, run: Run, counts: Summary) -> list[str]:
+    """Commands that make sense now. Each works as it is when it is pasted into a shell."""
+    nephila, out = program(), f"--out {shlex.quote(str(directory.path))}"
     lines = []
     if run.state == "stopped" or run.left:
-        lines.append(f"nephila crawl --resume --out {path}")
+        lines.append(f"{nephila} crawl --resume {_more_pages(run)}{out}")
+    if counts.items:
+        lines.append(f"{nephila} export {out} --items --format csv -o items.csv")
     if run.outcomes.get("stored"):
-        lines.append(f"nephila export {path} --format csv -o pages.csv")
-        if run.store:
-            lines.append(f"psql {shlex.quote(run.store)} -c \"select url, title from pages where job = '{run.uid}'\"")
-        else:
-            lines.append(f'sqlite3 {path}/nephila.db "select url, title from pages limit 10"')
-    if run.seeds:
-        lines.append(f"nephila explain {shlex.quote(sanitize(run.seeds[0], 500))} --out {path}")
+        lines.append(f"{nephila} export {out} --format csv -o pages.csv")
+        if not run.store and shutil.which("sqlite3"):
+            database = shlex.quote(str(directory.path / "nephila.db"))
+            lines.append(f'sqlite3 {database} "select url, title from pages limit 10"')
+        elif run.store and shutil.which("psql"):
+            query = f"select url, title from pages where job = '{run.uid}' limit 10"
+            lines.append(f"psql {shlex.quote(run.store)} -c {shlex.quote(query)}")
+    if run.seeds and run.seeds[0] == sanitize(run.seeds[0], 500):
+        lines.append(f"{nephila} explain {shlex.quote(run.seeds[0])} {out}")
     return lines
+
+
+def _more_pages(run: Run) -> str:
+    """The option without which a crawl that has reached its limit would end at once."""
+    if run.reason != "max_pages":
+        return ""
+    _, job = job_of(run)
+    return f"--max-pages {2 * job.scope.max_pages} " if job.scope is not None else ""

@@ -67,8 +67,9 @@ def _recover(directory: Directory, run: Run | None, now: float, utc_now: float) 
     if not log.exists:
         raise UserError(f"{directory.path} holds no crawl; name its directory with --out")
     settings = {"directory": str(directory.frontier)}
-    if run is not None and isinstance(agent := run.options.get("user_agent"), str):
-        settings["agent"] = product_token(agent)  # whose lines of robots.txt count
+    if run is not None:
+        # Whose lines of robots.txt count. The User-Agent of a crawl may come from its environment.
+        settings["agent"] = run.agent or product_token(str(run.options.get("user_agent", "")))
     config = load(SchedulerConfig, settings, "environment", "scheduler")
     for _ in range(RECOVERIES):
         files = (log.segments()[:1], log.snapshots())

@@ -73,6 +73,7 @@ def export(
     sites: SitesFile = "",
     format: Annotated[str, typer.Option("--format", metavar="csv|yaml", help="The format.")] = "csv",
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="By default standard output.")] = "",
+    json: Annotated[bool, typer.Option("--json", help="Print the documents as JSON, one a line.")] = False,
 ) -> None:
     """Write all sites as CSV or as documents."""
     import io
@@ -81,6 +82,10 @@ def export(
         raise UsageError(f"--format {format!r} is neither csv nor yaml")
     with _open(out, sites) as store:
         found = list(store.sites().sites.values())
+    if json:
+        for site in found:
+            print_json(site.content)
+        return
     stream = io.StringIO()
     if format == "csv":
         from nephila.harvest.sites.csv_table import write
@@ -262,16 +267,13 @@ def _page_rows(target: Target, place: str) -> PageRows | None:
 
 
 def _run_remote(target: Target, serve: Any) -> None:
-    import signal
-
     from nephila.cli.client import call
+    from nephila.kernel.runtime.stop_signals import stopped_by
 
     async def work(control: Control) -> None:
         stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stop.set)
-        await serve(control, stop)
+        with stopped_by(asyncio.get_running_loop(), lambda _: stop.set()):
+            await serve(control, stop)
 
     call(target, work)
 

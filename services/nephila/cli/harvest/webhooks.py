@@ -80,6 +80,7 @@ def replay(
         str, typer.Option(metavar="TIME|ID", help="Deliver again from here: a time, or behind an id or number.")
     ] = "",
     dead: Annotated[bool, typer.Option("--dead", help="Deliver the dead letters again.")] = False,
+    json: Json = False,
 ) -> None:
     """Deliver changes again, with the same ids; a sender that runs continues from there."""
     from nephila.harvest.webhooks.store import WebhookStore
@@ -92,12 +93,17 @@ def replay(
         if store.position(name) is None:
             raise UserError(f"there is no webhook {name!r} here; see nephila webhooks list")
         if dead:
-            typer.echo(f"{name}: {store.replay_dead(name):,} dead letters are delivered again")
+            letters = store.replay_dead(name)
+            again = f"{name}: {letters:,} dead letters are delivered again"
+            print_json({"webhook": name, "dead_letters": letters}) if json else typer.echo(again)
             return
         part = changes(source, since=since, limit=1)
         before = part.rows[0].seq - 1 if part.rows else part.position
         store.replay(name, before)
-    typer.echo(f"{name}: delivers again from behind {before}")
+    if json:
+        print_json({"webhook": name, "position": before})
+    else:
+        typer.echo(f"{name}: delivers again from behind {before}")
 
 
 @app.command("dead")

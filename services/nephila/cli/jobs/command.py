@@ -10,7 +10,7 @@ import typer
 
 from nephila.cli.client import call
 from nephila.cli.jobs.table import print_table
-from nephila.cli.options import Json
+from nephila.cli.options import AlwaysJson, Json
 from nephila.cli.output import note, print_json
 from nephila.cli.target import Target, with_target
 from nephila.cli.terminal import sanitize
@@ -84,7 +84,7 @@ def list_jobs(target: Target, json: Json = False) -> None:
 
 @app.command()
 @with_target()
-def get(name: Name, target: Target) -> None:
+def get(name: Name, target: Target, json: AlwaysJson = True) -> None:
     """Show one job and its document, in JSON."""
     print_json(call(target, lambda control: control.get_job(api.JobName(name=name))))
 

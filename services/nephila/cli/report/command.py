@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from nephila.cli.output import note
+from nephila.cli.options import DEFAULT_OUT
+from nephila.cli.output import note, print_json
 from nephila.cli.tools.export import find
 from nephila.kernel.runtime.errors import UserError
 from nephila.programs.output_directory import Directory
@@ -17,12 +18,15 @@ from nephila.storage.source import display_name, is_url
 
 
 def report(
-    place: Annotated[str, typer.Argument(metavar="DIR|URL", help="Directory of a crawl, or a database's URL.")],
+    place: Annotated[
+        str, typer.Option("--out", metavar="DIR|URL", help="Directory of a crawl, or a database's URL.")
+    ] = str(DEFAULT_OUT),
     out: Annotated[
         str,
         typer.Option("-o", "--output", metavar="FILE", help="Where to; - is standard output; default DIR/report.html."),
     ] = "",
     job: Annotated[str, typer.Option(metavar="NAME", help="Only rows of this job.")] = "",
+    json: Annotated[bool, typer.Option("--json", help="Print the facts of the report as JSON.")] = False,
 ) -> None:
     """Write a report of a crawl as one HTML file that needs no other file."""
     from nephila import __version__
@@ -42,7 +46,11 @@ def report(
             head.seeds = run.seeds or ([run.seed_file] if run.seed_file else [])
             head.reason, head.left, head.started_at = run.reason, run.left, run.started_at
             head.options, head.degraded = options_of(run), run.degraded_rules
-    page = render(gather(source, job or only), head).encode("utf-8", "replace")
+    facts = gather(source, job or only)
+    if json:
+        print_json(facts)
+        return
+    page = render(facts, head).encode("utf-8", "replace")
     if out == "-":
         typer.get_binary_stream("stdout").write(page)
         return

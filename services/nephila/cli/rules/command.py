@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from nephila.cli.options import AlwaysJson
 from nephila.cli.output import note, print_json
 from nephila.cli.rules import live
 from nephila.cli.terminal import sanitize
@@ -64,6 +65,7 @@ def run_tests(
 def print_item_schema(
     paths: Paths = None,
     name: Annotated[str, typer.Option("--rule", help="Name of the rule; by default all rules with fields.")] = "",
+    json: AlwaysJson = True,
 ) -> None:
     """Print the JSON Schema of the items of each rule, one per line."""
     from nephila.rulekit.files import read_all
@@ -165,6 +167,7 @@ def diff(
 def format_files(
     paths: Paths = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit code 1 if a file would change.")] = False,
+    json: Json = False,
 ) -> None:
     """Format rules: one style, keys in their order, comments kept."""
     from nephila.rulekit.fmt import reformatted
@@ -172,7 +175,8 @@ def format_files(
     changed = 0
     for path, text in reformatted(paths or HERE):
         changed += 1
-        typer.echo(f"{'would change' if check else 'changed'}: {path}")
+        verdict = "would change" if check else "changed"
+        print_json({"path": str(path), "verdict": verdict}) if json else typer.echo(f"{verdict}: {path}")
         if not check:
             path.write_text(text, encoding="utf-8")
     raise typer.Exit(1 if check and changed else 0)
@@ -185,7 +189,7 @@ app.command()(live.status)
 
 
 @app.command()
-def schema() -> None:
+def schema(json: AlwaysJson = True) -> None:
     """Print the JSON Schema of a rule, for editors and CI."""
     from nephila.kernel.documents.json_schema import json_schema
     from nephila.parser.rules.rule_schema import ParseRule
@@ -198,9 +202,10 @@ def init(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory of the new rule, as rules/shop.")],
     page: Annotated[str, typer.Option("--page", metavar="URL|FILE", help="A page of the site to start from.")] = "",
     allow_private: Annotated[bool, typer.Option("--allow-private", help="Reach private addresses.")] = False,
+    json: Json = False,
 ) -> None:
     """Create a rule: rule.yaml with a few fields, the page, and its current items."""
     from nephila.rulekit.init import create
 
     for path in create(directory, page, allow_private=allow_private):
-        typer.echo(str(path))
+        print_json({"path": str(path)}) if json else typer.echo(str(path))

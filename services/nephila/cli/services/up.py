@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 import typer
 
 from nephila import __version__
+from nephila.cli.lost_output import drop_lost_output
 from nephila.cli.options import DEFAULT_OUT, Out, values, with_options
 from nephila.cli.target import Api, ApiTokenFile, tcp_address
 from nephila.kernel.runtime.errors import UserError, without_resume
@@ -72,6 +73,7 @@ def run_up(
     from nephila.programs.send_webhooks import build_sender
     from nephila.programs.service_configs import archive_name, formats_of, make_configs, resolve_store
 
+    drop_lost_output("stdout")
     store = given.pop("store")
     directory = Directory(out)
     earlier = directory.read()
@@ -90,7 +92,7 @@ def run_up(
     )
     given["header"] = redacted(given["header"])
     given["proxy"] = proxies.redacted(given["proxy"])
-    run.window = configs.scheduler.window
+    run.window, run.agent = configs.scheduler.window, configs.scheduler.agent
     try:
         sender = partial(build_sender, Path(webhooks), directory.rows(run)) if webhooks else None
         if webhooks:
@@ -128,6 +130,7 @@ def serve(
     """Run until a signal; returns the exit code. Raises what ended the program otherwise. `companion`: runs beside
     the services, with their control API, until its event is set; when it fails, the program ends."""
     from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
+    from nephila.kernel.runtime.stop_signals import stopped_by
     from nephila.programs.serve import UpProgram
     from nephila.rulekit.health import degraded
 
@@ -169,18 +172,15 @@ def serve(
             beside=beside,
         )
         lines = None if quiet else asyncio.ensure_future(_log(program.control.jobs))
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, end, number)
         try:
-            await program.run(ready)
+            with stopped_by(loop, end):
+                await program.run(ready)
             if failed:
                 raise failed[0]
         finally:
             for task in (lines, *companions):
                 if task is not None:
                     task.cancel()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.remove_signal_handler(number)
         return program
 
     raise_open_files()

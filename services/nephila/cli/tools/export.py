@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from nephila.cli.options import DEFAULT_OUT
 from nephila.cli.output import note
 from nephila.cli.terminal import escape_controls
 from nephila.cli.tools.markdown_texts import MarkdownTexts
@@ -16,7 +17,9 @@ from nephila.storage.source import Source, display_name, is_url, with_password
 
 
 def export(
-    place: Annotated[str, typer.Argument(metavar="DIR|URL", help="Directory of a crawl, or a database's URL.")],
+    place: Annotated[
+        str, typer.Option("--out", metavar="DIR|URL", help="Directory of a crawl, or a database's URL.")
+    ] = str(DEFAULT_OUT),
     format: Annotated[
         str,
         typer.Option(
@@ -25,6 +28,7 @@ def export(
             help="What to write; default with --broken-links: csv.",
         ),
     ] = "",
+    json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
     out: Annotated[
         str,
         typer.Option(
@@ -87,6 +91,10 @@ def export(
     from nephila.storage.read.export import ARCHIVES
     from nephila.storage.read.export import export as write
 
+    if json and format not in ("", "jsonl"):
+        raise UsageError(f"--json is --format jsonl, not {format}")
+    if json:
+        format = "jsonl"
     if broken_links or check_external:
         if changes or all_outcomes or items or columns or not broken_links:
             raise UsageError("--check-external goes with --broken-links, and both with no other choice of rows")

@@ -131,6 +131,10 @@ class HttpControl:
         """See `Control.release_quarantine`."""
         return await self._call("release_quarantine", request, api.QuarantineReleased)
 
+    async def forget(self, request: api.ForgetUrls) -> api.UrlsForgotten:
+        """See `Control.forget`."""
+        return await self._call("forget", request, api.UrlsForgotten)
+
     async def explain(self, request: api.ExplainUrl) -> api.Explained:
         """See `Control.explain`."""
         return await self._call("explain", request, api.Explained)

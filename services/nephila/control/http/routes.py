@@ -63,6 +63,7 @@ ROUTES = (
         api.ReleaseQuarantine,
         api.QuarantineReleased,
     ),
+    Route("POST", "/jobs/{name}/forget", "forget", api.ForgetUrls, api.UrlsForgotten),
     Route("GET", "/explain", "explain", api.ExplainUrl, api.Explained),
     Route("GET", "/rules", "list_rules", api.Empty, api.RuleList),
     Route("POST", "/rules", "apply_rules", api.ApplyRules, api.RulesApplied),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Annotated, Any, Final, Literal
 
 import re2
@@ -18,16 +19,27 @@ from nephila.native import UrlError
 API_VERSION: Final = "nephila.dev/v1"
 ApiVersion = Literal["nephila.dev/v1"]
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+RATE_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 DECADE_S = 10 * 365 * 86_400.0
 _DURATION = r"0|(?:\d{1,9}(?:\.\d{1,6})?(?:ms|s|m|h|d))+"
 _PART = re.compile(r"([\d.]+)(ms|s|m|h|d)")
+COUNT_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+SIZE_UNITS = {
+    **{f"{unit}{byte}": factor for unit, factor in COUNT_UNITS.items() for byte in ("", "B")},
+    "K": 10**3,
+    "KB": 10**3,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+}
+_NUMBER = re.compile(r"(-?\d{1,19}(?:\.\d{1,9})?(?:[eE]\d{1,2})?) ?([A-Za-z]{0,3})", re.ASCII)
 
 
 def parse_seconds(text: str) -> float:
     """Seconds of a duration on a command line: "500ms", "1h30m", "14d"; a bare number is seconds. Raises `ValueError`
     with the reason."""
     word = text.strip()
-    quoted = ascii(text if len(text) <= 60 else text[:59] + "…")
+    quoted = _quoted(text)
     if re.fullmatch(r"\d{1,12}(\.\d{1,9})?|\.\d{1,9}", word, re.ASCII):
         found = float(word)
     elif re.fullmatch(_DURATION, word, re.ASCII):
@@ -37,6 +49,39 @@ def parse_seconds(text: str) -> float:
     if found > DECADE_S:
         raise ValueError(f"{quoted} is longer than ten years")
     return found
+
+
+def parse_count(text: str) -> int:
+    """The number of a count on a command line: "250", "1e6", "10k", "1.5M". Raises `ValueError` with the reason."""
+    return _whole(text, COUNT_UNITS, "whole number like 250, 10k or 1e6")
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size on a command line: "500000", "500KB", "2MiB", "1e6". Raises `ValueError` with the reason."""
+    return _whole(text, SIZE_UNITS, "size like 500000, 500KB, 2MiB or 1e6")
+
+
+def _whole(text: str, units: dict[str, int], what: str) -> int:
+    found = _NUMBER.fullmatch(text.strip())
+    if found is not None and found[2] in units:
+        number = Decimal(found[1]) * units[found[2]]
+        if number == int(number):
+            return int(number)
+    raise ValueError(f"{_quoted(text)} is no {what}")
+
+
+def parse_rate(text: str) -> float:
+    """Fetches per second of a rate on a command line: "2", "2/s", "30/min", "100/h". Raises `ValueError` with the
+    reason."""
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)(?:/(s|min|h))?", text.strip(), re.ASCII)
+    rate = float(found[1]) / RATE_UNITS[found[2] or "s"] if found is not None else 0.0
+    if not rate or 1 / rate > DECADE_S:
+        raise ValueError(f"{_quoted(text)} is no rate like 2/s, 30/min or 100/h; a bare number is per second")
+    return rate
+
+
+def _quoted(text: str) -> str:
+    return ascii(text if len(text) <= 60 else text[:59] + "…")
 
 
 def seconds(duration: str) -> float:
@@ -89,7 +134,8 @@ def _url(text: str) -> str:
         raise ValueError(f"is no URL that can be crawled: {reason}{hint}") from None
 
 
-def _expression(text: str) -> str:
+def check_expression(text: str) -> str:
+    """The text, if it is an RE2 expression. Raises `ValueError` with the reason."""
     options = re2.Options()
     options.log_errors = False
     try:
@@ -129,7 +175,7 @@ Url = Annotated[
 ]
 """An absolute http(s) URL; it is kept in its canonical form, with its fragment route if it has one."""
 Expression = Annotated[
-    str, Meta(min_length=1, max_length=4000, extra={"what": "an RE2 expression", "check": _expression})
+    str, Meta(min_length=1, max_length=4000, extra={"what": "an RE2 expression", "check": check_expression})
 ]
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
 FileName = Annotated[str, Meta(min_length=1, max_length=4096, extra={"what": "the name of a file"})]

@@ -27,6 +27,10 @@ class ExplainQuery(msgspec.Struct, array_like=True, gc=False):
     release: str = ""
     # Instead list the quarantines of the job in all partitions of each scheduler; slot and url are not used.
     list_quarantines: bool = False
+    # Instead forget these URLs of the job, all of the partition of url.
+    forget: list[str] = msgspec.field(default_factory=list)
+    # How they had ended, an Outcome each; empty: not known.
+    forget_outcomes: bytes = b""
 
 
 class ExplainAnswer(msgspec.Struct, array_like=True, gc=False):
@@ -40,8 +44,12 @@ class ExplainAnswer(msgspec.Struct, array_like=True, gc=False):
     error: str = ""
     # The query is wrong (exit code 2).
     usage_error: bool = False
-    # The part is released, and that is in the log.
+    # The part is released, or the URLs are forgotten, and that is in the log.
     released: bool = False
     # The partitions of these quarantines.
     partitions: list[int] = msgspec.field(default_factory=list)
     quarantines: list[Quarantine] = msgspec.field(default_factory=list)
+    # URLs that are forgotten, that are queued or in flight and stay, and that the job does not know.
+    forgotten: int = 0
+    open: int = 0
+    unknown: int = 0

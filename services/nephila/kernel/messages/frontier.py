@@ -154,6 +154,17 @@ class UrlState(msgspec.Struct, array_like=True, gc=False):
     render: Render = Render.UNSPECIFIED
 
 
+class ForgottenUrl(msgspec.Struct, array_like=True, gc=False):
+    """A URL that has ended and is no longer known."""
+
+    job: str = ""
+    url_key: bytes = b""
+    # How it had ended; UNSPECIFIED: it stays in the counts.
+    outcome: Outcome = Outcome.UNSPECIFIED
+    # Number of the first fetch of URLs that are admitted from here on: above that of each fetch before.
+    fetch_no: int = 0
+
+
 class Quarantine(msgspec.Struct, array_like=True, gc=False):
     """A part of a host that is closed for a job, because it brings no new text."""
 
@@ -190,6 +201,8 @@ class FrontierCommit(msgspec.Struct, array_like=True, gc=False):
     uses: list[QuotaUse] = msgspec.field(default_factory=list)
     # Links that the scope of their job refuses, kept for a wider one.
     held: list[QueuedUrl] = msgspec.field(default_factory=list)
+    # URLs that had ended and may be found again.
+    forgotten: list[ForgottenUrl] = msgspec.field(default_factory=list)
 
 
 class FrontierClaim(msgspec.Struct, array_like=True, gc=False):

@@ -21,6 +21,8 @@ _PACKED_FROM = 16 * 1024
 
 _COMPATIBLE = re.compile(r"compatible;\s*([A-Za-z_-]+)")
 _FIRST = re.compile(r"([A-Za-z_-]+)")
+_INDEX = re.compile(r"^Allow: .*/index\.htm[^/]*$")
+"""A line that is the rule of a directory as well (Google)."""
 DEFAULT_NAME = "nephila"
 """The robots.txt name of a crawler whose User-Agent contains none."""
 
@@ -62,7 +64,9 @@ class Robots:
         themselves needs no verdict. O(bytes) for the text of the line; `allowed` does not need it.
         """
         line = self._line(agent, path_query)
-        text = robots_rule(self.body, abs(line)).decode("latin-1") if line else ""
+        text = robots_rule(self.body, abs(line)).decode("utf-8", "replace") if line else ""
+        if _INDEX.search(text) and path_query.endswith("/"):
+            text += " (which allows its directory too)"
         return Verdict(line >= 0, abs(line), text)
 
     def allowed(self, agent: str, path_query: str) -> bool:

@@ -7,15 +7,11 @@ import contextlib
 import ctypes
 import gc
 import os
-import signal
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-FOR_MAIN = (signal.SIGINT, signal.SIGTERM)
-"""Ctrl-C and the SIGTERM of a service manager reach the whole process group. The main process handles them, the other
-processes ignore them."""
 _KEEP_BYTES = 64 << 20
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 

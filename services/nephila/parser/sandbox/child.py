@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable
 
 from nephila.kernel.runtime.parent_death import die_with
+from nephila.kernel.runtime.stop_signals import STOP_SIGNALS
 from nephila.parser.sandbox.frames import MAX_TEXT_CHARS, REQUEST_HEAD, Status, response
 from nephila.parser.sandbox.guards import lock_down
 
@@ -32,7 +33,7 @@ GRACE_S = 1.0
 def main(arguments: list[str]) -> None:
     """Run the child until its parent closes the socket."""
     module, parent, memory_bytes = arguments[0], int(arguments[1]), int(arguments[2])
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     die_with(parent)
     _be_killed_first()

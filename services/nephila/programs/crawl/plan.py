@@ -23,7 +23,7 @@ from nephila.kernel.runtime.errors import UsageError, suggest
 from nephila.parser.page import trafilatura_text
 from nephila.programs import proxies
 from nephila.programs.control_servers import TcpAddress
-from nephila.programs.headers import redacted
+from nephila.programs.headers import redacted, redacted_user
 from nephila.programs.output_directory import Run
 from nephila.programs.service_configs import (
     GRACE_S,
@@ -113,7 +113,9 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
         check_tenant(document, tenants(configs.scheduler.tenants))
     options["header"] = redacted(options["header"])
     options["proxy"] = proxies.redacted(options.get("proxy", ()))
-    run.window = configs.scheduler.window
+    if options.get("user"):
+        options["user"] = redacted_user(options["user"])
+    run.window, run.agent = configs.scheduler.window, configs.scheduler.agent
     rules = options.get("rules", "")
     all_rules = bool(rules) and not job.rules
     if not system:
@@ -166,6 +168,10 @@ def lifted_limits(before: Run, after: Run) -> list[str]:
         found += ["dropped(excluded)", LINKS]
     if new.traps is not None and new.traps.off and not (old.traps is not None and old.traps.off):
         found.append("dropped(trap)")
+    if (now["accept"], now["reject"]) != (was.get("accept", ""), was.get("reject", "")):
+        found.append("dropped(content_type)")
+    if old.max_page_bytes and not 0 < new.max_page_bytes <= old.max_page_bytes:
+        found.append("failed(too_large)")
     return found
 
 
@@ -231,7 +237,7 @@ def override(job: CrawlJob, options: dict[str, Any]) -> None:
         job.strategy = _value_of(STRATEGY_NUMBERS, options["strategy"], "--strategy")
     if "keywords" in options:
         job.keywords = keywords(word for words in options["keywords"] for word in words.split(","))
-    _set(job, options, keep_links="links", sitemaps="sitemap")
+    _set(job, options, keep_links="links", sitemaps="sitemap", max_page_bytes="max_page_bytes")
     if options.get("cookies"):
         job.cookies = True
     _set_parse(job, options)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nephila import __version__
+from nephila.kernel.documents.field_types import parse_rate
 from nephila.kernel.messages import CrawlJob, Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.seeds import STDIN, is_job_file, read_seeds, seed_url
@@ -80,6 +81,10 @@ def request_of(
     if job_file and len(urls) > 1:
         raise UsageError(f"{job_file} is a job; its URLs stand in it (spec.seeds), or come with --seeds FILE")
     store = options.pop("store", "")
+    if rate := options.pop("rate", ""):
+        if "delay" in given:
+            raise UsageError("--rate and --delay are the same setting in other words; leave one of them out")
+        options["delay"], given = _delay_of(rate), given - {"rate"} | {"delay"}
     return Request(
         urls=[seed_url(url) for url in urls if url != job_file],
         job_file=job_file,
@@ -93,6 +98,13 @@ def request_of(
         refresh=refresh,
         retry_failed=retry_failed,
     )
+
+
+def _delay_of(rate: str) -> float:
+    try:
+        return 1 / parse_rate(rate)
+    except ValueError as error:
+        raise UsageError(f"--rate: {error}") from None
 
 
 def plan_refetches(request: Request, run: Run, plan: Plan, *, info: Print) -> None:
@@ -392,6 +404,7 @@ def _write_result(directory: Directory, run: Run, result: Result, counts: Summar
             for reason, rows in reasons.items()
         }
         run.rows = sum(counts.outcomes.values())
+        run.shells = counts.shells
     run.left = result.left
     run.degraded_rules = result.degraded
     run.dead_letters = dict(Counter(run.dead_letters) + result.dead_letters)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -25,6 +24,7 @@ from nephila.kernel.runtime.errors import NotReadyError, UserError, without_resu
 from nephila.kernel.runtime.histogram import FAST_S, Histogram
 from nephila.kernel.runtime.lifecycle import Service
 from nephila.kernel.runtime.metrics import Metric, MetricsCollector, exposition, registry_of
+from nephila.kernel.runtime.stop_signals import stopped_by
 from nephila.kernel.topics import Topic
 from nephila.programs.service.live_settings import LiveSettings
 from nephila.programs.service.member_heartbeat import MemberHeartbeat, counters_of, local_address
@@ -209,13 +209,12 @@ class ServiceProgram:
     async def run(self) -> None:
         """Serve until a signal or a fault. Raises `UserError` when it cannot begin."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
-        await self.server.open()
-        try:
-            await self._serve()
-        finally:
-            await self.server.close()
+        with stopped_by(loop, lambda _: self.stop()):
+            await self.server.open()
+            try:
+                await self._serve()
+            finally:
+                await self.server.close()
 
     async def _serve(self) -> None:
         try:

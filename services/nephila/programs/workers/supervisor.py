@@ -42,7 +42,7 @@ from nephila.kernel.bus.workers.protocol import (
 from nephila.kernel.bus.workers.socket_pipe import Pipe, connect, pair
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.kernel.runtime.process_setup import FOR_MAIN
+from nephila.kernel.runtime.stop_signals import STOP_SIGNALS
 from nephila.kernel.topics import PAGES
 from nephila.parser.config import ParserConfig
 
@@ -323,7 +323,7 @@ def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
     """A worker on that end of a pair."""
     command = [sys.executable, "-P", "-m", "nephila.programs.workers.worker", str(descriptor), str(os.getpid())]
     # The worker inherits the blocked signals: Ctrl-C may come before it ignores them itself.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_MAIN)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(descriptor,), env=_environment())
     finally:

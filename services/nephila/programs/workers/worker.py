@@ -45,7 +45,8 @@ from nephila.kernel.messages import FetchRequest
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.parent_death import die_with
-from nephila.kernel.runtime.process_setup import FOR_MAIN, raise_open_files, run_loop
+from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
+from nephila.kernel.runtime.stop_signals import STOP_SIGNALS
 from nephila.kernel.topics import DEAD, EXCHANGES, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS, RULE_STATS
 from nephila.parser.config import ParserConfig
 from nephila.parser.service import Parser
@@ -166,9 +167,9 @@ class Worker:
 def main(arguments: list[str]) -> None:
     """`python -m nephila.programs.workers.worker DESCRIPTOR PARENT`."""
     descriptor, parent = map(int, arguments)
-    for number in FOR_MAIN:
+    for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, FOR_MAIN)  # main blocked them while this was started
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)  # main blocked them while this was started
     die_with(parent)
     raise_open_files()
     end = socket.socket(fileno=descriptor)

@@ -1,9 +1,9 @@
 """Answers queries of `nephila explain` about URLs, for the partitions of this scheduler.
 
-A query can also ask to release a quarantined part of a host; the answer is published after the commit. Everyone who can
-publish to the broker can ask, so the work is bounded: a few queries wait, one is answered each PAUSE_S, and an expired
-query gets no answer. A query for a partition of another scheduler is ignored here, so each query has one answer or
-none.
+A query can also ask to release a quarantined part of a host, or to forget URLs; the answer is published after the
+commit. Everyone who can publish to the broker can ask, so the work is bounded: a few queries wait, one is answered each
+PAUSE_S, and an expired query gets no answer. A query for a partition of another scheduler is ignored here, so each
+query has one answer or none.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import msgspec
 
 from nephila.kernel.bus.contract import Bus, Delivery
 from nephila.kernel.fragment_routes import parse_for, parse_routed
-from nephila.kernel.messages import CrawlJob, ExplainAnswer, ExplainQuery
+from nephila.kernel.messages import CrawlJob, ExplainAnswer, ExplainQuery, Outcome
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES
 from nephila.native import UrlError, parse_url, partition_of
 from nephila.scheduler.cluster.partition import PartitionOwner
+from nephila.scheduler.engine.forget_urls import forget_urls
 from nephila.scheduler.engine.release_quarantine import release_quarantine
 from nephila.scheduler.explain.explain import Explanation, explain
 from nephila.scheduler.explain.facts import Home
@@ -32,6 +33,8 @@ PAUSE_S = 0.05
 LONGEST_S = 60.0
 MAX_QUARANTINES = 10_000
 """Quarantines of one answer; further ones are left out."""
+MAX_FORGET = 1000
+"""URLs of one query that are forgotten."""
 MAX_URL_CHARS = 100_000
 CANDIDATES = 20
 """Jobs that are tried when the query names none."""
@@ -118,6 +121,8 @@ class ExplainQueryHandler:
             answer.error, answer.usage_error = f"the system has no job {question.job[:200]!r}", True
         elif not known:
             answer.error = "the system has no jobs; see nephila crawl --bootstrap"
+        elif question.forget:
+            self._forget(owner, question, answer)
         elif question.release:
             owner.begin_turn()
             answer.released = release_quarantine(owner.frontier, question.job, parts.host_key, question.release)
@@ -134,6 +139,20 @@ class ExplainQueryHandler:
                 found.owner = f"scheduler {self._member}, epoch {owner.epoch}"
                 answer.explanation = msgspec.json.encode(found)
         return answer
+
+    def _forget(self, owner: PartitionOwner, question: ExplainQuery, answer: ExplainAnswer) -> None:
+        """Forget URLs of this partition; those of another one are unknown here."""
+        job = owner.frontier.jobs.get(question.job)
+        urls = question.forget[:MAX_FORGET]
+        if job is None:  # it has no URL here yet
+            answer.unknown, answer.released = len(urls), True
+            return
+        owner.begin_turn()
+        outcomes = map(Outcome, question.forget_outcomes.ljust(len(urls), b"\0"))
+        found = forget_urls(owner.dispatcher, job, zip(urls, outcomes, strict=False))
+        answer.forgotten, answer.open, answer.unknown = found.forgotten, found.open, found.unknown
+        answer.released = True
+        owner.wake()
 
     def _quarantines(self, question: ExplainQuery) -> ExplainAnswer | None:
         """Of a job, in all partitions of this scheduler. O(quarantines)."""

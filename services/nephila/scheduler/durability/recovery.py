@@ -30,6 +30,7 @@ from nephila.scheduler.durability.lease_recovery import recover_leases
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import restore_held
 from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.engine.forget_urls import apply as apply_forgotten
 from nephila.scheduler.frontier.frontier import DELETED, Frontier, Partition, address_limits
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.host_table import load_state, novelty_of
@@ -220,6 +221,8 @@ class Replay:
         for queued in commit.held:
             if queued.job in jobs:
                 restore_held(jobs[queued.job], pack_queued(queued))
+        for forgotten in commit.forgotten:
+            apply_forgotten(frontier, forgotten)
         for queued in commit.queued:
             self._queued(queued)
         self._hosts(commit)

@@ -350,7 +350,7 @@ class Dispatcher:
             return "sitemap_limit"
         if (
             not job.traps.off
-            and entry.fetch_no == job.first_fetch_no
+            and job.is_first_fetch(entry.url_key, entry.fetch_no)
             and not entry.flags & SEED
             and trap(host, job, entry, self.frontier)
         ):

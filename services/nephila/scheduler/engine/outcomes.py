@@ -329,7 +329,7 @@ class OutcomeHandler:
         partition = frontier.remove_outstanding(waiting)
         job.end_lease()
         job.note_fetch_no(entry.fetch_no)
-        state = job.due_table.get(entry.url_key) if job.max_pages and entry.fetch_no > job.first_fetch_no else None
+        state = job.due_table.get(entry.url_key) if job.max_pages else None
         if state is not None and state.outcome is Outcome.STORED:
             job.reserve_page(entry.url_key)
         packed = repack(entry, attempts)
@@ -482,7 +482,8 @@ class OutcomeHandler:
         frontier.pending(partition).ended.append(
             EndedUrl(entry.url_key, waiting.job, waiting.host.key, entry.fetch_no, outcome)
         )
-        if outcome is Outcome.STORED and entry.fetch_no == job.first_fetch_no and not job.traps.off:
+        first = job.is_first_fetch(entry.url_key, entry.fetch_no)
+        if outcome is Outcome.STORED and first and not job.traps.off:
             self._yielded(job, waiting, receipt)
         recrawl_queue.record_fetch(frontier, job, waiting, receipt)
         if outcome is not Outcome.STORED:

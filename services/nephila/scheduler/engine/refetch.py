@@ -16,6 +16,7 @@ from nephila.native import UrlError
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import admit
 from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.engine.open_urls import OpenUrls
 from nephila.scheduler.frontier.host_state import Host
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.politeness.robots import origin_of
@@ -27,8 +28,7 @@ class Refetch:
     def __init__(self, dispatcher: Dispatcher, job: Job) -> None:
         self.frontier = dispatcher.frontier
         self.job = job
-        self._delayed = {packed[:16] for _, _, uid, packed in dispatcher.delayed() if uid == job.uid}
-        self._queued: dict[int, set[bytes]] = {}
+        self._open = OpenUrls(dispatcher, job)
         self._seeds = {key for url in job.spec.seeds if (key := _key(job, url))}
 
     def ended(self, row: UrlState, *, due: bool = False, conditional: bool = True) -> bool:
@@ -39,7 +39,7 @@ class Refetch:
             host_key = parse_for(job.spec, row.url).host_key
         except UrlError:
             return False
-        if self._is_open(host_key, key):
+        if self._open.contains(host_key, key):
             return False
         known = job.due_table.get(key)
         state = self._merged(row, known, host_key)
@@ -60,7 +60,7 @@ class Refetch:
         else:
             job.due_table.check_out(key)
             recrawl_queue.requeue(frontier, job, state)
-        self._queued[frontier.store.host(host_key)].add(key)
+        self._open.add(host_key, key)
         return True
 
     def link(self, url: str, depth: int) -> bool:
@@ -76,17 +76,6 @@ class Refetch:
         return True
 
     # ---- parts
-
-    def _is_open(self, host_key: str, key: bytes) -> bool:
-        frontier, job = self.frontier, self.job
-        number = frontier.store.host(host_key)
-        queued = self._queued.get(number)
-        if queued is None:
-            queued = self._queued[number] = {packed[:16] for _, packed in frontier.store.items(number, job.number)}
-        outstanding = frontier.partition(key).outstanding
-        return (
-            key in queued or key in self._delayed or job.due_table.is_checked_out(key) or (job.uid, key) in outstanding
-        )
 
     def _merged(self, row: UrlState, known: UrlState | None, host_key: str) -> UrlState:
         if known is not None:

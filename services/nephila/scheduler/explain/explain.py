@@ -29,7 +29,7 @@ from nephila.scheduler.explain.facts import (
     ScopeFact,
     TrapFact,
 )
-from nephila.scheduler.explain.reasons import words
+from nephila.scheduler.explain.reasons import Kind, kind_of, words
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import Entry
 
@@ -37,16 +37,6 @@ OWNER = "this program"
 """Owner of a partition where one program has all of them."""
 
 State = Literal["stored", "not_crawled", "waiting", "never_found"]
-Kind = Literal[
-    "stored", "watched", "gone", "copy_kept",
-    "robots", "address", "failed", "redirect", "content_type", "excluded", "trap_shape", "trap_quarantine", "trap",
-    "sitemaps", "seen",
-    "leased", "fetched", "ending", "interrupted",
-    "paused", "budget_job", "budget_host", "quota", "queue_full",
-    "retry", "backing_off", "delay", "pause", "robots_retry", "address_line", "robots_first", "behind", "next",
-    "out_of_scope", "copy", "unknown",
-]  # fmt: skip
-"""The verdict in one word. A kind is never removed, because programs compare it."""
 
 
 class Explanation(msgspec.Struct):
@@ -218,14 +208,15 @@ class _Verdict:
             return "redirect", f"it redirects to {row.get('final_url', '')}; explain that URL"
         if (outcome, reason) == ("dropped", "content_type"):
             return "content_type", f"its content type {row.get('content_type', '')} is not wanted"
+        if (outcome, reason) == ("dropped", "near_copy"):
+            return "near_copy", f"{said}: {row.get('near_copy_of') or 'its row does not name it'}"
         if (outcome, reason) == ("dropped", "excluded") and not self.known.scope.admitted:
             return "excluded", f"the scope no longer admits it ({self.known.scope.rule})"
         if (outcome, reason) == ("dropped", "trap"):
             return self._trap_of_row(said)
-        if outcome == "dropped" and reason in ("sitemap_chain", "sitemap_limit"):
-            return "sitemaps", said
-        if reason in ("address", "excluded"):
-            return ("address" if reason == "address" else "excluded"), said
+        kind = kind_of(outcome, reason)
+        if kind != "failed":
+            return kind, said
         return "failed", f"{outcome} ({reason}) at {row.get('fetched_at', '')}{self._tries()}: {said}"
 
     def _tries(self) -> str:

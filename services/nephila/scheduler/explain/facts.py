@@ -316,7 +316,9 @@ def trap(
     dispatcher: Dispatcher, host: Host | None, job: Job, url: str, entry: Entry | None, home: Home
 ) -> TrapFact | None:
     """Evidence for a trap; None without any, or where traps do not apply: seeds, later fetches, traps off."""
-    if job.traps.off or (entry is not None and (entry.flags & SEED or entry.fetch_no > 1)):
+    if job.traps.off or (
+        entry is not None and (entry.flags & SEED or not job.is_first_fetch(entry.url_key, entry.fetch_no))
+    ):
         return None
     spared = ODD_SHAPES_ALLOWED - job.odd_shape_count[host.number] if host is not None else ODD_SHAPES_ALLOWED
     fact = TrapFact(shape(url, dispatcher.frontier.utc_now), max(spared, 0))

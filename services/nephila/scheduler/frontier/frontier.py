@@ -638,6 +638,7 @@ def _without(commit: FrontierCommit, uid: str) -> None:
     commit.urls = [state for state in commit.urls if state.job != uid]
     commit.anchors = [anchor for anchor in commit.anchors if anchor.job != uid]
     commit.uses = [use for use in commit.uses if use.account not in own_accounts(uid)]
+    commit.forgotten = [forgotten for forgotten in commit.forgotten if forgotten.job != uid]
     commit.quarantines = [quarantine for quarantine in commit.quarantines if quarantine.job != uid]
     for host in commit.hosts:
         host.uses = [use for use in host.uses if use.job != uid]

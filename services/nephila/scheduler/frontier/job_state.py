@@ -228,6 +228,11 @@ class Job:
         """Change the share of this partition in the page budget."""
         self.page_quota, self.spent_elsewhere = pages, spent_elsewhere
 
+    def is_first_fetch(self, url_key: bytes, fetch_no: int) -> bool:
+        """Whether a fetch is the first one of its URL. URLs that were queued before others were forgotten have a lower
+        number than `first_fetch_no`."""
+        return fetch_no <= self.first_fetch_no and (not len(self.due_table) or url_key not in self.due_table)
+
     def restore_fetch_numbers(self, first: int, last: int) -> None:
         """Set the fetch numbers from a snapshot."""
         self.first_fetch_no, self.last_fetch_no = first, last

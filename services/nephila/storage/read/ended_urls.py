@@ -20,6 +20,8 @@ ROW_KINDS: Final = {
     # Attempt 0: the page was not requested, since its robots.txt was unavailable.
     "denied(robots)": "(outcome = 'denied' AND reason = 'robots' OR outcome = 'failed' AND fetch_id LIKE '%-0')",
     "dropped(excluded)": "outcome = 'dropped' AND reason = 'excluded'",
+    "dropped(content_type)": "outcome = 'dropped' AND reason = 'content_type'",
+    "failed(too_large)": "outcome = 'failed' AND reason = 'too_large'",
     "dropped(trap)": "outcome = 'dropped' AND reason = 'trap'",
     "copies": "sha256 != '' AND status NOT IN (404, 410)",
     "all": "NOT (outcome = 'dropped' AND reason IN ('excluded', 'trap'))",
@@ -40,6 +42,14 @@ def ended(source: Source, job: str, kinds: Iterable[str]) -> Iterator[UrlState]:
     with open_for_reading(source) as connection:
         for row in _walk(connection, job, where):
             yield _state(job, dict(zip(_COLUMNS, row, strict=True)))
+
+
+def outcomes(source: Source, job: str) -> Iterator[tuple[bytes, str, Outcome]]:
+    """(url_key, URL, how it has ended) of each row of a job."""
+    with open_for_reading(source) as connection:
+        for row in _walk(connection, job, "1 = 1"):
+            known = dict(zip(_COLUMNS, row, strict=True))
+            yield bytes.fromhex(known["url_key"]), known["url"], _NUMBERS[known["outcome"]]
 
 
 def _walk(connection: ReadConnection, job: str, where: str) -> Iterator[tuple[Any, ...]]:

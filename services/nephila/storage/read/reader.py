@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from nephila.kernel.shells import SHELL
 from nephila.storage.ledgers.read_connection import NoTables, open_for_reading
 from nephila.storage.rows import COLUMNS
 from nephila.storage.sinks.jsonl import json_object
@@ -47,6 +48,8 @@ class Summary:
     """Rule → number of its items."""
     links_left_out: tuple[int, int] = (0, 0)
     """Pages with more links than the limit, and the number of links left out."""
+    shells: int = 0
+    """Stored pages that look as if a browser had to render them (meta.shell)."""
     near_copies: int = 0
     """Rows whose text is nearly that of another page, stored or not."""
 
@@ -77,9 +80,17 @@ def summary(source: Source, job: str | None = None, top: int = 20) -> Summary:
         items = f"SELECT rule, count(*) FROM items {where} GROUP BY rule ORDER BY rule"
         result.items = dict(connection.execute(items, {"job": job}).fetchall())
         result.links_left_out = _links_left_out(connection, job)
+        result.shells = _shells(connection, job)
     result.hosts = sorted(hosts.values(), key=lambda count: (-count.total, count.host))[:top]
     result.hosts_total = len(hosts)
     return result
+
+
+def _shells(connection: Any, job: str | None) -> int:
+    where = "AND job = :job" if job is not None else ""
+    query = f"SELECT count(*) FROM pages WHERE outcome = 'stored' AND meta LIKE '%\"{SHELL}\"%' {where}"
+    (found,) = connection.execute(query, {"job": job}).fetchone()
+    return int(found)
 
 
 def links_left_out(source: Source, job: str | None = None) -> tuple[int, int]:

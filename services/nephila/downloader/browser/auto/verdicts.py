@@ -17,6 +17,7 @@ from typing import Final
 from nephila.downloader.browser.auto.evidence import Evidence
 from nephila.downloader.browser.auto.verdict_file import StoredVerdict
 from nephila.kernel.fragment_routes import is_route
+from nephila.kernel.shells import has_few_words
 from nephila.native import page_pass
 
 WINDOW: Final = 3
@@ -31,8 +32,6 @@ GAIN: Final = 0.1
 """Share of the words or links of the rendered page that the plain page lacks, above which it needs a browser."""
 FOLDER: Final = "**"
 """Last segment of the pattern of a folder."""
-SHELL_WORDS: Final = 50
-"""Distinct words that a page without its content may have, of a menu or of a hint to switch scripts on."""
 _VARIABLE = re.compile(r"\d|^[0-9a-f-]{16,}$|.{40,}")
 
 
@@ -61,7 +60,7 @@ class Content:
 
 def has_text(plain: Content) -> bool:
     """Whether a plain page has more words than the shell of an application."""
-    return len(plain.words) > SHELL_WORDS
+    return not has_few_words(plain.words)
 
 
 def needs_browser(plain: Content, rendered: Content) -> bool:

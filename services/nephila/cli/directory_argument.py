@@ -1,0 +1,42 @@
+"""The directory of a command, as an argument or as --out: `nephila cost site` and `nephila cost --out site`.
+
+Every command with an option --out and no arguments of its own takes both. The documents use --out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from typer.core import TyperArgument
+
+from nephila.kernel.runtime.errors import UsageError
+
+NAME = "directory"
+
+
+def add_directory_argument(command: Any) -> None:
+    """Add the argument to a command that can have it."""
+    option = next((one for one in command.params if "--out" in one.opts), None)
+    if option is None or any(one.param_type_name == "argument" for one in command.params):
+        return
+    metavar = option.metavar or "DIR"
+    argument = TyperArgument(param_decls=[NAME], required=False, metavar=f"[{metavar}]", help="The same as --out.")
+    command.params = [argument, *command.params]
+    command.callback = _with_directory(command.callback, option)
+
+
+def _with_directory(callback: Callable[..., Any], option: Any) -> Callable[..., Any]:
+    def run(**given: Any) -> Any:
+        place = given.pop(NAME)
+        if place is not None:
+            from typer._click.globals import get_current_context
+
+            context = get_current_context()
+            source = context.get_parameter_source(option.name)
+            if source is not None and source.name == "COMMANDLINE":
+                raise UsageError(f"the directory is given twice: {place} and --out {given[option.name]}")
+            given[option.name] = option.type_cast_value(context, place)
+        return callback(**given)
+
+    return run

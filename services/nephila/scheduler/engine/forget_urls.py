@@ -1,0 +1,70 @@
+"""Forget: URLs that have ended leave the seen set by hand, and are crawled again when they are found again. Pure.
+
+A URL is removed by its own key, so another host whose keys share a prefix loses nothing. An open URL (queued, delayed
+or outstanding) stays. Rows stay: a later fetch replaces them, since its number is above that of each fetch before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nephila.kernel.fragment_routes import parse_for
+from nephila.kernel.messages import ForgottenUrl, Outcome
+from nephila.native import UrlError
+from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.engine.open_urls import OpenUrls
+from nephila.scheduler.frontier.frontier import Frontier
+from nephila.scheduler.frontier.job_state import Job
+
+
+@dataclass(slots=True)
+class Forgotten:
+    """What became of the URLs of a request."""
+
+    forgotten: int = 0
+    open: int = 0
+    """Queued or in flight: they stay."""
+    unknown: int = 0
+    """The job does not know them."""
+
+
+def forget_urls(dispatcher: Dispatcher, job: Job, urls: Iterable[tuple[str, Outcome]]) -> Forgotten:
+    """Forget URLs, with the next commit. Each comes with how it has ended, UNSPECIFIED where that is not known: it then
+    stays in the counts. O(URLs + queued URLs of their hosts)."""
+    frontier, found, opened = dispatcher.frontier, Forgotten(), OpenUrls(dispatcher, job)
+    fetch_no = job.last_fetch_no + 1
+    for url, outcome in urls:
+        try:
+            parts = parse_for(job.spec, url)
+        except UrlError:
+            found.unknown += 1
+            continue
+        key = parts.fingerprint
+        if key not in job.seen:
+            found.unknown += 1
+        elif opened.contains(parts.host_key, key):
+            found.open += 1
+        else:
+            known = job.due_table.get(key)
+            ended = ForgottenUrl(job.uid, key, known.outcome if known is not None else outcome, fetch_no)
+            apply(frontier, ended)
+            frontier.pending(frontier.partition(key)).forgotten.append(ended)
+            found.forgotten += 1
+    if found.forgotten:
+        frontier.on_wider(job.uid)  # links that were sent before have to be sent again
+        frontier.resume_hosts(job)
+    return found
+
+
+def apply(frontier: Frontier, ended: ForgottenUrl) -> None:
+    """Forget a URL, now or from the log."""
+    job = frontier.jobs.get(ended.job)
+    if job is None or not job.seen.discard(ended.url_key):
+        return
+    job.due_table.remove(ended.url_key)
+    job.free_reservation(ended.url_key)
+    job.restore_fetch_numbers(max(job.first_fetch_no, ended.fetch_no), max(job.last_fetch_no, ended.fetch_no))
+    if ended.outcome:
+        job.ended[ended.outcome] -= 1
+        frontier.partition(ended.url_key).ended[ended.job, ended.outcome] -= 1
