@@ -245,6 +245,7 @@ def test_a_list_that_fails_is_no_run_without_news(tmp_path):
         "five": "new",
     }
     assert shown["f.moved"]["lists"][0]["proposal"].endswith("http://a.test/new-d1/")
+    assert [shown[f"f.{name}"]["lists"][0]["status"] for name in ("moved", "missing", "broken")] == [301, 404, 500]
     assert shown["f.good"]["lists"][0]["links"] == 12
     assert shown["f.five"]["new_pages"] == 5
     assert 'nephila_sites_lists{verdict="moved"} 1.0' in metrics

@@ -270,7 +270,7 @@ async def test_a_list_that_moved_within_the_scope_is_fetched(rig):
     rig.system.end("a.x", 1)
     await settle(rig, runner)
     (state,) = rig.store.lists()["a.x"]
-    assert (state.verdict, state.target) == (Verdict.SAME, "http://a.test/x/new/")
+    assert (state.verdict, state.status, state.target) == (Verdict.SAME, 301, "http://a.test/x/new/")
 
 
 @pytest.mark.parametrize(("readable", "verdict"), [(True, Verdict.WAITING), (False, Verdict.UNKNOWN)])

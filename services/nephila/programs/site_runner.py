@@ -292,6 +292,8 @@ class SiteRunner:
                 return found or ListState(url, Verdict.WAITING if self._rows.readable else Verdict.UNKNOWN)
             now = of_row(url, row)
             if now.verdict is not Verdict.MOVED:
+                if found is not None and not now.is_fault:
+                    return now._replace(target=at, reason=found.reason, status=found.status)
                 return now._replace(target=at if at != url else "")
             found, at = now, now.target
         return found or ListState(url, Verdict.FAILED)
