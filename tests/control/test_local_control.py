@@ -21,6 +21,7 @@ from nephila.kernel.messages import CrawlJob, Outcome, Quarantine, Record
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS
 from nephila.native import parse_url
+from nephila.scheduler.frontier import held_links
 from nephila.scheduler.frontier.host_table import novelty_of
 
 from tests.cli.crawled import store
@@ -67,6 +68,21 @@ class Desk:
 async def desk(tmp_path):
     """Before any job."""
     return Desk(await World(tmp_path / "frontier", site(PAGES)).start(), tmp_path)
+
+
+async def test_apply_states_what_a_wider_scope_does_not_bring_back(desk, monkeypatch):
+    """A link beyond the limit of held ones is counted; a change of anything else says nothing of it."""
+    monkeypatch.setattr(held_links, "LIMIT", 1)
+    await desk.ask("apply_job", job=document(scope={"maxDepth": 1}))
+    desk.world.run()
+    job = await desk.job()
+    assert (job["links_held"], job["links_lost"]) == (1, 3)
+    answer = await desk.ask("apply_job", job=document(scope={"maxDepth": 1}, weight=2))
+    assert answer["links_lost"] == 0
+    answer = await desk.ask("apply_job", job=document(scope={"maxDepth": 2}, weight=2))
+    assert answer["links_lost"] == 3
+    desk.world.run()
+    assert (await desk.job())["stored"] == 4
 
 
 async def test_a_job_is_created_runs_and_is_listed(desk):

@@ -33,6 +33,11 @@ def test_a_crawl_without_rules_says_nothing_of_items():
     assert items(Result(), {}) == ""
 
 
+def test_links_that_a_wider_scope_does_not_bring_back_are_named():
+    lines = summary.remarks(Run(), Result(links_lost=1234))
+    assert any(line.startswith("1,234 links that the earlier scope refused were not held") for line in lines)
+
+
 def test_links_out_of_scope_are_counted():
     assert any(line.startswith("41 links led out of scope") for line in summary.remarks(Run(), Result(out_of_scope=41)))
     assert not any("out of scope" in line for line in summary.remarks(Run(), Result()))

@@ -150,7 +150,15 @@ class Side:
         ]
         queues = [(store.name(n), n, job, store.items(n, job)) for n in sorted(store.ids()) for job, _ in store.jobs(n)]
         jobs = [
-            (job.uid, job.seen.dump(), job.rejected.dump(), job.out_of_scope, sorted(job.waiting_hosts))
+            (
+                job.uid,
+                job.seen.dump(),
+                job.rejected.dump(),
+                job.out_of_scope,
+                sorted(job.held.packed()),
+                job.held.lost,
+                sorted(job.waiting_hosts),
+            )
             for job in frontier.jobs.values()
         ]
         novelty = [
