@@ -82,13 +82,17 @@ def crawl(request: Request, target: Target, *, as_json: bool, quiet: bool) -> in
     refused: Refused = []
     seeds = read_all_seeds(run, plan, refused, already_read=False)
 
-    async def work(control: Control) -> tuple[api.Job, Counter[str]]:
+    async def work(control: Control) -> tuple[api.Job, Counter[str] | None]:
         began = time.time()
         generation = await _submit(control, plan, rules, seeds, refused)
         if not (quiet or as_json):
             note(f"job {plan.job.uid}; stop watching with Ctrl-C: the crawl goes on")
         job = await follow(control, plan.job.uid, generation, quiet=quiet or as_json)
-        return job, await dead_letters(control, job.name, began - CLOCKS_S)
+        try:
+            return job, await dead_letters(control, job.name, began - CLOCKS_S)
+        except UserError as error:  # the crawl is done, and its summary is printed
+            note(f"whether there are dead letters is not known: {error}; see nephila dead list")
+            return job, None
 
     job, letters = call(target, work)
     for what, why in refused:
@@ -209,7 +213,7 @@ async def dead_letters(control: Control, job: str, since: float) -> Counter[str]
             return found
 
 
-def _print_summary(job: api.Job, letters: Counter[str], *, as_json: bool, quiet: bool) -> None:
+def _print_summary(job: api.Job, letters: Counter[str] | None, *, as_json: bool, quiet: bool) -> None:
     spent = {"limit": "max_pages", "quota": "quota"}.get(job.state, "done")
     words = {"max_pages": "the page budget is spent", "quota": job.quota, "done": "done"}
     if as_json:

@@ -50,6 +50,14 @@ class CompactedTopic:
         self.lost_at = -1
         """The log was found to end before this offset, which had been read; -1: nothing is missing."""
 
+    @property
+    def trouble(self) -> str:
+        """What is missing and what to do, in one line."""
+        return (
+            f"topic {self.tp.topic} was read up to {self.lost_at} and ends before it: it was deleted, or its broker "
+            "lost data; restart the schedulers, which publish their jobs again, and publish again what else it held"
+        )
+
     def take(self, records: Sequence[ConsumerRecord]) -> None:
         """Deliver records. Raises `UnknownFormat`."""
         for record in records:
@@ -79,12 +87,7 @@ class CompactedTopics:
     @property
     def troubles(self) -> list[str]:
         """Topics that lost what this program has read, one line each."""
-        return [
-            f"topic {one.tp.topic} was read up to {one.lost_at} and ends before it: it was deleted, or its broker lost "
-            f"data; restart the schedulers, which publish their jobs again, and publish again what else it held"
-            for one in self._topics.values()
-            if one.lost_at >= 0
-        ]
+        return [one.trouble for one in self._topics.values() if one.lost_at >= 0]
 
     def add(self, topic: Topic, reader: Subscription) -> None:
         """Only before `start`. Raises ValueError for a group that reads the topic already."""
@@ -173,7 +176,7 @@ class CompactedTopics:
         if end >= topic_state.next:
             return
         topic_state.lost_at, topic_state.next = topic_state.next, 0
-        log.error("%s", self.troubles[-1])
+        log.error("%s", topic_state.trouble)
 
     async def _poll(self, consumer: AIOKafkaConsumer, wait_ms: int) -> None:
         for tp, records in (await consumer.getmany(timeout_ms=wait_ms)).items():
