@@ -61,6 +61,8 @@ class RenderedPage(msgspec.Struct, kw_only=True):
     url: str = ""
     """The URL at the end; scripts may have changed it."""
     captures: list[Capture] = msgspec.field(default_factory=list)
+    first_cookies: list[SiteCookie] = msgspec.field(default_factory=list)
+    """Those that the page began with: Chromium may refuse some."""
     cookies: list[SiteCookie] = msgspec.field(default_factory=list)
     storage: dict[str, WebStorage] = msgspec.field(default_factory=dict)
     """Of a login: origin of the page → what its scripts have stored."""

@@ -177,7 +177,7 @@ class BrowserFetcher:
             self.blocked.update(result.blocked)
             self.sub_requests += max(result.requests - 1, 0)
         if page is not None and request.cookies is not None:
-            request.cookies.write(cookies, page.cookies)
+            request.cookies.write(page.first_cookies, page.cookies)
         response = self._combine(request, result, page, error)
         response.browser_s = browser_s
         if memory is not None and response.rendered:
@@ -268,7 +268,7 @@ class BrowserFetcher:
             assert failed is not None
             raise FetchError(result.reason or failed.reason, result.detail or failed.detail)
         if login.cookies is not None:
-            login.cookies.write(cookies, page.cookies)
+            login.cookies.write(page.first_cookies, page.cookies)
         self._storage[request.job, site] = page.storage
         return LoggedInPage(page.html.decode("utf-8", "replace"), page.url, result.unauthorized)
 

@@ -109,7 +109,6 @@ async def _context(
         await context.add_init_script(REFUSE_SERVICE_WORKERS)
         if task.storage:
             await context.add_init_script(f"({RESTORE_STORAGE})({msgspec.json.encode(task.storage).decode()})")
-        await _add_cookies(context, task.cookies)
         for kind in blocked:
             if kind in _PATTERNS:
                 await context.route(_PATTERNS[kind], lambda route: route.abort("blockedbyclient"))
@@ -120,8 +119,8 @@ async def _context(
             await asyncio.wait_for(context.close(), CLOSE_S)
 
 
-async def _add_cookies(context: BrowserContext, cookies: Sequence[SiteCookie]) -> None:
-    """Begin with cookies. One that Chromium refuses is left out."""
+async def _add_cookies(context: BrowserContext, cookies: Sequence[SiteCookie]) -> list[SiteCookie]:
+    """Begin with cookies; returns those that Chromium has accepted."""
     given: list[Any] = [
         {
             "name": one.name,
@@ -134,13 +133,17 @@ async def _add_cookies(context: BrowserContext, cookies: Sequence[SiteCookie]) -
         for one in cookies
     ]
     if not given:
-        return
+        return []
     try:
         await context.add_cookies(given)
     except PlaywrightError:
-        for one in given:
+        accepted = []
+        for cookie, one in zip(cookies, given, strict=True):
             with contextlib.suppress(PlaywrightError):
                 await context.add_cookies([one])
+                accepted.append(cookie)
+        return accepted
+    return list(cookies)
 
 
 async def _cookies(context: BrowserContext) -> list[SiteCookie]:
@@ -173,6 +176,7 @@ async def _render(page: Page, task: RenderTask) -> RenderedPage:
     instructions = task.instructions
     wanted = instructions.browser.capture
     responses: list[Response] = []
+    began = await _add_cookies(page.context, task.cookies)
     in_flight: set[Request] = set()
     if task.login is not None:
         page.on("request", lambda request: in_flight.add(request))
@@ -195,7 +199,7 @@ async def _render(page: Page, task: RenderTask) -> RenderedPage:
     html = await _content(page)
     found = RenderedPage(html=html.encode("utf-8", "replace"), url=page.url)
     if task.keep_cookies:
-        found.cookies = await _cookies(page.context)
+        found.first_cookies, found.cookies = began, await _cookies(page.context)
     if task.login is not None:
         found.storage = msgspec.convert(await page.evaluate(READ_STORAGE), dict[str, WebStorage])
     if responses:
