@@ -96,9 +96,12 @@ class RecordBuilder:
             )
             links, facts = self.from_pass(page, job, record, found, encoding, sniffed)
             if config.markdown:
-                from nephila.parser.markdown import page_markdown
+                from nephila.parser.markdown import is_for_child, markdown_source, page_markdown
 
-                record.markdown = page_markdown(body, encoding, found)
+                if is_for_child(body):
+                    facts = facts._replace(markdown=markdown_source(body, found))
+                else:
+                    record.markdown = page_markdown(body, encoding, found)
             parse = job.parse
             if parse is None or not wants_extra_links(job, facts):
                 return links, record, facts, None
