@@ -99,9 +99,12 @@ class RecordBuilder:
             if found.link_count <= SHELL_LINKS and not page.rendered and is_shell(found.text, body):
                 note(record, SHELL, "few words, and scripts: its content may need --render auto")
             if config.markdown:
-                from nephila.parser.markdown import page_markdown
+                from nephila.parser.markdown import is_for_child, markdown_source, page_markdown
 
-                record.markdown = page_markdown(body, encoding, found)
+                if is_for_child(body):
+                    facts = facts._replace(markdown=markdown_source(body, found))
+                else:
+                    record.markdown = page_markdown(body, encoding, found)
             parse = job.parse
             if parse is None or not wants_extra_links(job, facts):
                 return links, record, facts, None

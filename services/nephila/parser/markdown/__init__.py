@@ -12,7 +12,7 @@ import struct
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from nephila.native import UrlError, page_pass, parse_any, parse_url, sniff_encoding, to_utf8
 from nephila.parser.config import ParserConfig
@@ -28,9 +28,12 @@ __all__ = [
     "MAX_CHARS",
     "MAX_DEPTH",
     "MAX_NODES",
+    "MarkdownSource",
     "document_markdown",
+    "is_for_child",
     "lines_of",
     "markdown",
+    "markdown_source",
     "page_markdown",
     "resolver",
 ]
@@ -38,8 +41,19 @@ __all__ = [
 MAX_TREE_BYTES: Final = 8 << 20
 """No tree is built of a longer page."""
 MAX_TAGS: Final = 40_000
-"""Of a page whose Markdown is made in a crawl's loop: 0.3 s at most, a page of 80 KB takes 10 ms. Of a page that has
-more the plain text is written."""
+"""Of a page whose Markdown is made in a crawl: 0.3 s at most, a page of 80 KB takes 10 ms. Of a page that has more the
+plain text is written."""
+MAX_LOOP_TAGS: Final = 4_000
+"""Of a page whose Markdown is made in a crawl's loop, 7 us each; that of others is made in a child process."""
+
+
+class MarkdownSource(NamedTuple):
+    """What Markdown needs beside the page."""
+
+    lines: str
+    """Of the main text, see `lines_of`."""
+    base: str
+    """What links are relative to."""
 
 
 def markdown(tree: Any, main_text: str, resolve: Callable[[str], str]) -> str:
@@ -78,16 +92,26 @@ def lines_of(found: PagePass) -> str:
     return b"\n".join(found.text[start : start + size] for start, size, *_ in named).decode("utf-8", "replace")
 
 
+def markdown_source(body: bytes, found: PagePass, most_tags: int = MAX_TAGS) -> MarkdownSource | None:
+    """What the Markdown of a page is made from; None where no tree is built, as of a page that would make it cost out
+    of all proportion."""
+    if len(body) > MAX_TREE_BYTES or body.count(b"<") > most_tags or not tree_is_linear(body, found.depth):
+        return None
+    return MarkdownSource(lines_of(found), found.base)
+
+
+def is_for_child(body: bytes) -> bool:
+    """Whether the Markdown of a page takes too long for a crawl's loop."""
+    return body.count(b"<") > MAX_LOOP_TAGS
+
+
 def page_markdown(body: bytes, encoding: str, found: PagePass, most_tags: int = MAX_TAGS) -> bytes:
-    """Markdown of a page of a crawl; empty where no tree is built, as of a page that would make it cost out of all
-    proportion."""
-    if len(body) > MAX_TREE_BYTES or body.count(b"<") > most_tags:
+    """Markdown of a page of a crawl; empty where it has no `markdown_source`."""
+    source = markdown_source(body, found, most_tags)
+    if source is None:
         return b""
-    if not tree_is_linear(body, found.depth):
-        return b""
-    return markdown(html_tree(to_utf8(body, encoding)), lines_of(found), resolver(found.base)).encode(
-        "utf-8", "replace"
-    )
+    made = markdown(html_tree(to_utf8(body, encoding)), source.lines, resolver(source.base))
+    return made.encode("utf-8", "replace")
 
 
 def document_markdown(body: bytes, url: str, content_type: str, charset: str) -> bytes:
