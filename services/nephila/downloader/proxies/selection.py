@@ -306,6 +306,7 @@ class ProxySelection:
         return (
             self.second_fetches.active
             and (target.scheme != "https" or not self._trusts_tls)
+            and (request.kind is not m.FetchKind.ROBOTS or target.href == request.url)  # not the target of a redirect
             and not response.reason
             and not response.rendered
             and response.status < 500
