@@ -162,6 +162,24 @@ async def test_https_needs_no_second_fetch(url: str) -> None:
     assert len(await fetch(room, url, {})) == (1 if url.startswith("https") else 2)
 
 
+async def test_a_redirected_robots_txt_is_compared_at_its_own_url_only() -> None:
+    """The responses of two URLs are never compared with each other."""
+    room = await room_of(3)
+    for number in range(8):
+        if len(room.outcomes) == len(room.fetcher.fetches) or not number:
+            room.request("http://a.test/robots.txt", kind=m.FetchKind.ROBOTS, job="", url_key=b"r" * 16)
+        await room.settle()
+        at_start = room.fetcher.urls[number] == "http://a.test/robots.txt"
+        reply = answer(301, location="/real.txt") if at_start else answer(200, b"User-agent: *")
+        room.reply(number, reply)
+        await room.settle()
+        if room.outcomes and room.outcomes[-1].result is FETCHED:
+            break
+    paths = [url.removeprefix("http://a.test") for url in room.fetcher.urls]
+    assert paths == ["/robots.txt", "/robots.txt", "/real.txt"]
+    assert not any(proxy.lies for proxy in room.pool.proxies())
+
+
 async def test_failed_second_fetches_end() -> None:
     """Each further proxy breaks: the request is not given back for ever."""
     room = await room_of(3)

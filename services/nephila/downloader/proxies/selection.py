@@ -47,10 +47,6 @@ WAIT_S = 15.0
 BAN_STATUSES = frozenset((403, 429))
 
 
-NO_TUNNEL = "no_tunnel"
-"""Reason of a request whose proxies all refuse CONNECT to the port of its server."""
-
-
 class NoProxyError(Exception):
     """No proxy can serve a request. `final`: the request fails, for `reason`; else its host waits."""
 
@@ -310,6 +306,7 @@ class ProxySelection:
         return (
             self.second_fetches.active
             and (target.scheme != "https" or not self._trusts_tls)
+            and (request.kind is not m.FetchKind.ROBOTS or target.href == request.url)  # not the target of a redirect
             and not response.reason
             and not response.rendered
             and response.status < 500
@@ -381,7 +378,7 @@ class ProxySelection:
                     self._reported.clear()
                 self._reported.add(text)
                 log.error("%s", text)
-            return NoProxyError(text, not self.pool.has_candidate(selector), NO_TUNNEL)
+            return NoProxyError(text, not self.pool.has_candidate(selector), reason="no_tunnel")
         return NoProxyError(detail or f"no proxy of {named} works", now - since >= self._give_up_s)
 
     def _use(self, proxy: Proxy, target: Target, route: Route, now: float, by_tunnel: bool) -> ProxyUse:
