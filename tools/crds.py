@@ -217,7 +217,7 @@ def _text(kind: inspect.StrType, notes: dict[str, Any]) -> dict[str, Any]:
         # The bounds are those of a number, the pattern that of a text.
         return {"x-kubernetes-int-or-string": True, "minimum": 0, "maximum": 0, "maxLength": 100, "pattern": pattern}
     found = {"type": "string"} | _given(minLength=kind.min_length, maxLength=kind.max_length, pattern=pattern)
-    if notes.get("check") is field_types._expression:
+    if notes.get("check") is field_types.check_expression:
         # `matches` fails for an expression that RE2 cannot compile, and a rule that fails refuses the value.
         found["x-kubernetes-validations"] = [
             {"rule": "''.matches(self) ? true : true", "message": "this is not a valid RE2 expression"}
