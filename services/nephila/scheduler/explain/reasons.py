@@ -97,6 +97,8 @@ NO_END: Final[dict[str, str]] = {
     "second_fetch": "it is fetched once more, through another proxy, to compare both: no try is counted",
     "login": "the login of its site fails or could not be renewed: the site pauses, no try is counted",
     "throttle": "the rate of its resource is reached: its host waits, no try is counted",
+    "slow": "its host answers slowly, and other hosts need the slot: its host pauses, no try is counted",
+    "memory": "there was no memory for its body: given back, no try is counted",
     "expired": "it was not started in time: given back, no try is counted",
     "not_consumed": "no downloader has consumed its request: it is handed out again",
 }
