@@ -150,6 +150,8 @@ class Batch:
 def hide_credentials(record: m.Record) -> None:
     """Remove user and password of the URL of a record, and of the links that inherit them. `unpack_links` does the same
     for its links."""
+    if "@" not in record.url and "@" not in record.final_url:
+        return
     record.final_url = without_credentials(record.final_url)
     found = credentials_of(record.url)
     if not found:

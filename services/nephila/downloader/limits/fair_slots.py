@@ -148,8 +148,10 @@ class FairSlots(Generic[T]):
         return not (counts[FAST] or counts[NEW] or self._waiting[FAST] or self._waiting[NEW])
 
     def _start(self) -> list[T]:
-        started = []
-        for speed in Speed:
+        started: list[T] = []
+        if not any(self._waiting):
+            return started
+        for speed in (FAST, NEW, SLOW):
             queue = self._waiting[speed]
             while queue and len(self._held) < self._limit and self._may_start(speed):
                 waiter = next(iter(queue))
