@@ -111,9 +111,11 @@ def plan_refetches(request: Request, run: Run, plan: Plan, *, info: Print) -> No
     """Set in the plan and in run.json which ended URLs are fetched once more."""
     wanted = [*run.refetch, *(["failed"] if request.retry_failed else []), *([DUE] if request.refresh else [])]
     if LINKS in wanted and not ended_urls.keeps_links(plan.rows, plan.job.uid):
-        # Links were not kept. Those that the scheduler did not hold are found when their pages are fetched once more.
+        # Links were not kept. The scheduler holds those just beyond the scope; the summary counts what it could not
+        # hold, which a refresh finds when it fetches the pages once more.
         wanted.remove(LINKS)
-        run.incomplete.append(SCOPE)
+        if request.refresh:
+            run.incomplete.append(SCOPE)
     if any(run.rules.get(name) != version for name, version in plan.rule_versions.items()):
         run.incomplete.append(RULES)
     run.rules = plan.rule_versions
