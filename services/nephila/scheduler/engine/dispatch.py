@@ -95,8 +95,8 @@ class Dispatcher:
             # A job without budget for new pages may still have pages to fetch again.
             able = any(job.has_room for job in self.frontier.jobs.values())
             fetch = self.next_fetch() if able else recrawl_queue.next_due(self.frontier)
-        quota = self.frontier.quotas.next_check - self.frontier.utc_offset
-        instants = (lease, fetch, quota if quota < math.inf else None)
+        hold = self.frontier.next_hold_check - self.frontier.utc_offset
+        instants = (lease, fetch, hold if hold < math.inf else None)
         return min((at for at in instants if at is not None), default=None)
 
     def next_fetch(self) -> float | None:
@@ -106,7 +106,7 @@ class Dispatcher:
         begin = any(job.has_room and job.queued and frontier.may_prepare(job) for job in frontier.jobs.values())
         stored = frontier.store.next_ready() if begin else frontier.prepared.next_ready()
         paced = frontier.addresses.next_ready()
-        instants = (stored, paced, delayed, recrawl_queue.next_due(frontier))
+        instants = (stored, paced, delayed, recrawl_queue.next_due(frontier), frontier.next_opening())
         return min((at for at in instants if at is not None), default=None)
 
     # ---- delayed URLs
@@ -127,8 +127,7 @@ class Dispatcher:
         self.frontier.hosts.trim(lambda: {host for _, _, host, _, _ in self._delayed})
 
     def _due(self, now: float, out: TurnOutput) -> None:
-        if self.frontier.quotas.next_check <= self.frontier.utc_now:
-            self.frontier.apply_quotas()
+        self.frontier.apply_holds()
         recrawl_queue.queue_due(self.frontier)
         while self._delayed and self._delayed[0][0] <= now:
             _, _, host, number, packed = heapq.heappop(self._delayed)
