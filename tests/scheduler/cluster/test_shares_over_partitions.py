@@ -47,15 +47,65 @@ def most_at_once(world: World) -> int:
     return most
 
 
-async def test_two_jobs_share_the_slots_of_a_scheduler_by_their_weights(tmp_path):
-    world = world_of(tmp_path, {"a": HOSTS, "b": HOSTS}, member_concurrency=SLOTS)
+def check_slots(world: World) -> None:
+    """No slot is free while a ready host waits."""
+    for _, member in world.members.values():
+        assert member._slots is not None
+        member._slots.check()
+    world.check()
+
+
+@pytest.mark.parametrize("tenants", [False, True])
+async def test_two_jobs_share_the_slots_of_a_scheduler_by_their_weights(tmp_path, tenants):
+    """3:1, and all slots are used: as weights, and as shares of tenants of which one has two jobs."""
+    names = {"a": HOSTS, "b": HOSTS, **({"c": HOSTS} if tenants else {})}
+    world = world_of(tmp_path, names, member_concurrency=SLOTS, tenants=("news share=3", "legal"))
     await world.start("m")
     await world.give("m")
-    submit(world, "a", weight=3.0)
-    submit(world, "b")
+    for job in names:
+        tenant = {"a": "news", "b": "legal", "c": "news"}[job] if tenants else ""
+        submit(world, job, weight=3.0 if job == "a" and not tenants else 1.0, tenant=tenant)
     found = await fetched(world)
-    print(found, most_at_once(world))
-    assert most_at_once(world) <= SLOTS + SLOTS // 4
-    assert found["a"] / found["b"] == pytest.approx(3.0, rel=0.1)
-    assert sum(found.values()) >= 0.95 * 40 * SLOTS
+    assert most_at_once(world) == SLOTS + SLOTS // 4
+    assert (found["a"] + found["c"]) / found["b"] == pytest.approx(3.0, rel=0.1)
+    if tenants:
+        assert found["a"] / found["c"] == pytest.approx(1.0, rel=0.1)
+    assert sum(found.values()) >= 0.95 * 40 * (SLOTS + SLOTS // 4)
+    check_slots(world)
+
+
+async def test_what_a_job_cannot_use_goes_to_the_others(tmp_path):
+    """The law: a host is fetched from at most once per delay and fetch, here every two seconds, and then waits for the
+    next free slot, here up to a second. So four hosts of weight 3 have less than two fetches a second of ten, and the
+    job of weight 1 has all others."""
+    world = world_of(tmp_path, {"a": 4, "b": HOSTS}, member_concurrency=SLOTS)
+    await world.start("m")
+    await world.give("m")
+    submit(world, "a", 4, weight=3.0)
+    submit(world, "b", weight=1.0)
+    found = await fetched(world)
+    assert 0.7 * 80 <= found["a"] <= 80
+    assert sum(found.values()) >= 0.95 * 40 * (SLOTS + SLOTS // 4)
+    check_slots(world)
+
+
+async def test_slots_of_partitions_that_move_are_not_lost(tmp_path):
+    """A hand-over, a kill and a takeover: every page is fetched, and the slots are full until the end."""
+    world = world_of(tmp_path, {"a": 8, "b": 8}, member_concurrency=4)
+    await world.start("m")
+    await world.start("n")
+    await world.give("m")
+    submit(world, "a", 8, weight=3.0)
+    submit(world, "b", 8)
+    await world.run(10.0)
+    await world.hand_over("m", "n", 0, 1)
+    await world.run(10.0)
+    check_slots(world)
+    world.kill("n")
+    await world.give("m", 0, 1)
+    found = await fetched(world, 20.0)
+    assert sum(found.values()) >= 0.95 * 20 * 5
+    check_slots(world)
+    await world.run(300.0)
+    assert len(world.rows) == 16 * PAGES
     world.check()

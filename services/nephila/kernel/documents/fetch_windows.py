@@ -1,8 +1,8 @@
 """Hours of the day in which a job fetches, in a time zone. Pure.
 
-A window is open while the clock on the wall is within its hours, so a change of the clock needs no rule of its own: hours
-that the change skips do not come on that day, and hours that it repeats are open twice. Invariant: the instants that
-`state` returns follow each other without a gap, and the windows are open and closed in turn.
+A window is open while the local time of day is within its hours. So a change of the clock needs no rule of its own:
+hours that are skipped do not come on that day, and hours that are repeated come twice. Invariant: the states that
+`state` returns follow each other without a gap, open and closed in turn.
 """
 
 from __future__ import annotations

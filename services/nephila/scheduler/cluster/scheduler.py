@@ -191,7 +191,9 @@ class ClusterScheduler:
 
     def _new_owner(self, partition: int, epoch: int) -> PartitionOwner:
         files = SnapshotStore(Path(self.config.directory), partition, self.config.partitions, self._blobs, epoch)
-        owner = PartitionOwner(self.config, files, self.bus, self.clock, self.address_queue, self.counts, self, self._slots)
+        owner = PartitionOwner(
+            self.config, files, self.bus, self.clock, self.address_queue, self.counts, self, self._slots
+        )
         owner.frontier.depth_limit = self._depth_limit
         return owner
 

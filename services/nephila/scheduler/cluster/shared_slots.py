@@ -1,9 +1,10 @@
 """Slots that the partitions of one scheduler share, given to jobs by their shares. Pure.
 
 A partition sees only its own hosts. With few of them, the host that was just fetched waits for its delay, and the
-partition would give its slot to whatever job has another host there. So a free slot belongs to the scheduler: the shares
-choose among the jobs of all partitions that have a ready host, and the partitions with such a host take turns. Invariants: fetches in flight and grants are at most the limit, but for fetches that a takeover or a
-server address brings; after the turn of a partition it has claims for the jobs of which it has a ready host.
+partition would give its slot to any job with another host there. So a free slot belongs to the scheduler: the shares
+choose among the jobs that have a ready host in any partition, and the partitions with such a host take turns.
+Invariants: fetches in flight and grants are at most the limit, except for fetches that a takeover or a server address
+brings. After the turn of a partition it has claims for the jobs of which it has a ready host.
 """
 
 from __future__ import annotations

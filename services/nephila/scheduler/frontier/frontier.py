@@ -620,7 +620,10 @@ class Frontier:
     def apply_windows(self) -> None:
         """Hold the jobs of which no window is open, and release the others. O(jobs)."""
         self._next_window = math.inf
-        if any([self._apply_windows(job) for job in self.jobs.values()]):
+        changed = False
+        for job in self.jobs.values():
+            changed |= self._apply_windows(job)
+        if changed:
             self._reschedule_ready()
 
     def _apply_windows(self, job: Job) -> bool:

@@ -1,7 +1,6 @@
 """Shares of tenants and jobs: first between tenants and jobs without a tenant, then between the jobs of a tenant. Pure.
 
-Each choice is charged; `refund` undoes it. Invariant: the shares of one `Shares` hold among the candidates that it is given
-together, so what shares slots has one object.
+Each choice is charged; `refund` undoes it. Invariant: the shares hold among the candidates that one `Shares` is given.
 """
 
 from __future__ import annotations
