@@ -139,7 +139,8 @@ def left(scheduler: Scheduler) -> int:
 
 def next_fetch(scheduler: Scheduler) -> float | None:
     """Monotonic instant of the next fetch that only waits for time; None when there is none."""
-    return scheduler.dispatcher.next_fetch()
+    instants = (scheduler.dispatcher.next_fetch(), scheduler.frontier.next_opening())
+    return min((at for at in instants if at is not None), default=None)
 
 
 def take_refused(scheduler: Scheduler) -> list[tuple[str, str]]:

@@ -121,7 +121,7 @@ class Dispatcher:
         begin = any(job.has_room and job.queued and frontier.may_prepare(job) for job in frontier.jobs.values())
         stored = frontier.store.next_ready() if begin else frontier.prepared.next_ready()
         paced = frontier.addresses.next_ready()
-        instants = (stored, paced, delayed, recrawl_queue.next_due(frontier), frontier.next_opening())
+        instants = (stored, paced, delayed, recrawl_queue.next_due(frontier))
         return min((at for at in instants if at is not None), default=None)
 
     # ---- delayed URLs

@@ -654,7 +654,7 @@ class Frontier:
             self.apply_windows()
 
     def next_opening(self) -> float | None:
-        """Monotonic instant at which the first job that waits for its window alone may fetch; None for none."""
+        """Monotonic instant at which the first job that waits for its window may fetch; None for none. O(jobs)."""
         waiting = (
             job.windows.opens_at(self.utc_now)
             for job in self.jobs.values()
