@@ -94,6 +94,7 @@ def test_what_was_applied_is_in_status_with_counts_and_an_event() -> None:
         ("paused", ("True", "Paused"), ("False", "Paused")),
         ("limit", ("True", "LimitReached"), ("False", "LimitReached")),
         ("quota", ("True", "QuotaUsedUp"), ("False", "QuotaUsedUp")),
+        ("window", ("True", "OutsideWindow"), ("False", "OutsideWindow")),
         ("idle", ("True", "Idle"), ("False", "Idle")),
     ],
 )
@@ -109,6 +110,12 @@ def test_the_tables_have_all_states_of_the_control_api() -> None:
 def test_a_used_up_quota_is_named_in_the_conditions() -> None:
     words = "the quota of the tenant press, 5 pages per day, is used up, until 2026-01-02T00:00:00Z"
     plan = reconcile_job(resource(), ObservedJob(job=job("news", "quota", quota=words), applied=applied()), NOW)
+    assert message(plan, "Ready") == message(plan, "Progressing") == words
+
+
+def test_the_window_that_a_job_waits_for_is_named_in_the_conditions() -> None:
+    words = "waits for its window, 22:00-06:00 UTC, until 2026-01-02T22:00:00Z"
+    plan = reconcile_job(resource(), ObservedJob(job=job("news", "window", window=words), applied=applied()), NOW)
     assert message(plan, "Ready") == message(plan, "Progressing") == words
 
 

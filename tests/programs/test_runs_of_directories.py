@@ -300,3 +300,41 @@ async def test_a_file_of_an_earlier_program_is_read(tmp_path):
         runs = store.last_runs()
     assert (runs["a.x"].ended_by, runs["a.x"].why) == (RunEnd.REFUSED, "another owner")
     assert runs["a.y"].ended_by is RunEnd.DONE
+
+
+WINDOWS = """\
+apiVersion: nephila.dev/v1
+kind: Site
+metadata: {name: a}
+spec:
+  timeZone: Europe/Paris
+  windows: ["22:00-06:00"]
+  directories:
+    - {name: x, url: "http://a.test/x/", frequency: 1h}
+    - {name: y, url: "http://a.test/y/", frequency: 1d, windows: []}
+"""
+
+
+async def test_a_run_begins_in_its_window_and_does_not_end_outside_of_it(rig):
+    """The window is inherited, and an empty list takes it back. A held run gives its place to others, and its job is
+    the same after the window as before."""
+    rig.other.apply(load(WINDOWS.encode(), "d.yaml"))
+    noon = 43_200.0 - rig.clock.now() % 86_400.0
+    rig.clock.jump(noon if noon > 0 else noon + 86_400.0)
+    runner = rig.runner()
+    await runner.turn()
+    assert list(rig.system.documents) == ["a.y"]
+    assert "windows" not in rig.system.documents["a.y"]["spec"] or not rig.system.documents["a.y"]["spec"]["windows"]
+    rig.system.end("a.y", 1)
+    await settle(rig, runner)
+    rig.clock.advance(10 * 3_600.0)
+    await runner.turn()
+    spec = rig.system.documents["a.x"]["spec"]
+    assert (spec["windows"], spec["timeZone"]) == (["22:00-06:00"], "Europe/Paris")
+    rig.system.end("a.x", 3, "window")
+    for _ in range(5):
+        await settle(rig, runner)
+    assert rig.store.last_runs()["a.x"].ended_at is None
+    rig.system.end("a.x", 9)
+    await settle(rig, runner)
+    assert rig.store.last_runs()["a.x"].ended_by == RunEnd.DONE

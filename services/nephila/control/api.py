@@ -35,10 +35,10 @@ Name = Annotated[
 ContextWord = Annotated[str, Meta(max_length=253)]
 Url = Annotated[str, Meta(max_length=100_000)]
 """A seed in the characters of any language, percent-encoded at most this long."""
-JobState = Literal["new", "running", "paused", "limit", "quota", "idle"]
+JobState = Literal["new", "running", "paused", "limit", "quota", "window", "idle"]
 """new: no scheduler has reported on the newest generation yet. running: URLs are queued or in flight. paused: nothing
 is dispatched. limit: a budget is spent, of the job or of every host that is left. quota: a quota of the job, its site
-or its tenant is used up. idle: every known URL is finished."""
+or its tenant is used up. window: no window of the job is open. idle: every known URL is finished."""
 
 
 MemberState = Literal["starting", "ready", "not_ready", "draining", "ended", "silent"]
@@ -216,6 +216,8 @@ class Job(msgspec.Struct, kw_only=True):
     """Finished URLs per second, over the last minute."""
     quota: str = ""
     """Which quota is used up, and until when."""
+    window: str = ""
+    """Which window the job waits for, and until when."""
     links_held: int = 0
     links_lost: int = 0
     """Links that the scope refuses: held for a wider scope, and not held because of the limit."""
@@ -228,6 +230,11 @@ class Job(msgspec.Struct, kw_only=True):
     """p50 and p95 of the staleness, where pages are fetched again; null when it is not known."""
     reported_s: float = 0.0
     """Seconds since a scheduler reported on the job."""
+
+    @property
+    def held_by(self) -> str:
+        """What holds the job in its state, and until when; empty in any other state."""
+        return {"quota": self.quota, "window": self.window}.get(self.state, "")
 
 
 class JobList(msgspec.Struct, kw_only=True):

@@ -717,6 +717,7 @@ class ClusterControl:
             dropped=status.dropped,
             rate=round(self.rates.of(job.uid, now, total), 2),
             quota=status.quota,
+            window=status.window,
             links_held=status.links_held,
             links_lost=status.links_lost,
             tenant=job.tenant,
@@ -767,6 +768,8 @@ def _state(job: CrawlJob, status: JobStatus) -> api.JobState:
         return "limit"
     if status.quota and (status.queued or status.in_flight):
         return "quota"
+    if status.window and (status.queued or status.in_flight):
+        return "window"
     return "idle" if status.done else "running"
 
 

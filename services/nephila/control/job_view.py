@@ -17,7 +17,7 @@ from nephila.scheduler.engine.forget_urls import Forgotten
 from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.explain import explain as explain_url
 from nephila.scheduler.explain.facts import Home
-from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.job_state import Hold, Job
 from nephila.scheduler.standalone import Scheduler
 from nephila.storage.read import reader
 from nephila.storage.source import Source
@@ -50,7 +50,8 @@ def job(scheduler: Scheduler, uid: str, rate: float = 0.0) -> api.Job:
         failed=ended[Outcome.FAILED],
         dropped=ended[Outcome.DROPPED],
         rate=round(rate, 2),
-        quota=known.quota_hold,
+        quota=known.hold(Hold.QUOTA),
+        window=known.hold(Hold.WINDOW),
         links_held=len(known.held),
         links_lost=known.held.lost,
         tenant=known.spec.tenant,
@@ -65,8 +66,10 @@ def _state(job: Job) -> api.JobState:
         return "paused"
     if job.budget_spent:
         return "limit"
-    if job.quota_hold and (job.queued or job.leased):
+    if job.hold(Hold.QUOTA) and (job.queued or job.leased):
         return "quota"
+    if job.hold(Hold.WINDOW) and (job.queued or job.leased):
+        return "window"
     if job.waiting or job.leased:
         return "running"
     return "limit" if job.queued else "idle"
@@ -86,7 +89,13 @@ def budget_spent(scheduler: Scheduler, uid: str) -> bool:
 def quota_used_up(scheduler: Scheduler, uid: str) -> str:
     """Which quota of a job is used up, in words; the empty string without one."""
     job = scheduler.frontier.jobs.get(uid)
-    return job.quota_hold if job is not None else ""
+    return job.hold(Hold.QUOTA) if job is not None else ""
+
+
+def window_waited_for(scheduler: Scheduler, uid: str) -> str:
+    """Which window a job waits for, in words; the empty string for none."""
+    job = scheduler.frontier.jobs.get(uid)
+    return job.hold(Hold.WINDOW) if job is not None else ""
 
 
 def tenants(scheduler: Scheduler) -> list[str]:
@@ -130,7 +139,8 @@ def left(scheduler: Scheduler) -> int:
 
 def next_fetch(scheduler: Scheduler) -> float | None:
     """Monotonic instant of the next fetch that only waits for time; None when there is none."""
-    return scheduler.dispatcher.next_fetch()
+    instants = (scheduler.dispatcher.next_fetch(), scheduler.frontier.next_opening())
+    return min((at for at in instants if at is not None), default=None)
 
 
 def take_refused(scheduler: Scheduler) -> list[tuple[str, str]]:

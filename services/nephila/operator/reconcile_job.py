@@ -34,6 +34,7 @@ REASONS: dict[api.JobState, str] = {
     "paused": "Paused",
     "limit": "LimitReached",
     "quota": "QuotaUsedUp",
+    "window": "OutsideWindow",
     "idle": "Idle",
 }
 """State of a job → reason of its conditions."""
@@ -43,6 +44,7 @@ MESSAGES: dict[api.JobState, str] = {
     "paused": "nothing is fetched",
     "limit": "a budget is spent: of the job, or of every host that is left",
     "quota": "a quota of the job, its site or its tenant is used up",
+    "window": "no window of the job is open",
     "idle": "every known URL is finished",
 }
 
@@ -124,7 +126,7 @@ def _progressing(seen: ObservedJob) -> Verdict:
 
 def _state(job: api.Job) -> tuple[str, str]:
     """Reason and message of the state of a job."""
-    return REASONS[job.state], job.quota or MESSAGES[job.state]
+    return REASONS[job.state], job.held_by or MESSAGES[job.state]
 
 
 def _values(seen: ObservedJob) -> dict[str, Any]:

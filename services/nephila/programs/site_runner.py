@@ -159,7 +159,7 @@ class SiteRunner:
         progress = {} if self._loaded else self._store.progress()
         for name, (site, directory) in self._sites.directories.items():
             if not self._loaded or old.directories.get(name) != (site, directory) or old.sites != self._sites.sites:
-                self._planner.put(_plan(self._sites, name), now, progress.pop(name, None))
+                self._planner.put(plan_of(self._sites, name), now, progress.pop(name, None))
         if not self._loaded:
             self._loaded = True
             self._states = {name: one for name, one in self._store.lists().items() if name in self._sites.directories}
@@ -192,6 +192,8 @@ class SiteRunner:
                 await self._apply(run)
                 continue
             job, age_s = jobs.get(run.name), self._clock.now() - run.started_at
+            if run.name in self._sites.directories:
+                self._planner.hold(run.name, held=job is not None and job.state == "window")
             if job is None:
                 await self._end(run, RunEnd.DELETED, run.stored_before)
             elif job.observed_generation >= run.generation and job.state in _ENDS and age_s >= SETTLE_S:
@@ -353,7 +355,8 @@ def list_line(state: ListState) -> str:
     return f"{state.url}: {effect.words}{cause}{to}, since {iso(state.since)}: {state.proposal}"
 
 
-def _plan(sites: Sites, name: str) -> Plan:
+def plan_of(sites: Sites, name: str) -> Plan:
+    """The settings of a directory that its plan has."""
     found = resolve.values(sites, *sites.directories[name])
     start = found.get("start")
     return Plan(
@@ -363,4 +366,5 @@ def _plan(sites: Sites, name: str) -> Plan:
         instant_s(start.value) if start is not None else 0.0,
         found["topPages"].value,
         found["timeZone"].value if "timeZone" in found else "",
+        tuple(found["windows"].value) if "windows" in found else (),
     )

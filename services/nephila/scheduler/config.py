@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from nephila.kernel.runtime.config import Positive
 
@@ -21,7 +24,11 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Partitions of the keyed topics: a power of two, the same for all services and fixed for the life of the
     system."""
     concurrency: Positive = 100
-    """Simultaneous fetches: the capacity of the downloader."""
+    """Simultaneous fetches: the capacity of the downloader. Over Kafka it is divided among the partitions of a
+    scheduler that have work; each has at least 16."""
+    member_concurrency: Annotated[int, Meta(ge=0)] = 0
+    """Over Kafka: simultaneous fetches of all partitions of one scheduler together, instead of a part for each. Shares
+    of tenants and weights of jobs hold where this limit binds. 0 = none."""
     hot_hosts: Positive = 20_000
     """Hosts held as objects; all others are bytes in the host store, 2-20 µs away."""
     hot_robots_bytes: int = 64 * 1024 * 1024

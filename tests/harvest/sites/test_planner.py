@@ -182,3 +182,46 @@ def test_a_hundred_thousand_directories_cost_little_per_decision():
     count = len(run(planner, NOW + 1))
     assert count == 100_000
     assert (time.process_time() - started) / count < 0.001
+
+
+def test_a_run_begins_in_a_window_of_its_directory():
+    """Due at noon, begun at 22:00; in the window it runs as without one."""
+    planner = Planner()
+    planner.put(Plan("a.d", 1.0, "0 12 * * *", windows=("22:00-06:00",)), NOW)
+    assert planner.next_event(NOW) == NOW + 22 * HOUR
+    assert run(planner, NOW + 21 * HOUR) == []
+    assert run(planner, NOW + 22 * HOUR) == ["a.d"]
+    planner = Planner()
+    planner.put(Plan("a.d", 1.0, "0 23 * * *", windows=("22:00-06:00",)), NOW)
+    assert planner.next_event(NOW) == NOW + 23 * HOUR
+
+
+def test_a_run_that_found_no_place_in_its_window_waits_for_the_next():
+    """Other runs took the only place until the window was closed."""
+    planner = Planner(parallel=1)
+    planner.put(Plan("a.long", 9.0, "1d"), NOW)
+    planner.put(Plan("a.night", 1.0, "1d", windows=("00:00-06:00",)), NOW)
+    assert drained(planner, NOW) == ["a.long"]
+    planner.ended("a.long", NOW, 1, 0)
+    assert drained(planner, NOW + 7 * HOUR) == []
+    assert planner.next_event(NOW + 7 * HOUR) == planner.next_at("a.long")
+    assert drained(planner, NOW + 30 * HOUR) == ["a.long"]
+    planner.ended("a.long", NOW + 30 * HOUR, 1, 0)
+    assert drained(planner, NOW + 2 * DAY) == ["a.night"]
+
+
+def test_a_run_that_waits_for_its_window_gives_its_place_to_others():
+    planner = Planner(parallel=1)
+    for name, score in (("a.x", 2.0), ("a.y", 1.0)):
+        planner.put(Plan(name, score, "1d"), NOW)
+    assert drained(planner, NOW) == ["a.x"]
+    planner.hold("a.x", held=True)
+    assert drained(planner, NOW) == ["a.y"]
+    planner.hold("a.x", held=False)
+    planner.hold("a.unknown", held=True)
+    planner.ended("a.y", NOW, 1, 0)
+    planner.check()
+    planner.hold("a.x", held=True)
+    planner.ended("a.x", NOW, 1, 0)
+    planner.check()
+    assert planner.running == []

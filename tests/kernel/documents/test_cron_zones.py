@@ -56,7 +56,7 @@ def test_a_job_has_the_zone_of_its_schedule():
     [
         ({"schedule": "0 6 * * *", "timeZone": "Europe/Pari"}, "timeZone: 'Europe/Pari' is no time zone like"),
         ({"schedule": "0 6 * * *", "timeZone": "../../etc/passwd"}, "is no time zone like"),
-        ({"timeZone": "Europe/Paris"}, "timeZone: it is the zone of schedule, which is not given"),
+        ({"timeZone": "Europe/Paris"}, "timeZone: it is the zone of schedule and windows, and neither is given"),
     ],
 )
 def test_a_wrong_zone_is_one_line(spec, line):

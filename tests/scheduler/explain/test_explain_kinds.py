@@ -14,6 +14,7 @@ import nephila
 import pytest
 from nephila.kernel.messages import (
     FetchKind,
+    FetchWindows,
     HostBudget,
     Outcome,
     Quarantine,
@@ -380,6 +381,15 @@ async def budget_job_on_its_way(tmp_path: Path) -> Case:
 async def quota(tmp_path: Path) -> Case:
     world = await begun(tmp_path, site({"/": ["/1"]}), seconds=5, quota=Quota(1))
     return Case(world, "http://a.test/1")
+
+
+@case("window", "the job waits for its window, 22:00-06:00 UTC, until 20")
+async def window(tmp_path: Path) -> Case:
+    world = World(tmp_path, site({"/": ["/1"]}))
+    world.clock.jump(86_400.0 - world.clock.now() % 86_400.0 + 12 * 3_600.0)
+    await world.start()
+    world.crawl("http://a.test/", windows=FetchWindows(["22:00-06:00"]))
+    return Case(world.run(5.0), "http://a.test/")
 
 
 @case("budget_host", "the budget of 2 fetches per host is spent for a.test; with a larger one it is fetched")

@@ -151,7 +151,7 @@ async def follow(control: Control, name: str, generation: int, *, quiet: bool) -
             job = (await control.get_job(api.JobName(name=name))).status
         except api.NotFound:
             raise UserError(f"job {name!r} was deleted") from None
-        finished = job.state == "idle" or (job.state in ("limit", "quota") and not job.in_flight)
+        finished = job.state == "idle" or (job.state in ("limit", "quota", "window") and not job.in_flight)
         if finished and job.observed_generation >= generation:
             return job
         if not quiet:
@@ -214,8 +214,8 @@ async def dead_letters(control: Control, job: str, since: float) -> Counter[str]
 
 
 def _print_summary(job: api.Job, letters: Counter[str] | None, *, as_json: bool, quiet: bool) -> None:
-    spent = {"limit": "max_pages", "quota": "quota"}.get(job.state, "done")
-    words = {"max_pages": "the page budget is spent", "quota": job.quota, "done": "done"}
+    spent = {"limit": "max_pages", "quota": "quota", "window": "waiting"}.get(job.state, "done")
+    words = {"max_pages": "the page budget is spent", "quota": job.quota, "waiting": job.window, "done": "done"}
     if as_json:
         outcomes = {name: getattr(job, name) for name in ("stored", "denied", "failed", "dropped")}
         print_json(

@@ -217,6 +217,8 @@ def remarks(run: Run, result: Result) -> list[str]:
         lines.append(f"Seed left out: {sanitize(place, 100)}: {sanitize(reason, 150)}")
     if len(result.refused_seeds) > 5:
         lines.append(f"… and {len(result.refused_seeds) - 5:,} more seeds left out")
+    if result.window:
+        lines.append(f"The job {result.window}; --resume continues")
     for host, wait_s, queued in result.waiting_hosts[:5]:
         lines.append(f"{sanitize(host, 60)} has to wait {wait_s:,.0f} s more; {queued:,} URLs are queued for it")
     for name, findings in result.degraded.items():

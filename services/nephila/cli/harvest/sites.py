@@ -342,6 +342,7 @@ def _rows(store: SiteStore) -> Iterator[dict[str, Any]]:
     from nephila.harvest.sites import resolve
     from nephila.harvest.sites.verdicts import worst
     from nephila.programs.site_lists import shown as shown_list
+    from nephila.programs.site_runner import plan_of
 
     sites, progress, runs, lists = store.sites(), store.progress(), store.last_runs(), store.lists()
     for name, part in sites.directories.items():
@@ -358,7 +359,7 @@ def _rows(store: SiteStore) -> Iterator[dict[str, Any]]:
             "verdict": shown.verdict if shown is not None else "",
             "status": shown.status or "" if shown is not None else "",
             "since": _time(shown.since) if shown is not None else "",
-            "next_run": _time(progress[name].state.next_at) if name in progress else "",
+            "next_run": _time(plan_of(sites, name).opens_at(progress[name].state.next_at)) if name in progress else "",
             "why": last.why if last else "",
             "lists": [shown_list(one) for one in own],
         }

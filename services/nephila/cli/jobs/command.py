@@ -80,6 +80,9 @@ def list_jobs(target: Target, json: Json = False) -> None:
         note("there is no job; see nephila jobs apply")
     else:
         print_table([COLUMNS, *([_cell(getattr(job, name)) for name in COLUMNS] for job in jobs)])
+        for job in jobs:
+            if job.held_by:
+                note(f"{job.name}: {job.held_by}")
 
 
 @app.command()

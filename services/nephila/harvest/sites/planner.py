@@ -21,6 +21,7 @@ from hashlib import md5
 from typing import NamedTuple
 
 from nephila.harvest.sites.site_schema import frequency
+from nephila.kernel.documents import fetch_windows
 from nephila.kernel.messages import Outcome, Receipt, UrlState
 from nephila.scheduler.recrawl.change_rate import DAY_S
 from nephila.scheduler.recrawl.policy import RecrawlPolicy
@@ -41,7 +42,13 @@ class Plan(NamedTuple):
     """No run before this instant; runs at intervals are counted from it. 0: none."""
     top_pages: int = 0
     time_zone: str = ""
-    """Of a frequency in cron; empty: UTC."""
+    """Of a frequency in cron, and of windows; empty: UTC."""
+    windows: tuple[str, ...] = ()
+    """Hours in which runs begin; empty: all."""
+
+    def opens_at(self, at: float) -> float:
+        """The instant, or the next one at which a window is open."""
+        return fetch_windows.compiled(self.windows, self.time_zone).opens_at(at) if self.windows else at
 
 
 class Start(NamedTuple):
@@ -88,13 +95,14 @@ class Planner:
         """Heap of due times."""
         self._due: list[tuple[float, float, float, str, int]] = []
         """Heap of (tag, -score, due time, name, version)."""
-        self._running = 0
         self._clock = 0.0
         """Virtual time: the tag of the last start."""
         self._day = -1
         self._spent = 0.0
         self._demand = 0.0
         self._charged: dict[str, float] = {}
+        self._held: set[str] = set()
+        """Directories whose run waits for a window; they take no place of the parallel ones."""
         self._versions = 0
 
     def __len__(self) -> int:
@@ -128,7 +136,7 @@ class Planner:
             # The due time of another frequency, or from a clock that was set back.
             state.next_at = self._next(entry, policy.reapplied(state, now).next_at, state.fetched_at)
         if not entry.running:
-            heapq.heappush(self._waiting, (state.next_at, plan.name, entry.version))
+            self._wait(entry, state.next_at)
 
     def remove(self, name: str) -> None:
         """Remove a directory; a run of it ends without `ended`."""
@@ -144,16 +152,27 @@ class Planner:
         entry.version = self._versions
         self._begin(entry)
 
+    def hold(self, name: str, *, held: bool) -> None:
+        """Whether a run waits for its window, or runs on. It gives its place meanwhile to others."""
+        if held and name in self._charged:
+            self._held.add(name)
+        else:
+            self._held.discard(name)
+
     def take(self, now: float) -> Start | None:
         """The next run, or None when nothing is due, too many run, or the pages of the day are used up."""
         self._turn_day(now)
         self._move_due(now)
-        if self._running >= self.parallel or self._next_allowance(now) > now:
+        if self._places_taken >= self.parallel or self._next_allowance(now) > now:
             return None
         while self._due:
             tag, _, due_at, name, version = heapq.heappop(self._due)
             entry = self._entries.get(name)
             if entry is None or entry.version != version:
+                continue
+            if (opening := entry.plan.opens_at(now)) > now:
+                # It was due in a window in which others had all places.
+                self._wait(entry, opening)
                 continue
             self._clock = max(self._clock, tag)
             entry.progress.tag = tag + 1 / entry.plan.score
@@ -177,12 +196,12 @@ class Planner:
         self._demand -= entry.demand
         self._estimate(entry, started_at)
         entry.running = False
-        heapq.heappush(self._waiting, (state.next_at, name, entry.version))
+        self._wait(entry, state.next_at)
         return progress
 
     def next_event(self, now: float) -> float:
         """The instant at which `take` may return something that it does not return now; infinity: after `ended`."""
-        if self._running >= self.parallel:
+        if self._places_taken >= self.parallel:
             return math.inf
         due_at = now if self._due else self._waiting[0][0] if self._waiting else math.inf
         return max(due_at, self._next_allowance(now)) if due_at < math.inf else due_at
@@ -212,7 +231,7 @@ class Planner:
             places = ((name, entry.version) in waiting) + ((name, entry.version) in due) + entry.running
             assert places == 1, f"{name} is in {places} places"
             assert entry.running == (name in self._charged), f"{name} is charged and does not run"
-        assert self._running == len(self._charged), "runs are miscounted"
+        assert self._held <= self._charged.keys(), "a directory is held and does not run"
 
     # ---- parts
 
@@ -226,14 +245,20 @@ class Planner:
             tag = max(self._clock, entry.progress.tag)
             heapq.heappush(self._due, (tag, -plan.score, due_at, name, version))
 
+    def _wait(self, entry: _Entry, at: float) -> None:
+        heapq.heappush(self._waiting, (entry.plan.opens_at(at), entry.plan.name, entry.version))
+
+    @property
+    def _places_taken(self) -> int:
+        return len(self._charged) - len(self._held)
+
     def _begin(self, entry: _Entry) -> None:
         entry.running = True
-        self._running += 1
         self._charged[entry.plan.name] = entry.progress.pages
         self._spent += entry.progress.pages
 
     def _release(self, name: str, pages: float) -> None:
-        self._running -= 1
+        self._held.discard(name)
         self._spent = max(self._spent + pages - self._charged.pop(name), 0.0)
 
     def _next_allowance(self, now: float) -> float:

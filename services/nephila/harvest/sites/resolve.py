@@ -75,6 +75,8 @@ def job(sites: Sites, name: str, started_at: float, max_pages: int = 0) -> JobDo
         scope["maxPages"] = min(scope.get("maxPages") or max_pages, max_pages)
     if found["topPages"] and spec.get("keywords"):
         spec.setdefault("strategy", "best-first")
+    if found.get("windows") and "timeZone" in found:
+        spec["timeZone"] = found["timeZone"]
     spec["weight"] = round(score, 4)
     spec["site"] = {"name": site.name}
     if "quota" in site.settings:

@@ -41,6 +41,7 @@ from nephila.kernel.documents.job_schema import (
     TenantName,
     TimeZone,
     Traps,
+    Windows,
     check_shared,
 )
 from nephila.kernel.documents.struct_reader import Section
@@ -99,7 +100,9 @@ class SiteSettings(Section, kw_only=True):
     frequency: Frequency | None = None
     """When runs are due: a duration, five fields of cron, adaptive, or adaptive with its bounds."""
     time_zone: TimeZone | None = None
-    """IANA name of the time zone of a frequency in cron. Left out: UTC."""
+    """IANA name of the time zone of a frequency in cron, and of windows. Left out: UTC."""
+    windows: Windows | None = None
+    """Hours of the day in which runs begin and URLs are fetched. Left out: all."""
     freshness: Interval | None = None
     """Objective: the last check of a watched page is at most this old; metrics and an alert show whether it is met."""
     top_pages: Count | None = None

@@ -22,6 +22,7 @@ from nephila.kernel.documents.yaml import Node, from_builtins
 from nephila.kernel.fragment_routes import ROUTE
 from nephila.kernel.messages import (
     CrawlJob,
+    FetchWindows,
     HostBudget,
     HostPolicy,
     Login,
@@ -124,6 +125,7 @@ def _job(name: str, spec: schema.JobSpec, seeds: list[str]) -> CrawlJob:
         strategy=schema.STRATEGY_NUMBERS[spec.strategy],
         keywords=keywords(spec.keywords),
         recrawl=_recrawl(spec),
+        windows=FetchWindows(list(dict.fromkeys(spec.windows)), _zone(spec)) if spec.windows else None,
         host_budget=HostBudget(budget.pages, budget.bytes, seconds(budget.time), budget.queued)
         if budget != schema.HostBudget()
         else None,
@@ -193,5 +195,9 @@ def _recrawl(spec: schema.JobSpec) -> Recrawl | None:
         gone_after=recrawl.gone_after,
         refresh_at=instant_s(recrawl.refresh_at) if recrawl.refresh_at else 0.0,
         freshness_s=seconds(recrawl.freshness) if recrawl.freshness else 0.0,
-        time_zone=spec.time_zone if spec.schedule and spec.time_zone != cron.UTC else "",
+        time_zone=_zone(spec) if spec.schedule else "",
     )
+
+
+def _zone(spec: schema.JobSpec) -> str:
+    return spec.time_zone if spec.time_zone != cron.UTC else ""

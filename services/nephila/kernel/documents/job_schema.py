@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal, get_args
 
 from msgspec import Meta, field
 
-from nephila.kernel.documents import cron
+from nephila.kernel.documents import cron, fetch_windows
 from nephila.kernel.documents.browser_schema import Browser, LoginStep
 from nephila.kernel.documents.field_types import (
     ApiVersion,
@@ -77,6 +77,10 @@ def _time_zone(text: str) -> str:
     return cron.zone(text).key
 
 
+def _window(text: str) -> str:
+    return fetch_windows.window(text).text
+
+
 def _host_pattern(text: str) -> str:
     below = "*." if text.startswith("*.") else ""
     try:
@@ -99,6 +103,15 @@ Schedule = Annotated[
 TimeZone = Annotated[
     str, Meta(min_length=1, max_length=64, extra={"what": "a time zone like Europe/Paris", "check": _time_zone})
 ]
+Window = Annotated[
+    str,
+    Meta(
+        max_length=20,
+        extra={"what": "hours like 22:00-06:00", "check": _window},
+        extra_json_schema={"pattern": fetch_windows.PATTERN},
+    ),
+]
+Windows = Annotated[list[Window], Meta(max_length=24)]
 HostPattern = Annotated[str, Meta(min_length=1, max_length=300, extra={"what": "a host", "check": _host_pattern})]
 Expressions = Annotated[list[Expression], Meta(max_length=1000)]
 ProxyClass = Annotated[
@@ -367,7 +380,10 @@ class JobSpec(Section, kw_only=True):
     schedule: Schedule = ""
     """When all pages are due again: five fields of cron, in the zone of timeZone."""
     time_zone: TimeZone = cron.UTC
-    """IANA name of the time zone of schedule. Left out: UTC."""
+    """IANA name of the time zone of schedule and windows. Left out: UTC."""
+    windows: Windows = field(default_factory=list)
+    """Hours of the day in which URLs are fetched, in the zone of timeZone: 22:00-06:00. Outside of them the job waits
+    and keeps its queue. Left out: at all hours."""
     recrawl: Recrawl | None = None
     """How often pages are fetched again. Left out: never."""
     host_budget: HostBudget = field(default_factory=HostBudget)
@@ -412,8 +428,8 @@ class JobSpec(Section, kw_only=True):
             raise ValueError("it has no seeds")
         if self.login is not None and self.login.steps and self.render == "never":
             raise ValueError("its steps need a browser: set spec.render to always, or auto", "login")
-        if self.time_zone != cron.UTC and not self.schedule:
-            raise ValueError("it is the zone of schedule, which is not given", "timeZone")
+        if self.time_zone != cron.UTC and not (self.schedule or self.windows):
+            raise ValueError("it is the zone of schedule and windows, and neither is given", "timeZone")
         if self.recrawl is None:
             return
         if self.recrawl.every is not None and self.schedule:

@@ -50,6 +50,10 @@ def to_document(job: CrawlJob, sources: Iterable[tuple[str, str]] = ()) -> dict[
         spec["site"] = {"name": job.site, **({"quota": _quota(job.site_quota)} if job.site_quota else {})}
     if job.recrawl is not None:
         spec |= _recrawl(job.recrawl)
+    if (windows := job.windows) is not None:
+        spec["windows"] = list(windows.hours)
+        if windows.time_zone:
+            spec["timeZone"] = windows.time_zone
     if (budget := job.host_budget) is not None:
         spec["hostBudget"] = {
             "pages": budget.pages,

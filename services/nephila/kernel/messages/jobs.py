@@ -228,6 +228,17 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     # Null: no quota, of the job and of all jobs of its site together.
     quota: Quota | None = None
     site_quota: Quota | None = None
+    # Null: the job fetches at all hours.
+    windows: FetchWindows | None = None
+
+
+class FetchWindows(msgspec.Struct, array_like=True, gc=False):
+    """Hours of the day in which a job fetches."""
+
+    # As "22:00-06:00", at least one.
+    hours: list[str] = msgspec.field(default_factory=list)
+    # IANA name of the zone of the hours; empty: UTC.
+    time_zone: str = ""
 
 
 class Quota(msgspec.Struct, array_like=True, gc=False):
@@ -297,6 +308,8 @@ class JobStatus(msgspec.Struct, array_like=True, gc=False):
     # Links that the scope refuses: held for a wider scope, and not held because of the limit.
     links_held: int = 0
     links_lost: int = 0
+    # Which window the job waits for, in words; empty: none.
+    window: str = ""
 
 
 class QuotaGrant(msgspec.Struct, array_like=True, gc=False):
@@ -357,3 +370,4 @@ class PartitionStatus(msgspec.Struct, array_like=True, gc=False):
     quota: str = ""
     links_held: int = 0
     links_lost: int = 0
+    window: str = ""

@@ -70,6 +70,8 @@ class Result:
     links_lost: int = 0
     """The scope has changed, and this many links that it refused in earlier runs were not held."""
     refused_seeds: list[tuple[str, str]] = field(default_factory=list)
+    window: str = ""
+    """Which window the job waits for, in words; empty: none."""
     waiting_hosts: list[tuple[str, float, int]] = field(default_factory=list)
     """(host, seconds still to wait, URLs queued) when the crawl ended because of --max-wait."""
     anchors: list[str] = field(default_factory=list)
@@ -306,6 +308,7 @@ class CrawlProgram:
             due = job_view.next_fetch(self.scheduler)
             now = self.clock.monotonic()
             if due is not None and due - now > self.plan.max_wait_s:
+                self.result.window = job_view.window_waited_for(self.scheduler, self.plan.job.uid)
                 self.result.waiting_hosts = self.scheduler.waiting_hosts()
                 self.stop("waiting")
 

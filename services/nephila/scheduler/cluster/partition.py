@@ -37,6 +37,7 @@ from nephila.scheduler.cluster.addresses.shared_pace import PartitionView, Share
 from nephila.scheduler.cluster.changelog import RECORD_BYTES, commit_bytes, split_commit
 from nephila.scheduler.cluster.commit_pipeline import Batch, CommitPipeline, LogBus, SchedulerCounters
 from nephila.scheduler.cluster.fencing import EpochFence
+from nephila.scheduler.cluster.shared_slots import SharedSlots
 from nephila.scheduler.cluster.snapshot_store import SnapshotStore
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.snapshots import cleanup, snapshots
@@ -101,7 +102,9 @@ class PartitionOwner:
         address_queue: SharedAddressQueue,
         counts: SchedulerCounters,
         host: OwnerHost,
+        slots: SharedSlots | None = None,
     ) -> None:
+        """`slots`: of all partitions of the program; None: each partition has its own."""
         self.number = store.partition
         self.store = store
         self.bus = bus
@@ -129,7 +132,7 @@ class PartitionOwner:
         )
         self._anchors: dict[str, list[str]] = {}
         """Job → anchors that other partitions need before the commit that makes them known here."""
-        self.dispatcher = Dispatcher(self.frontier)
+        self.dispatcher = Dispatcher(self.frontier, slots)
         self.due = False
         """A turn is requested."""
         self.wake_at: float | None = None
@@ -204,6 +207,7 @@ class PartitionOwner:
         """The partition belongs to another member. Nothing more is published. Returns the addresses of its fetches in
         flight: they count here until the next owner has announced them."""
         self.enter(OwnerState.LOST)
+        self.dispatcher.stop()
         self.store.dropped = True
         frontier = self.frontier
         for place in frontier.waiting_for_address.values():
@@ -350,6 +354,8 @@ class PartitionOwner:
         acks, self._acks = self._acks, []
         if self.state is OwnerState.SERVING:
             self.dispatcher.dispatch(now, out)
+        else:
+            self.dispatcher.stop()
         foreign = frontier.take_for_other_partitions()
         foreign += self._anchors_for_others()
         commits = frontier.commits()

@@ -34,13 +34,17 @@ from nephila.scheduler.cluster.jobs.status_reporter import StatusReporter
 from nephila.scheduler.cluster.missing_receipts import MissingReceipts
 from nephila.scheduler.cluster.partition import OwnerState, PartitionOwner
 from nephila.scheduler.cluster.request_liveness import RequestLiveness
+from nephila.scheduler.cluster.shared_slots import SharedSlots
 from nephila.scheduler.cluster.snapshot_store import SnapshotStore, lock
 from nephila.scheduler.cluster.takeover import Takeover, claim
 from nephila.scheduler.cluster.unknown_jobs import UnknownJobBuffer
 from nephila.scheduler.cluster.wakeups import WakeupHeap
 from nephila.scheduler.config import CREDITS, LOOK_S, SchedulerConfig
+from nephila.scheduler.engine.dispatch import AHEAD
 from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters
 from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.shares import Shares
+from nephila.scheduler.frontier.tenants import tenants
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +82,7 @@ class ClusterScheduler:
         networks = AddressLimits(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
         self._pipelines: dict[int, CommitPipeline] = {}
         me = bus.member, int(clock.now() * 1000)
+        self._slots = self._shared_slots(config) if config.member_concurrency else None
         self.address_queue = SharedAddressQueue(networks, clock.monotonic(), me, config.partitions, self._pipelines)
         self._paced = not networks.unlimited
         self.address_locks = AddressLockTopic(bus, clock, self.address_queue, self._on_address_locks_changed)
@@ -186,7 +191,9 @@ class ClusterScheduler:
 
     def _new_owner(self, partition: int, epoch: int) -> PartitionOwner:
         files = SnapshotStore(Path(self.config.directory), partition, self.config.partitions, self._blobs, epoch)
-        owner = PartitionOwner(self.config, files, self.bus, self.clock, self.address_queue, self.counts, self)
+        owner = PartitionOwner(
+            self.config, files, self.bus, self.clock, self.address_queue, self.counts, self, self._slots
+        )
         owner.frontier.depth_limit = self._depth_limit
         return owner
 
@@ -396,6 +403,16 @@ class ClusterScheduler:
 
     # ---- capacity
 
+    def _shared_slots(self, config: SchedulerConfig) -> SharedSlots:
+        known = tenants(config.tenants)
+        shares = Shares(lambda tenant: known[tenant].share if tenant in known else 1.0)
+        limit = config.member_concurrency + config.member_concurrency // AHEAD
+        return SharedSlots(limit, shares, lambda: sum(one.in_fetch for one in self.frontiers), self._wake_partition)
+
+    def _wake_partition(self, number: int) -> None:
+        if (owner := self.owners.get(number)) is not None:
+            self.wake(owner)
+
     def _share(self) -> None:
         """Periodic: which partitions have work has changed."""
         for owner in self.owners.values():
@@ -407,7 +424,7 @@ class ClusterScheduler:
         """Share the downloaders' capacity among the partitions that have work. O(partitions)."""
         busy = [owner for owner in self.owners.values() if owner.has_work]
         parts = max(len(busy), 1)
-        room = max(self.config.concurrency // parts, MIN_CONCURRENCY)
+        room = self.config.member_concurrency or max(self.config.concurrency // parts, MIN_CONCURRENCY)
         window = max(self.config.window // parts, MIN_WINDOW)
         for owner in self.owners.values():
             frontier = owner.frontier

@@ -126,6 +126,8 @@ class Replay:
         jobs = self.frontier.jobs.values()
         for job in jobs:
             job.reapply_recrawl(utc_now)
+        self.frontier.begin_turn(now, utc_now)
+        self.frontier.apply_windows()
         found.leased = len(found.outstanding)
         if self.frontier.partition_slice is not None:
             found.to_republish = recover_leases(self.dispatcher, found.leases, found.outstanding, now)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Protocol
 
-from nephila.kernel.messages import FetchRequest, Outcome
+from nephila.kernel.messages import CrawlJob, FetchRequest, Outcome
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.outcomes import OutcomeHandler
-from nephila.scheduler.frontier.fair_share import FairShare
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import Host, Outstanding, TurnOutput
 from nephila.scheduler.frontier.job_state import Job
@@ -22,6 +24,7 @@ from nephila.scheduler.frontier.queue_entry import (
     unpack,
     unpack_context,
 )
+from nephila.scheduler.frontier.shares import Shares
 from nephila.scheduler.frontier.strategies import HEAD
 from nephila.scheduler.politeness.robots import origin_of, robots_request
 from nephila.scheduler.traps.url_shape import shape
@@ -57,18 +60,30 @@ def trap(host: Host, job: Job, entry: Entry, frontier: Frontier) -> str:
     return reason
 
 
+class Slots(Protocol):
+    """Slots that several frontiers share; `SharedSlots` in `scheduler/cluster` states more."""
+
+    def next(self, partition: int, able: Iterable[CrawlJob]) -> str:
+        """The job that the partition fetches for now; the empty string when it has no slot."""
+
+    def leave(self, partition: int) -> None:
+        """The partition dispatches nothing now."""
+
+    def refund(self, job: CrawlJob) -> None:
+        """A job did not use its slot."""
+
+
 class Dispatcher:
     """Leases at most `concurrency` fetches and `window` URLs without receipt."""
 
-    def __init__(self, frontier: Frontier) -> None:
+    def __init__(self, frontier: Frontier, slots: Slots | None = None) -> None:
+        """`slots`: shared with other frontiers; None: all of `concurrency` belongs to this one."""
         self.frontier = frontier
         self.outcomes = OutcomeHandler(frontier, self.retry_later)
-        self.shares: FairShare[int | str] = FairShare()
-        """Shares of tenants, by name, and of jobs without a tenant, by number."""
-        self._tenant_shares: dict[str, FairShare[int | str]] = {}
-        """Tenant → shares of its jobs in what the tenant gets."""
-        self._charged: list[tuple[FairShare[int | str], int | str]] = []
-        """Charges for a fetch that is not used yet."""
+        self._slots = slots
+        self._shares = Shares(frontier.quotas.share)
+        self._refund: Callable[[], None] | None = None
+        """Undoes the charge for a fetch that is not used yet."""
         self._delayed: list[tuple[float, int, int, int, bytes]] = []
         """(when, order, host, job number, packed URL). By number, because a uid may be deleted and used again."""
         self._order = itertools.count()
@@ -95,8 +110,8 @@ class Dispatcher:
             # A job without budget for new pages may still have pages to fetch again.
             able = any(job.has_room for job in self.frontier.jobs.values())
             fetch = self.next_fetch() if able else recrawl_queue.next_due(self.frontier)
-        quota = self.frontier.quotas.next_check - self.frontier.utc_offset
-        instants = (lease, fetch, quota if quota < math.inf else None)
+        hold = self.frontier.next_hold_check - self.frontier.utc_offset
+        instants = (lease, fetch, hold if hold < math.inf else None)
         return min((at for at in instants if at is not None), default=None)
 
     def next_fetch(self) -> float | None:
@@ -127,8 +142,7 @@ class Dispatcher:
         self.frontier.hosts.trim(lambda: {host for _, _, host, _, _ in self._delayed})
 
     def _due(self, now: float, out: TurnOutput) -> None:
-        if self.frontier.quotas.next_check <= self.frontier.utc_now:
-            self.frontier.apply_quotas()
+        self.frontier.apply_holds()
         recrawl_queue.queue_due(self.frontier)
         while self._delayed and self._delayed[0][0] <= now:
             _, _, host, number, packed = heapq.heappop(self._delayed)
@@ -153,6 +167,16 @@ class Dispatcher:
         self._due(now, out)
         moves = MOVED_PER_TURN
         self._effort = 0
+        self._dispatch_ready(now, out, moves)
+        if self._slots is not None and not self.room:
+            self._slots.leave(self._partition)
+
+    def stop(self) -> None:
+        """Nothing is dispatched here any more."""
+        if self._slots is not None:
+            self._slots.leave(self._partition)
+
+    def _dispatch_ready(self, now: float, out: TurnOutput, moves: int) -> None:
         while self.room and self._effort <= EFFORT_PER_TURN:
             if self._serve_waiting_for_address(now, out):
                 continue
@@ -229,42 +253,27 @@ class Dispatcher:
         numbered, ready = frontier.numbered, frontier.ready
         able = [numbered[n] for n in ready.jobs() if n in numbered and numbered[n].has_room]
         able = [job for job in able if frontier.may_prepare(job) or ready.first_is_prepared(job.number)]
+        if self._slots is not None:
+            return self._next_slot(self._slots, able)
         single = able[0] if able else None
         return self._next_share(able) if len(able) > 1 else single
 
     def _next_share(self, able: list[Job]) -> Job:
-        """The next job by deficit round-robin: first between tenants and jobs without a tenant, then between the jobs
-        of the tenant."""
-        numbered = self.frontier.numbered
-        tenants: dict[str, list[Job]] = {}
-        candidates: dict[int | str, float] = {}
-        for job in able:
-            if job.spec.tenant:
-                tenants.setdefault(job.spec.tenant, []).append(job)
-            else:
-                candidates[job.number] = job.spec.weight
-        for tenant in tenants:
-            candidates[tenant] = self.frontier.quotas.share(tenant)
-        self._charged = []
-        chosen = self._charge(self.shares, candidates)
-        if isinstance(chosen, str):
-            inside = self._tenant_shares.setdefault(chosen, FairShare())
-            chosen = self._charge(inside, {job.number: job.spec.weight for job in tenants[chosen]})
-        assert isinstance(chosen, int)
-        return numbered[chosen]
+        job = self.frontier.jobs[self._shares.next([job.spec for job in able])]
+        self._refund = partial(self._shares.refund, job.spec)
+        return job
 
-    def _charge(self, shares: FairShare[int | str], candidates: dict[int | str, float]) -> int | str:
-        """Choose one of the candidates by its weight, and charge it one fetch."""
-        for key, weight in candidates.items():
-            shares.add_changed(key, weight)
-        if len(shares) > 2 * len(self.frontier.numbered):
-            for key in shares.jobs():
-                if key not in candidates and key not in self.frontier.numbered:
-                    shares.remove(key)
-        chosen = shares.next(candidates)
-        assert chosen is not None
-        self._charged.append((shares, chosen))
-        return chosen
+    def _next_slot(self, slots: Slots, able: list[Job]) -> Job | None:
+        uid = slots.next(self._partition, [job.spec for job in able])
+        if not uid:
+            return None
+        job = self.frontier.jobs[uid]
+        self._refund = partial(slots.refund, job.spec)
+        return job
+
+    @property
+    def _partition(self) -> int:
+        return self.frontier.partitions[0].number
 
     # ---- one host
 
@@ -289,10 +298,10 @@ class Dispatcher:
         """One fetch from a ready host. URLs before it that need no fetch get their terminal row."""
         frontier = self.frontier
         store = frontier.store
-        charged, self._charged = self._charged, []
+        refund, self._refund = self._refund, None
         if self._has_to_wait(host, job, now, waiting_for_address):
-            for shares, key in charged:
-                shares.refund(key)
+            if refund is not None:
+                refund()
             return
         for _ in range(ENDED_PER_TURN):
             if frontier.outstanding >= frontier.window or self._effort > EFFORT_PER_TURN:

@@ -30,7 +30,7 @@ from nephila.scheduler.explain.facts import (
     TrapFact,
 )
 from nephila.scheduler.explain.reasons import Kind, kind_of, words
-from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.job_state import Hold, Job
 from nephila.scheduler.frontier.queue_entry import Entry
 
 OWNER = "this program"
@@ -294,8 +294,8 @@ class _Verdict:
             return "budget_job", f"{limit} {job.max_pages} is reached; with a larger one it is fetched"
         if job.spec.paused:
             return "paused", f"the job is paused; nephila jobs resume {job.uid}{self.home.option}"
-        if job.quota_hold:
-            return "quota", f"{job.quota_hold}; with a larger one, or in the next period, it is fetched"
+        if used_up := job.hold(Hold.QUOTA):
+            return "quota", f"{used_up}; with a larger one, or in the next period, it is fetched"
         if budget.spent == "job":
             return (
                 "budget_job",
@@ -307,6 +307,8 @@ class _Verdict:
 
     def _time(self, queued: QueuedFact) -> Way | None:
         """Obstacles that pass with time."""
+        if closed := self.job.hold(Hold.WINDOW):
+            return "window", f"the job {closed}"
         host, key = self.known.host, self.known.host_key
         if queued.not_before:
             return "retry", f"try {queued.attempts + 1} of it is due at {utc(queued.not_before)}"

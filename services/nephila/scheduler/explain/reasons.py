@@ -15,7 +15,7 @@ Kind = Literal[
     "robots", "address", "failed", "redirect", "content_type", "excluded", "trap_shape", "trap_quarantine", "trap",
     "sitemaps", "near_copy", "seen",
     "leased", "fetched", "ending", "interrupted",
-    "paused", "budget_job", "budget_host", "quota", "queue_full",
+    "paused", "budget_job", "budget_host", "quota", "window", "queue_full",
     "retry", "backing_off", "delay", "pause", "robots_retry", "address_line", "robots_first", "behind", "next",
     "out_of_scope", "copy", "unknown",
 ]  # fmt: skip

@@ -31,7 +31,7 @@ from nephila.native import HostStore, partition_of
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_state import Host, Outstanding, OutstandingState, QueueSlot
 from nephila.scheduler.frontier.host_table import HostTable
-from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.job_state import Hold, Job
 from nephila.scheduler.frontier.prepared_hosts import PreparedHosts
 from nephila.scheduler.frontier.queue_entry import packed_rows, unpack, unpacked_rows
 from nephila.scheduler.frontier.quotas import Quotas, own_accounts
@@ -162,6 +162,8 @@ class Frontier:
         self.on_anchor = on_anchor
         self.counters = counters or FrontierCounters()
         self.quotas = Quotas(tenants(config.tenants), partition_slice.of if partition_slice is not None else 1)
+        self._next_window = math.inf
+        """UTC instant at which the windows of a job open or close next."""
         self._dirty: list[Partition] = []
         self._rows: list[Sequence[PackedRows]] = []
         """Rows of admitted links that are not in a pending commit yet, by page."""
@@ -365,6 +367,7 @@ class Frontier:
         strategy, unlimited = known.strategy, not known.max_pages
         known.change(spec)
         self._put_quotas(known)
+        self._apply_windows(known)
         known.reapply_recrawl(self.utc_now)
         limited = unlimited and self._reserve_due_pages(known)
         if limited or known.strategy is not strategy:
@@ -384,6 +387,7 @@ class Frontier:
         job = Job(spec, number, self.store, self.new_seen(number), first_fetch_no, quota)
         self.jobs[spec.uid] = self.numbered[number] = job
         self._put_quotas(job)
+        self._apply_windows(job)
         return job
 
     def _delete_job(self, job: Job) -> None:
@@ -590,7 +594,7 @@ class Frontier:
         for use in uses:
             if not any(one is use for one in logged):
                 logged.append(use)
-        if not job.quota_hold and self.quotas.used_up(job.uid, self.utc_now) is not None:
+        if not job.hold(Hold.QUOTA) and self.quotas.used_up(job.uid, self.utc_now) is not None:
             self.apply_quotas()
 
     def _put_quotas(self, job: Job) -> None:
@@ -609,13 +613,55 @@ class Frontier:
             text = used_up.text if used_up is not None else ""
             if used_up is not None:
                 self.quotas.check_at(used_up.until)
-            if text == job.quota_hold:
-                continue
-            job.set_quota_hold(text)
-            changed = True
-            self.resume_hosts(job)
+            changed |= self._set_hold(job, Hold.QUOTA, text)
         if changed:
             self._reschedule_ready()
+
+    def apply_windows(self) -> None:
+        """Hold the jobs of which no window is open, and release the others. O(jobs)."""
+        self._next_window = math.inf
+        changed = False
+        for job in self.jobs.values():
+            changed |= self._apply_windows(job)
+        if changed:
+            self._reschedule_ready()
+
+    def _apply_windows(self, job: Job) -> bool:
+        """Hold or release a job by its windows; returns whether its hold changed."""
+        if job.windows is None:
+            return self._set_hold(job, Hold.WINDOW, "")
+        state = job.windows.state(self.utc_now)
+        self._next_window = min(self._next_window, state.until)
+        return self._set_hold(job, Hold.WINDOW, "" if state.is_open else job.windows.words(state.until))
+
+    def _set_hold(self, job: Job, kind: Hold, text: str) -> bool:
+        if text == job.hold(kind):
+            return False
+        job.set_hold(kind, text)
+        self.resume_hosts(job)
+        return True
+
+    @property
+    def next_hold_check(self) -> float:
+        """UTC instant at which a hold of a job may begin or end; infinity for none."""
+        return min(self.quotas.next_check, self._next_window)
+
+    def apply_holds(self) -> None:
+        """Compare the jobs with their quotas and windows where it is time."""
+        if self.quotas.next_check <= self.utc_now:
+            self.apply_quotas()
+        if self._next_window <= self.utc_now:
+            self.apply_windows()
+
+    def next_opening(self) -> float | None:
+        """Monotonic instant at which the first job that waits for its window may fetch; None for none. O(jobs)."""
+        waiting = (
+            job.windows.opens_at(self.utc_now)
+            for job in self.jobs.values()
+            if job.windows is not None and job.hold(Hold.WINDOW) and job.queued and not job.spec.paused
+        )
+        opening = min(waiting, default=math.inf)
+        return opening - self.utc_offset if opening < math.inf else None
 
     def update_host_budget(self, host: Host, job: Job) -> bool:
         """Record and return whether the job's budget on a host is spent. A host whose budget was raised is scheduled

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from enum import Enum
 
+from nephila.kernel.documents import fetch_windows
 from nephila.kernel.messages import (
     CrawlJob,
     HostBudget,
@@ -33,6 +35,15 @@ def _host_key(url: str) -> str:
         return parse_url(url).host_key
     except UrlError:
         return ""
+
+
+class Hold(Enum):
+    """Why a job takes nothing for a time, beside a pause. Its queue is kept."""
+
+    QUOTA = "quota"
+    """A quota of the job, its site or its tenant is used up."""
+    WINDOW = "window"
+    """None of its windows is open."""
 
 
 class Job:
@@ -71,12 +82,12 @@ class Job:
         """Anchors of the seeds of this run, without those of their redirects."""
         self.delayed = 0
         """URLs that wait outside the queues for an instant."""
-        self.quota_hold = ""
-        """Which quota is used up, in words; empty: none. The job takes nothing meanwhile."""
+        self._holds: dict[Hold, str] = {}
+        """What holds the job now, and the words for it."""
         self.rooms: tuple[Room, ...] = ()
         """Rooms in the quotas of the job."""
-        self.quota_changes = 0
-        """How often the hold began or ended."""
+        self.hold_changes = 0
+        """How often a hold began or ended."""
         self.leased = 0
         """Fetches in flight, and fetched pages without a receipt."""
         self.dispatched = 0
@@ -106,7 +117,12 @@ class Job:
     def _apply(self, spec: CrawlJob, anchors: tuple[str, ...]) -> None:
         self.spec = spec
         self.uid = spec.uid
-        self._stopped = spec.paused or bool(self.quota_hold)
+        self._stopped = spec.paused or bool(self._holds)
+        windows = spec.windows
+        self.windows = (
+            fetch_windows.compiled(tuple(windows.hours), windows.time_zone) if windows and windows.hours else None
+        )
+        """Hours in which the job fetches; None: all."""
         self.has_quotas = False
         """Whether fetches are counted in quotas."""
         self.scope = CompiledScope(spec.scope or Scope(), anchors)
@@ -146,14 +162,21 @@ class Job:
         self._count_lease(self.leased)
         self.has_quotas = bool(rooms)
         if not rooms:
-            self.set_quota_hold("")
+            self.set_hold(Hold.QUOTA, "")
 
-    def set_quota_hold(self, text: str) -> None:
-        """Hold the job while a quota is used up; the empty text releases it."""
-        if bool(text) != bool(self.quota_hold):
-            self.quota_changes += 1
-        self.quota_hold = text
-        self._stopped = self.spec.paused or bool(text)
+    def hold(self, kind: Hold) -> str:
+        """What holds the job in this way, and until when, in words; empty: nothing."""
+        return self._holds.get(kind, "")
+
+    def set_hold(self, kind: Hold, text: str) -> None:
+        """Hold the job for a time; the empty text ends this hold."""
+        if bool(text) != (kind in self._holds):
+            self.hold_changes += 1
+        if text:
+            self._holds[kind] = text
+        else:
+            self._holds.pop(kind, None)
+        self._stopped = self.spec.paused or bool(self._holds)
 
     @property
     def queued(self) -> int:
@@ -167,15 +190,15 @@ class Job:
 
     @property
     def has_room(self) -> bool:
-        """Whether another URL may be taken: the job is not paused, no quota is used up, and the page budget covers what
-        is outstanding."""
+        """Whether another URL may be taken: the job is not paused or held, and the page budget covers what is
+        outstanding."""
         if self.rooms and not all(room.in_flight < room.places for room in self.rooms):
             return False
         return not self._stopped and (not self.max_pages or self.budget_left > 0)
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the job takes nothing until its spec changes, or a period of its quotas ends."""
+        """Whether the job takes nothing until its spec changes, or a hold ends."""
         return self._stopped or self.budget_spent
 
     @property

@@ -65,6 +65,7 @@ class Coordinator:
         _sum_up(status, parts)
         status.paused = spec.paused
         status.quota = max((part.quota for part in parts), default="")
+        status.window = max((part.window for part in parts), default="")
         budget = spec.scope.max_pages if spec.scope is not None else 0
         if budget:
             status.spent = status.stored >= budget

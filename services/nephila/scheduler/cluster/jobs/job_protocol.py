@@ -212,7 +212,8 @@ def _awaited_fields(part: PartitionStatus, view: JobView) -> tuple[object, ...]:
 
 def _decision_fields(status: JobStatus) -> tuple[object, ...]:
     """Fields that others act upon."""
-    flags = (status.done, status.spent, status.paused, status.deleted, status.exhausted, status.quota)
+    holds = (status.quota, status.window)
+    flags = (status.done, status.spent, status.paused, status.deleted, status.exhausted, *holds)
     return (status.generation, status.start_generation, status.idle_check, flags)
 
 

@@ -22,7 +22,7 @@ from nephila.scheduler.cluster.jobs.coordinator import IdleSnapshot
 from nephila.scheduler.cluster.jobs.job_protocol import JobProtocol
 from nephila.scheduler.cluster.partition import PartitionOwner
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.job_state import Hold, Job
 
 log = logging.getLogger(__name__)
 
@@ -181,7 +181,8 @@ class PartitionJobs:
             used=job.pages_claimed,
             anchors=len(job.scope.anchors),
             uses=self._owner.frontier.quotas.uses(uid, self._owner.frontier.utc_now) if job.has_quotas else [],
-            quota=job.quota_hold,
+            quota=job.hold(Hold.QUOTA),
+            window=job.hold(Hold.WINDOW),
             links_held=len(job.held),
             links_lost=job.held.lost,
         )
@@ -206,4 +207,4 @@ class PartitionJobs:
 
 
 def _activity(job: Job) -> int:
-    return len(job.seen) + len(job.scope.anchors) + job.dispatched + job.quota_changes
+    return len(job.seen) + len(job.scope.anchors) + job.dispatched + job.hold_changes
