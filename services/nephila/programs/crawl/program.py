@@ -22,7 +22,7 @@ from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import CrawlJob, ScopeMode
 from nephila.kernel.runtime.clock import Clock, SystemClock
-from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import DEAD, JOBS, SEEDS
 from nephila.programs.assembly import Assembly
 from nephila.programs.control_servers import ControlServers
@@ -119,6 +119,7 @@ class CrawlProgram:
         self.result = Result()
         self.bus.subscribe(DEAD, "crawl", self._on_dead_letter, credits=1)
         self._seeding = True
+        self._first_end_noted = False
         self._scope_mode_changed = False
         self._over = asyncio.Event()
         self._started = self.clock.monotonic()
@@ -141,6 +142,7 @@ class CrawlProgram:
                 await self._over.wait()
             finally:
                 await self.servers.close()
+            self._note_first_end()
             seeding.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await seeding
@@ -289,7 +291,14 @@ class CrawlProgram:
 
     def _turn(self) -> None:
         self.control.note()
+        if not self._first_end_noted and any(self.scheduler.ended(self.plan.job.uid).values()):
+            self._note_first_end()
         self._check_end()
+
+    def _note_first_end(self) -> None:
+        if not self._first_end_noted and not isinstance(self.result.error, UsageError):
+            self._first_end_noted = True
+            self.plan.on_first_end()
 
     def _check_end(self) -> None:
         """The crawl ends when nothing is in flight and no queued URL is worth waiting for."""
