@@ -81,4 +81,6 @@ def test_a_server_that_drips_is_left_at_the_limit():
             try_page.page_of(url, "", allow_private=True, host_map=[], limit=TimeLimit(0.7))
         closed.set()
         web.shutdown()
-    assert str(refused.value) == f"the fetch of {url} did not end within 0.7 s, the limit of all steps; see --time-limit"
+    assert (
+        str(refused.value) == f"the fetch of {url} did not end within 0.7 s, the limit of all steps; see --time-limit"
+    )

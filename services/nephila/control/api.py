@@ -157,7 +157,8 @@ class ListChanges(Request):
     """Changes of pages in the order in which they were recorded."""
 
     since: Annotated[
-        str, Meta(max_length=100, pattern=r"^([0-9]{1,18}|[0-9a-f]{32}|[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.,+Z -]*)?)?$")
+        str,
+        Meta(max_length=100, pattern=r"^([0-9]{1,18}|[0-9a-f]{32}|[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.,+Z -]*)?)?$"),
     ] = ""
     """A time (at or after it), or the id or number of a change (behind it); empty: from the first one."""
     job: Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00-\x1f]*$")] = ""
@@ -516,6 +517,10 @@ class Member(msgspec.Struct, kw_only=True):
     """Seconds since 1970 UTC."""
     reported_s: float = 0.0
     """Seconds since it reported."""
+    silent_since: float = 0.0
+    """Its last report, in seconds since 1970 UTC, when the next one is overdue; 0: it reports in time. `state` is
+    silent three intervals after the last report. It keeps its partitions here until then, or until another member
+    reports them."""
     partitions: list[int] = []
     """Partitions that it owns in the group of its service."""
     in_flight: int = 0

@@ -41,9 +41,7 @@ def config_of(
     )
 
 
-def fetch_page(
-    url: str, config: DownloaderConfig, *, obey_robots: bool = False, limit_s: float | None = None
-) -> Page:
+def fetch_page(url: str, config: DownloaderConfig, *, obey_robots: bool = False, limit_s: float | None = None) -> Page:
     """The page at a URL. Raises `UserError` with the cause in one line, and `TimeoutError` after `limit_s`, which
     counts for all redirects together."""
     return run_loop(asyncio.wait_for(_fetch_page(seed_url(url), config, obey_robots), limit_s))

@@ -24,6 +24,7 @@ from nephila.kernel.messages import CrawlJob, ScopeMode
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import DEAD, JOBS, SEEDS
+from nephila.kernel.url_credentials import restored
 from nephila.programs.assembly import Assembly
 from nephila.programs.control_servers import ControlServers
 from nephila.programs.crawl.plan import COPIES, DUE, LINKS, Plan
@@ -207,6 +208,7 @@ class CrawlProgram:
         known = job_view.spec(self.scheduler, job.uid)
         if known is not None:
             job.generation = known.generation + 1
+            job.seeds = restored(job.seeds, known.seeds)
             # In another mode the seeds set new anchors: before they are read, queued URLs would count as out of scope.
             self._scope_mode_changed = mode_of(known) != mode_of(job)
             if known.scope != job.scope:
@@ -266,8 +268,8 @@ class CrawlProgram:
                     self.result.refetched += refetch.ended(row, due=True)
                     await part()
             if LINKS in self.plan.refetch:
-                async for url, depth in read_ahead(ended_urls.unfollowed(source, uid, all_pages=ignores)):
-                    self.result.refetched += refetch.link(url, depth)
+                async for url, key, depth in read_ahead(ended_urls.unfollowed(source, uid, all_pages=ignores)):
+                    self.result.refetched += refetch.link(url, key, depth)
                     await part()
         self.scheduler.refetched()
         await self.scheduler.durable()
