@@ -15,7 +15,7 @@ from nephila.control.http.routes import PREFIX, ROUTES
 from openapi_spec_validator import validate
 
 ROOT = Path(__file__).parents[3]
-TOKEN = "0123456789abcdef"
+KEY = "0123456789abcdef"
 JOB = {
     "apiVersion": "nephila.dev/v1",
     "kind": "CrawlJob",
@@ -72,15 +72,15 @@ def test_a_field_of_the_path_is_not_in_the_body():
 
 @pytest.fixture
 def server(tmp_path):
-    """The URL of `nephila up` with the job news; its token is TOKEN."""
-    (tmp_path / "token").write_text(TOKEN)
+    """The URL of `nephila up` with the job news; its token is KEY."""
+    (tmp_path / "token").write_text(KEY)
     nephila = [sys.executable, "-m", "nephila"]
     command = [*nephila, "up", "--out", "o", "--api", "127.0.0.1:0", "--api-token-file", "token", "--workers", "0"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as up:
         assert up.stdout is not None
         url = up.stdout.readline().rsplit(" ", 1)[1].strip()
         body = json.dumps({"job": JOB}).encode()
-        with urlopen(Request(f"{url}{PREFIX}/jobs", body, {"Authorization": f"Bearer {TOKEN}"})):
+        with urlopen(Request(f"{url}{PREFIX}/jobs", body, {"Authorization": f"Bearer {KEY}"})):
             yield url
         up.terminate()
 
@@ -94,7 +94,7 @@ def test_schemathesis_finds_no_other_answer(tmp_path, server, of_a_job):
     run = subprocess.run(
         [
             *(str(Path(sys.executable).with_name("schemathesis")), "--config-file", "schemathesis.toml", "run"),
-            *(f"{server}{PREFIX}/openapi.json", "--header", f"Authorization: Bearer {TOKEN}"),
+            *(f"{server}{PREFIX}/openapi.json", "--header", f"Authorization: Bearer {KEY}"),
             *("--max-examples", "10", "--seed", "1", "--phases", "examples,coverage,fuzzing"),
             *(("--include-path-regex", "name", "--exclude-method", "DELETE") if of_a_job else ()),
         ],

@@ -11,6 +11,7 @@ list that may be written as its only item.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -141,9 +142,11 @@ def _text(node: Node, path: str, kind: inspect.StrType, notes: Mapping[str, Any]
         raise node.form_error(f"{path} is empty; it has to be {what}")
     if kind.max_length is not None and len(text) > kind.max_length:
         raise node.form_error(f"{path} is longer than {kind.max_length:,} characters; it has to be {what}")
+    fits = not kind.pattern or re.fullmatch(kind.pattern, text)
     if not notes.get("prose") and not text.isprintable():
-        raise node.error(f"{path}: {_short(text)} holds control or other invisible characters")
-    if kind.pattern and not re.fullmatch(kind.pattern, text):
+        error = node.error if fits else node.form_error
+        raise error(f"{path}: {_short(text)} holds control or other invisible characters")
+    if not fits:
         raise node.form_error(f"{path}: {_short(text)} is not {what}")
     check: Callable[[str], str] = notes.get("check", str)
     try:
@@ -182,10 +185,13 @@ def _integer(node: Node, path: str, kind: inspect.IntType, _: Mapping[str, Any])
 
 def _number(node: Node, path: str, kind: inspect.FloatType, _: Mapping[str, Any]) -> float:
     text = _plain(node, path, "a number")
-    if not re.fullmatch(r"\d{1,9}(\.\d{1,4})?", text, re.ASCII):
-        raise node.error(f"{path}: {_short(text)} is not a number like 2 or 0.05")
     assert kind.gt is not None
     assert kind.le is not None
+    written = re.fullmatch(r"\d{1,9}(\.\d{1,4})?", text, re.ASCII)
+    if not written and not (node.typed and kind.gt < _float(text) <= kind.le):
+        raise node.form_error(f"{path}: {_short(text)} is not a number like 2 or 0.05")
+    if not written:
+        raise node.error(f"{path}: {_short(text)} has more than four decimal places")
     if not kind.gt < float(text) <= kind.le:
         raise node.form_error(f"{path}: {text} is not above {kind.gt:g} and at most {kind.le:g}")
     return float(text)
@@ -201,6 +207,14 @@ _READERS: dict[type[inspect.Type], Callable[[Node, str, Any, Mapping[str, Any]],
     inspect.IntType: _integer,
     inspect.FloatType: _number,
 }
+
+
+def _float(text: str) -> float:
+    """A number of JSON; NaN for another text."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _scalar(node: Node, path: str, what: str) -> str:
