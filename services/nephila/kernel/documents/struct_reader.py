@@ -136,23 +136,26 @@ def _names(node: Node, path: str, kind: inspect.DictType, _: Mapping[str, Any]) 
 def _text(node: Node, path: str, kind: inspect.StrType, notes: Mapping[str, Any]) -> str:
     what = notes.get("what", "a text")
     text = node.value if notes.get("prose") and isinstance(node.value, str) else _scalar(node, path, what)
-    if node.typed and node.plain and not (text == "0" and "orZero" in notes):
-        raise node.form_error(f"{path}: {text} has no quotes; it has to be {what}")
     if len(text) < (kind.min_length or 0):
         raise node.form_error(f"{path} is empty; it has to be {what}")
     if kind.max_length is not None and len(text) > kind.max_length:
         raise node.form_error(f"{path} is longer than {kind.max_length:,} characters; it has to be {what}")
-    fits = not kind.pattern or re.fullmatch(kind.pattern, text)
+    no_text = node.typed and node.plain and not (text == "0" and "orZero" in notes)
+    patterns = [pattern for pattern in (kind.pattern, notes.get("pattern")) if pattern]
+    fits = not no_text and all(re.search(pattern, text) for pattern in patterns)
+    refused = node.error if fits else node.form_error
     if not notes.get("prose") and not text.isprintable():
-        error = node.error if fits else node.form_error
-        raise error(f"{path}: {_short(text)} holds control or other invisible characters")
-    if not fits:
+        raise refused(f"{path}: {_short(text)} holds control or other invisible characters")
+    if kind.pattern and not re.fullmatch(kind.pattern, text):
         raise node.form_error(f"{path}: {_short(text)} is not {what}")
     check: Callable[[str], str] = notes.get("check", str)
     try:
-        return check(text)
+        found = check(text)
     except ValueError as error:
-        raise node.error(f"{path}: {_short(text)} {error}") from None
+        raise refused(f"{path}: {_short(text)} {error}") from None
+    if no_text:
+        raise node.form_error(f"{path}: {text} has no quotes; it has to be {what}")
+    return found
 
 
 def _choice(node: Node, path: str, kind: inspect.LiteralType, notes: Mapping[str, Any]) -> str:
