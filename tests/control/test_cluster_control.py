@@ -295,6 +295,8 @@ async def test_the_table_of_members_has_each_partition_once():
         "scheduler/killed": [0, 1], "scheduler/next": [2, 3], "parser/p": [2], "storage/silent": [],
         "storage/ended": [],
     }  # fmt: skip
+    silent = {one.name: (one.state, system.clock.now() - one.silent_since) for one in members if one.silent_since}
+    assert silent == {"killed": ("ready", 10.0), "silent": ("silent", 60.0)}
     assert [one.address for one in members if one.service == "scheduler"] == ["10.0.0.1:9100", "10.0.0.2:9100"]
 
 

@@ -101,7 +101,9 @@ class AddSeeds(Request):
         if not self.contexts:
             return [Seed(uid, url, "file") for url in self.urls]
         if len(self.contexts) != len(self.urls):
-            raise UsageError(f"{len(self.urls)} seeds have {len(self.contexts)} contexts")
+            raise UsageError(
+                f"contexts: {len(self.urls)} URLs have {len(self.contexts)} contexts; give one for each URL, or none"
+            )
         return [
             Seed(
                 uid,
@@ -126,7 +128,7 @@ class ForgetUrls(Request):
 
     name: Name
     urls: Annotated[list[Url], Meta(max_length=SEED_BATCH)] = []
-    match: Annotated[str, Meta(max_length=4000)] = ""
+    match: Annotated[str, Meta(max_length=4000, extra_json_schema={"format": "regex"})] = ""
     """Also all URLs with a row that match this expression (RE2, searched in the full URL)."""
 
 
@@ -154,7 +156,10 @@ class RuleName(Request):
 class ListChanges(Request):
     """Changes of pages in the order in which they were recorded."""
 
-    since: Annotated[str, Meta(max_length=100)] = ""
+    since: Annotated[
+        str,
+        Meta(max_length=100, pattern=r"^([0-9]{1,18}|[0-9a-f]{32}|[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.,+Z -]*)?)?$"),
+    ] = ""
     """A time (at or after it), or the id or number of a change (behind it); empty: from the first one."""
     job: Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00-\x1f]*$")] = ""
     """Of this job only."""
@@ -519,6 +524,10 @@ class Member(msgspec.Struct, kw_only=True):
     """Seconds since 1970 UTC."""
     reported_s: float = 0.0
     """Seconds since it reported."""
+    silent_since: float = 0.0
+    """Its last report, in seconds since 1970 UTC, when the next one is overdue; 0: it reports in time. `state` is
+    silent three intervals after the last report. It keeps its partitions here until then, or until another member
+    reports them."""
     partitions: list[int] = []
     """Partitions that it owns in the group of its service."""
     in_flight: int = 0

@@ -89,6 +89,8 @@ RELEASE_S = 20.0
 """Longest wait of one request for the schedulers to read all seeds."""
 
 
+OVERDUE, SILENT = 1.5, 3.0
+"""Intervals since the last report of a member after which the next one is overdue, and its state is silent."""
 FORGOTTEN_S = 86_400.0
 """A member that has not reported for so long is not listed."""
 """Bytes of the value of one setting."""
@@ -586,7 +588,8 @@ class ClusterControl:
         """`owners`: (service, partition) → the member that was the last to report it. A member that is silent has lost
         its partitions: its session is shorter."""
         reported_s = max(self._clock.now() - one.at, 0.0)
-        silent = one.state != MemberState.ENDED and reported_s > 3 * max(one.interval_s, 1.0)
+        overdue = 0.0 if one.state == MemberState.ENDED else reported_s / max(one.interval_s, 1.0)
+        silent = overdue > SILENT
         return api.Member(
             name=one.member,
             service=one.service,
@@ -597,6 +600,7 @@ class ClusterControl:
             version=one.version,
             started_at=one.started_at,
             reported_s=round(reported_s, 3),
+            silent_since=one.at if overdue > OVERDUE else 0.0,
             partitions=[]
             if silent or one.state == MemberState.ENDED
             else [partition for partition in one.partitions if owners[one.service, partition] == one.id],

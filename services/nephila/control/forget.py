@@ -10,9 +10,10 @@ import re2
 from nephila.control import api
 from nephila.control.job_view import is_there
 from nephila.kernel.documents.field_types import check_expression
-from nephila.kernel.fragment_routes import parse_for
+from nephila.kernel.fragment_routes import parse_for, parse_routed
 from nephila.kernel.messages import CrawlJob, Outcome
 from nephila.kernel.runtime.errors import UsageError
+from nephila.native import UrlError
 from nephila.storage.read import ended_urls
 from nephila.storage.source import Source
 
@@ -21,7 +22,12 @@ MAX_URLS = 1_000_000
 
 
 def check(request: api.ForgetUrls) -> None:
-    """Raises `UsageError` for a request that names nothing, or an expression that cannot be read."""
+    """Raises `UsageError` for a request that names nothing, a URL or an expression that cannot be read."""
+    for number, url in enumerate(request.urls):
+        try:
+            parse_routed(url)
+        except UrlError as error:
+            raise UsageError(f"urls[{number}]: {url[:100]!a} is not a URL that can be crawled: {error}") from None
     if not request.urls and not request.match:
         raise UsageError("say which URLs to forget: some URLs, or an expression (--match RE)")
     try:

@@ -41,9 +41,10 @@ def config_of(
     )
 
 
-def fetch_page(url: str, config: DownloaderConfig, *, obey_robots: bool = False) -> Page:
-    """The page at a URL. Raises `UserError` with the cause in one line."""
-    return run_loop(_fetch_page(seed_url(url), config, obey_robots))
+def fetch_page(url: str, config: DownloaderConfig, *, obey_robots: bool = False, limit_s: float | None = None) -> Page:
+    """The page at a URL. Raises `UserError` with the cause in one line, and `TimeoutError` after `limit_s`, which
+    counts for all redirects together."""
+    return run_loop(asyncio.wait_for(_fetch_page(seed_url(url), config, obey_robots), limit_s))
 
 
 def fetch_robots(url: str, config: DownloaderConfig) -> tuple[str, bytes, str]:

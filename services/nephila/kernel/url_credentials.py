@@ -6,6 +6,8 @@ indexes have the URL without them; run.json has `KEPT` in their place.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 KEPT = "..."
 """What run.json has in the place of credentials. A resumed crawl finds the URL itself in its frontier."""
 
@@ -25,6 +27,17 @@ def without_credentials(url: str) -> str:
     """The URL without credentials."""
     found = credentials_of(url)
     return url.replace(f"//{found}@", "//", 1) if found else url
+
+
+def with_credentials(url: str, credentials: str) -> str:
+    """The URL without credentials, with these."""
+    return url.replace("://", f"://{credentials}@", 1)
+
+
+def restored(urls: Iterable[str], known: Iterable[str]) -> list[str]:
+    """The URLs, each `redacted` one as it is in `known`, where it is there."""
+    kept = {redacted(url): url for url in known}
+    return [kept.get(url, url) if is_redacted(url) else url for url in urls]
 
 
 def redacted(url: str) -> str:

@@ -16,15 +16,19 @@ from nephila.parser.rules.extract import Extraction, extract
 from nephila.parser.rules.load import RuleDocument
 from nephila.parser.rules.match import holds
 from nephila.parser.sandbox import BlockingSandbox, ChildError
+from nephila.parser.sandbox.task import ATTEMPTS, TIMEOUT, Out, Task
 from nephila.rulekit.stored_pages import StoredPage
+from nephila.rulekit.time_limit import TimeLimit
 
 
 class RuleRunner:
     """Runs rules on stored pages. A context manager: it owns the child process."""
 
-    def __init__(self, *, scripts: bool = False, wall_s: float = 0.0) -> None:
-        """`wall_s`: seconds that a page may take in the child; 0: as many as in a service."""
+    def __init__(self, *, scripts: bool = False, wall_s: float = 0.0, limit: TimeLimit | None = None) -> None:
+        """`wall_s`: seconds that a page may take in the child; 0: as many as in a service. `limit`: of all runs
+        together; every rule runs in the child then, once, and a run that exceeds it raises `UserError`."""
         self._wall_s = wall_s
+        self._limit = limit
         self._scripts = scripts
         self._sandbox = BlockingSandbox()
         self.failure = ""
@@ -56,9 +60,9 @@ class RuleRunner:
         conditions on content."""
         self.failure = ""
         document = page.document
-        depth = depth_of(document)
         candidates = rules[:1] if chosen else rules
-        if all(one.rule.bounded and fits(one.rule, page.body, depth) for one in candidates):
+        depth = depth_of(document) if self._limit is None else 0
+        if self._limit is None and all(one.rule.bounded and fits(one.rule, page.body, depth) for one in candidates):
             for number, one in enumerate(candidates):
                 if chosen or holds(one.rule, document):
                     return number, extract(one.rule, document)
@@ -69,7 +73,7 @@ class RuleRunner:
             payload = request_of(
                 {one.name: one.text for one in candidates}, document, scripts=self._scripts, chosen=chosen
             )
-            answer = self._sandbox.call(RULES, payload, wall_s=self._wall_s)
+            answer = self._call(RULES, payload, "the rule", ATTEMPTS)
         except ChildError as error:
             self.failure = str(error)
             return 0, Extraction(problems=[self.failure])
@@ -82,11 +86,21 @@ class RuleRunner:
         from nephila.rulekit.near_matches_child import NEAR_MATCHES, payload_of
 
         try:
-            return self._sandbox.call(
-                NEAR_MATCHES, payload_of(rule, page.document, missing), wall_s=self._wall_s, attempts=1
-            )
+            payload = payload_of(rule, page.document, missing)
+            return self._call(NEAR_MATCHES, payload, "the search for near matches", attempts=1)
         except ChildError:
             return {}
+
+    def _call(self, task: Task[Out], payload: bytes, step: str, attempts: int) -> Out:
+        if self._limit is None:
+            return self._sandbox.call(task, payload, wall_s=self._wall_s, attempts=attempts)
+        left_s, longest_s = self._limit.left_s(step), self._wall_s or task.wall_s
+        try:
+            return self._sandbox.call(task, payload, wall_s=min(left_s, longest_s), attempts=1)
+        except ChildError as error:
+            if error.reason == TIMEOUT and left_s < longest_s:
+                raise self._limit.exceeded(step) from None
+            raise
 
 
 def depth_of(document: Document) -> int:

@@ -14,6 +14,7 @@ from nephila.parser.rules.match import RuleSet
 from nephila.rulekit.files import read_all
 from nephila.rulekit.run_rule import RuleRunner, items_of
 from nephila.rulekit.stored_pages import StoredPage, pages_of
+from nephila.rulekit.time_limit import TimeLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,10 @@ class RuleTrial:
         }
 
 
-def page_of(target: str, url: str, *, allow_private: bool, host_map: list[str]) -> StoredPage:
-    """The page of a file, or the page fetched from a URL. Raises `UserError`."""
+def page_of(
+    target: str, url: str, *, allow_private: bool, host_map: list[str], limit: TimeLimit | None = None
+) -> StoredPage:
+    """The page of a file, or the page fetched from a URL. Raises `UserError`. `limit`: None: that of a fetch."""
     if "://" not in target:
         pages = pages_of(Path(target), url)
         page = next(pages, None)
@@ -52,16 +55,24 @@ def page_of(target: str, url: str, *, allow_private: bool, host_map: list[str]) 
         return page
     from nephila.downloader.fetch_page import config_of, fetch_page
 
-    fetched = fetch_page(target, config_of(allow_private=allow_private, host_map=host_map))
+    config, step = config_of(allow_private=allow_private, host_map=host_map), f"the fetch of {target}"
+    if limit is None:
+        fetched = fetch_page(target, config)
+    else:
+        try:
+            fetched = fetch_page(target, config, limit_s=limit.left_s(step))
+        except TimeoutError:
+            raise limit.exceeded(step) from None
     body = bytes(fetched.body)
     return StoredPage(fetched.url, fetched.content_type, fetched.charset, body, fetched.url, fetched.fetched_at)
 
 
-def try_rule(page: StoredPage, paths: Iterable[Path], name: str, *, scripts: bool) -> RuleTrial:
-    """Run the named rule on a page, or the rule that matches the page. Raises `UsageError`."""
+def try_rule(page: StoredPage, paths: Iterable[Path], name: str, limit: TimeLimit, *, scripts: bool) -> RuleTrial:
+    """Run the named rule on a page, or the rule that matches the page. Raises `UsageError`, and `UserError` at the
+    limit."""
     rules = read_all(paths)
     candidates = _candidates(page, rules, name)
-    with RuleRunner(scripts=scripts) as runner:
+    with RuleRunner(scripts=scripts, limit=limit) as runner:
         if name or not page.url:
             rule, found = candidates[0], runner.run(candidates[0], page)
         else:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 from nephila.control.change_feeds import FORMATS
@@ -14,7 +15,13 @@ from nephila.control.http.routes import PREFIX, ROUTES
 from openapi_spec_validator import validate
 
 ROOT = Path(__file__).parents[3]
-CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+KEY = "0123456789abcdef"
+JOB = {
+    "apiVersion": "nephila.dev/v1",
+    "kind": "CrawlJob",
+    "metadata": {"name": "news"},
+    "spec": {"seeds": ["http://localhost:9/"], "paused": True},
+}
 
 
 def test_the_document_is_valid():
@@ -63,26 +70,37 @@ def test_a_field_of_the_path_is_not_in_the_body():
     assert set(schemas["AddSeeds"]["properties"]) == {"urls", "contexts", "last", "held_generation"}
 
 
-@pytest.mark.full
-def test_schemathesis_finds_no_other_answer(tmp_path):
-    """Against `nephila up` with a job and a rule, as a client with the token."""
-    token = tmp_path / "token"
-    token.write_text("0123456789abcdef")
+@pytest.fixture
+def server(tmp_path):
+    """The URL of `nephila up` with the job news; its token is KEY."""
+    (tmp_path / "token").write_text(KEY)
     nephila = [sys.executable, "-m", "nephila"]
     command = [*nephila, "up", "--out", "o", "--api", "127.0.0.1:0", "--api-token-file", "token", "--workers", "0"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as up:
         assert up.stdout is not None
         url = up.stdout.readline().rsplit(" ", 1)[1].strip()
-        run = subprocess.run(
-            [
-                *(str(Path(sys.executable).with_name("schemathesis")), "run", f"{url}{PREFIX}/openapi.json"),
-                *("--header", f"Authorization: Bearer {token.read_text()}", "--checks", CHECKS),
-                *("--max-examples", "30", "--seed", "1", "--phases", "examples,coverage,fuzzing"),
-            ],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=280,
-        )
+        body = json.dumps({"job": JOB}).encode()
+        with urlopen(Request(f"{url}{PREFIX}/jobs", body, {"Authorization": f"Bearer {KEY}"})):
+            yield url
         up.terminate()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("of_a_job", [False, True], ids=["any name", "of a job"])
+def test_schemathesis_finds_no_other_answer(tmp_path, server, of_a_job):
+    """All default checks, as a client with the token: schema-valid requests are not answered by 400, others are. Names
+    are made up, and then that of a job, which is not deleted."""
+    (tmp_path / "schemathesis.toml").write_text('[parameters]\nname = "news"\n' if of_a_job else "")
+    run = subprocess.run(
+        [
+            *(str(Path(sys.executable).with_name("schemathesis")), "--config-file", "schemathesis.toml", "run"),
+            *(f"{server}{PREFIX}/openapi.json", "--header", f"Authorization: Bearer {KEY}"),
+            *("--max-examples", "10", "--seed", "1", "--phases", "examples,coverage,fuzzing"),
+            *(("--include-path-regex", "name", "--exclude-method", "DELETE") if of_a_job else ()),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
     assert run.returncode == 0, run.stdout[-3000:]

@@ -13,6 +13,11 @@ from tests.scheduler.world import JOB, Answer, World, site
 PAGES = {"/": ["/a", "/b"], "/a": ["/c"], "/b": [], "/c": []}
 
 
+def key_of(url):
+    """As in the tables."""
+    return parse_url(url).fingerprint
+
+
 def row(url, outcome, fetch_no=1, depth=0, status=0):
     """What the table says of a URL."""
     return UrlState(
@@ -131,7 +136,25 @@ async def test_what_the_scope_does_not_admit_stays_ended(tmp_path):
     world.crawl("http://a.test/", scope=Scope(max_depth=-1, exclude=["/b"]))
     refetch = world.scheduler.refetch(JOB)
     assert [refetch.ended(state) for state in states(world)] == [True, True, False, True]
-    assert not refetch.link("http://b.test/", 1)
-    assert refetch.link("http://a.test/new", 1)
-    assert not refetch.link("http://a.test/new", 1)
-    assert not refetch.link("no url", 1)
+    assert not refetch.link("http://b.test/", key_of("http://b.test/"), 1)
+    assert refetch.link("http://a.test/new", key_of("http://a.test/new"), 1)
+    assert not refetch.link("http://a.test/new", key_of("http://a.test/new"), 1)
+    assert not refetch.link("no url", b"", 1)
+
+
+async def test_rows_of_a_seed_with_credentials_are_fetched_with_them(tmp_path):
+    """Only those whose key was made with them: the key tells it."""
+    world = await World(tmp_path, site({"/": []})).start()
+    world.crawl("http://u:p@a.test/")
+    world.run()
+    world.scheduler.frontier.jobs[JOB].spec.seeds = ["http://u:p@a.test/"]
+    refetch = world.scheduler.refetch(JOB)
+    inside, outside = "http://u:p@a.test/x", "http://a.test/y"
+    assert refetch.ended(replace(row(inside, Outcome.FAILED), url="http://a.test/x"))
+    assert refetch.ended(row(outside, Outcome.FAILED))
+    assert refetch.link("http://a.test/z", key_of("http://u:p@a.test/z"), 1)
+    assert refetch.link("http://a.test/open", key_of("http://a.test/open"), 1)
+    before = len(world.fetched)
+    world.run()
+    asked = {one.url for one in world.fetched[before:]}
+    assert asked >= {inside, outside, "http://u:p@a.test/z", "http://a.test/open"}

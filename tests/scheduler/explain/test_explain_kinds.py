@@ -511,6 +511,31 @@ async def unknown(tmp_path: Path) -> Case:
     return Case(await begun(tmp_path, site({"/": []}), seconds=5), "http://a.test/never")
 
 
+@case("unknown", "links to it within depth 2; if one did")
+async def below_the_depth_of_the_job(tmp_path: Path) -> Case:
+    scope = Scope(max_depth=2)
+    return Case(await begun(tmp_path, site({"/": []}), seconds=5, scope=scope), "http://a.test/never")
+
+
+@case(
+    "unknown",
+    "within depth 1 (live setting depth of the scheduler; taken back with: nephila settings depth= --out o)",
+)
+async def below_the_depth_of_a_member(tmp_path: Path) -> Case:
+    """The smaller limit is named."""
+    world = await begun(tmp_path, site({"/": []}), seconds=5, scope=Scope(max_depth=2))
+    world.scheduler.frontier.depth_limit = 1
+    return Case(world, "http://a.test/never")
+
+
+@case("unknown", "links to it within depth 2; if one did")
+async def a_depth_of_a_member_above_that_of_the_job(tmp_path: Path) -> Case:
+    """The limit of the job counts."""
+    world = await begun(tmp_path, site({"/": []}), seconds=5, scope=Scope(max_depth=2))
+    world.scheduler.frontier.depth_limit = 3
+    return Case(world, "http://a.test/never")
+
+
 @pytest.mark.parametrize(("kind", "says", "maker"), CASES, ids=[maker.__name__ for _, _, maker in CASES])
 async def test_each_kind_is_named(tmp_path, kind, says, maker):
     """The kind, the words of the sentence, and an opening that fits the state."""

@@ -46,6 +46,7 @@ def _pairs(explanation: Explanation) -> Iterator[Pair]:
     yield "job", explanation.job
     yield "seen", "yes" if explanation.seen else "no"
     yield "scope", ("inside: " if explanation.scope.admitted else "outside: ") + explanation.scope.rule
+    yield from _depth_limit(explanation)
     yield from _robots(explanation)
     yield from _place(explanation)
     yield from _host(explanation)
@@ -54,6 +55,18 @@ def _pairs(explanation: Explanation) -> Iterator[Pair]:
     yield from _recrawl(explanation)
     yield "render", explanation.lane
     yield from _rows(explanation)
+
+
+def _depth_limit(explanation: Explanation) -> Iterator[Pair]:
+    limit = explanation.depth_limit
+    if limit is None:
+        return
+    if limit.set_by == "job":
+        yield "depth limit", f"{limit.limit}, maxDepth of the job"
+    else:
+        job = limit.job_limit if limit.job_limit >= 0 else "none"
+        yield "depth limit", f"{limit.limit}, live setting of the scheduler (maxDepth of the job: {job})"
+        yield "take it back", limit.release
 
 
 def _robots(explanation: Explanation) -> Iterator[Pair]:

@@ -12,6 +12,7 @@ from nephila.cli.output import note, print_json
 from nephila.cli.rules import live
 from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UsageError
+from nephila.rulekit.time_limit import TRY_S, TimeLimit
 
 app = typer.Typer(add_completion=False, help="Rules: which fields are extracted from the pages of a site.")
 
@@ -93,13 +94,17 @@ def try_rule(
     scripts: Scripts = False,
     allow_private: Annotated[bool, typer.Option("--allow-private", help="Reach private addresses.")] = False,
     host_map: Annotated[list[str] | None, typer.Option(metavar="PATTERN=ADDRESS", help="Resolve hosts.")] = None,
+    time_limit: Annotated[
+        float, typer.Option("--time-limit", metavar="SECONDS", min=0.1, max=3600.0, help="Of fetch and rules together.")
+    ] = TRY_S,
 ) -> None:
     """Show the items of a rule on a page and, for empty fields, selectors that nearly match."""
     from nephila.cli.rules.render import show_trial
     from nephila.rulekit import try_page
 
-    page = try_page.page_of(target, url, allow_private=allow_private, host_map=host_map or [])
-    trial = try_page.try_rule(page, rules or HERE, name, scripts=scripts)
+    limit = TimeLimit(time_limit)
+    page = try_page.page_of(target, url, allow_private=allow_private, host_map=host_map or [], limit=limit)
+    trial = try_page.try_rule(page, rules or HERE, name, limit, scripts=scripts)
     if json:
         print_json(trial.as_json())
     else:

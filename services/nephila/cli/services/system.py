@@ -15,6 +15,7 @@ from nephila.cli.target import Target, with_target
 from nephila.cli.terminal import sanitize
 from nephila.control import api
 from nephila.kernel.runtime.errors import UNREADABLE, UsageError
+from nephila.scheduler.explain.explain import utc
 
 
 @with_target()
@@ -38,7 +39,7 @@ def members(target: Target, json: Json = False) -> None:
         ("service", "name", "state", "version", "host", "address", "partitions", "in flight", "cpu", "MB")
     ]
     for one in found:
-        state = f"{one.state} ({one.problem})" if one.problem else one.state
+        state = _state(one)
         texts = (
             one.service,
             sanitize(one.name),
@@ -50,6 +51,15 @@ def members(target: Target, json: Json = False) -> None:
         numbers = (len(one.partitions), one.in_flight, f"{one.cpu:.2f}", one.memory_bytes >> 20)
         rows.append((*texts, *map(str, numbers)))
     print_table(rows, left=6)
+
+
+def _state(member: api.Member) -> str:
+    """The state in the table: the reported one, with the problem, and since when there is no report."""
+    reported = f"{member.state} ({member.problem})" if member.problem else member.state
+    if not member.silent_since:
+        return reported
+    since = f"silent since {utc(member.silent_since)}"
+    return since if member.state == "silent" else f"{reported}, {since}"
 
 
 @with_target()

@@ -24,9 +24,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nephila.control import api
 from nephila.control.change_feeds import FORMATS
-from nephila.control.http.openapi import document
+from nephila.control.http.openapi import document_bytes
 from nephila.control.http.routes import CODES, PREFIX, ROUTES, ErrorAnswer, ErrorBody, Route
-from nephila.kernel.runtime.errors import UNREADABLE, NotReadyError, UsageError, UserError
+from nephila.kernel.runtime.errors import UNREADABLE, FormError, NotReadyError, UsageError, UserError
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ def application(
     async def openapi(request: Request) -> Response:
         if (refused := _unauthorized(request, token)) is not None:
             return refused
-        return Response(msgspec.json.encode(document()), media_type="application/json")
+        return Response(document_bytes(), media_type="application/json")
 
     routes = [
         HttpRoute("/healthz", healthz),
@@ -184,7 +184,8 @@ def _feed_route(name: str, control: api.Control, token: str, unready: Callable[[
 
 def _code(error: UserError) -> str:
     if isinstance(error, UsageError):
-        return "invalid"
+        form = any(isinstance(one, FormError) for one in (error, *error.others))
+        return "invalid" if form else "wrong_value"
     if isinstance(error, api.NotFound):
         return "not_found"
     return "unavailable" if isinstance(error, NotReadyError) else "refused"
@@ -208,9 +209,18 @@ async def _read(request: Request, route: Route) -> Any:
         raise _Refusal("invalid", message, where.rstrip("`")) from None
 
 
+def _number(text: str) -> float:
+    """A number of JSON with a point or an exponent; 22.0 is a whole number there."""
+    found = float(text)
+    return int(found) if found.is_integer() and abs(found) < 1 << 53 else found
+
+
+_DECODER = msgspec.json.Decoder(float_hook=_number)
+
+
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(body or b"{}")
+        found = _DECODER.decode(body or b"{}")
     except UNREADABLE as error:
         raise _Refusal("invalid", f"the body is not JSON ({' '.join(str(error).split())[:200]})") from None
     if not isinstance(found, dict):

@@ -84,6 +84,7 @@ class HttpControl:
         message = f"{error.message} ({error.where})" if error.where else error.message
         kinds: dict[str, type[UserError]] = {
             "invalid": UsageError,
+            "wrong_value": UsageError,
             "not_found": api.NotFound,
             "unavailable": NotReadyError,
         }

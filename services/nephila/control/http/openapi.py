@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -9,8 +10,23 @@ import msgspec
 from nephila import __version__
 from nephila.control.change_feeds import FORMATS
 from nephila.control.http.routes import CODES, PREFIX, ROUTES, ErrorAnswer, Route
+from nephila.kernel.documents.job_schema import CrawlJob
+from nephila.kernel.documents.json_schema import json_schema
+from nephila.kernel.documents.struct_reader import Section
+from nephila.parser.rules.rule_schema import ParseRule
 
+DOCUMENTS: dict[type[Section], tuple[tuple[str, str], ...]] = {
+    CrawlJob: (("ApplyJob", "job"), ("JobDetail", "document")),
+    ParseRule: (("ApplyRules", "rules"), ("Rule", "document")),
+}
+"""Kind of a document → the requests and answers that contain it, and their fields."""
 REF = "#/components/schemas/{name}"
+
+
+@cache
+def document_bytes() -> bytes:
+    """The document as JSON text; the schemas of documents cost some 100 ms once."""
+    return msgspec.json.encode(document())
 
 
 def document() -> dict[str, Any]:
@@ -23,6 +39,13 @@ def document() -> dict[str, Any]:
         paths.setdefault(PREFIX + route.path, {})[route.method.lower()] = _operation(route, components)
     for name in FORMATS:
         paths[f"{PREFIX}/changes/feed/{name}"] = {"get": _feed(name)}
+    for kind, uses in DOCUMENTS.items():
+        components |= _document_schemas(kind)
+        for name, field in uses:
+            whole = components[name]["properties"][field]
+            free = whole.get("items", whole)
+            free.clear()
+            free["$ref"] = REF.format(name=f"{kind.__name__}Document")
     # A body is the request without the fields that its path names.
     for route in ROUTES:
         if route.has_body:
@@ -52,6 +75,26 @@ def document() -> dict[str, Any]:
             },
         },
     }
+
+
+def _document_schemas(kind: type[Section]) -> dict[str, Any]:
+    """The JSON Schema of a document as components: its parts have the name of the document in front of theirs."""
+    schema = json_schema(kind)
+    parts = schema.pop("$defs")
+    del schema["$schema"]
+
+    def renamed(one: Any) -> Any:
+        if isinstance(one, list):
+            return [renamed(item) for item in one]
+        if not isinstance(one, dict):
+            return one
+        return {
+            key: REF.format(name=kind.__name__ + value.rpartition("/")[2]) if key == "$ref" else renamed(value)
+            for key, value in one.items()
+        }
+
+    found = {f"{kind.__name__}{name}": renamed(part) for name, part in parts.items()}
+    return found | {f"{kind.__name__}Document": renamed(schema)}
 
 
 def _operation(route: Route, components: dict[str, Any]) -> dict[str, Any]:
@@ -94,7 +137,10 @@ def _type_of(kind: str) -> str:
 
 
 def _errors() -> dict[str, Any]:
-    return {str(status): _error(code) for code, status in CODES.items() if code != "internal"}
+    codes: dict[int, list[str]] = {}
+    for code, status in CODES.items():
+        codes.setdefault(status, []).append(code)
+    return {str(status): _error(" or ".join(words)) for status, words in codes.items() if "internal" not in words}
 
 
 def _parameters(route: Route) -> list[dict[str, Any]]:

@@ -103,12 +103,14 @@ CODES: dict[str, int] = {
     "not_found": 404,
     "method_not_allowed": 405,
     "timeout": 408,
+    "wrong_value": 409,
     "refused": 409,
     "too_large": 413,
     "internal": 500,
     "unavailable": 503,
 }
-"""Code of an error → status of the HTTP answer."""
+"""Code of an error → status of the HTTP answer. invalid: the request does not have the form that the OpenAPI document
+states. wrong_value: it has, and a value in it cannot be used, as an expression that RE2 cannot read."""
 
 
 def to_http(route: Route, request: msgspec.Struct) -> tuple[dict[str, str], dict[str, Any]]:

@@ -11,6 +11,7 @@ list that may be written as its only item.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -68,7 +69,7 @@ def unwrapped(kind: inspect.Type) -> tuple[inspect.Type, dict[str, Any]]:
 def _value(node: Node, path: str, wanted: inspect.Type) -> Any:
     kind, notes = unwrapped(wanted)
     if "refused" in notes:
-        raise node.error(f"{path}: {notes['refused']}")
+        raise node.form_error(f"{path}: {notes['refused']}")
     return _READERS[type(kind)](node, path, kind, notes)
 
 
@@ -80,20 +81,20 @@ def _section(node: Node, path: str, kind: inspect.StructType, notes: Mapping[str
     if cls.SHORT and isinstance(node.value, str):
         return cls(**{first.name: _value(node, path, first.type)})
     if not isinstance(node.value, dict):
-        raise node.error(f"{where} has to be a map with the keys {', '.join(fields)}")
+        raise node.form_error(f"{where} has to be a map with the keys {', '.join(fields)}")
     errors, found = UsageErrors(), {}
     for name, entry in node.value.items():
         with errors:
             if (field := fields.get(name)) is None:
-                raise entry.key.error(f"unknown key {_short(name)} in {where}; {suggest(name, fields)}")
+                raise entry.key.form_error(f"unknown key {_short(name)} in {where}; {suggest(name, fields)}")
             found[field.name] = _value(entry.value, f"{path}.{name}" if path else name, field.type)
     for field in kind.fields:
         with errors:
             if field.required and field.encode_name not in node.value:
-                raise node.error(f"{where} lacks the key {field.encode_name!r}")
+                raise node.form_error(f"{where} lacks the key {field.encode_name!r}")
     errors.raise_all()
     if cls.ONLY_ONE and len(found) != 1:
-        raise node.error(f"{where} has to have exactly one of the keys {', '.join(fields)}")
+        raise node.form_error(f"{where} has to have exactly one of the keys {', '.join(fields)}")
     try:
         return cls(**found)
     except ValueError as error:
@@ -106,10 +107,10 @@ def _list(node: Node, path: str, kind: inspect.ListType, notes: Mapping[str, Any
     if not isinstance(node.value, list):
         if "oneOrMore" in notes:
             return [_value(node, path, kind.item_type)]
-        raise node.error(f"{path} has to be a list; write [a, b], or each value on a line of its own after '- '")
+        raise node.form_error(f"{path} has to be a list; write [a, b], or each value on a line of its own after '- '")
     least, most = kind.min_length or 0, kind.max_length or len(node.value)
     if not least <= len(node.value) <= most:
-        raise node.error(f"{path} has {len(node.value):,} values; it may have {least} to {most:,}")
+        raise node.form_error(f"{path} has {len(node.value):,} values; it may have {least} to {most:,}")
     errors, found = UsageErrors(), []
     for i, item in enumerate(node.value):
         with errors:
@@ -119,10 +120,10 @@ def _list(node: Node, path: str, kind: inspect.ListType, notes: Mapping[str, Any
 
 
 def _names(node: Node, path: str, kind: inspect.DictType, _: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(node.value, dict) or not node.value:
-        raise node.error(f"{path} has to be a map from names to what each of them is")
+    if not isinstance(node.value, dict) or len(node.value) < (kind.min_length or 0):
+        raise node.form_error(f"{path} has to be a map from names to what each of them is")
     if kind.max_length is not None and len(node.value) > kind.max_length:
-        raise node.error(f"{path} has {len(node.value):,} names; at most {kind.max_length}")
+        raise node.form_error(f"{path} has {len(node.value):,} names; at most {kind.max_length}")
     errors, found = UsageErrors(), {}
     for name, entry in node.value.items():
         with errors:
@@ -136,56 +137,66 @@ def _text(node: Node, path: str, kind: inspect.StrType, notes: Mapping[str, Any]
     what = notes.get("what", "a text")
     text = node.value if notes.get("prose") and isinstance(node.value, str) else _scalar(node, path, what)
     if len(text) < (kind.min_length or 0):
-        raise node.error(f"{path} is empty; it has to be {what}")
+        raise node.form_error(f"{path} is empty; it has to be {what}")
     if kind.max_length is not None and len(text) > kind.max_length:
-        raise node.error(f"{path} is longer than {kind.max_length:,} characters; it has to be {what}")
+        raise node.form_error(f"{path} is longer than {kind.max_length:,} characters; it has to be {what}")
+    no_text = node.typed and node.plain and not (text == "0" and "orZero" in notes)
+    patterns = [pattern for pattern in (kind.pattern, notes.get("pattern")) if pattern]
+    fits = not no_text and all(re.search(pattern, text) for pattern in patterns)
+    refused = node.error if fits else node.form_error
     if not notes.get("prose") and not text.isprintable():
-        raise node.error(f"{path}: {_short(text)} holds control or other invisible characters")
+        raise refused(f"{path}: {_short(text)} holds control or other invisible characters")
     if kind.pattern and not re.fullmatch(kind.pattern, text):
-        raise node.error(f"{path}: {_short(text)} is not {what}")
+        raise node.form_error(f"{path}: {_short(text)} is not {what}")
     check: Callable[[str], str] = notes.get("check", str)
     try:
-        return check(text)
+        found = check(text)
     except ValueError as error:
-        raise node.error(f"{path}: {_short(text)} {error}") from None
+        raise refused(f"{path}: {_short(text)} {error}") from None
+    if no_text:
+        raise node.form_error(f"{path}: {text} has no quotes; it has to be {what}")
+    return found
 
 
 def _choice(node: Node, path: str, kind: inspect.LiteralType, notes: Mapping[str, Any]) -> str:
     words = [str(word) for word in kind.values]
     text = _scalar(node, path, f"one of {', '.join(words)}")
     if text in notes.get("later", ()):
-        raise node.error(f"{path}: {text!r} is not built yet; this version has {', '.join(words)}")
+        raise node.form_error(f"{path}: {text!r} is not built yet; this version has {', '.join(words)}")
     if text not in words:
-        raise node.error(f"{path}: {_short(text)} is unknown; {suggest(text, words)}")
+        raise node.form_error(f"{path}: {_short(text)} is unknown; {suggest(text, words)}")
     return text
 
 
 def _flag(node: Node, path: str, _: inspect.BoolType, __: Mapping[str, Any]) -> bool:
     text = _plain(node, path, "true or false")
     if text not in ("true", "false"):
-        raise node.error(f"{path}: {_short(text)} is neither true nor false")
+        raise node.form_error(f"{path}: {_short(text)} is neither true nor false")
     return text == "true"
 
 
 def _integer(node: Node, path: str, kind: inspect.IntType, _: Mapping[str, Any]) -> int:
     text = _plain(node, path, "a whole number")
     if not re.fullmatch(r"-?\d{1,19}", text, re.ASCII):
-        raise node.error(f"{path}: {_short(text)} is not a whole number")
+        raise node.form_error(f"{path}: {_short(text)} is not a whole number")
     assert kind.ge is not None
     assert kind.le is not None
     if not kind.ge <= int(text) <= kind.le:
-        raise node.error(f"{path}: {text} is not within {kind.ge} and {kind.le}")
+        raise node.form_error(f"{path}: {text} is not within {kind.ge} and {kind.le}")
     return int(text)
 
 
 def _number(node: Node, path: str, kind: inspect.FloatType, _: Mapping[str, Any]) -> float:
     text = _plain(node, path, "a number")
-    if not re.fullmatch(r"\d{1,9}(\.\d{1,4})?", text, re.ASCII):
-        raise node.error(f"{path}: {_short(text)} is not a number like 2 or 0.05")
     assert kind.gt is not None
     assert kind.le is not None
+    written = re.fullmatch(r"\d{1,9}(\.\d{1,4})?", text, re.ASCII)
+    if not written and not (node.typed and kind.gt < _float(text) <= kind.le):
+        raise node.form_error(f"{path}: {_short(text)} is not a number like 2 or 0.05")
+    if not written:
+        raise node.error(f"{path}: {_short(text)} has more than four decimal places")
     if not kind.gt < float(text) <= kind.le:
-        raise node.error(f"{path}: {text} is not above {kind.gt:g} and at most {kind.le:g}")
+        raise node.form_error(f"{path}: {text} is not above {kind.gt:g} and at most {kind.le:g}")
     return float(text)
 
 
@@ -201,19 +212,27 @@ _READERS: dict[type[inspect.Type], Callable[[Node, str, Any, Mapping[str, Any]],
 }
 
 
+def _float(text: str) -> float:
+    """A number of JSON; NaN for another text."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
 def _scalar(node: Node, path: str, what: str) -> str:
     if not isinstance(node.value, str):
         kind = "list" if isinstance(node.value, list) else "map"
-        raise node.error(f"{path} is a {kind}; it has to be {what}")
+        raise node.form_error(f"{path} is a {kind}; it has to be {what}")
     if node.plain and node.value in ("", "~", "null"):
-        raise node.error(f"{path} has no value; it has to be {what}, or left out")
+        raise node.form_error(f"{path} has no value; it has to be {what}, or left out")
     return node.value
 
 
 def _plain(node: Node, path: str, what: str) -> str:
     text = _scalar(node, path, what)
     if not node.plain:
-        raise node.error(f"{path}: {_short(text)} is a text; write {what} without quotes")
+        raise node.form_error(f"{path}: {_short(text)} is a text; write {what} without quotes")
     return text
 
 

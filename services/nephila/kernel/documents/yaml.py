@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.errors import FormError, UsageError
 
 MAX_BYTES = 1 << 20
 """Maximum size of a file; a longer list of seeds belongs into a file of seeds."""
@@ -30,10 +30,16 @@ class Node:
     """As "job.yaml:3:12"; in JSON a path like "job.spec.scope"."""
     plain: bool = False
     """A scalar without quotes; only these can be numbers or booleans."""
+    typed: bool = False
+    """Parsed JSON: a scalar without quotes is no text."""
 
     def error(self, text: str) -> UsageError:
         """An error at this location, in one line."""
         return UsageError(f"{self.location}: {text}")
+
+    def form_error(self, text: str) -> FormError:
+        """The same for what a JSON Schema refuses."""
+        return FormError(f"{self.location}: {text}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +104,7 @@ def _from_builtins(value: Any, location: str, depth: int, numbers: Iterator[int]
             entries[str(key)] = Entry(Node(str(key), location), _from_builtins(item, where, depth + 1, numbers))
         return Node(entries, location)
     text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-    return Node(text, location, plain=True)
+    return Node(text, location, plain=True, typed=True)
 
 
 def _decoded(data: bytes, name: str) -> str:

@@ -42,6 +42,11 @@ class UsageError(UserError):
     """Further errors of the same file, for output that lists all of them."""
 
 
+class FormError(UsageError):
+    """A document that its JSON Schema does not accept. Other usage errors are about values that a schema cannot
+    check."""
+
+
 class UsageErrors:
     """Context manager for the steps of reading a document: collects the `UsageError` of each step. `raise_all` raises
     the first one with the others attached."""

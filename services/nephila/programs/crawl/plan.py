@@ -71,6 +71,9 @@ class Plan:
     """Ended URLs to fetch again: kinds of rows (`ended_urls.ROW_KINDS`), DUE, LINKS."""
     on_refetch_queued: Callable[[], None] = lambda: None
     """Called once all of them are queued and in the log: a restart must not queue them a second time."""
+    on_first_end: Callable[[], None] = lambda: None
+    """Called once, when the first URL has ended or the crawl is over; not if a service refuses its settings, so that
+    this error is the only line."""
     rules: Path | None = None
     """Directory of the job's rules; they are read again when a file changes."""
     rule_versions: dict[str, int] = field(default_factory=dict)

@@ -22,8 +22,9 @@ from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import CrawlJob, ScopeMode
 from nephila.kernel.runtime.clock import Clock, SystemClock
-from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import DEAD, JOBS, SEEDS
+from nephila.kernel.url_credentials import restored
 from nephila.programs.assembly import Assembly
 from nephila.programs.control_servers import ControlServers
 from nephila.programs.crawl.plan import COPIES, DUE, LINKS, Plan
@@ -121,6 +122,7 @@ class CrawlProgram:
         self.result = Result()
         self.bus.subscribe(DEAD, "crawl", self._on_dead_letter, credits=1)
         self._seeding = True
+        self._first_end_noted = False
         self._scope_mode_changed = False
         self._over = asyncio.Event()
         self._started = self.clock.monotonic()
@@ -143,6 +145,7 @@ class CrawlProgram:
                 await self._over.wait()
             finally:
                 await self.servers.close()
+            self._note_first_end()
             seeding.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await seeding
@@ -207,6 +210,7 @@ class CrawlProgram:
         known = job_view.spec(self.scheduler, job.uid)
         if known is not None:
             job.generation = known.generation + 1
+            job.seeds = restored(job.seeds, known.seeds)
             # In another mode the seeds set new anchors: before they are read, queued URLs would count as out of scope.
             self._scope_mode_changed = mode_of(known) != mode_of(job)
             if known.scope != job.scope:
@@ -266,8 +270,8 @@ class CrawlProgram:
                     self.result.refetched += refetch.ended(row, due=True)
                     await part()
             if LINKS in self.plan.refetch:
-                async for url, depth in read_ahead(ended_urls.unfollowed(source, uid, all_pages=ignores)):
-                    self.result.refetched += refetch.link(url, depth)
+                async for url, key, depth in read_ahead(ended_urls.unfollowed(source, uid, all_pages=ignores)):
+                    self.result.refetched += refetch.link(url, key, depth)
                     await part()
         self.scheduler.refetched()
         await self.scheduler.durable()
@@ -291,7 +295,14 @@ class CrawlProgram:
 
     def _turn(self) -> None:
         self.control.note()
+        if not self._first_end_noted and any(self.scheduler.ended(self.plan.job.uid).values()):
+            self._note_first_end()
         self._check_end()
+
+    def _note_first_end(self) -> None:
+        if not self._first_end_noted and not isinstance(self.result.error, UsageError):
+            self._first_end_noted = True
+            self.plan.on_first_end()
 
     def _check_end(self) -> None:
         """The crawl ends when nothing is in flight and no queued URL is worth waiting for."""

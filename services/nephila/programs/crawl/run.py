@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +109,8 @@ def _delay_of(rate: str) -> float:
 
 
 def plan_refetches(request: Request, run: Run, plan: Plan, *, info: Print) -> None:
-    """Set in the plan and in run.json which ended URLs are fetched once more."""
+    """Set in the plan and in run.json which ended URLs are fetched once more. `info`: gets one line, see
+    `Plan.on_first_end`."""
     wanted = [*run.refetch, *(["failed"] if request.retry_failed else []), *([DUE] if request.refresh else [])]
     if LINKS in wanted and not ended_urls.keeps_links(plan.rows, plan.job.uid):
         # Links were not kept. The scheduler holds those just beyond the scope; the summary counts what it could not
@@ -119,35 +121,41 @@ def plan_refetches(request: Request, run: Run, plan: Plan, *, info: Print) -> No
     if any(run.rules.get(name) != version for name, version in plan.rule_versions.items()):
         run.incomplete.append(RULES)
     run.rules = plan.rule_versions
+    line = ""
     if not run.runs:
         run.incomplete = []
-        _tell_what_needs_bodies(run, info)
+        line = _needs_bodies(run)
     elif run.incomplete:
         run.incomplete = list(dict.fromkeys(run.incomplete))
         if request.refresh:
             wanted.insert(0, COPIES)
         elif COPIES not in wanted:
-            _tell_what_is_incomplete(run, plan, info)
+            line = _what_is_incomplete(run, plan)
+    if line:
+        plan.on_first_end = partial(info, line)
     plan.refetch = tuple(dict.fromkeys(wanted)) if run.runs else ()
     run.refetch = list(plan.refetch)
 
 
-def _tell_what_needs_bodies(run: Run, info: Print) -> None:
-    if not OF_BODIES & set(run_formats(run)):
-        info(
-            "bodies are not kept: a rule, format, main text or --links that is added later needs every page fetched"
-            " again (--refresh); --keep-raw keeps them"
-        )
+def _needs_bodies(run: Run) -> str:
+    """One line for a crawl that keeps no bodies; empty for one that does."""
+    if OF_BODIES & set(run_formats(run)):
+        return ""
+    return (
+        "bodies are not kept: a rule, format, main text or --links that is added later needs every page fetched"
+        " again (--refresh); --keep-raw keeps them"
+    )
 
 
-def _tell_what_is_incomplete(run: Run, plan: Plan, info: Print) -> None:
+def _what_is_incomplete(run: Run, plan: Plan) -> str:
+    """One line about stored pages that lack an output; empty, and run.json lists none, where no page is stored."""
     pages = 0
     with contextlib.suppress(NoTables):
         pages = ended_urls.count(plan.rows, plan.job.uid, COPIES)
     if not pages:
         run.incomplete = []
-        return
-    info(
+        return ""
+    return (
         f"{pages:,} pages were stored before these were added, and lack them: {', '.join(run.incomplete)};"
         " add --refresh to fetch the pages again"
     )

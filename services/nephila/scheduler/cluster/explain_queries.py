@@ -170,7 +170,8 @@ class ExplainQueryHandler:
         self, owner: PartitionOwner, question: ExplainQuery, uids: Iterable[str], known: Mapping[str, CrawlJob]
     ) -> Explanation | None:
         """The explanation of the job with the most data about the URL; None when no job has any here."""
-        href, home, now = parse_routed(question.url).href, Home(system=question.system), owner.begin_turn()
+        home = Home(system=question.system, member=f"scheduler/{self._member}")
+        href, now = parse_routed(question.url).href, owner.begin_turn()
         here = owner.frontier.jobs
         jobs = [here[uid] for uid in uids if uid in here and uid in known]
         found = [explain(owner.dispatcher, job, href, now, running=True, home=home) for job in _candidates(jobs, href)]

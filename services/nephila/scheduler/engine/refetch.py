@@ -8,10 +8,13 @@ it is; no URL is queued twice. Cost: each host's queue is read once, O(queued UR
 
 from __future__ import annotations
 
+import contextlib
+
 import msgspec
 
 from nephila.kernel.fragment_routes import parse_for
 from nephila.kernel.messages import UrlState
+from nephila.kernel.url_credentials import credentials_of, with_credentials
 from nephila.native import UrlError
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import admit
@@ -29,16 +32,26 @@ class Refetch:
         self.frontier = dispatcher.frontier
         self.job = job
         self._open = OpenUrls(dispatcher, job)
-        self._seeds = {key for url in job.spec.seeds if (key := _key(job, url))}
+        self._seeds: set[bytes] = set()
+        self._credentials: dict[str, list[str]] = {}
+        """Host key → credentials of seeds."""
+        for url in job.spec.seeds:
+            with contextlib.suppress(UrlError):
+                parts = parse_for(job.spec, url)
+                self._seeds.add(parts.fingerprint)
+                if credentials := credentials_of(url):
+                    self._credentials.setdefault(parts.host_key, []).append(credentials)
 
     def ended(self, row: UrlState, *, due: bool = False, conditional: bool = True) -> bool:
         """Queue the URL of a terminal row; `row`: as in the table. False: the URL is open, the scope refuses it
         now, or, with `due`, it is not due. `conditional`: send its validators."""
         frontier, job, key = self.frontier, self.job, row.url_key
         try:
-            host_key = parse_for(job.spec, row.url).host_key
+            url, host_key = self._as_found(row.url, key)
         except UrlError:
             return False
+        if url != row.url:
+            row = msgspec.structs.replace(row, url=url)
         if self._open.contains(host_key, key):
             return False
         known = job.due_table.get(key)
@@ -63,11 +76,12 @@ class Refetch:
         self._open.add(host_key, key)
         return True
 
-    def link(self, url: str, depth: int) -> bool:
-        """Admit a link that the scope refused earlier; False when the scope still refuses it, or when it is known."""
+    def link(self, url: str, key: bytes, depth: int) -> bool:
+        """Admit a link that the scope refused earlier; False when the scope still refuses it, or when it is known.
+        `url`, `key`: as in the table."""
         frontier, job = self.frontier, self.job
         try:
-            parts = parse_for(job.spec, url)
+            parts = parse_for(job.spec, self._as_found(url, key)[0])
         except UrlError:
             return False
         if parts.fingerprint in job.seen or not job.scope.decide(parts.href, parts.host_key, depth).admitted:
@@ -76,6 +90,17 @@ class Refetch:
         return True
 
     # ---- parts
+
+    def _as_found(self, url: str, key: bytes) -> tuple[str, str]:
+        """(URL, host key) of a row. Rows have no credentials: those of a seed of the host are put back where the key
+        was made with them. Raises `UrlError`."""
+        parts = parse_for(self.job.spec, url)
+        if parts.fingerprint != key:
+            for credentials in self._credentials.get(parts.host_key, ()):
+                found = with_credentials(url, credentials)
+                if parse_for(self.job.spec, found).fingerprint == key:
+                    return found, parts.host_key
+        return url, parts.host_key
 
     def _merged(self, row: UrlState, known: UrlState | None, host_key: str) -> UrlState:
         if known is not None:
@@ -98,10 +123,3 @@ class Refetch:
         self.frontier.hosts.set_robots(host, text)
         host.changed = True
         self.frontier.pending(self.frontier.partitions[host.partition]).robots.append(text)
-
-
-def _key(job: Job, url: str) -> bytes:
-    try:
-        return parse_for(job.spec, url).fingerprint
-    except UrlError:
-        return b""

@@ -20,6 +20,7 @@ from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.explain import facts
 from nephila.scheduler.explain.facts import (
     BudgetFact,
+    DepthFact,
     Home,
     HostFact,
     LeaseFact,
@@ -66,6 +67,7 @@ class Explanation(msgspec.Struct):
     kind: Kind = "unknown"
     state: State = "waiting"
     sentence: str = ""
+    depth_limit: DepthFact | None = None
     lane: str = ""
     """Of a job with render auto: the verdict on pages of this URL pattern."""
 
@@ -118,6 +120,7 @@ def explain(
         recrawl=facts.recrawl(job, watched, key),
         row=dict(row) if row is not None else None,
         fetches=[dict(one) for one in fetches],
+        depth_limit=facts.depth(dispatcher, job, home),
     )
     known.kind, known.state, text = _Verdict(known, job, entry, running, home).judge()
     known.sentence = _OPENINGS[known.state] + text.rstrip(".") + "."
@@ -348,17 +351,22 @@ class _Verdict:
     def _unseen(self) -> Verdict:
         """What would happen to a URL that was never found."""
         known, job, budget, trap = self.known, self.job, self.known.budget, self.known.trap
+        limit = known.depth_limit
         if not known.scope.admitted:
             return "out_of_scope", "not_crawled", known.scope.rule
         if trap is not None and trap.copy_of:
             return "copy", "not_crawled", f"but for a session id it is {trap.copy_of}, which is known under other ids"
-        depth = f" within depth {job.scope.max_depth}" if job.scope.max_depth >= 0 else ""
+        depth = ""
+        if limit is not None:
+            depth = f" within depth {limit.limit}"
+            if limit.set_by == "member":
+                depth += f" (live setting depth of the scheduler; taken back with: {limit.release})"
         text = f"no page fetched so far links to it{depth}; if one did, it would "
         if budget.spent == "host":
             return "budget_host", "never_found", f"{text}be left out: {budget.reason} for {known.host_key}"
         if budget.spent == "queued":
-            limit = f"{known.host_key} has {job.budget.queued:,} URLs queued, as many as it may"
-            return "queue_full", "never_found", f"{text}be left out: {limit}"
+            most = f"{known.host_key} has {job.budget.queued:,} URLs queued, as many as it may"
+            return "queue_full", "never_found", f"{text}be left out: {most}"
         if trap is not None and self._is_shut(trap):
             kind, why = self._trapped(trap)
             return kind, "never_found", f"{text}be dropped: {why}"

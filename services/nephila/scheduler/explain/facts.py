@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from nephila.kernel.live_settings import DEPTH
 from nephila.kernel.messages import HostUse, Outcome, Quarantine, UrlState
 from nephila.native import parse_url
 from nephila.scheduler.engine.dispatch import ODD_SHAPES_ALLOWED, Dispatcher
@@ -39,6 +40,8 @@ class Home(NamedTuple):
     running: bool = False
     system: str = ""
     """HOST:PORT of its broker."""
+    member: str = ""
+    """The scheduler that owns the partition, as SERVICE/NAME; empty: the program has one scheduler."""
 
     @property
     def option(self) -> str:
@@ -63,6 +66,18 @@ class ScopeFact(msgspec.Struct):
 
     admitted: bool
     rule: str
+
+
+class DepthFact(msgspec.Struct):
+    """The largest depth at which links are admitted: the smaller one of two limits."""
+
+    limit: int
+    set_by: Literal["job", "member"]
+    """job: its `maxDepth`. member: the live setting `depth` of the scheduler."""
+    job_limit: int = -1
+    """`maxDepth` of the job; -1: none."""
+    release: str = ""
+    """The command that takes the live setting back."""
 
 
 class RobotsFact(msgspec.Struct):
@@ -182,6 +197,15 @@ class RecrawlFact(msgspec.Struct):
     """404 and 410 in a row."""
     gone: bool
     fetch_no: int
+
+
+def depth(dispatcher: Dispatcher, job: Job, home: Home) -> DepthFact | None:
+    """The limit of depth that counts in this partition; None without any."""
+    of_job, of_member = job.scope.max_depth, dispatcher.frontier.depth_limit
+    if of_member >= 0 and (of_job < 0 or of_member < of_job):
+        member = f" --member {shlex.quote(home.member)}" if home.member else ""
+        return DepthFact(of_member, "member", of_job, f"nephila settings {DEPTH}={member}{home.option}")
+    return DepthFact(of_job, "job", of_job) if of_job >= 0 else None
 
 
 def robots(dispatcher: Dispatcher, host: Host | None, url: str, host_key: str, now: float) -> RobotsFact | None:

@@ -69,7 +69,7 @@ def parse_since(text: str) -> str:
         instant = iso((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
     except (ValueError, OverflowError):
         instant = ""
-    if not instant:
+    if len(instant) != len("2026-11-21T09:30:00.000Z"):  # a year of another length: times are compared as texts
         raise UsageError(
             f"since {text[:100]!r} is no time, number or id of a change; say 2026-11-21, 2026-11-21T09:30:00Z, or an id"
         )

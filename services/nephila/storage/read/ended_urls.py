@@ -95,21 +95,22 @@ def _seconds(text: str) -> float:
         return 0.0
 
 
-def unfollowed(source: Source, job: str, *, all_pages: bool = False) -> Iterator[tuple[str, int]]:
-    """(URL, depth) of links in the table `links` without a row, each once, at its least depth. O(links).
+def unfollowed(source: Source, job: str, *, all_pages: bool = False) -> Iterator[tuple[str, bytes, int]]:
+    """(URL, url_key, depth) of links in the table `links` without a row, each once, at its least depth. O(links).
 
     Links of a page with nofollow or none in its own meta are left out unless `all_pages`.
     """
     obeyed = "" if all_pages else " AND pages.meta NOT LIKE '%nofollow%' AND pages.meta NOT LIKE '%\"none%'"
     query = (
-        "SELECT min(links.to_url), min(pages.depth) + 1 FROM links"
+        "SELECT min(links.to_url), links.to_key, min(pages.depth) + 1 FROM links"
         " JOIN pages ON pages.job = links.job AND pages.url_key = links.from_key"
         f" WHERE links.job = :job{obeyed} AND NOT EXISTS"
         " (SELECT 1 FROM pages AS known WHERE known.job = links.job AND known.url_key = links.to_key)"
         " GROUP BY links.to_key"
     )
     with open_for_reading(source) as connection:
-        yield from connection.execute(query, {"job": job}).fetchall()
+        for url, key, depth in connection.execute(query, {"job": job}).fetchall():
+            yield url, bytes.fromhex(key), depth
 
 
 def has_copies(source: Source, job: str | None) -> bool:
