@@ -93,7 +93,6 @@ OVERDUE, SILENT = 1.5, 3.0
 """Intervals since the last report of a member after which the next one is overdue, and its state is silent."""
 FORGOTTEN_S = 86_400.0
 """A member that has not reported for so long is not listed."""
-"""Bytes of the value of one setting."""
 MEMBER_STATES: dict[MemberState, api.MemberState] = {
     MemberState.UNSPECIFIED: "starting",
     MemberState.READY: "ready",
