@@ -73,11 +73,14 @@ class OutcomeRig:
 
     def next_request(self) -> FetchRequest:
         """Pass time until a request is made."""
-        while not (found := self.dispatch()):
+        for _ in range(100):
+            found = self.dispatch()
+            if found:
+                return found[0]
             at = self.dispatcher.next_event()
             assert at is not None, "nothing is due"
             self.pass_time(max(at - self.now, 0.0))
-        return found[0]
+        raise AssertionError("a hundred turns without a request")
 
     def next_try(self, url: str) -> FetchRequest:
         """The next request of a URL; other URLs are fetched meanwhile."""

@@ -365,3 +365,15 @@ def test_a_fetch_that_was_dialled_is_charged_to_the_budget_of_its_host(name: str
     else:
         assert use == HostUse(JOB, 1, 700, pytest.approx(0.1, abs=1e-6))
         assert rig.frontier.commits()[0].hosts[-1].uses == [use]
+
+
+def test_a_job_put_again_counts_on_from_the_fetches_of_the_deleted_one() -> None:
+    """Its rows remain, and the highest number of them may come from a redirect."""
+    rig, request = leased(1)
+    for fetch_no in (1, 2, 3):
+        assert request.fetch_no == fetch_no
+        rig.end(request, result=FetchResult.REDIRECT, status=302, location=URL)
+        request = rig.next_request()
+    rig.job(deleted=True)
+    rig.job(URL)
+    assert rig.state(URL) == "queued, fetch 5, tries 0"
