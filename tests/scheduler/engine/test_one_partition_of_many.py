@@ -1,5 +1,4 @@
-"""A frontier that has one of many partitions: URLs of others are forwarded, lost receipts are noticed, the log describes
-what a successor waits for."""
+"""A frontier with one of many partitions: forwarded URLs, lost receipts, state in the log."""
 
 from __future__ import annotations
 

@@ -282,7 +282,8 @@ class OutcomeHandler:
     def _end_preparation(self, host: Host) -> None:
         """No robots.txt came, or the host pauses: no page follows for now, and another host may be begun."""
         job = self.frontier.numbered.get(self.frontier.prepared.job(host.number))
-        if self.frontier.prepared.discard(host.number) and job is not None:
+        if job is not None:
+            self.frontier.prepared.discard(host.number)
             self.frontier.resume_hosts(job)
 
     def _finish_untracked(self, waiting: Outstanding) -> Partition:
