@@ -6,8 +6,21 @@ from typing import Any, NamedTuple
 
 import pytest
 from msgspec.structs import replace
-from nephila.kernel.messages import FetchRequest, FetchResult, HostBudget, HostUse, Outcome, Politeness, Scope
+from nephila.kernel.messages import (
+    FetchKind,
+    FetchRequest,
+    FetchResult,
+    HostBudget,
+    HostUse,
+    Outcome,
+    Politeness,
+    Render,
+    Scope,
+)
 from nephila.kernel.outcomes import GONE, LOGIN_PAGE
+from nephila.native import parse_url
+from nephila.scheduler.frontier.frontier import PartitionSlice
+from nephila.scheduler.frontier.host_state import TurnOutput
 
 from tests.scheduler.engine.outcome_rig import ADDRESS, JOB, OutcomeRig, tries
 
@@ -377,3 +390,37 @@ def test_a_job_put_again_counts_on_from_the_fetches_of_the_deleted_one() -> None
     rig.job(deleted=True)
     rig.job(URL)
     assert rig.state(URL) == "queued, fetch 5, tries 0"
+
+
+@pytest.mark.parametrize("way", ["lost", "retracted", "receipt lost"])
+def test_a_page_that_is_fetched_again_is_queued_on_its_own_host(way: str) -> None:
+    """Its host had nothing else, was evicted and forgotten, and its number was given to another host."""
+    rig = OutcomeRig(PartitionSlice(0, 1))
+    rig.job(URL)
+    request = fetched(rig, rig.next_request())
+    rig.pass_time(100.0)
+    number = rig.host.number
+    rig.frontier.hosts.evict(rig.host)
+    assert rig.frontier.store.host("other.test") == number
+    if way == "receipt lost":
+        rig.handler.receipts_lost(rig.now, rig.now, TurnOutput())
+    else:
+        result = FetchResult.LOST if way == "lost" else FetchResult.RETRACTED
+        rig.end(request, result=result, status=200)
+    rig.check()
+    assert rig.next_try(URL).host == "a.test"
+    assert (rig.host.in_flight, rig.frontier.hosts.get_or_create("other.test").in_flight) == (1, 0)
+
+
+def test_a_request_says_all_that_its_downloader_needs() -> None:
+    """Instants are UTC."""
+    rig = OutcomeRig()
+    rig.job(URL, render=Render.AUTO)
+    rig.host.address = ADDRESS
+    request = rig.next_request()
+    utc = rig.now + rig.frontier.utc_offset
+    expected = FetchRequest(
+        JOB, parse_url(URL).fingerprint, URL, "a.test", FetchKind.UNSPECIFIED, 1, 1, 0, utc + 60.0, utc + 180.0
+    )
+    expected.priority, expected.seed, expected.address, expected.render = 255.0, True, ADDRESS, Render.AUTO
+    assert request == expected
