@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.messages import Context, CrawlJob, FetchResult, Recrawl, Scope, ScopeMode, Traps
+from nephila.kernel.messages import Context, CrawlJob, FetchResult, Outcome, Recrawl, Scope, ScopeMode, Traps
 from nephila.native import parse_url
 from nephila.scheduler.engine.admission import add_links, add_seed, note_anchor, put_job
 from nephila.scheduler.engine.dispatch import ODD_SHAPES_ALLOWED
 from nephila.scheduler.engine.recrawl_queue import next_due
 from nephila.scheduler.engine.release_quarantine import release_quarantine
+from nephila.scheduler.frontier.queue_entry import unpack
 
 from tests.links import outlinks
 from tests.scheduler.engine.outcome_rig import JOB, OutcomeRig
@@ -149,3 +150,29 @@ def test_what_is_not_closed_cannot_be_released(uid: str, host: str) -> None:
     rig.frontier.commits()
     assert not release_quarantine(rig.frontier, uid, host, "/d/")
     assert rig.frontier.commits() == []
+
+
+def test_a_job_that_gets_a_page_budget_keeps_the_places_of_stored_pages_that_are_queued_again() -> None:
+    """A page in flight has its place, and one that had failed has none; those with a place come first."""
+    stored, failed, flying = (f"http://{host}.test/again" for host in "abc")
+    rig = OutcomeRig(concurrency=3)
+    rig.job(stored, failed, flying, recrawl=Recrawl(every_s=600.0, gone_after=9))
+    for _ in range(3):
+        request = rig.next_request()
+        found = {"result": FetchResult.FETCHED, "status": 200}
+        if request.url == failed:
+            found = {"result": FetchResult.FAILED, "reason": "http_404", "status": 404}
+        rig.end(request, **found)
+        rig.receipt(request.url, 1, Outcome.FAILED if request.url == failed else Outcome.STORED)
+    links(rig, "http://a.test/new")
+    for url in (stored, failed):
+        rig.frontier.hosts.get_or_create(parse_url(url).host_key).pace.after_fetch(rig.now, 5000.0)
+    rig.pass_time(700.0)
+    assert [request.url for request in rig.dispatch()] == [flying]
+    assert [rig.state(url) for url in (stored, failed)] == ["queued, fetch 2, tries 0"] * 2
+    rig.job(recrawl=Recrawl(every_s=600.0, gone_after=9), scope=Scope(max_depth=-1, max_pages=50))
+    job = rig.frontier.jobs[JOB]
+    assert job.reserved == {parse_url(stored).fingerprint}
+    items = rig.frontier.store.items(rig.frontier.store.find("a.test"), job.number)
+    assert [(order, unpack(packed).url) for order, packed in items] == [(0, stored), (2, "http://a.test/new")]
+    rig.check()

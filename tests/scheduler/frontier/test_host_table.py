@@ -10,6 +10,7 @@ from nephila.native import HostStore
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_table import HostTable
 from nephila.scheduler.frontier.prepared_hosts import PreparedHosts
+from nephila.scheduler.traps.novelty import NoveltyTracker
 
 
 def test_what_a_host_has_yielded_is_learned_anew_and_what_was_closed_stays_closed(caplog):
@@ -81,12 +82,15 @@ def test_an_evicted_host_comes_back_with_its_pace_and_use_and_one_without_state_
     busy.address = "192.0.2.1"
     for uid in "ab":
         busy.uses[uid] = HostUse(uid, 3, 100, 1.0)
-    busy.changed = idle.changed = True
-    for host in (busy, idle):
+    closed = hosts.get_or_create("closed.test")
+    closed.novelty["b"] = NoveltyTracker("b", "closed.test")
+    closed.novelty["b"].restore(Quarantine("b", "closed.test", "/d/", "barren", 1.0, 120))
+    for host in (busy, closed, idle):
+        host.changed = True
         hosts.evict(host)
-    assert hosts.written_bytes == len(hosts.store.state(busy.number)) > 0
+    assert hosts.written_bytes == sum(len(hosts.store.state(host.number)) for host in (busy, closed)) > 0
     hosts.checkpointed()
-    assert (len(hosts), hosts.written_bytes, hosts.find("idle.test"), hosts.hot) == (1, 0, None, {})
+    assert (len(hosts), hosts.written_bytes, hosts.find("idle.test"), hosts.hot) == (2, 0, None, {})
     del jobs[1]
     jobs[3] = SimpleNamespace(uid="a", number=3, quarantines={})
     back = hosts.find("busy.test")
@@ -97,3 +101,4 @@ def test_an_evicted_host_comes_back_with_its_pace_and_use_and_one_without_state_
         {"b": HostUse("b", 3, 100, 1.0)},
     )
     assert hosts.get(busy.number) is back
+    assert set(hosts.get_or_create("closed.test").novelty["b"].closed) == {"/d/"}
