@@ -412,6 +412,18 @@ def test_a_page_that_is_fetched_again_is_queued_on_its_own_host(way: str) -> Non
     assert (rig.host.in_flight, rig.frontier.hosts.get_or_create("other.test").in_flight) == (1, 0)
 
 
+@pytest.mark.parametrize("evicted", [False, True])
+def test_what_a_page_brought_is_counted_on_its_host(evicted: bool) -> None:
+    """Also where the host was evicted between the outcome and the receipt; it is written at its next eviction."""
+    rig, request = leased(1)
+    fetched(rig, request)
+    if evicted:
+        rig.frontier.hosts.evict(rig.host)
+    rig.receipt(URL, 1)
+    assert rig.host.changed
+    assert JOB in rig.host.novelty
+
+
 def test_a_request_says_all_that_its_downloader_needs() -> None:
     """Instants are UTC."""
     rig = OutcomeRig()

@@ -459,9 +459,7 @@ class OutcomeHandler:
     def _yielded(self, job: Job, waiting: Outstanding, receipt: Receipt) -> None:
         """Count whether the page brought new text; close the path pattern that brings none."""
         frontier = self.frontier
-        host = waiting.host
-        if frontier.hosts.hot.get(host.number) is not host:
-            host = frontier.hosts.get_or_create(host.key)  # it was evicted meanwhile
+        host = frontier.hosts.get_or_create(waiting.host.key)  # it may have been evicted meanwhile
         host.changed = True
         size_bytes = receipt.size_bytes
         closed = novelty_of(host, job).fetched(waiting.entry.url, receipt.text_hash, size_bytes, frontier.utc_now)
