@@ -47,6 +47,20 @@ async def test_a_seed_that_moves_to_another_host_takes_the_scope_along(tmp_path)
     await world.scheduler.close()
 
 
+async def test_a_seed_takes_the_scope_along_for_five_hops(tmp_path):
+    """The host after the sixth redirect is none that the user has named."""
+
+    def web(request):
+        return Answer(status=302, location=f"http://h{int(request.host[1]) + 1}.test/")
+
+    world = await World(tmp_path, web).start()
+    world.crawl("http://h0.test/")
+    world.run()
+    assert world.outcomes() == {f"http://h{number}.test/": "dropped(redirect)" for number in range(6)}
+    assert world.scheduler.frontier.jobs["t"].scope.anchors == {f"h{number}.test" for number in range(6)}
+    await world.scheduler.close()
+
+
 async def test_a_loop_ends(tmp_path):
     """A → B → A: two dropped rows, two fetches."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import msgspec
-from nephila.kernel.messages import HostRecord, HostState, HostYield, Quarantine
+from nephila.kernel.messages import HostRecord, HostState, HostUse, HostYield, Quarantine, RobotsTxt
 from nephila.native import HostStore
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_table import HostTable
 from nephila.scheduler.frontier.prepared_hosts import PreparedHosts
+from nephila.scheduler.traps.novelty import NoveltyTracker
 
 
 def test_what_a_host_has_yielded_is_learned_anew_and_what_was_closed_stays_closed(caplog):
@@ -25,3 +26,79 @@ def test_what_a_host_has_yielded_is_learned_anew_and_what_was_closed_stays_close
     assert host.pace.not_before == 50.0
     assert host.novelty["news"].closed == {"/d/": closed}
     assert "novelty is measured from zero" in caplog.text
+
+
+def table(**config: int) -> HostTable:
+    found = HostTable(HostStore(""), SchedulerConfig(**config), {}, PreparedHosts())
+    found.begin_turn(100.0, 1_700_000_000.0)
+    return found
+
+
+def test_objects_beyond_the_limit_are_evicted_down_to_three_quarters_of_it():
+    """The oldest first, but none with a fetch in flight and none that is pinned; up to the limit all stay."""
+    hosts = table(hot_hosts=20)
+    numbers = [hosts.get_or_create(f"h{number}.test").number for number in range(20)]
+    hosts.trim(lambda: set(numbers))
+    hosts.trim(set)
+    assert len(hosts.hot) == 20
+    hosts.get_or_create("h20.test")
+    hosts.get(numbers[0]).in_flight = 1
+    hosts.trim(lambda: {numbers[1]})
+    assert list(hosts.hot) == [*numbers[:2], *list(hosts.hot)[2:]]
+    assert len(hosts.hot) == 15
+    assert numbers[7] not in hosts.hot
+    hosts.check()
+
+
+def test_robots_txt_files_beyond_the_limit_are_evicted_with_their_hosts():
+    """Down to three quarters; hosts without a robots.txt stay."""
+    hosts = table(hot_robots_bytes=10_000)
+    for number in range(40):
+        host = hosts.get_or_create(f"h{number}.test")
+        if number % 2:
+            body = b"User-agent: *\nDisallow: /" + bytes([97 + number % 20]) * 400 + b"%d" % number
+            hosts.set_robots(
+                host, RobotsTxt(f"http://h{number}.test", host.key, 200, body, 1_700_000_000.0, 1_700_000_900.0)
+            )
+            host.changed = True
+    size = hosts.robots.size_bytes
+    assert size > 10_000
+    each = size / 20
+    hosts.trim(set)
+    assert 7_500 - each < hosts.robots.size_bytes <= 7_500
+    assert sum(not host.robots for host in hosts.hot.values()) == 20
+    again = hosts.get_or_create("h1.test")
+    assert not again.robots["http://h1.test"].allows("nephila", "http://h1.test/" + "b" * 400 + "1")
+    hosts.check()
+
+
+def test_an_evicted_host_comes_back_with_its_pace_and_use_and_one_without_state_is_forgotten():
+    """The use of a job that was deleted meanwhile does not come back, whatever the name of a later job."""
+    hosts = table()
+    jobs = {number: SimpleNamespace(uid=uid, number=number, quarantines={}) for number, uid in ((1, "a"), (2, "b"))}
+    hosts.numbered = jobs
+    busy, idle = hosts.get_or_create("busy.test"), hosts.get_or_create("idle.test")
+    busy.pace.after_fetch(100.0, 30.0)
+    busy.address = "192.0.2.1"
+    for uid in "ab":
+        busy.uses[uid] = HostUse(uid, 3, 100, 1.0)
+    closed = hosts.get_or_create("closed.test")
+    closed.novelty["b"] = NoveltyTracker("b", "closed.test")
+    closed.novelty["b"].restore(Quarantine("b", "closed.test", "/d/", "barren", 1.0, 120))
+    for host in (busy, closed, idle):
+        host.changed = True
+        hosts.evict(host)
+    assert hosts.written_bytes == sum(len(hosts.store.state(host.number)) for host in (busy, closed)) > 0
+    hosts.checkpointed()
+    assert (len(hosts), hosts.written_bytes, hosts.find("idle.test"), hosts.hot) == (2, 0, None, {})
+    del jobs[1]
+    jobs[3] = SimpleNamespace(uid="a", number=3, quarantines={})
+    back = hosts.find("busy.test")
+    assert back is not busy
+    assert (round(back.pace.not_before, 3), back.address, back.uses) == (
+        130.005,
+        "192.0.2.1",
+        {"b": HostUse("b", 3, 100, 1.0)},
+    )
+    assert hosts.get(busy.number) is back
+    assert set(hosts.get_or_create("closed.test").novelty["b"].closed) == {"/d/"}

@@ -81,6 +81,92 @@ def test_a_run_is_over_with_the_next_refresh_and_with_the_job():
     assert quotas.used_up("a", FEBRUARY) is None
 
 
+@pytest.mark.parametrize(
+    ("own", "of_site", "of_tenant", "longest"),
+    [
+        (QuotaPeriod.DAY, QuotaPeriod.MONTH, "day", "site s"),
+        (QuotaPeriod.MONTH, QuotaPeriod.DAY, "day", "job a"),
+        (QuotaPeriod.DAY, QuotaPeriod.DAY, "month", "tenant news"),
+        (QuotaPeriod.DAY, QuotaPeriod.RUN, "month", "site s"),
+        (QuotaPeriod.RUN, QuotaPeriod.RUN, "month", "job a"),
+        (QuotaPeriod.DAY, QuotaPeriod.DAY, "day", "job a"),
+    ],
+)
+def test_of_several_quotas_that_are_used_up_the_longest_is_named(own, of_site, of_tenant, longest):
+    """The job waits until its end; of equal ones the first counts."""
+    quotas = Quotas(tenants([f"news pages=1 per={of_tenant}"]))
+    day = FEBRUARY - 10 * DAY
+    quotas.put(job("a", "news", Quota(1, per=own), "s", Quota(1, per=of_site)))
+    quotas.count("a", 1, 0.0, day)
+    found = quotas.used_up("a", day)
+    assert found.text.startswith(f"the quota of the {longest}, 1 pages per ")
+    ends = [period(per, day).end for per in (own, of_site, {"day": QuotaPeriod.DAY}.get(of_tenant, QuotaPeriod.MONTH))]
+    assert found.until == max(ends)
+
+
+@pytest.mark.parametrize(
+    ("quota", "partitions", "elsewhere", "room"),
+    [
+        (Quota(10), 1, None, 8.0),
+        (Quota(10), 1, QuotaUse("job:a", 0.0, 5), 3.0),
+        (Quota(0, 1000), 1, None, 8.0),
+        (Quota(0, 0, 10.0), 1, None, 8.0),
+        (Quota(9, 1000, 10.0), 1, None, 7.0),
+        (Quota(90, 1000, 6.0), 1, None, 4.0),
+        (Quota(10), 4, None, 2.75),
+        (Quota(10), 4, QuotaUse("job:a", 0.0, 3, in_flight=1), 2.0),
+        (Quota(5), 4, QuotaUse("job:a", 0.0, 1), 2.0),
+        (Quota(4), 4, QuotaUse("job:a", 0.0, 1), 1.0),
+        (Quota(3), 4, QuotaUse("job:a", 0.0, 1), 1.0),
+    ],
+)
+def test_the_room_of_a_frontier_is_its_share_of_what_is_left(quota, partitions, elsewhere, room):
+    """Two fetches of 100 bytes and 1 s are counted. Of several frontiers each has one in flight, and its share comes on
+    top: at least one fetch, until nothing is left."""
+    quotas = Quotas({}, partitions)
+    quotas.put(job("a", quota=quota))
+    (found,) = quotas.rooms("a")
+    for _ in range(2):
+        quotas.count("a", 100, 1.0, FEBRUARY)
+    if elsewhere is not None:
+        quotas.set_elsewhere({"job:a": elsewhere})
+    found.in_flight = 1 if partitions > 1 else 0
+    quotas.renew("a", FEBRUARY)
+    assert found.places == room
+    assert [use.in_flight for use in quotas.uses("a", FEBRUARY)] == [found.in_flight]
+    assert [use.in_flight for use in quotas.report()] == [found.in_flight]
+
+
+def test_the_ends_of_periods_are_checked_at_the_first_of_them():
+    """A changed quota is compared at once; after that the earliest end counts."""
+    quotas = Quotas({})
+    assert quotas.next_check == math.inf
+    quotas.put(job("a", quota=Quota(1)))
+    assert quotas.next_check == -math.inf
+    quotas.checked()
+    quotas.check_at(20.0)
+    quotas.check_at(10.0)
+    quotas.check_at(30.0)
+    assert quotas.next_check == 10.0
+
+
+def test_tenants_have_their_share_and_others_one():
+    quotas = Quotas(tenants(["news share=3", "other pages=1"]))
+    assert quotas.tenants() == ["news", "other"]
+    assert [quotas.share(name) for name in ("news", "other", "unknown")] == [3.0, 1.0, 1.0]
+
+
+def test_the_browser_time_of_a_job_is_counted_without_a_quota():
+    """It ends with the job."""
+    quotas = Quotas({})
+    assert quotas.browser_s("a") == 0.0
+    quotas.count_browser("a", 1.5)
+    assert quotas.count_browser("a", 2.0) == QuotaUse("browser:a", browser_s=3.5)
+    assert quotas.browser_s("a") == 3.5
+    quotas.remove("a")
+    assert quotas.browser_s("a") == 0.0
+
+
 def test_a_deleted_job_has_spent_the_quota_of_its_tenant():
     quotas = Quotas(tenants(["news pages=1"]))
     quotas.put(job("a", "news"))

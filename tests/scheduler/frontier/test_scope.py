@@ -7,9 +7,9 @@ from nephila.kernel.messages import FetchRequest, Scope, ScopeMode
 from nephila.kernel.net.public_suffix import registrable_domain
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import OUTLINKS
-from nephila.native import parse_url
+from nephila.native import parse_url, partition_of
 from nephila.scheduler.engine import admission
-from nephila.scheduler.frontier.scope import CompiledScope
+from nephila.scheduler.frontier.scope import CompiledScope, anchored_in
 
 from tests.scheduler.world import Answer, World, links_of
 
@@ -73,6 +73,18 @@ def test_the_verdict_names_its_rule():
     scope.add_seed("a.test", "/")
     assert scope.decide("http://a.test/login", "a.test").rule == "excluded by '/login'"
     assert scope.decide("http://b.test/", "b.test").rule == "host b.test is not a seed host"
+    assert scope.decide("http://a.test/", "a.test").rule == "host a.test is a seed host"
+    deep = CompiledScope(Scope(ScopeMode.ANY, include=["/x"], max_depth=1))
+    assert deep.decide("http://a.test/", "a.test", 2).rule == "depth 2 is beyond the limit of 1"
+    assert deep.decide("http://a.test/", "a.test", 1) == (False, "matches no include pattern")
+    assert deep.decide("http://a.test/x", "a.test", 1) == (True, "included by '/x'")
+    assert CompiledScope(Scope(ScopeMode.ANY)).decide("http://a.test/", "a.test") == (True, "scope any")
+    domain = CompiledScope(Scope(ScopeMode.DOMAIN), ["example.org"])
+    assert domain.decide("http://b.example.org/", "b.example.org").rule == "domain example.org is a seed domain"
+    assert domain.decide("http://example.net/", "example.net").rule == "domain example.net is not a seed domain"
+    prefix = CompiledScope(Scope(ScopeMode.PREFIX), ["a.test/docs/"])
+    assert prefix.decide("http://www.a.test/docs/x?/y/", "www.a.test").rule == "below seed directory a.test/docs/"
+    assert prefix.decide("http://a.test/docs?/y/", "a.test").rule == "a.test/docs is below no seed directory"
 
 
 @pytest.mark.parametrize("pattern", ["(", "[a-", "(?=x)", "*"])
@@ -100,6 +112,41 @@ def test_anchors_are_taken_over_into_a_wider_mode():
     narrow = CompiledScope(Scope(ScopeMode.PREFIX))
     narrow.take_over(domain)
     assert narrow.anchors == set()
+
+
+@pytest.mark.parametrize(
+    ("mode", "anchor", "anchors", "others"),
+    [
+        (ScopeMode.UNSPECIFIED, "a.test", ["a.test", "www.a.test"], ["b.a.test", "a.test:8080"]),
+        (ScopeMode.DOMAIN, "example.org", ["www.example.org", "b.example.org"], ["example.net"]),
+        (ScopeMode.PREFIX, "a.test/docs/", ["a.test", "www.a.test"], ["b.a.test"]),
+        (ScopeMode.ANY, "", [], ["a.test"]),
+    ],
+)
+def test_seed_hosts_are_known_by_their_anchors(mode, anchor, anchors, others):
+    """Whether the anchors were there from the start, come from a seed, from a log or from an earlier scope."""
+    scopes = [CompiledScope(Scope(mode), [anchor] if anchor else []) for _ in range(2)]
+    scopes += [CompiledScope(Scope(mode)) for _ in range(3)]
+    assert scopes[2].add_seed(f"www.{anchor.split('/')[0] or 'a.test'}", "/docs/x?y=/z/") == anchor
+    assert scopes[2].add_seed(anchor.split("/")[0] or "a.test", "/docs/") == "", "it is known"
+    scopes[3].is_anchor("other.test")
+    scopes[3].anchors |= scopes[0].anchors
+    scopes[4].take_over(scopes[0])
+    for scope in scopes:
+        assert [scope.is_anchor(host) for host in anchors] == [True] * len(anchors)
+        assert [scope.is_anchor(host) for host in others] == [False] * len(others)
+        assert scope.anchors == ({anchor} if anchor else set())
+
+
+@pytest.mark.parametrize("mode", [ScopeMode.UNSPECIFIED, ScopeMode.PREFIX])
+def test_the_partitions_of_an_anchor_are_those_of_its_host_and_its_www_variant(mode):
+    """A domain may have hosts everywhere."""
+    hosts = [f"h{number}.test" for number in range(20)]
+    anchors = [f"{host}/docs/" if mode is ScopeMode.PREFIX else host for host in hosts]
+    for host, anchor in zip(hosts, anchors, strict=True):
+        keys = [parse_url(f"http://{name}/docs/").fingerprint for name in (host, f"www.{host}")]
+        assert anchored_in(mode, anchor, 8) == {partition_of(key, 8) for key in keys}
+    assert anchored_in(ScopeMode.DOMAIN, "a.test", 8) == set(range(8))
 
 
 async def test_what_many_jobs_remember_as_refused_has_one_bound(tmp_path, monkeypatch):

@@ -184,9 +184,7 @@ class Dispatcher:
             job = self._choose()
             if job is None:
                 return
-            number = self.frontier.ready.take(job.number)
-            if number >= 0:
-                self._serve(self.frontier.hosts.get(number), job, now, out)
+            self._serve(self.frontier.hosts.get(self.frontier.ready.take(job.number)), job, now, out)
 
     def _serve_waiting_for_address(self, now: float, out: TurnOutput) -> bool:
         """One fetch from the first host in an address queue; False when none has room."""

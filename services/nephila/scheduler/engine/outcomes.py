@@ -130,8 +130,8 @@ class OutcomeHandler:
         if outcome.address:
             host.address = outcome.address
         if outcome.started_at <= 0:
-            if outcome.retry_after_s > 0:  # given back undialled: no proxy works, or a login is paused
-                host.pace.after_fetch(now, outcome.retry_after_s)
+            # Given back undialled; a wait is stated where no proxy works, or a login is paused.
+            host.pace.after_fetch(now, outcome.retry_after_s)
             return
         host.pace.took_s = took_s(outcome)
         delay_s = self.frontier.delay_s(host, job)
@@ -201,7 +201,6 @@ class OutcomeHandler:
                 out.records.append((waiting.host.partition, waiting.record))
                 frontier.await_receipt(waiting)
             elif waiting.attempt < frontier.config.tries * CRASH_TRIES_FACTOR:
-                waiting.host = frontier.hosts.get_or_create(waiting.host.key)  # it may have been evicted meanwhile
                 self._requeue(waiting, job, waiting.attempt, now)
             else:
                 self._end(waiting, job, out, Outcome.FAILED, "lost", None)
@@ -282,7 +281,8 @@ class OutcomeHandler:
     def _end_preparation(self, host: Host) -> None:
         """No robots.txt came, or the host pauses: no page follows for now, and another host may be begun."""
         job = self.frontier.numbered.get(self.frontier.prepared.job(host.number))
-        if self.frontier.prepared.discard(host.number) and job is not None:
+        if job is not None:
+            self.frontier.prepared.discard(host.number)
             self.frontier.resume_hosts(job)
 
     def _finish_untracked(self, waiting: Outstanding) -> Partition:
@@ -325,7 +325,8 @@ class OutcomeHandler:
         """Put the URL at the head of its host's queue, in the log too; after `wait_s` when given."""
         frontier = self.frontier
         entry = entry or waiting.entry
-        host = waiting.host
+        # By its key: a host without a fetch in flight may have been evicted, and its number given to another host.
+        host = frontier.hosts.get_or_create(waiting.host.key)
         partition = frontier.remove_outstanding(waiting)
         job.end_lease()
         job.note_fetch_no(entry.fetch_no)
@@ -458,9 +459,7 @@ class OutcomeHandler:
     def _yielded(self, job: Job, waiting: Outstanding, receipt: Receipt) -> None:
         """Count whether the page brought new text; close the path pattern that brings none."""
         frontier = self.frontier
-        host = waiting.host
-        if frontier.hosts.hot.get(host.number) is not host:
-            host = frontier.hosts.get_or_create(host.key)  # it was evicted meanwhile
+        host = frontier.hosts.get_or_create(waiting.host.key)  # it may have been evicted meanwhile
         host.changed = True
         size_bytes = receipt.size_bytes
         closed = novelty_of(host, job).fetched(waiting.entry.url, receipt.text_hash, size_bytes, frontier.utc_now)

@@ -64,7 +64,7 @@ class FairShare(Generic[J]):
         del self._ring[at], self._weights[job], self._deficits[job]
         if at <= self._at:
             # One step back, so that the turn of the next job starts with its quantum.
-            self._at = self._at - 1 if self._at else max(0, len(self._ring) - 1)
+            self._at = (self._at - 1) % max(1, len(self._ring))
         self._least = min(self._weights.values(), default=1.0)
 
     def next(self, candidates: Container[J]) -> J | None:
@@ -94,7 +94,7 @@ class FairShare(Generic[J]):
         """Raise AssertionError when an invariant does not hold."""
         assert sorted(map(repr, self._ring)) == sorted(map(repr, self._weights)), "ring and weights differ"
         assert self._deficits.keys() == self._weights.keys(), "deficits and weights differ"
-        assert self._at < max(1, len(self._ring)), f"turn {self._at} of {len(self._ring)}"
+        assert 0 <= self._at < max(1, len(self._ring)), f"turn {self._at} of {len(self._ring)}"
         assert self._least == min(self._weights.values(), default=1.0), "least weight is out of date"
         for job, deficit in self._deficits.items():
             assert deficit >= 0, f"{job}: deficit {deficit}"

@@ -1,0 +1,208 @@
+"""The state of one job: budgets, reservations, holds and changes of its spec. Pure."""
+
+from __future__ import annotations
+
+import pytest
+from nephila.kernel.messages import CrawlJob, HostBudget, HostUse, Outcome, Politeness, Render, Scope, ScopeMode
+from nephila.native import HostStore, Trie
+from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.queue_entry import SEED, Entry, pack
+from nephila.scheduler.frontier.quotas import Room
+
+A, B, C = (bytes([number]) * 16 for number in range(3))
+
+
+def job(page_quota: int | None = None, store: HostStore | None = None, **spec: object) -> Job:
+    found = CrawlJob("t", "t", 1, **spec)  # type: ignore[arg-type]
+    return Job(found, 7, HostStore() if store is None else store, Trie(), page_quota=page_quota)
+
+
+def test_the_page_budget_covers_what_is_stored_leased_and_reserved() -> None:
+    """New URLs leave the places of reserved ones, and of those with priority; a reserved one has its own place."""
+    one = job(scope=Scope(max_pages=4))
+    one.ended[Outcome.STORED] = 1
+    one.ended[Outcome.FAILED] = 5
+    one.lease()
+    one.reserve_page(A)
+    assert (one.budget_left, one.pages_claimed) == (2, 3)
+    assert [one.may_take(key) for key in (A, B)] == [True, True]
+    one.priority_refetch.add(B)
+    assert (one.pages_claimed, [one.may_take(key) for key in (A, B, C)]) == (4, [True, True, False])
+    one.reserve_page(B)
+    assert (one.reserved, one.priority_refetch) == ({A, B}, set())
+    one.lease()
+    assert [one.may_take(key) for key in (A, B, C)] == [True, True, False]
+    one.lease()
+    assert ([one.may_take(key) for key in (A, B, C)], one.has_room) == ([False, False, False], False)
+    one.end_lease()
+    one.free_reservation(A)
+    one.free_reservation(B)
+    assert ([one.may_take(key) for key in (A, C)], one.has_room, one.reserved) == ([True, True], True, set())
+    assert (one.leased, one.dispatched) == (2, 3)
+
+
+def test_without_a_page_budget_nothing_is_reserved() -> None:
+    one = job()
+    one.reserve_page(A)
+    one.ended[Outcome.STORED] = 10_000
+    assert (one.reserved, one.may_take(B), one.has_room, one.budget_spent, one.is_blocked) == (
+        set(),
+        True,
+        True,
+        False,
+        False,
+    )
+
+
+@pytest.mark.parametrize(("stored", "spent"), [(1, False), (2, True), (3, True)])
+def test_a_job_whose_budget_is_stored_is_blocked(stored: int, spent: bool) -> None:
+    one = job(scope=Scope(max_pages=2))
+    one.ended[Outcome.STORED] = stored
+    assert (one.budget_spent, one.is_blocked) == (spent, spent)
+
+
+def test_a_share_of_the_page_budget_replaces_it() -> None:
+    """The share is spent when all partitions together have spent the budget, and no page waits to be fetched again."""
+    one = job(page_quota=0, scope=Scope(max_pages=100))
+    assert (one.budget_left, one.has_room, one.budget_spent) == (0, False, False)
+    one.set_quota(3, spent_elsewhere=True)
+    one.ended[Outcome.STORED] = 1
+    assert (one.budget_left, one.has_room, one.budget_spent) == (2, True, True)
+    one.reserve_page(A)
+    assert not one.budget_spent
+    one.free_reservation(A)
+    one.priority_refetch.add(A)
+    assert not one.budget_spent
+    one.free_reservation(A)
+    assert one.budget_spent
+
+
+def test_a_paused_or_held_job_takes_nothing() -> None:
+    """The end of one reason leaves the other."""
+    one = job()
+    one.set_quota_hold("used up")
+    one.set_quota_hold("used up in another way")
+    assert (one.has_room, one.may_take(A), one.is_blocked, one.quota_changes) == (False, False, True, 1)
+    one.change(CrawlJob("t", "t", 2, paused=True))
+    one.set_quota_hold("")
+    assert (one.has_room, one.is_blocked, one.quota_changes) == (False, True, 2)
+    one.change(CrawlJob("t", "t", 3))
+    assert one.has_room
+    one.set_quota_hold("used up")
+    one.change(CrawlJob("t", "t", 4))
+    assert not one.has_room, "a changed spec does not release it"
+
+
+def test_rooms_of_quotas_count_the_leases_of_their_jobs() -> None:
+    """A room that a job gets or loses takes its leases over; every room needs a place."""
+    one, other = job(), job()
+    shared, own = Room(), Room()
+    other.note_quotas((shared,))
+    other.lease()
+    one.lease()
+    one.restore_lease()
+    one.note_quotas((shared, own))
+    assert (shared.in_flight, own.in_flight, one.dispatched) == (3, 2, 1)
+    shared.places = 4
+    assert one.has_room
+    shared.places = 3
+    assert not one.has_room
+    one.note_quotas((own,))
+    assert (shared.in_flight, own.in_flight, one.has_room, one.has_quotas) == (1, 2, True, True)
+    one.end_lease()
+    one.set_quota_hold("used up")
+    one.note_quotas(())
+    assert (own.in_flight, one.has_quotas, one.quota_hold, one.has_room) == (0, False, "", True)
+
+
+@pytest.mark.parametrize(
+    ("budget", "spent"),
+    [
+        (HostBudget(), ""),
+        (HostBudget(queued=1), ""),
+        (HostBudget(pages=4), ""),
+        (HostBudget(pages=3), "the budget of 3 fetches per host is spent"),
+        (HostBudget(bytes=2001), ""),
+        (HostBudget(bytes=2000), "the budget of 2,000 bytes per host is spent"),
+        (HostBudget(time_s=1.6), ""),
+        (HostBudget(time_s=1.5), "the budget of 1.5 s per host is spent"),
+    ],
+)
+def test_each_measure_of_a_host_budget_is_spent_at_its_limit(budget: HostBudget, spent: str) -> None:
+    one = job(host_budget=budget)
+    assert one.spent(HostUse("t", 3, 2000, 1.5)) == spent
+    assert one.spent(None) == ""
+
+
+def test_urls_on_hosts_whose_budget_is_spent_are_not_waited_for() -> None:
+    """They are queued; delayed URLs are both."""
+    store = HostStore()
+    one = job(store=store)
+    for host, key in (("a.test", A), ("a.test", B), ("b.test", C)):
+        store.push(store.host(host), one.number, 1, pack(key, 0, b"http://x.test/"))
+    one.add_delayed(2)
+    one.add_delayed(-1)
+    assert (one.queued, one.waiting) == (4, 4)
+    one.over_budget_hosts[store.host("a.test")] = None
+    assert (one.queued, one.waiting) == (4, 2)
+
+
+def test_fetch_numbers_rise() -> None:
+    """A URL that was fetched in an earlier run, or is watched, has had its first fetch."""
+    one = Job(CrawlJob("t", "t", 1), 7, HostStore(), Trie(), first_fetch_no=3)
+    assert [one.is_first_fetch(A, number) for number in (1, 3, 4)] == [True, True, False]
+    one.note_fetch_no(9)
+    one.note_fetch_no(5)
+    assert (one.first_fetch_no, one.last_fetch_no) == (3, 9)
+    one.restore_fetch_numbers(4, 6)
+    assert (one.first_fetch_no, one.last_fetch_no) == (4, 6)
+
+
+def test_queued_urls_are_judged_again_only_after_a_changed_scope() -> None:
+    """A seed leaves only where it is excluded; the answer is the rule. A job of a later generation may have changed
+    before this program started."""
+    seed = Entry(A, 0, 1, 0, 0, SEED, 0, "http://b.test/x")
+    link = Entry(B, 3, 1, 0, 0, 0, 0, "http://a.test/x")
+    one = job(scope=Scope(max_depth=1))
+    one.scope.add_seed("a.test", "/")
+    assert [one.left_scope(seed, "b.test"), one.left_scope(link, "a.test")] == ["", ""]
+    one.change(CrawlJob("t", "t", 2, scope=Scope(max_depth=1), weight=3.0))
+    assert one.left_scope(link, "a.test") == ""
+    one.change(CrawlJob("t", "t", 3, scope=Scope(max_depth=2)))
+    assert one.left_scope(link, "a.test") == "depth 3 is beyond the limit of 2"
+    assert one.left_scope(seed, "b.test") == ""
+    one.change(CrawlJob("t", "t", 4, scope=Scope(max_depth=-1, exclude=["/x"])))
+    assert one.left_scope(seed, "b.test") == "/x"
+    one.change(CrawlJob("t", "t", 5, scope=Scope(max_depth=-1)))
+    assert one.left_scope(link, "a.test") == "", "the anchor stays"
+    one.change(CrawlJob("t", "t", 6, scope=Scope(max_depth=-1)))
+    assert one.left_scope(link._replace(url="http://b.test/"), "b.test") == "host b.test is not a seed host"
+    later = Job(CrawlJob("t", "t", 2, scope=Scope(max_depth=1)), 7, HostStore(), Trie())
+    assert later.left_scope(link, "a.test") == "depth 3 is beyond the limit of 1"
+
+
+def test_refused_links_are_remembered_up_to_a_limit_and_until_the_scope_changes() -> None:
+    one = job()
+    for key in (A, B):
+        one.reject(key, 2)
+    assert [key in one.rejected for key in (A, B, C)] == [True, True, False]
+    one.reject(C, 2)
+    assert [key in one.rejected for key in (A, B, C)] == [False, False, True]
+    one.change(CrawlJob("t", "t", 2))
+    assert C not in one.rejected
+
+
+@pytest.mark.parametrize(("mode", "seed_hosts"), [(ScopeMode.ANY, ["a.test"]), (ScopeMode.UNSPECIFIED, ["b.test"])])
+def test_seed_hosts_are_those_of_the_anchors_or_of_the_seeds(mode: ScopeMode, seed_hosts: list[str]) -> None:
+    """Only a scope without anchors reads the seeds; one that is no URL is skipped."""
+    one = job(seeds=["http://a.test/x", "no url"], scope=Scope(mode))
+    one.scope.add_seed("b.test", "/")
+    assert [host for host in ("a.test", "b.test", "") if one.is_seed_host(host)] == seed_hosts
+    one.change(CrawlJob("t", "t", 2, ["http://c.test/"], Scope(mode)))
+    assert one.is_seed_host("c.test") == (mode is ScopeMode.ANY)
+
+
+def test_a_spec_without_settings_has_their_defaults() -> None:
+    one = job()
+    assert (one.max_pages, one.counts_host_use, one.ignore_robots, one.render) == (0, False, False, Render.NEVER)
+    assert job(politeness=Politeness(1.0, 1, True)).ignore_robots
