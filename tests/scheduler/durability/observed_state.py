@@ -83,7 +83,7 @@ def watched(job: Job, state: UrlState) -> dict[str, Any]:
 def host_state(frontier: Frontier, number: int) -> dict[str, Any]:
     host: Host = frontier.hosts.get(number)
     pace = host.pace
-    late = pace.not_before > frontier.now
+    late = pace.not_before > frontier.now + 1e-3
     return {
         "not_before": instant(frontier, pace.not_before) if late else None,
         "backoff": (pace.backoff_s, instant(frontier, pace.refused_at)) if pace.backoff_s else None,
