@@ -27,6 +27,7 @@ from nephila.scheduler.durability.lease_recovery import CATCH_UP_S
 from nephila.scheduler.durability.recovery import Restored, restore
 from nephila.scheduler.durability.snapshots import snapshots
 from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.frontier.frontier import DELETED, Frontier, PartitionSlice
 from nephila.scheduler.frontier.host_state import OutstandingState
 from nephila.scheduler.frontier.seen import new_seen
@@ -190,3 +191,35 @@ def test_a_state_of_a_url_that_has_ended_restores_nothing(tmp_path: Path) -> Non
     dispatcher, found = taken_over(tmp_path, {"jobs": [job("t")]}, {"leased": late})
     assert dispatcher.frontier.outstanding == 0
     assert (found.to_republish.requests, found.to_republish.records, found.leased) == ([], [], 0)
+
+
+def test_a_url_that_went_back_to_its_queue_stays_there(tmp_path: Path) -> None:
+    """One turn logged the end of its fetch and, because its messages were lost, its new place in the queue."""
+    dispatcher, found = taken_over(
+        tmp_path,
+        {"jobs": [job("t")]},
+        {"queued": [queued("a")]},
+        {"leased": [leased("a")]},
+        {"queued": [queued("a")], "leased": [leased("a", landed=True)]},
+    )
+    frontier = dispatcher.frontier
+    assert (frontier.outstanding, frontier.jobs["t"].queued, found.urls) == (0, 1, 1)
+
+
+def test_a_host_in_flight_is_not_ready(tmp_path: Path) -> None:
+    """Its second URL was ready in the snapshot that was taken before the lease."""
+    second = msgspec.structs.replace(queued("a"), url=url_of("a") + "/2")
+    second.url_key = parse_url(second.url).fingerprint
+    commits = [
+        FrontierCommit(0, 7, 1, jobs=[job("t")]),
+        FrontierCommit(0, 7, 2, queued=[queued("a"), second]),
+    ]
+    between, _ = restored(tmp_path, commits)
+    store = between.frontier.store
+    assert [store.ready_at(number) for number in store.ids()] == [NOW]
+    entries = [*snapshots(between), FrontierCommit(0, 7, 3, leased=[leased("a")])]
+    dispatcher, _ = restored(tmp_path, entries)
+    check(dispatcher)
+    store = dispatcher.frontier.store
+    assert [store.ready_at(number) for number in store.ids()] == [None]
+    assert dispatcher.frontier.jobs["t"].queued == 1
