@@ -318,6 +318,8 @@ def test_everything_that_is_remembered_is_stored():
     assert (state.crawl_delay_s, state.took_s, state.address, state.uses) == (5.0, 4.0, "192.0.2.1", uses)
     loaded = from_state(state, 0.0, 1e9)
     assert (loaded.took_s, loaded.answered) == (4.0, True)
+    new = HostPace().to_state("h", "", 1e9)
+    assert (new.not_before, new.pause_s, new.backoff_s, new.refused_at, new.answered) == (1e9, 0.0, 0.0, 0.0, False)
 
 
 @pytest.mark.parametrize(
