@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import typing
+
 import pytest
 from nephila.kernel.messages import (
     EndedUrl,
@@ -97,3 +99,16 @@ def test_a_small_commit_is_itself():
     """One piece, equal to the whole."""
     whole = FrontierCommit(3, 8, 21, [QueuedUrl("j", bytes(16), "http://a.test/", "a.test")])
     assert list(split_commit(whole)) == [whole]
+
+
+def test_a_large_commit_loses_no_kind_of_change():
+    """Every list of a commit, also one that is added later: the pieces together are the whole."""
+    hints = typing.get_type_hints(FrontierCommit)
+    kinds = {name: typing.get_args(hint)[0] for name, hint in hints.items() if typing.get_origin(hint) is list}
+    whole = FrontierCommit(3, 8, 21, **{name: [kind() for _ in range(3)] for name, kind in kinds.items()})
+    parts = list(split_commit(whole, limit=150))
+    assert {name: [item for part in parts for item in getattr(part, name)] for name in kinds} == {
+        name: getattr(whole, name) for name in kinds
+    }
+    assert max(sum(len(getattr(part, name)) for name in kinds) for part in parts) == 2
+    assert commit_bytes(whole) >= 100 * 3 * len(kinds)

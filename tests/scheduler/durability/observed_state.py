@@ -69,6 +69,8 @@ def job_state(frontier: Frontier, job: Job, keys: Iterable[bytes]) -> dict[str, 
         "watched": {state.url_key: watched(job, state) for state in job.due_table.states()},
         "reserved": set(job.reserved),
         "priority": set(job.priority_refetch),
+        "held": {packed[:16]: packed for packed in job.held.packed()},
+        "links lost": job.held.lost,
     }
 
 
@@ -81,7 +83,7 @@ def watched(job: Job, state: UrlState) -> dict[str, Any]:
 def host_state(frontier: Frontier, number: int) -> dict[str, Any]:
     host: Host = frontier.hosts.get(number)
     pace = host.pace
-    late = pace.not_before > frontier.now
+    late = pace.not_before > frontier.now + 1e-3
     return {
         "not_before": instant(frontier, pace.not_before) if late else None,
         "backoff": (pace.backoff_s, instant(frontier, pace.refused_at)) if pace.backoff_s else None,
@@ -93,5 +95,5 @@ def host_state(frontier: Frontier, number: int) -> dict[str, Any]:
         "crawl delay": host.crawl_delay_s,
         "uses": {uid: (use.pages, use.bytes) for uid, use in host.uses.items()},
         # How much new text each path brings is measured anew after a restart; what it has closed stays closed.
-        "trapped": {uid for uid, part in host.novelty.items() if part.verdict(f"http://{host.key}/0")},
+        "trapped": {uid: dict(part.closed) for uid, part in host.novelty.items() if part.closed},
     }

@@ -362,7 +362,8 @@ def test_a_missing_first_segment_is_refused(tmp_path):
         list(CommitLog(tmp_path).recover())
 
 
-async def test_max_pages_is_exact_after_a_kill(tmp_path):
+@pytest.mark.parametrize("kills", [1, 2], ids=["a kill", "another one after a snapshot"])
+async def test_max_pages_is_exact_after_a_kill(tmp_path, kills):
     """What was under way at a kill may be in the table already: its place in the budget goes to nobody else."""
     links = [f"http://h{i}.test/" for i in range(20)]
     web = site({url: [] for url in links})
@@ -372,6 +373,13 @@ async def test_max_pages_is_exact_after_a_kill(tmp_path):
     world.run(5)
     assert len(world.rows) == 3
     world = await crash_and_go_on(tmp_path, world, 0)
+    if kills == 2:
+        rows, world = world.rows, World(tmp_path, web, world.clock)
+        world.scheduler.recover()
+        world.scheduler.log.open()
+        world.scheduler._snapshot()
+        world = await World(tmp_path, web, world.clock).start()
+        world.rows = rows
     world.crawl(*links, scope=Scope(max_depth=-1, max_pages=3))
     check(world.scheduler.dispatcher)
     world.run(500)

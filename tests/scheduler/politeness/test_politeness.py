@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nephila.kernel.messages import CrawlJob, FetchKind, FetchOutcome, HostUse, Politeness, Scope, ScopeMode, Seed
+from nephila.kernel.outcomes import LOGIN_PAGE
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.scheduler.config import SchedulerConfig
@@ -317,12 +318,25 @@ def test_everything_that_is_remembered_is_stored():
     assert (state.crawl_delay_s, state.took_s, state.address, state.uses) == (5.0, 4.0, "192.0.2.1", uses)
     loaded = from_state(state, 0.0, 1e9)
     assert (loaded.took_s, loaded.answered) == (4.0, True)
+    new = HostPace().to_state("h", "", 1e9)
+    assert (new.not_before, new.pause_s, new.backoff_s, new.refused_at, new.answered) == (1e9, 0.0, 0.0, 0.0, False)
 
 
-def test_retry_after_makes_any_outcome_a_refusal():
-    """A 200 with Retry-After is unusual, but the server has said it."""
-    assert is_refusal(FetchOutcome(retry_after_s=3))
-    assert not is_refusal(FetchOutcome(reason="http_500"))
+@pytest.mark.parametrize(
+    ("outcome", "refused"),
+    [
+        *((FetchOutcome(reason=reason), True) for reason in ("http_429", "http_503", "timeout", "blocked")),
+        *((FetchOutcome(reason=reason), False) for reason in ("", "http_500", "http_404", "connect", "dns", "busy")),
+        (FetchOutcome(reason="blocked", detail=LOGIN_PAGE), False),
+        (FetchOutcome(reason="blocked", detail="another page"), True),
+        (FetchOutcome(reason="blocked", detail=LOGIN_PAGE, retry_after_s=3), True),
+        (FetchOutcome(retry_after_s=3), True),
+    ],
+    ids=lambda value: f"{value.reason}-{value.detail}-{value.retry_after_s}" if not isinstance(value, bool) else None,
+)
+def test_outcomes_that_pause_the_host(outcome: FetchOutcome, refused: bool):
+    """Refusals, and any outcome with Retry-After. A login page concerns its URL only: the session has ended."""
+    assert is_refusal(outcome) is refused
 
 
 async def test_two_fetches_at_once_wait_for_one_robots(tmp_path):

@@ -299,6 +299,8 @@ class JobState(msgspec.Struct, array_like=True, gc=False):
     last_fetch_no: int = 0
     # Links that the scope refused and that were not held.
     links_lost: int = 0
+    # Queued URLs that were in flight when a run was killed: their rows may be stored already.
+    priority_refetch: list[bytes] = msgspec.field(default_factory=list)
 
 
 class DeletedJob(msgspec.Struct, array_like=True, gc=False):

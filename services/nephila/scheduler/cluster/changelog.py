@@ -16,7 +16,10 @@ from nephila.kernel.runtime.errors import UserError
 
 RECORD_BYTES = 256 << 10
 """A commit above about this size is split: log records have a size limit."""
-_FIELDS = ("jobs", "anchors", "quarantines", "ended", "urls", "queued", "hosts", "robots", "leased", "uses")
+_FIELDS = (
+    *("jobs", "uses", "anchors", "quarantines", "ended", "urls"),
+    *("held", "forgotten", "queued", "hosts", "robots", "leased"),
+)
 """Parts of a commit, in the order of replay."""
 _TEXTS = ("url", "body", "packed")
 _ITEM_BYTES = 100

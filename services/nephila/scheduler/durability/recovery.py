@@ -191,6 +191,7 @@ class Replay:
         job.restore_fetch_numbers(state.first_fetch_no or 1, state.last_fetch_no or 1)
         job.seen.restore(state.seen)
         job.held.lost = state.links_lost
+        job.priority_refetch.update(state.priority_refetch)
         job.scope.anchors.update(state.anchors)
         job.quarantines = {(q.host, q.place): q for q in state.quarantines}
 

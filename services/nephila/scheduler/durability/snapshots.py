@@ -72,6 +72,7 @@ def _job_state(job: Job) -> JobState:
         job.first_fetch_no,
         job.last_fetch_no,
         job.held.lost,
+        sorted(job.priority_refetch),
     )
 
 

@@ -43,8 +43,8 @@ class HostPolicies:
     def delay_s(self, host: str, crawl_delay_s: float = 0.0, took_s: float = 0.0) -> float:
         """Seconds from the end of a fetch to the start of the next. O(labels of the host's name)."""
         delay_s = self._configured(host)[0]
-        if crawl_delay_s > delay_s and not self._ignore_robots:
-            delay_s = crawl_delay_s
+        if not self._ignore_robots:
+            delay_s = max(delay_s, crawl_delay_s)
         if self._adaptive:
             delay_s = max(delay_s, min(max(ADAPTIVE_FACTOR * took_s, ADAPTIVE_MIN_S), ADAPTIVE_MAX_S))
         return delay_s
