@@ -342,6 +342,7 @@ class Writer:
             batch.copy_kept.append(row)
         else:
             batch.rows.append(row)
+            self._near_copies.replaced(record, near)
             if record.markdown:
                 batch.markdown[row[JOB], row[URL_KEY]] = record.markdown
             if change == CHANGED:
