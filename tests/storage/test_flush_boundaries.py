@@ -101,7 +101,13 @@ def stored(directory: Path, records: Sequence[m.Record], sizes: Sequence[int]) -
         row.pop("id", None)
         row.pop("seq", None)
     assert {row["at"] for row in tables["changes"]} <= {iso(clock.now())}
-    return {**tables, "lines": sorted(map(json.dumps, newest_items(lines(directory)))), "counters": +counters, "outcomes": outcomes, "feed": sorted(feed)}
+    return {
+        **tables,
+        "lines": sorted(map(json.dumps, newest_items(lines(directory)))),
+        "counters": +counters,
+        "outcomes": outcomes,
+        "feed": sorted(feed),
+    }
 
 
 def newest_items(found: list[dict[str, Any]]) -> list[dict[str, Any]]:

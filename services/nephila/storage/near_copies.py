@@ -43,8 +43,8 @@ class NearCopies:
         self._index: NearCopyIndex | None = None
         self._salts: dict[str, int] = {}
         self._batch: dict[tuple[str, str], dict[str, tuple[str, str]]] = {}
-        """(job, prefix of the url_key) → url_key → (URL, simhash in hex) of the rows of this batch, which the ledger does
-        not have yet; the simhash is empty for a near-copy and for a page without one."""
+        """(job, prefix of the url_key) → url_key → (URL, simhash in hex) of the rows of this batch, which the ledger
+        does not have yet; the simhash is empty for a near-copy and for a page without one."""
 
     def begin_batch(self) -> None:
         """Forget the pages of the batch before: they are in the ledger, or were rolled back."""

@@ -19,7 +19,7 @@ def test_all_faults_of_a_file_are_raised_together() -> None:
         inner.raise_all()
     with outer:
         pass
-    with pytest.raises(UsageError, match="^one$") as caught:
+    with pytest.raises(UsageError, match=r"^one$") as caught:
         outer.raise_all()
     assert [str(error) for error in caught.value.others] == ["two", "three"]
     assert [error.others for error in caught.value.others] == [(), ()]

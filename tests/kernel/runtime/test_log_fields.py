@@ -30,7 +30,9 @@ def test_a_line_is_one_object_with_its_fields(root: logging.Logger, capsys: pyte
     try:
         raise ValueError("broken\nbody")
     except ValueError:
-        log.exception("page %s", 'a\n{"level": "forged"}', extra=about(m.FetchRequest(job="j\n", url="http://a/\u2028")))
+        log.exception(
+            "page %s", 'a\n{"level": "forged"}', extra=about(m.FetchRequest(job="j\n", url="http://a/\u2028"))
+        )
     (line,) = capsys.readouterr().err.splitlines()
     found = json.loads(line)
     assert line.isascii()

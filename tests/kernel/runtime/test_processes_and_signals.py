@@ -39,10 +39,15 @@ def test_signals_stop_a_program_until_the_block_ends(hangup: None, ignored: bool
         add_signal_handler=lambda number, *call: handlers.update({number: call}), remove_signal_handler=handlers.pop
     )
     stopped: list[signal.Signals] = []
-    with pytest.raises(KeyError, match="of the block"), stopped_by(loop, stopped.append):
-        for call, *values in handlers.values():
-            call(*values)
-        raise KeyError("of the block")
+
+    def deliver() -> None:
+        with stopped_by(loop, stopped.append):
+            for call, *values in handlers.values():
+                call(*values)
+            raise KeyError("of the block")
+
+    with pytest.raises(KeyError, match="of the block"):
+        deliver()
     expected = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
     assert list(STOP_SIGNALS) == expected
     assert stopped == (expected[:2] if ignored else expected)
@@ -156,7 +161,10 @@ def test_a_failpoint_kills_at_its_pass(failpoint: str, passes: int) -> None:
     services = str(Path(process_setup.__file__).parents[3])
     code = f"import sys; sys.path.insert(0, {services!r})\n" + FAILPOINT
     found = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "NEPHILA_FAILPOINT": failpoint}, capture_output=True, check=False
+        [sys.executable, "-c", code],
+        env={**os.environ, "NEPHILA_FAILPOINT": failpoint},
+        capture_output=True,
+        check=False,
     )
     assert found.stdout.decode().split() == [str(number) for number in range(1, passes + 1)]
     killed = failpoint in ("snapshot", "snapshot:2", "parse:/3")
