@@ -105,9 +105,7 @@ def test_a_file_that_lost_its_name_is_saved(tmp_path: Path, synced: list[str], h
     elif how == "deleted with its directory":
         path.parent.rmdir()
     kept = path.with_name("f.rescued") if how == "replaced" else path
-    assert file.restore() == (
-        f"{path} was {how.split()[0]} while it was written to; all of it was saved as {kept}"
-    )
+    assert file.restore() == (f"{path} was {how.split()[0]} while it was written to; all of it was saved as {kept}")
     assert kept.read_bytes() == committed
     assert how != "replaced" or path.read_bytes() == b"mine"
     assert synced == ["f.part", "d"]
