@@ -58,6 +58,7 @@ def life(seed: int, mode: m.NearCopies, count: int = 40) -> list[m.Record]:
         made = [{"rule": "shop", "rule_version": 3, "items": [b'{"n":%d}' % n]} for n in range(2)]
         kinds: list[dict[str, Any]] = [
             {**body, "simhash": b""},  # too short a text
+            {**body, "markdown": b"# as Markdown\n\n" + text},
             {**body, "links": links(b"http://a.test/", text[:3])},
             {**body, **made[0]},
             {**body, **made[1]},
@@ -80,7 +81,9 @@ def life(seed: int, mode: m.NearCopies, count: int = 40) -> list[m.Record]:
 def stored(directory: Path, records: Sequence[m.Record], sizes: Sequence[int]) -> dict[str, Any]:
     """All tables and lines, and the counters, after flushes of these sizes."""
     clock = ManualClock()
-    writer = Writer(StorageConfig(directory=directory, formats=("sqlite", "jsonl"), fsync=False), clock)
+    writer = Writer(
+        StorageConfig(directory=directory, formats=("sqlite", "jsonl", "markdown", "chunks"), fsync=False), clock
+    )
     writer.open()
     counters: Counter[str] = Counter()
     outcomes: list[m.Outcome] = []
@@ -103,6 +106,8 @@ def stored(directory: Path, records: Sequence[m.Record], sizes: Sequence[int]) -
     assert {row["at"] for row in tables["changes"]} <= {iso(clock.now())}
     return {
         **tables,
+        "files": {path.name: path.read_bytes() for path in (directory / "markdown").rglob("*.md")},
+        "chunks": sorted((directory / "chunks.jsonl").read_bytes().splitlines()),
         "lines": sorted(map(json.dumps, newest_items(lines(directory)))),
         "counters": +counters,
         "outcomes": outcomes,
