@@ -42,7 +42,7 @@ def test_a_file_is_opened_cut_and_continued_at_its_committed_length(tmp_path: Pa
     again.rollback()
     assert path.read_bytes() == b"one"
     again.close()
-    assert stat.S_IMODE(path.stat().st_mode) & 0o700 == 0o600
+    assert stat.S_IMODE(path.stat().st_mode) & 0o711 == 0o600
 
 
 def test_a_disk_that_takes_a_few_bytes_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
