@@ -13,11 +13,12 @@ from nephila.storage.append_file import AppendFile, check_length, keep_tail, ref
 
 @pytest.fixture
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the files and directories that were synced, in order."""
+    """The directories, and the files with their size at that time, that were synced, in order."""
     found: list[str] = []
 
     def fsync(descriptor: int) -> None:
-        found.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        name, now = Path(os.readlink(f"/proc/self/fd/{descriptor}")).name, os.fstat(descriptor)
+        found.append(name if stat.S_ISDIR(now.st_mode) else f"{name}: {now.st_size}")
 
     monkeypatch.setattr(os, "fsync", fsync)
     return found
@@ -63,12 +64,12 @@ def test_bytes_and_a_new_name_are_synced(tmp_path: Path, synced: list[str]) -> N
     file.append(b"y")
     file.after_commit()
     file.close()
-    assert synced == [tmp_path.name, "f", "f"]
+    assert synced == [tmp_path.name, "f: 1", "f: 2"]
     AppendFile(tmp_path / "f", 2, True).close()
     other = AppendFile(tmp_path / "g", 0, False)
     other.append(b"x")
     other.close()
-    assert synced == [tmp_path.name, "f", "f"]
+    assert synced == [tmp_path.name, "f: 1", "f: 2"]
 
 
 def test_an_error_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +109,7 @@ def test_a_file_that_lost_its_name_is_saved(tmp_path: Path, synced: list[str], h
     assert file.restore() == (f"{path} was {how.split()[0]} while it was written to; all of it was saved as {kept}")
     assert kept.read_bytes() == committed
     assert how != "replaced" or path.read_bytes() == b"mine"
-    assert synced == ["f.part", "d"]
+    assert synced == [f"f.part: {size}", "d"]
     assert {one.name for one in path.parent.iterdir()} == {path.name, kept.name}
     file.close()
     assert file.restore() == ""
@@ -180,7 +181,7 @@ def test_the_tail_of_a_file_is_kept_before_it_is_cut(tmp_path: Path, synced: lis
     keep_tail(path, 9)
     assert (tmp_path / "f.cut-9").read_bytes() == b" and more"
     assert path.read_bytes() == b"committed and more"
-    assert synced == ["f.cut-9"]
+    assert synced == ["f.cut-9: 9"]
 
 
 def test_a_file_of_another_program_is_refused(tmp_path: Path) -> None:
