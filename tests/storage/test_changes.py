@@ -27,22 +27,23 @@ def fetch(number, fetch_no, text, **fields):
 
 def confirmed(number, fetch_no):
     """A 304."""
-    return fetch(number, fetch_no, b"", text_hash=b"", sha256=b"", not_modified=True, status=304)
+    return fetch(number, fetch_no, b"", title="", text_hash=b"", sha256=b"", not_modified=True, status=304)
 
 
 def missing(number, fetch_no, status=404):
     """An answer without a page."""
     reason = f"http_{status}"
     return fetch(
-        number, fetch_no, b"", text_hash=b"", sha256=b"", outcome=m.Outcome.FAILED, reason=reason, status=status
-    )
+        number, fetch_no, b"", title="", text_hash=b"", sha256=b"", outcome=m.Outcome.FAILED, reason=reason,
+        status=status,
+    )  # fmt: skip
 
 
 def redirected(number, fetch_no, target="http://b.test/there"):
     """An answer that leads elsewhere."""
     return fetch(
-        number, fetch_no, b"", text_hash=b"", sha256=b"", outcome=m.Outcome.DROPPED, reason="redirect", status=301,
-        final_url=target,
+        number, fetch_no, b"", title="", text_hash=b"", sha256=b"", outcome=m.Outcome.DROPPED, reason="redirect",
+        status=301, final_url=target,
     )  # fmt: skip
 
 

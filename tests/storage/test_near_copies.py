@@ -142,12 +142,17 @@ def test_a_page_is_no_near_copy_of_itself_or_of_its_own_earlier_text(tmp_path: P
     assert store.rows("near_copy_of") == [("",)]
 
 
-def test_a_text_that_a_page_has_lost_has_no_near_copies(tmp_path: Path) -> None:
+@pytest.mark.parametrize("flushes", [1, 2, 3])
+@pytest.mark.parametrize("now", [WORDS[::-1], ["too", "short"]], ids=["another text", "a short text"])
+def test_a_text_that_a_page_has_lost_has_no_near_copies(tmp_path: Path, flushes: int, now: list[str]) -> None:
+    """Also where the page loses it, or gets it, in the same flush: else a page would be dropped for a text that is
+    stored nowhere."""
     store = Store(tmp_path)
-    store.commit(fetched(1, WORDS))
-    store.commit(fetched(1, WORDS[::-1], fetch_no=2))
-    store.commit(fetched(3, WORDS))
-    assert [near for (near,) in store.rows("near_copy_of")] == ["", ""]
+    records = [fetched(1, WORDS, SKIP), fetched(1, now, SKIP, fetch_no=2), fetched(3, WORDS, SKIP)]
+    parts = {1: [records], 2: [records[:1], records[1:]], 3: [[one] for one in records]}
+    for part in parts[flushes]:
+        store.commit(*part)
+    assert store.rows("near_copy_of, outcome") == [("", "stored"), ("", "stored")]
 
 
 def test_pages_of_another_job_short_texts_and_jobs_that_store_are_not_compared(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,11 +13,16 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.documents.scheme_schema import NamedScheme, Part, PlatformUse, Schemes, SchemeSpec
 from nephila.kernel.fragment_routes import parse_routed
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, RULES
 from nephila.parser.keywords.scheme_records import SchemeRecords
+from nephila.storage.config import StorageConfig
 from nephila.storage.evaluation import Doubt, EvaluationReport, combined
+from nephila.storage.faults import StoreLost
 from nephila.storage.ledgers import scheme_pages
 from nephila.storage.ledgers.read_connection import open_for_reading
+from nephila.storage.ledgers.sqlite import Sqlite
+from nephila.storage.writer import Writer
 
 from tests.storage.storage_rig import JOB, key, record, rows, running
 
@@ -273,3 +281,77 @@ async def test_a_page_of_one_platform_has_no_record_of_a_scheme_of_another(tmp_p
     by = job(1, schemes(second=("flood", "b")))
     await run(tmp_path, [by], [results(100, by, "a", 0), page(0, by, text="flood")])
     assert rows(tmp_path, "items", "url_key") == []
+
+
+def evaluated(directory: Path, formats: tuple[str, ...], lose: Callable[[], Any] | None = None) -> Any:
+    """Rows, lines of items and counts after a change of schemes; `lose` patches the ledger during the first slice."""
+    writer = Writer(StorageConfig(directory=directory, formats=formats, fsync=False), ManualClock())
+    writer.open()
+    writer.evaluation.update_job(job(1, ONE))
+    writer.commit([page(number, job(1, ONE)) for number in range(PAGES)], [None] * PAGES, [])
+    writer.evaluation.update_job(job(2, CHANGES["another keyword"]))
+    while writer.evaluation.due:
+        part = writer.next_evaluation()
+        if part is None:
+            continue
+        if lose is not None:
+            with lose(), pytest.raises(StoreLost):
+                writer.commit_evaluation(part)
+            lose = None
+        writer.commit_evaluation(part)
+        writer.after_commit()
+    assert writer.next_evaluation() is None
+    writer.close()
+    files = {path.name: sorted(path.read_bytes().splitlines()) for path in directory.glob("items.*.jsonl")}
+    return state(directory), files, counts(report(directory))
+
+
+@pytest.mark.parametrize("formats", [("sqlite",), ("sqlite", "items")], ids="+".join)
+@pytest.mark.parametrize("end", ["committed", "not committed", "not begun"])
+def test_a_slice_that_was_lost_with_the_database_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, formats: tuple[str, ...]
+) -> None:
+    """The same slice comes again when the database is back."""
+    commit = Sqlite.commit
+
+    def lost(self: Sqlite, *arguments: Any) -> None:
+        if end == "committed":
+            commit(self, *arguments)
+        raise StoreLost("the database is gone")
+
+    @contextmanager
+    def lose() -> Iterator[None]:
+        with monkeypatch.context() as patch:
+            patch.setattr(Sqlite, "stage" if end == "not begun" else "commit", lost)
+            yield
+
+    expected = evaluated(tmp_path / "undisturbed", formats)
+    assert evaluated(tmp_path / "lost", formats, lose) == expected
+    assert expected[2][2] > 0
+
+
+def test_the_database_is_opened_again_after_a_loss_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look for outdated pages that finds none costs no connection."""
+    writer = Writer(StorageConfig(directory=tmp_path, fsync=False))
+    writer.open()
+    opened: list[int] = []
+    connect = Sqlite.open
+
+    def counted(self: Sqlite) -> None:
+        opened.append(1)
+        connect(self)
+
+    def lost(self: Sqlite, *arguments: Any) -> None:
+        raise StoreLost("the database is gone")
+
+    monkeypatch.setattr(Sqlite, "open", counted)
+    assert writer.next_evaluation() is None
+    with monkeypatch.context() as patch:
+        patch.setattr(Sqlite, "stage", lost)
+        with pytest.raises(StoreLost):
+            writer.commit([record(1)], [None], [])
+    assert opened == []
+    for _ in range(2):
+        assert writer.next_evaluation() is None
+    assert opened == [1]
+    writer.close()

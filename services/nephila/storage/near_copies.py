@@ -42,33 +42,43 @@ class NearCopies:
         self._distance = distance
         self._index: NearCopyIndex | None = None
         self._salts: dict[str, int] = {}
-        self._batch: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+        self._batch: dict[tuple[str, str], dict[str, tuple[str, str]]] = {}
+        """(job, prefix of the url_key) → url_key → (URL, simhash in hex) of the rows of this batch, which the ledger
+        does not have yet; the simhash is empty for a near-copy and for a page without one."""
 
     def begin_batch(self) -> None:
         """Forget the pages of the batch before: they are in the ledger, or were rolled back."""
         self._batch.clear()
 
     def find(self, record: m.Record) -> NearCopy | None:
-        """The nearest other page within the distance; without one, the page itself is entered."""
+        """The nearest other page within the distance; without one, the page itself becomes a candidate."""
         if not record.near_copies or not record.simhash or record.outcome is not m.Outcome.STORED:
             return None
         index = self._opened()
         key, job = record.url_key.hex(), record.job
         simhash = int.from_bytes(record.simhash, "big")
-        salted, prefix = simhash ^ self._salt(index, job), key[:_PREFIX]
+        salted = simhash ^ self._salt(index, job)
         candidates = [f"{page:05x}" for _, page in index.near(salted, self._distance)[:_CANDIDATES]]
         pages = [page for one in candidates for page in self._pages(job, one) if page[0] != key]
-        near = [((simhash ^ int(theirs, 16)).bit_count(), url) for _, url, theirs in pages if theirs]
+        near = [((simhash ^ int(theirs, 16)).bit_count(), url) for _, url, theirs in pages]
         bits, url = min(near, default=(self._distance + 1, ""))
         if bits <= self._distance:
             return NearCopy(url, bits)
-        index.add(salted, int(prefix, 16))
-        self._batch.setdefault((job, prefix), []).append((key, record.url, record.simhash.hex()))
+        index.add(salted, int(key[:_PREFIX], 16))
         return None
 
+    def replaced(self, record: m.Record, near: NearCopy | None) -> None:
+        """The batch has a new row of this page, which is a near-copy of `near`."""
+        if record.near_copies:
+            key = record.url_key.hex()
+            simhash = record.simhash.hex() if near is None else ""
+            self._batch.setdefault((record.job, key[:_PREFIX]), {})[key] = (record.url, simhash)
+
     def _pages(self, job: str, prefix: str) -> Iterator[tuple[str, str, str]]:
-        yield from self._batch.get((job, prefix), ())
-        yield from self._ledger.pages_by_prefix(job, prefix)
+        """The ledger's pages with this prefix as they are after this batch."""
+        batch = self._batch.get((job, prefix), {})
+        yield from ((key, url, simhash) for key, (url, simhash) in batch.items() if simhash)
+        yield from (page for page in self._ledger.pages_by_prefix(job, prefix) if page[0] not in batch)
 
     def _opened(self) -> NearCopyIndex:
         if self._index is None:

@@ -126,7 +126,7 @@ class Batch:
     items: dict[tuple[str, str], Items] = field(default_factory=dict)
     """(job, url_key) → the items of its newest copy, which replace the earlier items; empty if there are none now."""
     markdown: dict[tuple[str, str], bytes] = field(default_factory=dict)
-    """(job, url_key) → the main text of its newest copy as Markdown, if the parser made it."""
+    """(job, fetch_id) → the main text of its copy as Markdown, if the parser made it."""
     pages: list[m.Page] = field(default_factory=list)
     """Raw pages of these fetches, for the sinks that store them."""
     records: dict[int, m.Record] = field(default_factory=dict)

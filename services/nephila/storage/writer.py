@@ -342,8 +342,9 @@ class Writer:
             batch.copy_kept.append(row)
         else:
             batch.rows.append(row)
+            self._near_copies.replaced(record, near)
             if record.markdown:
-                batch.markdown[row[JOB], row[URL_KEY]] = record.markdown
+                batch.markdown[row[JOB], row[FETCH_ID]] = record.markdown
             if change == CHANGED:
                 batch.changed.append((row[JOB], row[URL_KEY]))
             if record.links is not None:

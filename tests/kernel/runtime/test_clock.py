@@ -40,6 +40,20 @@ def test_a_timer_that_spins_is_found():
         clock.run_due()
 
 
+def test_due_calls_are_counted_and_made_one_by_one():
+    """A call that is made adds another one, which is made too; cancelled ones do not count."""
+    clock, seen = ManualClock(), []
+    assert (clock.run_due(), clock.run_one()) == (0, False)
+    clock.call_soon(lambda: (seen.append("a"), clock.call_soon(lambda: seen.append("b"))))
+    clock.call_at(clock.monotonic(), lambda: seen.append("cancelled")).cancel()
+    clock.call_at(clock.monotonic() + 1, lambda: seen.append("later"))
+    assert clock.run_due() == 2
+    clock.call_at(clock.monotonic(), lambda: seen.append("cancelled")).cancel()
+    clock.call_soon(lambda: seen.append("c"))
+    assert [clock.run_one(), clock.run_one()] == [True, False]
+    assert seen == ["a", "b", "c"]
+
+
 def test_jump_moves_utc_only():
     """NTP moves the wall clock, not waits."""
     clock = ManualClock()

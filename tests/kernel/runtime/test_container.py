@@ -42,7 +42,17 @@ V1 = {
 }
 
 
-@pytest.mark.parametrize(("files", "pressure"), [(V2, 0.125), (V1, 0.0)], ids=["version 2", "version 1"])
+V1_JOINED = {
+    name.replace("/cpuacct/", "/cpu,cpuacct/").replace("/cpu/", "/cpu,cpuacct/"): text for name, text in V1.items()
+}
+"""As systems mount both controllers at one place, without links of their single names."""
+
+
+@pytest.mark.parametrize(
+    ("files", "pressure"),
+    [(V2, 0.125), (V1, 0.0), (V1_JOINED, 0.0)],
+    ids=["version 2", "version 1", "version 1 with joined controllers"],
+)
 def test_the_limits_of_a_container(tmp_path: Path, files: dict[str, str], pressure: float) -> None:
     """Memory without the page cache, CPU against its quota, pressure where the kernel reports it."""
     usage = tree(tmp_path, files).read()

@@ -137,7 +137,7 @@ def test_memory_that_others_free_is_used() -> None:
     waiting = box.ask(200)
     box.clock.advance(5)
     assert box.granted == [90]
-    assert box.freed >= 5
+    assert 5 <= box.freed <= 11, "half a second apart"
     box.used_mib = 300
     box.clock.advance(POLL_S)
     assert box.granted == [90, 200]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.config import StorageConfig
-from nephila.storage.sinks.remote.opensearch import OpenSearch
+from nephila.storage.sinks.remote.opensearch import OpenSearch, _bulks
 from nephila.storage.writer import Writer
 
 from tests.search_server import SearchServer, running
@@ -153,6 +154,68 @@ def test_an_odd_answer_is_no_acceptance(tmp_path, server, odd, caplog):
     server.odd = None
     opened(tmp_path, server.url).close()
     assert len(server.documents) == 1
+
+
+def test_a_document_that_is_not_in_the_answer_is_sent_again(tmp_path, server, monkeypatch):
+    """A proxy that cuts an answer accepts no document."""
+    writer = opened(tmp_path, server.url)
+    bulk = server.bulk
+    monkeypatch.setattr(server, "bulk", lambda body: {"items": bulk(body)["items"][:1]})
+    put(writer, record(1), record(2))
+    with pytest.raises(UserError, match="answered 1 results for 2 documents"):
+        writer.close()
+    server.documents.clear()
+    server.versions.clear()
+    monkeypatch.setattr(server, "bulk", bulk)
+    opened(tmp_path, server.url).close()
+    assert len(server.documents) == 2
+
+
+def test_a_fetch_without_a_page_changes_its_own_fields_alone(tmp_path, server):
+    """A 304 has no reason, a 404 has one; text and items stay those of the copy."""
+    writer = opened(tmp_path, server.url)
+    none = {"text": b"", "sha256": b"", "title": "", "meta": ""}
+    put(writer, record(1, items=[b'{"n":1}'], rule="shop"), record(2, reason="first"))
+    put(writer, record(1, 2, outcome=m.Outcome.FAILED, reason="http_404", status=404, **none))
+    put(writer, record(2, 2, status=304, not_modified=True, **none))
+    put(writer, record(3, 1, status=304, not_modified=True, fetched_at=0.0, **none))
+    writer.close()
+    fields = ("outcome", "reason", "status", "fetch_no", "text")
+    assert [[document(server, number)[name] for name in fields] for number in (1, 2, 3)] == [
+        ["failed", "http_404", 404, 2, "text of page 1\nfetch 1"],
+        ["stored", "", 304, 2, "text of page 2\nfetch 1"],
+        ["stored", "not_modified", 304, 1, ""],
+    ]
+    assert document(server, 1)["items"] == {"shop": [{"n": 1}]}
+    assert document(server, 3)["fetched_at"] is None
+
+
+def test_what_was_accepted_is_not_sent_again(tmp_path, server):
+    """Neither by the next flush nor by the next run; the bytes of each request are bounded."""
+    sent: list[int] = []
+    bulk = server.bulk
+    server.bulk = lambda body: sent.append(body.count(b'{"index"')) or bulk(body)  # type: ignore[method-assign]
+    for start in (0, 3):
+        writer = opened(tmp_path, server.url)
+        for number in range(start, start + 3):
+            put(writer, record(number))
+        writer.close()
+    assert sent == [1] * 6
+
+
+def test_a_request_has_some_megabytes_and_only_what_is_committed(monkeypatch):
+    """Whole pairs of lines; the bytes behind the length are those of a flush that is not committed."""
+    monkeypatch.setattr("nephila.storage.sinks.remote.opensearch._BULK_BYTES", 20)
+    pairs = [(b"action %d\n" % number, b"d\n") for number in range(5)]
+    committed = b"".join(action + document for action, document in pairs)
+    file = io.BytesIO(b"sent before\n" + committed + b"not committed\nx\n")
+    file.seek(12)
+    found, positions = [], []
+    for actions in _bulks(file, len(committed)):
+        found.append(actions)
+        positions.append(file.tell())
+    assert found == [pairs[:2], pairs[2:4], pairs[4:]]
+    assert positions == [12 + 22, 12 + 44, 12 + 55]
 
 
 def test_a_delivered_segment_is_removed(tmp_path, server, monkeypatch):

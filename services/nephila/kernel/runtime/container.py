@@ -9,11 +9,12 @@ A reading opens some ten small files, about 0.2 ms.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from nephila.kernel.runtime.process_setup import usable_cores
 
 USED = ("anon", "shmem", "slab_unreclaimable", "sock", "kernel_stack", "pagetables")
 """What the kernel cannot drop, in memory.stat of version 2. `sock`: bytes received that the program has not read."""
@@ -49,7 +50,7 @@ class Container:
 
     def __init__(self, root: Path = Path("/"), cores: int | None = None) -> None:
         self._root = root
-        self._cores = cores or _usable_cores()
+        self._cores = cores or usable_cores()
         groups = _groups(root / "proc/self/cgroup")
         base = root / _CGROUPS
         self._unified = _levels(base, groups.get("", "/")) if (base / "cgroup.controllers").exists() else ()
@@ -112,13 +113,6 @@ class Container:
             allowed, every = _number(level / "cpu.cfs_quota_us"), _number(level / "cpu.cfs_period_us")
             if allowed and every and min(allowed, every) > 0:
                 yield allowed / every, (_number(account / "cpuacct.usage") or 0) / 1e9
-
-
-def _usable_cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not Linux
-        return os.cpu_count() or 1
 
 
 def _groups(path: Path) -> dict[str, str]:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _KEEP_BYTES = 64 << 20
+_OPEN_FILES = 65_536
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 
 
@@ -50,13 +51,15 @@ def free_unused_memory() -> None:
 
 
 def raise_open_files() -> None:
-    """Lift the soft limit of open files to the hard one: a hundred connections and their files need it."""
+    """Raise the soft limit of open files to `_OPEN_FILES`, or to a hard limit below: a hundred connections and their
+    files need it."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if soft < hard:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65_536) if hard > 0 else 65_536, hard))
+        enough = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+        if soft != resource.RLIM_INFINITY and soft < enough:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (enough, hard))
 
 
 def can_have_workers() -> bool:

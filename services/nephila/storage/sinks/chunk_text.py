@@ -176,6 +176,6 @@ def _end_of(text: str, overlap: int) -> str:
     end = text[-overlap:]
     for pattern in _BREAKS:
         found = pattern.search(end, 0, len(end) * 3 // 4)
-        if found is not None and found.end() < len(end):
+        if found is not None:
             return end[found.end() :].strip()
     return end.strip()

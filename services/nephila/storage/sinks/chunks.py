@@ -14,7 +14,7 @@ import msgspec
 from nephila.kernel.runtime.errors import UsageError
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
-from nephila.storage.rows import COLUMNS, JOB, SHA256, URL_KEY, Batch, Row
+from nephila.storage.rows import COLUMNS, FETCH_ID, JOB, SHA256, Batch, Row
 from nephila.storage.sinks.chunk_text import chunks_of
 from nephila.storage.sinks.line_file import LineFile
 from nephila.storage.sinks.markdown_file import MarkdownOf, markdown_text
@@ -38,7 +38,7 @@ class Chunks(LineFile):
         buffer = bytearray()
         for row in batch.rows:
             if row[SHA256]:
-                text = batch.markdown.get((row[JOB], row[URL_KEY]), b"").decode("utf-8", "replace")
+                text = batch.markdown.get((row[JOB], row[FETCH_ID]), b"").decode("utf-8", "replace")
                 buffer += chunk_lines(row, text, self._chars, self._overlap)
         return buffer
 

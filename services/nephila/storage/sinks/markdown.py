@@ -18,7 +18,7 @@ from nephila.kernel.runtime.errors import UNREADABLE
 from nephila.storage.append_file import sync_directory
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
-from nephila.storage.rows import JOB, SHA256, URL_KEY, Batch
+from nephila.storage.rows import FETCH_ID, JOB, SHA256, URL_KEY, Batch
 from nephila.storage.sinks.markdown_file import FOLDER, document, path_of
 
 STAGED: Final = ".staged"
@@ -65,7 +65,7 @@ class Markdown:
             if path.parent not in folders:
                 path.parent.mkdir(exist_ok=True)
                 folders.add(path.parent)
-            text = batch.markdown.get((row[JOB], row[URL_KEY]), b"").decode("utf-8", "replace")
+            text = batch.markdown.get((row[JOB], row[FETCH_ID]), b"").decode("utf-8", "replace")
             part = path.with_suffix(PART)
             with part.open("wb") as file:
                 file.write(document(row, text))

@@ -113,14 +113,14 @@ async def admin(config: KafkaConfig) -> AsyncIterator[AIOKafkaAdminClient]:
     """An admin connection. Raises `UserError`."""
     client = AIOKafkaAdminClient(**connection_options(config), request_timeout_ms=30_000)
     try:
-        await client.start()
-    except (KafkaError, OSError, ValueError) as error:
-        await client.close()
-        raise await trouble_with(config, error) from None
-    try:
-        yield client
-    except KafkaError as error:
-        raise await trouble_with(config, error) from None
+        try:
+            await client.start()
+        except (KafkaError, OSError, ValueError) as error:
+            raise await trouble_with(config, error) from None
+        try:
+            yield client
+        except KafkaError as error:
+            raise await trouble_with(config, error) from None
     finally:
         await client.close()
 
