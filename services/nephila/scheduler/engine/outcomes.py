@@ -31,6 +31,7 @@ from nephila.scheduler.frontier.queue_entry import (
     SEED,
     Entry,
     entry_flags,
+    is_requisite,
     pack_context,
     queued_of,
     repack,
@@ -371,7 +372,7 @@ class OutcomeHandler:
             anchor_scope(self.frontier, job, target.host_key, target.path_query)
         elif self.frontier.is_other_partition(target.fingerprint):
             pass  # the partition of the target checks the scope
-        elif not job.scope.decide(target.href, target.host_key, entry.depth).admitted:
+        elif not job.admits(target.href, target.host_key, entry.depth, is_requisite(entry.context)):
             return
         if target.fingerprint not in job.seen:
             admit(
@@ -476,6 +477,7 @@ class OutcomeHandler:
             return
         if waiting.state is OutstandingState.FETCHED:
             job.end_lease()
+        job.requisites.discard(waiting.entry.url_key)
         job.ended[outcome] += 1
         partition.ended[waiting.job, outcome] += 1
         entry = waiting.entry
