@@ -107,3 +107,59 @@ def test_requisites_without_an_archive_are_refused(tmp_path):
     assert done.returncode == 2
     assert "--format warc" in done.stderr
     assert web.paths() == []
+
+
+def test_a_requisite_that_failed_is_fetched_again_as_one(tmp_path):
+    """`--retry-failed` and `--refresh` make no page of it: its row and the archive are as if it had come at once."""
+    there = False
+
+    def answer(request):
+        if request.path == "/":
+            return Reply('<p>Words of the page.</p><link rel=stylesheet href="http://cdn.test/site.css">')
+        if request.path == "/site.css" and there:
+            return Reply("p { background: url(/back.png) }", type="text/css")
+        return Reply(PICTURE, type="image/png") if request.path == "/back.png" else None
+
+    options = ("--format", "warc", "--page-requisites")
+    with serve(answer) as web:
+        assert crawl(web, "http://a.test/", *options, cwd=tmp_path).returncode == 0
+        assert rows(tmp_path / "o")["http://cdn.test/site.css"] == ("failed", "http_404")
+        there = True
+        done = crawl(web, "--retry-failed", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert rows(tmp_path / "o") == {
+        "http://a.test/": ("stored", ""),
+        "http://cdn.test/site.css": ("dropped", "requisite"),
+        "http://cdn.test/back.png": ("dropped", "requisite"),
+    }
+
+
+RENDERED = """<html><head><link rel=stylesheet href=/site.css><script src=/app.js></script></head>
+<body><p>The words of the page itself are here.</p><p id=more></p><img src=/small.png></body></html>"""
+SCRIPT = "fetch('/data.json').then(one => one.text()).then(text => document.getElementById('more').textContent = text)"
+
+
+@pytest.mark.usefixtures("chromium")
+def test_the_archive_of_a_rendered_page_has_what_its_browser_loaded(tmp_path):
+    """Also what scripts requested, and pictures, which a browser is refused otherwise. Each is requested once."""
+
+    def answer(request):
+        return {
+            "/robots.txt": Reply("", type="text/plain"),
+            "/": Reply(RENDERED),
+            "/site.css": Reply("p { color: red }", type="text/css"),
+            "/app.js": Reply(SCRIPT, type="text/javascript"),
+            "/data.json": Reply('"from the script"', type="application/json"),
+            "/small.png": Reply(PICTURE, type="image/png"),
+        }.get(request.path)
+
+    options = ("--format", "warc", "--page-requisites", "--render", "always", "--max-depth", "0")
+    with serve(answer) as web:
+        done = crawl(web, "http://a.test/", *options, cwd=tmp_path, timeout=300)
+    assert done.returncode == 0, done.stderr
+    needed = {"http://a.test" + path for path in ("/", "/site.css", "/app.js", "/data.json", "/small.png")}
+    statuses = archived(tmp_path / "o")
+    assert needed <= {url for url, status in statuses.items() if status == "200"}
+    assert set(rows(tmp_path / "o")) == {"http://a.test/"}
+    asked = [path for path in web.paths() if path != "/favicon.ico"]
+    assert sorted(asked) == sorted(["/robots.txt", "/", "/site.css", "/app.js", "/data.json", "/small.png"])

@@ -7,6 +7,7 @@ and it has no text.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from nephila.kernel.messages import Context
@@ -22,6 +23,21 @@ MAX_LEVEL: Final = 3
 that it imports."""
 
 
+_NOTE: Final = re.compile(rf'{{"{REASON}":"([1-9])"}}')
+
+
 def level_of(context: Context | None) -> int:
     """0: a page."""
     return context.requisite if context is not None else 0
+
+
+def note_of(context: Context | None) -> str:
+    """Metadata of the row of a requisite, by which a later fetch of it is one as well; empty for a page."""
+    level = level_of(context)
+    return f'{{"{REASON}":"{level}"}}' if level else ""
+
+
+def context_of(note: str) -> Context | None:
+    """The context of a row with this metadata; None for a page."""
+    found = _NOTE.fullmatch(note)
+    return Context(requisite=int(found[1])) if found else None

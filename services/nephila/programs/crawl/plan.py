@@ -109,6 +109,7 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
         writer=run.writer,
         recrawls=False,
         renders=job.render > Render.NEVER and not system,
+        pictures=job.parse is not None and job.parse.requisites > 0,
         seeds=job.seeds,
         archive=archive_name(job.uid, run),
     )

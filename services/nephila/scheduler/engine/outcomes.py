@@ -20,6 +20,7 @@ from nephila.kernel.messages import (
     UrlState,
 )
 from nephila.kernel.outcomes import GONE, LOGIN_PAGE
+from nephila.kernel.requisites import note_of
 from nephila.native import UrlError
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import add_sitemaps, admit, anchor_scope
@@ -413,6 +414,7 @@ class OutcomeHandler:
         waiting.state = OutstandingState.ENDING
         self.frontier.counters.without_page[reason] += 1
         job.end_lease()
+        context = unpack_context(entry.context)
         record = Record(
             job=job.uid,
             url_key=entry.url_key,
@@ -428,7 +430,8 @@ class OutcomeHandler:
             fetched_at=fetched.ended_at if fetched and fetched.ended_at else self.frontier.utc_now,
             gone_pending=self._is_gone_pending(job, entry, fetched),
             # Storage then knows which platforms lead to the target.
-            context=unpack_context(entry.context) if final_url and entry.context else None,
+            context=context if final_url else None,
+            meta=note_of(context),
         )
         out.records.append((waiting.host.partition, record))
         if self.frontier.partition_slice is not None:
