@@ -163,7 +163,9 @@ def main() -> None:
                 # Nothing but pywb is reachable: what it does not answer is missing in the picture.
                 picture(options.chromium, START, to, f"--proxy-server={proxy}")
             missing = sorted(set(re.findall(r'"GET (http://\S+\.test/\S*) HTTP/1\.1" 404', log.read_text())))
-            print(f"{to.name}: {'equal to' if to.read_bytes() == live else 'differs from'} live.png; missing: {missing}")
+            print(
+                f"{to.name}: {'equal to' if to.read_bytes() == live else 'differs from'} live.png; missing: {missing}"
+            )
 
 
 if __name__ == "__main__":
