@@ -38,7 +38,8 @@ PAGE = """<!doctype html><html lang=en><head><title>Shop</title><link rel=styles
 <body><header>Lamps</header><p>The words of this page say which lamps the shop has, and what each of them costs.</p>
 <img src=/blue.png srcset="/blue.png 1x, /blue.png?2 2x" width=120 height=120>
 <picture><source srcset=/green.png type=image/png><img src=/none.png width=120 height=120></picture>
-<div class=back>a picture of the style</div><p id=script>without its script</p><p id=data>without its data</p></body></html>"""
+<div class=back>a picture of the style</div>
+<p id=script>without its script</p><p id=data>without its data</p></body></html>"""
 STYLE = """@import url("/more/colours.css"); body { font: 18px sans-serif; margin: 24px }
 header { font-size: 40px; padding: 12px } .back { background: url(/red.png); height: 90px; margin-top: 20px }"""
 COLOURS = "header { background: #134; color: #fff } body { background: #eef url('corner.png') no-repeat right bottom }"

@@ -1,4 +1,4 @@
-"""Requisites of pages: outside of scope, strategy and page budget, inside exclude patterns; the same after a restart."""
+"""Requisites of pages: beyond scope, strategy and page budget, not excluded; the same after a restart."""
 
 from __future__ import annotations
 
