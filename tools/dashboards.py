@@ -109,6 +109,11 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
                     "{{file}}",
                 ),
                 Panel("Admission limit", total("nephila_downloader_admission_limit", "pod"), "short", "{{pod}}"),
+                Panel("Memory reserved", total("nephila_downloader_memory_reserved_bytes", "pod"), "bytes", "{{pod}}"),
+                Panel("Waiting for memory", total("nephila_downloader_memory_waiting", "pod"), "short", "{{pod}}"),
+                Panel("Bodies given back for memory", rate("nephila_downloader_memory_refused_total"), "ops"),
+                Panel("Slots of slow hosts", total("nephila_downloader_slow_slots", "pod"), "short", "{{pod}}"),
+                Panel("Requests of slow hosts given back", rate("nephila_downloader_slow_given_back_total"), "ops"),
                 Panel(
                     "Headroom of the container",
                     f"min by (pod, resource) (nephila_downloader_admission_headroom_ratio{HERE})",
@@ -235,6 +240,7 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
                 Panel("Rebalances", rate("nephila_bus_rebalances_total", "group"), "ops", "{{group}}"),
                 Panel("Partitions gained", rate("nephila_bus_partitions_gained_total", "group"), "ops", "{{group}}"),
                 Panel("Partitions lost", rate("nephila_bus_partitions_lost_total", "group"), "ops", "{{group}}"),
+                Panel("URLs with lost messages", rate("nephila_scheduler_lost_messages_total"), "ops"),
                 Panel(
                     "Longest hand-over of the last hour",
                     "histogram_quantile(1, sum by (le, group) "
@@ -430,6 +436,10 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
                     "{{fault}}",
                 ),
                 Panel("Proxies admitted again", rate("nephila_downloader_proxy_readmitted_total"), "ops"),
+                Panel("Pages compared through another proxy", rate("nephila_downloader_proxy_compared_total"), "ops"),
+                Panel("Pages that could not be compared", rate("nephila_downloader_proxy_unchecked_total"), "ops"),
+                Panel("Pages different at each proxy", rate("nephila_downloader_proxy_undecided_total"), "ops"),
+                Panel("Pages of proxies that lie", rate("nephila_downloader_proxy_retracted_total"), "ops"),
             ),
         },
     ),

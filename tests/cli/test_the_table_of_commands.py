@@ -12,10 +12,10 @@ from nephila.cli.examples import EXAMPLES
 from nephila.programs.output_directory import Directory, Run
 
 RUN_UNTIL_STOPPED = {
-    *("up", "webhooks run", "sites run", "audit label"),
+    *("up", "webhooks run", "sites run", "audit label", "browser install"),
     *("scheduler", "downloader", "parser", "fetchparse", "storage", "api", "operator"),
 }
-"""Commands that print no data: programs, and a dialogue."""
+"""Commands that print no data: programs, a dialogue, and an installation."""
 
 
 def leaves(command: Any, words: str) -> Iterator[tuple[str, Any]]:

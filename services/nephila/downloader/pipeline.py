@@ -319,7 +319,8 @@ class Pipeline:
         if speed is SLOW:  # its lease would keep another host from being sent
             self._global_slots.cancel(fetch)
             self.slow_given_back += 1
-            return self._end_paused(fetch, "slow", "the share of slow hosts is in use", SLOW_PAUSE_S)
+            detail = "the share of slow hosts is in use"
+            return self._end_paused(fetch, reason="slow", detail=detail, retry_after_s=SLOW_PAUSE_S)
         self._watch_slow()
         return WAIT
 
