@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from downloader_room import Room, answer
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.contract import HttpRequest, HttpResponse
+from nephila.downloader.http.contract import Exchange, HttpRequest, HttpResponse
 from nephila.downloader.http.request import RequestHeads
 from nephila.downloader.http.route import NO_ROUTE
 from nephila.downloader.http.target import Target
@@ -82,3 +82,13 @@ def test_an_archived_request_holds_no_credentials() -> None:
     assert b"sid" not in shown
     assert b"Authorization" not in shown
     assert b'X-All: 1\r\nIf-None-Match: "e"\r\n\r\n' in shown
+
+
+async def test_what_the_browser_of_a_page_received() -> None:
+    """Each with its own URL and instant, beside the page."""
+    made, style = answer(200), answer(200, content_type="text/css")
+    made.rendered, made.exchanges = True, [Exchange(Target("http://me:pw@b.test/s.css"), style, 5.0, 7.5)]
+    (found,) = await archived(made)
+    assert (found.url, found.fetched_at, found.took_s) == ("http://b.test/s.css", 5.0, 2.5)
+    assert not found.rendered
+    assert await archived(made, capture=False) == []

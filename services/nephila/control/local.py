@@ -286,6 +286,13 @@ class LocalControl:
                     f"{document.location}: this program does not write {sink} (spec.sinks); "
                     f"start it with nephila up --format {wanted}"
                 )
+        parse = document.job.parse
+        if parse is not None and parse.requisites and "warc" not in self._formats:
+            wanted = ",".join((*self._formats, "warc"))
+            raise UserError(
+                f"{document.location}: requisites (spec.parse.requisites) are stored into archives, and this program "
+                f"writes none; start it with nephila up --format {wanted}"
+            )
 
     def _check_text(self, document: job_document.JobDocument) -> None:
         if trafilatura_text.lacks_library(document.job):

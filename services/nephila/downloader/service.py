@@ -267,7 +267,7 @@ class Downloader:
             if next_target is not None:
                 fetch.redirects += 1
                 fetch.origin_address = fetch.origin_address or response.address
-                self._archive(fetch, target, response)
+                self._archive(fetch, target, response, fetch.started, self._clock.now())
                 self._pipeline.redirect(fetch, next_target)
                 return
         page = None
@@ -279,10 +279,13 @@ class Downloader:
         except Exception as error:  # a fault of this program must not block the host for ever
             log.exception("a response could not be read")
             outcome = undialled(request, m.FetchResult.FAILED, "internal", type(error).__name__, self._clock.now())
-        if page is None:
+        if page is not None:
+            for one in response.exchanges:
+                self._archive(fetch, one.target, one.response, one.started, one.ended)
+        else:
             if response.memory is not None:
                 response.memory.release()
-            self._archive(fetch, target, response)
+            self._archive(fetch, target, response, fetch.started, self._clock.now())
         self._end(fetch, outcome, page, response.memory)
 
     def _redirect_of(self, fetch: InFlight, target: Target, response: HttpResponse) -> Target | None:
@@ -294,12 +297,12 @@ class Downloader:
         except ValueError:
             return None
 
-    def _archive(self, fetch: InFlight, target: Target, response: HttpResponse) -> None:
+    def _archive(self, fetch: InFlight, target: Target, response: HttpResponse, started: float, ended: float) -> None:
         """With raw capture, publish a response that is not a page. The outcome, which may end the URL, comes later."""
         if not self._config.raw_capture or not response.status:
             return
         try:
-            exchange = exchange_of(fetch.request, target, response, fetch.started, self._clock.now())
+            exchange = exchange_of(fetch.request, target, response, started, ended)
             receipt = self._bus.publish(EXCHANGES, fetch.delivery.partition, exchange)
             fetch.exchange_receipts = (*fetch.exchange_receipts, receipt)
         except Exception:  # a gap in the archive is no reason to lose the URL

@@ -12,6 +12,7 @@ from typing import Final
 
 from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import ROUTE
+from nephila.kernel.requisites import DROPPED_REASON, MAX_LEVEL, level_of, note_of
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.shells import SHELL, SHELL_LINKS, is_shell
 from nephila.native import simhash
@@ -19,7 +20,7 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import Content
 from nephila.parser.documents.read import TEXTS, read_document
 from nephila.parser.links.directives import nofollow
-from nephila.parser.links.extra_links import extra_links_of, tree_of
+from nephila.parser.links.extra_links import REQUISITE, extra_links_of, kinds_of, tree_of
 from nephila.parser.links.link_list import (
     LINKS_PER_MESSAGE,
     UnresolvedLink,
@@ -32,6 +33,7 @@ from nephila.parser.links.link_list import (
     without_nofollow,
 )
 from nephila.parser.links.relevance import Relevance
+from nephila.parser.links.requisites import requisite_links, requisites_of_style
 from nephila.parser.lists.detection import ListForm, read
 from nephila.parser.page.body_kind import BodyKind
 from nephila.parser.page.charset import Classify, Sniff, classify, encoding_of, encoding_of_text
@@ -40,6 +42,7 @@ from nephila.parser.page.meta import note, to_json
 from nephila.parser.page.page_pass import PageCall, PageFacts, PagePass
 from nephila.parser.page.text import text_hash
 
+STYLE: Final = "text/css"
 JSON_LINKS: Final = "json"
 """Value of `parse.follow` with which URLs in JSON are followed."""
 MAX_LANG_CHARS: Final = 35
@@ -105,13 +108,13 @@ class RecordBuilder:
                     facts = facts._replace(markdown=markdown_source(body, found))
                 else:
                     record.markdown = page_markdown(body, encoding, found)
-            parse = job.parse
-            if parse is None or not wants_extra_links(job, facts):
+            kinds = kinds_of(job, facts.follow, page.rendered)
+            if not kinds:
                 return links, record, facts, None
             if not tree_fits(len(body), found.depth):
                 return links, record, facts, found
-            entries = extra_links_of(tree_of(body, encoding), found.base, parse.follow)
-            return [*links, *self.from_extra_links(page, parse, found, entries)], record, facts, None
+            entries = extra_links_of(tree_of(body, encoding), found.base, kinds)
+            return self.with_extra_links(page, job, links, found, entries), record, facts, None
         encoding = (
             encoding_of_text(body, page.charset, page.content_type or sniffed, self._classify) if kind in TEXTS else ""
         )
@@ -189,7 +192,34 @@ class RecordBuilder:
             links = without_nofollow(links)
         return (links,) if follow and links.flags else (), facts
 
-    def from_extra_links(
+    def with_extra_links(
+        self,
+        page: m.Page,
+        job: m.CrawlJob,
+        links: Links,
+        found: PagePass,
+        more: list[tuple[int, list[UnresolvedLink]]],
+    ) -> Links:
+        """All links of a page. Requisites come first: a picture that is also linked is archived whole."""
+        parse = job.parse or m.Parse()
+        requisites = [entry for flag, entries in more if flag == REQUISITE for entry in entries]
+        others = [one for one in more if one[0] != REQUISITE]
+        return [
+            *requisite_links(page, requisites, parse.requisites),
+            *links,
+            *self._from_extra_links(page, parse, found, others),
+        ]
+
+    def from_requisite(self, page: m.Page, job: m.CrawlJob, body: bytes) -> tuple[Links, m.Record]:
+        """The row of a requisite, and the requisites of a style."""
+        record = record_of(page)
+        record.outcome, record.reason, record.meta = m.Outcome.DROPPED, DROPPED_REASON, note_of(page.context)
+        limit = job.parse.requisites if job.parse is not None else 0
+        if page.content_type != STYLE or level_of(page.context) >= MAX_LEVEL or not limit:
+            return (), record
+        return requisite_links(page, requisites_of_style(body, limit), limit), record
+
+    def _from_extra_links(
         self, page: m.Page, parse: m.Parse, found: PagePass, more: list[tuple[int, list[UnresolvedLink]]]
     ) -> Iterator[m.Outlinks]:
         """Extra links of the requested kinds, without those that the page pass has found."""
@@ -259,11 +289,6 @@ class RecordBuilder:
             return True
         token = self._config.robots_agent
         return not (nofollow(robots, token) or nofollow(page.robots_tag, token))
-
-
-def wants_extra_links(job: m.CrawlJob, facts: PageFacts) -> bool:
-    """Whether the job needs extra links."""
-    return facts.follow and job.parse is not None and bool(job.parse.follow)
 
 
 def _fetch_seconds(page: m.Page) -> str:

@@ -32,6 +32,7 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import Content
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.keywords.scheme_records import SchemeRecords
+from nephila.parser.links.extra_links import kinds_of
 from nephila.parser.lists.cooperative import CooperativeTasks
 from nephila.parser.lists.detection import ListForm, form_of
 from nephila.parser.page import trafilatura_text
@@ -40,7 +41,7 @@ from nephila.parser.page.charset import BackgroundClassifier, ClassifierNotLoade
 from nephila.parser.page.meta import note, to_json
 from nephila.parser.page.oversize import PAGE, payload_of
 from nephila.parser.page.page_pass import PageCall, PageFacts, PagePass
-from nephila.parser.page_to_record import Links, RecordBuilder, record_of, wants_extra_links
+from nephila.parser.page_to_record import Links, RecordBuilder, record_of
 from nephila.parser.rule_execution.executor import RuleExecutor
 from nephila.parser.rule_execution.to_messages import facts_of
 from nephila.parser.rule_health.collector import RuleStatsCollector
@@ -170,6 +171,9 @@ class Parser:
         job = self._jobs.get(page.job, _DEFAULT_JOB)
         try:
             body = page.body if type(page.body) is bytes else bytes(page.body)
+            if page.context is not None and page.context.requisite:
+                self._publish(delivery, *self._builder.from_requisite(page, job, body))
+                return
             form = None if page.not_modified else form_of(page.content_type, page.url, body)
             if form is not None:
                 self._lists.begin(self._read_list(delivery, page, job, body, form), len(body))
@@ -243,7 +247,8 @@ class Parser:
             self._schemes.complete(record, links)
         if not record.depth and record.outcome is m.Outcome.STORED and self._is_of_site(record.job):
             # How much a list of a directory has: shown with its verdict.
-            note(record, "links", str(sum(len(one.fingerprints) // 16 for one in links)))
+            pages = (one for one in links if one.source is not m.LinkSource.REQUISITE)
+            note(record, "links", str(sum(len(one.fingerprints) // 16 for one in pages)))
         if record.rendered:
             note(record, "rendered", ", ".join(("document", *record.captures)))
         # Frees the body: a page that waits for its receipts holds only its text and links.
@@ -346,8 +351,7 @@ class Parser:
         reason."""
         from nephila.parser.links.extra_links_child import EXTRA_LINKS, payload_of
 
-        assert job.parse is not None
-        kinds, kept = job.parse.follow, b""
+        kinds, kept = kinds_of(job, facts.follow, page.rendered), b""
 
         def payload(body: bytes) -> bytes:
             nonlocal kept
@@ -356,7 +360,7 @@ class Parser:
 
         try:
             entries = await self._child_queue.run(EXTRA_LINKS, spooled, payload)
-            links = [*links, *self._builder.from_extra_links(page, job.parse, found, entries)]
+            links = self._builder.with_extra_links(page, job, links, found, entries)
         except Exception as error:
             log.warning("parser: %s: %s", ascii(page.url)[1:-1][:500], ascii(str(error))[1:-1][:200])
             note(record, "links_problem", str(error))
@@ -457,13 +461,13 @@ class Parser:
 
         def payload(body: bytes) -> bytes:
             nonlocal kept
-            if self.rules.registry.has_rules(page.job) or (job.parse is not None and job.parse.follow):
+            if self.rules.registry.has_rules(page.job) or kinds_of(job, True, page.rendered):
                 kept = body
             return payload_of(body, page.url, encoding, config.max_links, config.max_text_bytes, config.robots_agent)
 
         found = await self._child_queue.run(PAGE, spooled, payload)
         links, facts = self._builder.from_pass(page, job, record, found, encoding, sniffed)
-        if wants_extra_links(job, facts):
+        if kinds_of(job, facts.follow, page.rendered):
             again = self._child_queue.spool(kept, digest=False)
             links, kept = await self._with_extra_links(page, job, links, record, facts, again, found)
         return links, facts, kept

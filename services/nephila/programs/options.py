@@ -344,6 +344,16 @@ class Options(TypedDict, total=False):
             in_job=True,
         ),
     ]
+    page_requisites: Annotated[
+        bool,
+        Option(
+            "Archive the styles, pictures, scripts and fonts of stored pages as well. Needs --format warc.",
+            "",
+            RESULT,
+            default=False,
+            in_job=True,
+        ),
+    ]
     screenshot: Annotated[
         bool,
         Option(

@@ -99,12 +99,13 @@ def make_configs(
     writer: str = "",
     recrawls: bool = True,
     renders: bool = False,
+    pictures: bool = False,
     seeds: Sequence[str] = (),
     archive: str = "",
 ) -> ServiceConfigs:
     """The configuration of every service. `paced`: there is a delay between fetches of a host. `recrawls`: pages are
-    fetched again when they are due. `renders`: a browser renders pages. `seeds`: whose hosts get the headers that may
-    be secrets. `archive`: in the names of WARC files."""
+    fetched again when they are due. `renders`: a browser renders pages; `pictures`: with their pictures. `seeds`: whose
+    hosts get the headers that may be secrets. `archive`: in the names of WARC files."""
     if "postgres" in formats and not store:
         raise UsageError(f"the format postgres needs the URL of a database: --store, or {ENVIRONMENT}")
     if "parquet" in formats and store:
@@ -115,7 +116,7 @@ def make_configs(
     if downloader.proxies and not downloader.proxy_pool:
         downloader = structs.replace(downloader, proxy_pool=str(directory / "proxies.json"))
     if renders:
-        downloader = _rendering(downloader, directory)
+        downloader = _rendering(downloader, directory, pictures)
     scheduler = load(
         SchedulerConfig,
         {
@@ -159,13 +160,15 @@ def make_configs(
     )
 
 
-def _rendering(downloader: DownloaderConfig, directory: Path) -> DownloaderConfig:
-    """The settings of a downloader that renders pages into this directory."""
+def _rendering(downloader: DownloaderConfig, directory: Path, pictures: bool) -> DownloaderConfig:
+    """The settings of a downloader that renders pages into this directory. `pictures`: its browser loads pictures,
+    fonts and media, whatever `browser_block` is."""
     from nephila.downloader.browser.auto.verdict_file import NAME as VERDICTS
 
     return structs.replace(
         downloader,
         browser_enabled=True,
+        browser_block=() if pictures else downloader.browser_block,
         browser_captures=downloader.browser_captures or str(directory / "captures"),
         browser_verdicts=downloader.browser_verdicts or str(directory / VERDICTS),
     )

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from nephila.kernel import messages as m
+from nephila.kernel.requisites import level_of
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.failpoints import reach
@@ -174,7 +175,8 @@ class Writer:
             if self._lost and self._reopen():
                 late, exchanges = [], []
             batch, result = self._prepare(records, pages)
-            batch.pages += late
+            for page in late:
+                _add_raw(batch, page)
             batch.exchanges += exchanges
             if batch.rows or batch.not_modified or batch.copy_kept or batch.pages or batch.exchanges:
                 self._write(batch)
@@ -280,7 +282,7 @@ class Writer:
                 known = self._add(batch, dead_letter_record(record), stored, feed, result.near_copies)
             durable[key] = known
             if page is not None and known.outcome is record.outcome:
-                batch.pages.append(page)
+                _add_raw(batch, page)
                 batch.records[id(page)] = record
             result.outcomes.append(known.outcome)
             result.new[OUTCOMES[known.outcome]] += 1
@@ -438,3 +440,8 @@ def dead_letter_record(record: m.Record) -> m.Record:
         outcome=m.Outcome.FAILED,
         reason=DEAD_LETTER,
     )
+
+
+def _add_raw(batch: Batch, page: m.Page) -> None:
+    """Add a raw page for the sinks. A requisite is an answer that is not a page."""
+    (batch.exchanges if level_of(page.context) else batch.pages).append(page)

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 from nephila.downloader.browser.budget import BrowserBudget
 from nephila.downloader.browser.contract import DocumentResponse, GatewayResult
-from nephila.downloader.browser.engine import RenderedPage
+from nephila.downloader.browser.engine import RenderedPage, RenderError
 from nephila.downloader.browser.fetcher import BrowserFetcher
 from nephila.downloader.browser.instructions import Instructions
 from nephila.downloader.browser.pool import BrowserPool
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.contract import HttpRequest, HttpResponse
+from nephila.downloader.http.contract import Exchange, HttpRequest, HttpResponse
 from nephila.downloader.http.route import NO_ROUTE
 from nephila.downloader.http.target import Target
 from nephila.kernel import messages as m
@@ -177,3 +177,26 @@ async def test_a_page_in_flight_does_not_delay_the_end_of_the_program() -> None:
     await asyncio.wait_for(rig.fetcher.close(), 60)
     await settle()
     assert (rig.engine.closed, rig.gateway.closed, rig.gateway.open, rig.responses) == (True, True, {}, [])
+
+
+async def test_what_the_browser_received_is_kept_for_archives_where_the_job_says_so() -> None:
+    """With raw capture; a page that failed keeps nothing."""
+    url = "http://a.test/p"
+    for parse, capture in ((m.Parse(requisites=9), True), (None, True), (m.Parse(requisites=9), False)):
+        rig = Rig(raw_capture=capture)
+        rig.instructions.on_job(m.CrawlJob(uid="j", parse=parse))
+        rig.serve(url, content_type="text/html")
+        exchange = Exchange(Target("http://a.test/x"), HttpResponse(), 1.0, 2.0)
+        rig.gateway.results[url].exchanges.append(exchange)
+        await rig.begin(url)
+        assert rig.gateway.registered[0].keep_exchanges is (parse is not None and capture)
+        rig.browser.pages[0].set_result(RenderedPage(html=b"<p>", url=url))
+        await settle()
+        assert list(rig.responses[0].exchanges) == [exchange]
+    rig = Rig(raw_capture=True)
+    rig.serve(url, content_type="text/html")
+    rig.gateway.results[url].exchanges.append(exchange)
+    await rig.begin(url)
+    rig.browser.pages[0].set_exception(RenderError("step", "no element"))
+    await settle()
+    assert (rig.responses[0].reason, rig.responses[0].exchanges) == ("step", ())

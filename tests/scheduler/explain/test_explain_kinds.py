@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import nephila
+import nephila.kernel.requisites
 import pytest
 from nephila.kernel.messages import (
     FetchKind,
@@ -194,6 +195,12 @@ async def robots_broken(tmp_path: Path) -> Case:
 async def address(tmp_path: Path) -> Case:
     world = await begun(tmp_path, robots_of(reason="address", dialled=False), robots=True, seconds=9)
     return ended(world, "http://a.test/")
+
+
+@case("requisite", "its answer is in the archive alone")
+async def requisite(tmp_path: Path) -> Case:
+    world = await begun(tmp_path, lambda request: Answer(), "http://a.test/", seconds=60)
+    return ended(world, "http://a.test/", outcome="dropped", reason="requisite")
 
 
 @case("near_copy", "nearly that of another page, and its job skips near-copies: http://a.test/first.")
@@ -630,7 +637,8 @@ def written_reasons() -> set[tuple[str, str]]:
         for path in (Path(nephila.__file__).parent / room).rglob("*.py")
         if path.name not in ("explain.py", "facts.py", "reasons.py")
     ]
-    constants = dict(itertools.chain.from_iterable(_constants_of(tree) for tree in trees))
+    shared = ast.parse(Path(nephila.kernel.requisites.__file__).read_text())
+    constants = dict(itertools.chain.from_iterable(_constants_of(tree) for tree in (shared, *trees)))
     return {pair for tree in trees for pair in _reasons_in(tree, constants)}
 
 

@@ -24,6 +24,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from nephila.downloader.http.contract import Exchange
 from nephila.downloader.http.route import NO_ROUTE, Route
 
 
@@ -61,6 +62,8 @@ class FetchLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The browser follows a redirect of the document, as it does those of other requests."""
     keep_body: bool = False
     """Keep the body of an HTML document too, for WARC."""
+    keep_exchanges: bool = False
+    """Keep the responses to other GET requests too, `max_bytes` of bodies at most, and return them."""
     total_s: float = 60.0
     """Time after the registration at which every connection of the fetch is closed."""
     max_bytes: int = 64 << 20
@@ -105,6 +108,10 @@ class GatewayResult(msgspec.Struct, kw_only=True):
     wire_bytes: int = 0
     unauthorized: int = 0
     """401 or 403, if the site of the document gave one to scripts of the page; 401 if both."""
+    exchanges: list[Exchange] = msgspec.field(default_factory=list)
+    """With `keep_exchanges`, in the order in which they ended."""
+    not_kept: int = 0
+    """Responses that `max_bytes` left no room to keep."""
     blocked: dict[str, int] = msgspec.field(default_factory=dict)
     """Requests without a response by reason. Refused: address, dns, robots, requests, bytes, time, method, upgrade,
     media, pace, prefetch, service_worker. Failed: the words of a fetcher."""

@@ -44,6 +44,8 @@ START_S: Final = 60.0
 """Time for the start of a browser and for pages before this one."""
 _WORDS: Final = {"time": "timeout", "bytes": "too_large", "requests": "too_large"}
 """Limits of the gateway → reasons of a fetch."""
+_TOO_MUCH: Final = "more than browser_page_bytes in memory, or they came after the page"
+_BLOCKED: Final = "the setting browser_block refuses them; set it to [] and restart"
 HOST_PREFIX: Final = "__Host-"
 NAVIGATED: Final = 302
 """Status of a page whose script navigated to another origin: a redirect."""
@@ -88,6 +90,8 @@ class BrowserFetcher:
         self.blocked: Counter[str] = Counter()
         """Sub-requests that the gateway refused, by reason."""
         self.sub_requests = 0
+        self._without_pictures: set[str] = set()
+        """Jobs whose archives lack pictures of rendered pages, as was logged."""
 
     def fetch(self, request: HttpRequest, on_done: OnDone) -> _Rendering:
         """See `Fetcher.fetch`."""
@@ -99,6 +103,7 @@ class BrowserFetcher:
     def forget(self, job: str) -> None:
         """A job is deleted."""
         self._budget.forget(job)
+        self._without_pictures.discard(job)
         for key in [key for key in self._storage if key[0] == job]:
             del self._storage[key]
 
@@ -134,6 +139,10 @@ class BrowserFetcher:
         target = request.target
         fetch_id = f"{origin.url_key.hex()}-{origin.fetch_no}-{origin.attempt}-{next(self._numbers)}"
         cookies = request.cookies.read() if request.cookies is not None else []
+        archives = config.raw_capture and instructions.requisites
+        if archives and config.browser_block and origin.job not in self._without_pictures:
+            self._without_pictures.add(origin.job)
+            log.warning("job %s: pictures and fonts of rendered pages are not archived: %s", origin.job, _BLOCKED)
         limits = FetchLimits(
             document_url=target.href,
             job=origin.job,
@@ -141,6 +150,7 @@ class BrowserFetcher:
             user_agent=config.agent(),
             obey_robots=instructions.obey_robots,
             keep_body=config.raw_capture,
+            keep_exchanges=archives,
             refuse_media=bool(config.browser_block),
             # From now on, with the wait for a browser and a second try; `result` ends it in most cases.
             total_s=TRIES * (config.browser_timeout_s + HANG_S) + START_S,
@@ -180,8 +190,15 @@ class BrowserFetcher:
             request.cookies.write(page.first_cookies, page.cookies)
         response = self._combine(request, result, page, error)
         response.browser_s = browser_s
+        if response.rendered:
+            response.exchanges = result.exchanges
+            if result.not_kept:
+                log.warning(
+                    "%s: %d responses of the page are not archived: %s", target.shown, result.not_kept, _TOO_MUCH
+                )
         if memory is not None and response.rendered:
-            memory.settle(BODY_FACTOR * len(response.body))
+            kept = sum(len(one.response.body) + len(one.response.wire_body or b"") for one in response.exchanges)
+            memory.settle(BODY_FACTOR * len(response.body) + kept)
             response.memory = memory
         elif memory is not None:
             memory.release()

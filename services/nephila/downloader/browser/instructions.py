@@ -52,6 +52,7 @@ class _Job:
     delay_s: float
     browser: Browser
     rules: frozenset[str]
+    requisites: bool
     chosen: list[_RuleSteps] = field(default_factory=list)
 
 
@@ -64,6 +65,8 @@ class PageInstructions:
     obey_robots: bool = True
     delay_s: float = 0.0
     """Time between two fetches of the host."""
+    requisites: bool = False
+    """What the page loads is archived."""
 
 
 _DEFAULT = PageInstructions(Browser(), ())
@@ -83,7 +86,10 @@ class Instructions:
             return
         browser = msgspec.json.decode(job.browser, type=Browser) if job.browser else Browser()
         politeness = job.politeness or m.Politeness()
-        self._jobs[job.uid] = _Job(politeness.ignore_robots, politeness.delay_s, browser, frozenset(job.rules))
+        requisites = job.parse is not None and job.parse.requisites > 0
+        self._jobs[job.uid] = _Job(
+            politeness.ignore_robots, politeness.delay_s, browser, frozenset(job.rules), requisites
+        )
         self._choose()
 
     def on_rule(self, rule: m.ParseRule) -> None:
@@ -102,7 +108,7 @@ class Instructions:
         if found is None:
             return _DEFAULT
         steps = next((rule.steps for rule in found.chosen if rule.reads(url)), tuple(found.browser.steps))
-        return PageInstructions(found.browser, steps, not found.ignore_robots, found.delay_s)
+        return PageInstructions(found.browser, steps, not found.ignore_robots, found.delay_s, found.requisites)
 
     def _choose(self) -> None:
         """Per job the rules with steps, in the order in which they count: highest priority, then first name."""

@@ -158,6 +158,7 @@ class HttpResponse:
         "content_type",
         "detail",
         "error_body",
+        "exchanges",
         "head_at",
         "headers",
         "memory",
@@ -202,6 +203,17 @@ class HttpResponse:
         """Of a rendered page: 401 or 403, if its scripts got one from its site; 401 if both."""
         self.captures: list[Capture] = []
         """What the browser captured beside the document; bodies only with raw capture."""
+        self.exchanges: Sequence[Exchange] = ()
+        """Of a rendered page whose job archives requisites: the other responses that its browser received."""
+
+
+class Exchange(NamedTuple):
+    """One response, and when its fetch started and ended, in seconds since 1970 UTC."""
+
+    target: Target
+    response: HttpResponse
+    started: float
+    ended: float
 
 
 OnDone = Callable[[HttpResponse], None]

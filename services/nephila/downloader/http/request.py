@@ -15,6 +15,7 @@ from nephila.downloader.http.target import Target
 from nephila.downloader.http.tunnel.proxy_handshake import basic_credentials
 from nephila.kernel.fragment_routes import form_of
 from nephila.kernel.messages import FetchKind, FetchRequest
+from nephila.kernel.requisites import level_of
 from nephila.kernel.runtime.errors import UsageError
 
 ROBOTS_BYTES = 500 << 10
@@ -117,7 +118,7 @@ def http_request_of(
     made = HttpRequest(
         target,
         route,
-        any_type=is_robots or is_list or request.seed,
+        any_type=is_robots or is_list or request.seed or level_of(request.context) > 0,
         keep=ROBOTS_BYTES if is_robots else 0,
         max_bytes=max_list_bytes if is_list else 0,
         on_sent=on_sent,

@@ -142,6 +142,7 @@ def _job(name: str, spec: schema.JobSpec, seeds: list[str]) -> CrawlJob:
             parse.nofollow == "skip",
             schema.MAIN_TEXTS[parse.main_text],
             schema.NEAR_COPIES[parse.near_copies],
+            parse.requisites,
         )
         if parse != schema.Parse()
         else None,

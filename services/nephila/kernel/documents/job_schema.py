@@ -30,6 +30,7 @@ from nephila.kernel.documents.field_types import (
 from nephila.kernel.documents.scheme_schema import Schemes
 from nephila.kernel.documents.struct_reader import Section
 from nephila.kernel.messages import MainText, NearCopies, QuotaPeriod, Render, ScopeMode, Strategy
+from nephila.kernel.requisites import MAX_REQUISITES
 from nephila.native import UrlError, parse_url
 
 Mode = Literal["host", "domain", "prefix", "any"]
@@ -296,6 +297,9 @@ class Parse(Section):
     near_copies: NearCopiesMode = "store"
     """Pages whose text is nearly that of another page of the job: store (no look-up), mark (stored; the row names the
     other page), skip (not stored; the URL ends as dropped(near_copy))."""
+    requisites: Annotated[int, Meta(ge=0, le=MAX_REQUISITES)] = 0
+    """Requisites (styles, pictures, scripts, fonts, icons) fetched at most per page, for archives; they need the sink
+    warc. 0 = none."""
 
 
 class SinkEntry(Section):

@@ -125,6 +125,7 @@ def _parse(parse: Parse) -> dict[str, Any]:
         "nofollow": "skip" if parse.skip_nofollow else "follow",
         "mainText": _key(MAIN_TEXTS, parse.main_text),
         "nearCopies": _key(NEAR_COPIES, parse.near_copies),
+        "requisites": parse.requisites,
     }
 
 

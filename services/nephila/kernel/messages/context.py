@@ -40,3 +40,6 @@ class Context(msgspec.Struct, array_like=True, gc=False):
     page: int = 0
     # The route of the URL is a form, which is sent by POST. Links do not inherit it.
     form: bool = False
+    # The URL is a requisite (style, picture, script, font, icon): 1 of a page, 2 and more of a style that is
+    # one itself. Links do not inherit it. 0: a page.
+    requisite: int = 0

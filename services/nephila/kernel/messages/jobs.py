@@ -149,6 +149,8 @@ class Parse(msgspec.Struct, array_like=True, gc=False):
     skip_nofollow: bool = False
     main_text: MainText = MainText.UNSPECIFIED
     near_copies: NearCopies = NearCopies.UNSPECIFIED
+    # Requisites (styles, pictures, scripts, fonts, icons) of a page that are archived; 0: none.
+    requisites: int = 0
 
 
 class LoginField(msgspec.Struct, array_like=True, gc=False):

@@ -26,6 +26,7 @@ class LinkSource(IntEnum):
     UNSPECIFIED = 0
     SITEMAP = 1
     FEED = 2
+    REQUISITE = 3
 
 
 class Page(msgspec.Struct, array_like=True, gc=False):

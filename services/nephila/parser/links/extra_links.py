@@ -2,8 +2,8 @@
 
 The page pass finds <a>, <area>, <iframe>, <frame> and refresh. Extra links need a tree (0.4 ms for a page of 80 KB),
 which is built only if a job needs a kind: in this process within `tree_fits`, else in a child process
-(`extra_links_child`). Invariants: at most MAX_LINKS of each kind; a link found in a script or built from a form is
-flagged as `GUESSED`, since the page does not have it as a link.
+(`extra_links_child`). Invariants: at most MAX_LINKS of each kind, MAX_REQUISITES requisites; a link found in a script
+or built from a form is flagged as `GUESSED`, since the page does not have it as a link.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import ROUTE, is_route
+from nephila.kernel.requisites import MAX_REQUISITES
 from nephila.native import to_utf8
 from nephila.parser.links.link_list import UnresolvedLink
+from nephila.parser.links.requisites import requisites_of_page
 from nephila.parser.page.html_tree import html_tree
 from nephila.parser.page.text import one_line
 
@@ -24,6 +27,10 @@ LINK_ELEMENT: Final = 4 << 1
 """Flags of a link in <link>."""
 GUESSED: Final = 7 << 1
 """Flags of a link from a script or a form."""
+REQUISITE: Final = 1 << 6
+"""Mark of requisites among the results; a message of links has `LinkSource.REQUISITE` instead."""
+REQUISITES: Final = "requisites"
+"""The kind that `parse.requisites` asks for; not a value of `parse.follow`."""
 ANCHOR: Final = 0
 NOFOLLOW: Final = 1
 """Flags of an anchor."""
@@ -59,6 +66,16 @@ class _Titles:
         return one_line(text[:MAX_SCRIPT_CHARS])[:200]
 
 
+def kinds_of(job: m.CrawlJob, follow: bool, rendered: bool) -> list[str]:
+    """The kinds to read from a page. `follow`: its links may be followed. A browser has loaded the requisites of a page
+    that it rendered."""
+    parse = job.parse
+    if parse is None:
+        return []
+    kinds = list(parse.follow) if follow else []
+    return [REQUISITES, *kinds] if parse.requisites and not rendered else kinds
+
+
 def extra_links_of(tree: Any, base: str, kinds: Iterable[str]) -> list[tuple[int, list[UnresolvedLink]]]:
     """Links of these kinds, grouped by flags. `tree` is lexbor's. O(nodes)."""
     by_flag: dict[int, list[UnresolvedLink]] = {}
@@ -66,7 +83,8 @@ def extra_links_of(tree: Any, base: str, kinds: Iterable[str]) -> list[tuple[int
         # Kinds that this version does not know are ignored.
         for flag, read in KINDS.get(kind, ()):
             found = by_flag.setdefault(flag, [])
-            found += [entry._replace(base=base) for entry in islice(read(tree), MAX_LINKS)]
+            limit = MAX_REQUISITES if flag == REQUISITE else MAX_LINKS
+            found += [entry._replace(base=base) for entry in islice(read(tree), limit)]
     return [(flag, entries) for flag, entries in by_flag.items() if entries]
 
 
@@ -176,5 +194,6 @@ KINDS: Final[dict[str, tuple[tuple[int, Callable[[Any], Found]], ...]]] = {
     "form": ((GUESSED, _forms),),
     "script": ((GUESSED, _scripts),),
     ROUTE: ((ANCHOR, _routes(False)), (NOFOLLOW, _routes(True))),
+    REQUISITES: ((REQUISITE, requisites_of_page),),
 }
 """Kind → flags and functions that find such links."""

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 from selectolax.lexbor import LexborHTMLParser
 
+from nephila.kernel.requisites import MAX_REQUISITES
 from nephila.native import to_utf8
 from nephila.parser.links.extra_links import KINDS, MAX_LINKS, extra_links_of, tree_of
 from nephila.parser.links.link_list import UnresolvedLink
@@ -48,7 +49,8 @@ def decode_result(data: bytes) -> Found:
     """Decode the result of a child. Raises `ValueError` or `msgspec.MsgspecError` for malformed data."""
     found = _decode_found(data)
     flags = {flag for kinds in KINDS.values() for flag, _ in kinds}
-    if any(flag not in flags for flag, _ in found) or sum(len(rows) for _, rows in found) > MAX_LINKS * 2 * len(KINDS):
+    most = MAX_LINKS * 2 * len(KINDS) + MAX_REQUISITES
+    if any(flag not in flags for flag, _ in found) or sum(len(rows) for _, rows in found) > most:
         raise ValueError("links of a kind or number that was not requested")
     return found
 

@@ -34,8 +34,10 @@ def note(record: m.Record, problem: str) -> None:
 
 
 def links_of(page: m.Page, links: Sequence[m.Outlinks], found: Extraction, stop: Stop = NO_STOP) -> list[m.Outlinks]:
-    """Outlinks of a page: those that the rule selects (or the page's own), pagination and second pages."""
-    own = list(links) if found.links is None else list(_packed(page, found.links))
+    """Outlinks of a page: its requisites, those that the rule selects (or the page's own), pagination, second pages."""
+    requisites = [one for one in links if one.source is m.LinkSource.REQUISITE]
+    links = [one for one in links if one.source is not m.LinkSource.REQUISITE]
+    own = links if found.links is None else list(_packed(page, found.links))
     next_pages = _next_pages(page, found, stop)
     again = page.fetch_no > 1 and bool(next_pages)
     if again and (own or not stop.at_known):
@@ -43,7 +45,7 @@ def links_of(page: m.Page, links: Sequence[m.Outlinks], found: Extraction, stop:
         first = own[0] if own else pack(page, [], page.depth + 1, m.LinkSource.UNSPECIFIED)
         own[:1] = [msgspec.structs.replace(first, next_pages=next_pages[0], next_always=not stop.at_known)]
     # Pagination first: its depth is smaller, and the scheduler keeps the first of two equal URLs.
-    return [*([] if again else next_pages), *_packed(page, found.second_pages), *own]
+    return [*requisites, *([] if again else next_pages), *_packed(page, found.second_pages), *own]
 
 
 def _next_pages(page: m.Page, found: Extraction, stop: Stop) -> list[m.Outlinks]:

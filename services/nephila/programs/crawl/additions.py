@@ -16,13 +16,14 @@ FROM_DATABASE: Final = frozenset({"sqlite", "postgres", "parquet"})
 """Formats that are made of the database: they have all rows, whenever they are added."""
 OF_BODIES: Final = frozenset({"raw", "warc"})
 """Formats that keep the bodies of pages."""
-RULES, LINKS, MAIN_TEXT, NEAR_COPIES, FOLLOW, RENDER, SCOPE = (
+RULES, LINKS, MAIN_TEXT, NEAR_COPIES, FOLLOW, RENDER, REQUISITES, SCOPE = (
     "rules",
     "links",
     "main text",
     "near-copies",
     "kinds of links",
     "rendered pages",
+    "requisites of pages",
     "links that were out of scope",
 )
 """Additions that are not formats, by the name that people see."""
@@ -39,6 +40,7 @@ def additions(before: Run, after: Run) -> list[str]:
         MAIN_TEXT: now.main_text != was.main_text,
         NEAR_COPIES: now.near_copies not in (NearCopies.UNSPECIFIED, was.near_copies),
         FOLLOW: not set(now.follow) <= set(was.follow),
+        REQUISITES: now.requisites > was.requisites,
         RENDER: max(new.render, Render.NEVER) != max(old.render, Render.NEVER),
     }
     return found + [name for name, added in checks.items() if added]

@@ -19,6 +19,7 @@ from nephila.kernel.documents.job_document import JobDocument, from_json, keep_r
 from nephila.kernel.documents.job_schema import FOLLOW, MAIN_TEXTS, MODES, NEAR_COPIES, RENDERS, STRATEGY_NUMBERS
 from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Render, Scope, Seed
 from nephila.kernel.net.robots import product_token
+from nephila.kernel.requisites import PER_PAGE
 from nephila.kernel.runtime.errors import UsageError, suggest
 from nephila.parser.page import trafilatura_text
 from nephila.programs import proxies
@@ -42,6 +43,8 @@ E = TypeVar("E")
 
 JOB = "crawl"
 """Uid of the one job of `nephila crawl` without a job file; part of the key of every row."""
+WARC = "warc"
+"""The format that keeps requisites of pages."""
 DUE, LINKS = "due", "links"
 """Kinds that a run fetches again, in addition to `ended_urls.ROW_KINDS`: due URLs, and links that were refused."""
 COPIES = "copies"
@@ -109,6 +112,7 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
         writer=run.writer,
         recrawls=False,
         renders=job.render > Render.NEVER and not system,
+        pictures=job.parse is not None and job.parse.requisites > 0,
         seeds=job.seeds,
         archive=archive_name(job.uid, run),
     )
@@ -122,6 +126,8 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
     rules = options.get("rules", "")
     all_rules = bool(rules) and not job.rules
     if not system:
+        if job.parse is not None and job.parse.requisites and WARC not in formats:
+            raise UsageError("--page-requisites (spec.parse.requisites) stores into archives: add --format warc")
         check_outputs(configs.storage)
         check_text_library(job)
     versions = check_rules(job, Path(rules) if rules else None) if rules or not system else {}
@@ -279,6 +285,8 @@ def _set_parse(job: CrawlJob, options: dict[str, Any]) -> None:
         parse.main_text = _value_of(MAIN_TEXTS, options["main_text"], "--main-text")
     if "near_copies" in options:
         parse.near_copies = _value_of(NEAR_COPIES, options["near_copies"], "--near-copies")
+    if "page_requisites" in options:
+        parse.requisites = (parse.requisites or PER_PAGE) if options["page_requisites"] else 0
     job.parse = parse if parse != Parse() else None
 
 

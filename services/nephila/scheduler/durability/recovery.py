@@ -35,7 +35,7 @@ from nephila.scheduler.frontier.frontier import DELETED, Frontier, Partition, ad
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.host_table import load_state, novelty_of
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import pack_queued, repack, unpack
+from nephila.scheduler.frontier.queue_entry import is_requisite, pack_queued, repack, unpack
 from nephila.scheduler.frontier.seen import new_seen
 from nephila.scheduler.frontier.strategies import HEAD
 from nephila.scheduler.politeness.address_queue import AddressQueue
@@ -133,6 +133,9 @@ class Replay:
             found.to_republish = recover_leases(self.dispatcher, found.leases, found.outstanding, now)
             found.outstanding.clear()
         _requeue_interrupted(self.dispatcher, found, now, utc_now)
+        for job in jobs:
+            if job.spec.parse is not None and job.spec.parse.requisites:
+                _find_requisites(self.dispatcher, job)
         found.urls = sum(job.queued for job in jobs)
         return found
 
@@ -351,6 +354,18 @@ class Replay:
         if taken is not None:
             self.found.outstanding[key] = taken
             leases[key] = leased
+
+
+def _find_requisites(dispatcher: Dispatcher, job: Job) -> None:
+    """Fill `Job.requisites`. O(open URLs of the job)."""
+    frontier = dispatcher.frontier
+    store = frontier.store
+    packed = [one for host in store.hosts_of(job.number) for _, one in store.items(host, job.number)]
+    packed += [one for _, _, uid, one in dispatcher.delayed() if uid == job.uid]
+    entries = [unpack(one) for one in packed]
+    for partition in frontier.partitions:
+        entries += [waiting.entry for (uid, _), waiting in partition.outstanding.items() if uid == job.uid]
+    job.requisites.update(entry.url_key for entry in entries if is_requisite(entry.context))
 
 
 def _requeue_interrupted(dispatcher: Dispatcher, found: Restored, now: float, utc_now: float) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from nephila.kernel.fragment_routes import Routed
 from nephila.kernel.messages import Anchor, Context, CrawlJob, LinkSource, Outlinks, QueuedUrl, Render, Seed
 from nephila.kernel.net.robots import Robots
+from nephila.kernel.requisites import level_of
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.native import UrlParts
 from nephila.scheduler.engine import page_admission, recrawl_queue
@@ -27,6 +28,7 @@ from nephila.scheduler.frontier.queue_entry import (
     Entry,
     entry_flags,
     host_of,
+    is_requisite,
     pack,
     pack_context,
     queued_of,
@@ -119,7 +121,8 @@ def add_forwarded(frontier: Frontier, job: Job, seed: Seed, parts: UrlParts | Ro
         anchor_scope(frontier, job, parts.host_key, parts.path_query)
     if parts.fingerprint in job.seen:
         return
-    if not seed.seed and not job.scope.decide(parts.href, parts.host_key, seed.depth).admitted:
+    requisite = level_of(seed.context) > 0
+    if not seed.seed and not job.admits(parts.href, parts.host_key, seed.depth, requisite):
         return
     admit(
         frontier,
@@ -159,6 +162,8 @@ def admit(
         frontier.forward(seed, url_key)
         return
     job.seen.add(url_key)
+    if is_requisite(context):
+        job.requisites.add(url_key)
     number = frontier.store.host(host_key)
     strategy = job.strategy
     order = HEAD if head else strategy.order(depth, priority)
@@ -285,6 +290,10 @@ class _PageLinks:
         self.firsts: dict[int, int] = {}
         """Host → best order of the page's new URLs there."""
         self.context = pack_context(links.context)
+        self.requisites = links.source is LinkSource.REQUISITE
+        """The links are requisites: they come before all pages of their hosts, and no browser renders them."""
+        self.render = Render.NEVER if self.requisites else Render.UNSPECIFIED
+        self.flags = entry_flags(False, self.render)
         self.hops = self._hops()
         """Hops of the links. A sitemap counts as one more hop, which bounds endless chains of sitemaps."""
         self.hosts: list[int] = []
@@ -315,6 +324,7 @@ class _PageLinks:
             if frontier.partition_slice is not None and frontier.is_other_partition(url_key):
                 priority = priorities[i] if priorities else 0
                 seed = Seed(job.uid, url, "", True, depth, priority=priority, context=links.context)
+                seed.head, seed.render = self.requisites, self.render
                 frontier.forward(seed, url_key)
                 job.reject(url_key, limit)
                 continue
@@ -324,13 +334,13 @@ class _PageLinks:
                 hops = self._sitemap_hops(host_key)
                 unwanted = bool(scope.excluded(url)) or hops < 0
             else:
-                unwanted = too_long or not scope.decide(url, host_key, depth).admitted
+                unwanted = too_long or not job.admits(url, host_key, depth, self.requisites)
             if unwanted:
                 job.out_of_scope += 1
                 job.reject(url_key, limit)
                 refused.append(i)
                 continue
-            if not job.traps.off and self._is_session_copy(url, host_key):
+            if not job.traps.off and not self.requisites and self._is_session_copy(url, host_key):
                 job.reject(url_key, limit)
                 continue
             if not self._append(url_key, raw, url, host_key, priorities[i] if priorities else 0, hops):
@@ -342,7 +352,10 @@ class _PageLinks:
         if keys:
             self._record_self_links(admitted)
             job.seen.add(b"".join(keys))
-            frontier.store.push_many(self.hosts, job.number, self.orders, self.packed, job.strategy.newest_first)
+            if self.requisites:
+                job.requisites.update(keys)
+            newest_first = job.strategy.newest_first and not self.requisites
+            frontier.store.push_many(self.hosts, job.number, self.orders, self.packed, newest_first)
             for number, order in self.firsts.items():
                 frontier.newly_queued(number, job, order)
         return len(keys)
@@ -410,11 +423,11 @@ class _PageLinks:
         held = job.budget.queued
         if held and frontier.store.length(number, job.number) + self.hosts.count(number) >= held:
             return False
-        order = job.strategy.order(depth, priority)
+        order = HEAD if self.requisites else job.strategy.order(depth, priority)
         self.hosts.append(number)
         self.orders.append(order)
         first_no = job.first_fetch_no
-        self.packed.append(pack(url_key, depth, raw, first_no, 0, hops, 0, priority, self.context))
+        self.packed.append(pack(url_key, depth, raw, first_no, 0, hops, self.flags, priority, self.context))
         first = self.firsts.get(number)
         if first is None or order < first:
             self.firsts[number] = order
@@ -428,11 +441,12 @@ class _PageLinks:
                 hops,
                 first_no,
                 0,
-                False,
+                self.requisites,
                 False,
                 0.0,
                 priority,
                 self.links.context,
+                self.render,
             )
         )
         return True

@@ -359,6 +359,7 @@ class Dispatcher:
             not job.traps.off
             and job.is_first_fetch(entry.url_key, entry.fetch_no)
             and not entry.flags & SEED
+            and entry.url_key not in job.requisites
             and trap(host, job, entry, self.frontier)
         ):
             return "trap"

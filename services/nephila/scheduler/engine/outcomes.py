@@ -20,6 +20,7 @@ from nephila.kernel.messages import (
     UrlState,
 )
 from nephila.kernel.outcomes import GONE, LOGIN_PAGE
+from nephila.kernel.requisites import note_of
 from nephila.native import UrlError
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import add_sitemaps, admit, anchor_scope
@@ -31,6 +32,7 @@ from nephila.scheduler.frontier.queue_entry import (
     SEED,
     Entry,
     entry_flags,
+    is_requisite,
     pack_context,
     queued_of,
     repack,
@@ -372,7 +374,7 @@ class OutcomeHandler:
             anchor_scope(self.frontier, job, target.host_key, target.path_query)
         elif self.frontier.is_other_partition(target.fingerprint):
             pass  # the partition of the target checks the scope
-        elif not job.scope.decide(target.href, target.host_key, entry.depth).admitted:
+        elif not job.admits(target.href, target.host_key, entry.depth, is_requisite(entry.context)):
             return
         if target.fingerprint not in job.seen:
             admit(
@@ -413,6 +415,7 @@ class OutcomeHandler:
         waiting.state = OutstandingState.ENDING
         self.frontier.counters.without_page[reason] += 1
         job.end_lease()
+        context = unpack_context(entry.context)
         record = Record(
             job=job.uid,
             url_key=entry.url_key,
@@ -428,7 +431,8 @@ class OutcomeHandler:
             fetched_at=fetched.ended_at if fetched and fetched.ended_at else self.frontier.utc_now,
             gone_pending=self._is_gone_pending(job, entry, fetched),
             # Storage then knows which platforms lead to the target.
-            context=unpack_context(entry.context) if final_url and entry.context else None,
+            context=context if final_url else None,
+            meta=note_of(context),
         )
         out.records.append((waiting.host.partition, record))
         if self.frontier.partition_slice is not None:
@@ -475,6 +479,7 @@ class OutcomeHandler:
             return
         if waiting.state is OutstandingState.FETCHED:
             job.end_lease()
+        job.requisites.discard(waiting.entry.url_key)
         job.ended[outcome] += 1
         partition.ended[waiting.job, outcome] += 1
         entry = waiting.entry

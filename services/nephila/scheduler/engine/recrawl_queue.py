@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from nephila.kernel.messages import Outcome, Outlinks, Receipt, UrlState
+from nephila.kernel.requisites import level_of
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import Outstanding
 from nephila.scheduler.frontier.job_state import Job
@@ -73,6 +74,8 @@ def enqueue(frontier: Frontier, job: Job, state: UrlState) -> None:
     job.note_fetch_no(fetch_no)
     flags = entry_flags(state.seed, state.render)
     context = pack_context(state.context)
+    if level_of(state.context):
+        job.requisites.add(state.url_key)
     entry = Entry(state.url_key, state.depth, fetch_no, 0, 0, flags, AVERAGE_PRIORITY, state.url, context)
     frontier.store.push(number, job.number, order, repack(entry, 0), strategy.newest_first and not head)
     frontier.queued_log(partition).append(queued_of(entry, job.uid, state.host, 0, head))

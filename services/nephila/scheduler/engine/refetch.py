@@ -14,6 +14,7 @@ import msgspec
 
 from nephila.kernel.fragment_routes import parse_for
 from nephila.kernel.messages import UrlState
+from nephila.kernel.requisites import level_of
 from nephila.kernel.url_credentials import credentials_of, with_credentials
 from nephila.native import UrlError
 from nephila.scheduler.engine import recrawl_queue
@@ -112,7 +113,7 @@ class Refetch:
         return state
 
     def _in_scope(self, state: UrlState) -> bool:
-        return self.job.scope.decide(state.url, state.host, state.depth).admitted
+        return self.job.admits(state.url, state.host, state.depth, level_of(state.context) > 0)
 
     def _ask_robots_again(self, host: Host, url: str) -> None:
         """Expire a robots.txt that could not be fetched: it may be the reason why the URL ended."""

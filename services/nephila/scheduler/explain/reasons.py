@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 Kind = Literal[
     "stored", "watched", "gone", "copy_kept",
     "robots", "address", "failed", "redirect", "content_type", "excluded", "trap_shape", "trap_quarantine", "trap",
-    "sitemaps", "near_copy", "seen",
+    "sitemaps", "near_copy", "requisite", "seen",
     "leased", "fetched", "ending", "interrupted",
     "paused", "budget_job", "budget_host", "quota", "window", "queue_full",
     "retry", "backing_off", "delay", "pause", "robots_retry", "address_line", "robots_first", "behind", "next",
@@ -84,6 +84,7 @@ REASONS: Final[dict[tuple[str, str], Reason]] = {
     ("dropped", "near_copy"): Reason(
         "near_copy", "its text is nearly that of another page, and its job skips near-copies"
     ),
+    ("dropped", "requisite"): Reason("requisite", "it is a requisite of a page: its answer is in the archive alone"),
     ("dropped", "trap"): Reason("trap", "it was found to be part of a trap when its turn came"),
 }
 """(outcome, reason) → kind and words."""

@@ -478,7 +478,10 @@ class Frontier:
         return -1
 
     def may_prepare(self, job: Job) -> bool:
-        """Whether robots.txt may be fetched for one more page of a job: the page budget covers that page too."""
+        """Whether robots.txt may be fetched for one more page of a job: the page budget covers that page too, or it may
+        be a requisite."""
+        if job.requisites:
+            return True
         return not job.max_pages or job.ignore_robots or job.budget_left > self.prepared.count(job.number)
 
     def _reschedule_ready(self) -> None:

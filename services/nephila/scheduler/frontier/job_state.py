@@ -20,7 +20,7 @@ from nephila.kernel.messages import (
 )
 from nephila.native import HostStore, Trie, UrlError, parse_url
 from nephila.scheduler.frontier.held_links import HeldLinks
-from nephila.scheduler.frontier.queue_entry import SEED, Entry
+from nephila.scheduler.frontier.queue_entry import SEED, Entry, is_requisite
 from nephila.scheduler.frontier.quotas import Room
 from nephila.scheduler.frontier.scope import CompiledScope
 from nephila.scheduler.frontier.seen import Seen
@@ -101,6 +101,8 @@ class Job:
         self.priority_refetch: set[bytes] = set()
         """Queued URLs that were in flight when a run was killed. Their rows may be in the table already, so they come
         before new URLs. They come after reserved ones, because their fetch may end without a page."""
+        self.requisites: set[bytes] = set()
+        """Requisites that are queued or outstanding. They need no place in the page budget."""
         self.ended: Counter[Outcome] = Counter()
         self.sitemaps_listed: Counter[str] = Counter()
         """Host → sitemaps that sitemap indexes have listed. Lost in a restart."""
@@ -191,10 +193,10 @@ class Job:
     @property
     def has_room(self) -> bool:
         """Whether another URL may be taken: the job is not paused or held, and the page budget covers what is
-        outstanding."""
+        outstanding, or there are requisites."""
         if self.rooms and not all(room.in_flight < room.places for room in self.rooms):
             return False
-        return not self._stopped and (not self.max_pages or self.budget_left > 0)
+        return not self._stopped and (not self.max_pages or self.budget_left > 0 or bool(self.requisites))
 
     @property
     def is_blocked(self) -> bool:
@@ -274,7 +276,7 @@ class Job:
 
     def may_take(self, url_key: bytes) -> bool:
         """Whether this URL may be taken. The last pages of the budget are for URLs with a reservation or priority."""
-        if not self.max_pages:
+        if not self.max_pages or url_key in self.requisites:
             return not self._stopped
         if url_key in self.reserved:
             return self.has_room
@@ -283,8 +285,8 @@ class Job:
 
     @property
     def budget_spent(self) -> bool:
-        """Whether `max_pages` pages are stored."""
-        if not self.max_pages:
+        """Whether `max_pages` pages are stored, with their requisites."""
+        if not self.max_pages or self.requisites:
             return False
         if self.page_quota is not None:
             return self.spent_elsewhere and not self.reserved and not self.priority_refetch
@@ -313,11 +315,15 @@ class Job:
         """Judge refused links again from now on."""
         self.rejected = Trie()
 
+    def admits(self, url: str, host_key: str, depth: int, requisite: bool) -> bool:
+        """Whether the scope admits a URL. A requisite is admitted on any host unless a pattern excludes it."""
+        return not self.scope.excluded(url) if requisite else self.scope.decide(url, host_key, depth).admitted
+
     def left_scope(self, entry: Entry, host_key: str) -> str:
         """Why a queued URL no longer belongs to the job, or the empty string."""
         if not self._recheck:
             return ""
-        if entry.flags & SEED:
+        if entry.flags & SEED or is_requisite(entry.context):
             return self.scope.excluded(entry.url)
         verdict = self.scope.decide(entry.url, host_key, entry.depth)
         return "" if verdict.admitted else verdict.rule

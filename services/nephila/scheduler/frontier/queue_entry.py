@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 
 from nephila.kernel.messages import Context, QueuedUrl, Render
+from nephila.kernel.requisites import level_of
 from nephila.kernel.runtime.errors import PermanentError
 
 _PACK: Final = struct.Struct("<16sIIHBBB")
@@ -71,6 +72,11 @@ def pack_context(context: Context | None) -> bytes:
 def unpack_context(packed: bytes) -> Context | None:
     """The inverse of `pack_context`."""
     return _decode(packed) if packed else None
+
+
+def is_requisite(packed: bytes) -> bool:
+    """Whether the URL of this packed context is a requisite."""
+    return bool(packed) and level_of(_decode(packed)) > 0
 
 
 def entry_flags(seed: bool, render: Render = Render.UNSPECIFIED) -> int:

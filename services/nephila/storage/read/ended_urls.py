@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from nephila.kernel.messages import Outcome, UrlState
+from nephila.kernel.messages import Outcome, Render, UrlState
+from nephila.kernel.requisites import context_of
 from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
 from nephila.storage.rows import OUTCOMES
 from nephila.storage.source import Source
@@ -31,6 +32,9 @@ _COLUMNS: Final = (
     *("url_key", "url", "depth", "outcome", "status", "fetch_no", "fetched_at", "first_at", "changed_at"),
     *("text_hash", "etag", "last_modified", "sha256"),
 )
+_NOTE: Final = "CASE WHEN outcome = 'stored' THEN '' ELSE meta END AS note"
+"""Metadata of a row without a page."""
+_NAMES: Final = (*_COLUMNS, "note")
 _BATCH_ROWS: Final = 1000
 _NUMBERS: Final = {name: Outcome(number) for number, name in enumerate(OUTCOMES)}
 _GONE: Final = (404, 410)
@@ -41,14 +45,14 @@ def ended(source: Source, job: str, kinds: Iterable[str]) -> Iterator[UrlState]:
     where = " OR ".join(f"({ROW_KINDS[kind]})" for kind in kinds)
     with open_for_reading(source) as connection:
         for row in _walk(connection, job, where):
-            yield _state(job, dict(zip(_COLUMNS, row, strict=True)))
+            yield _state(job, dict(zip(_NAMES, row, strict=True)))
 
 
 def outcomes(source: Source, job: str) -> Iterator[tuple[bytes, str, Outcome]]:
     """(url_key, URL, how it has ended) of each row of a job."""
     with open_for_reading(source) as connection:
         for row in _walk(connection, job, "1 = 1"):
-            known = dict(zip(_COLUMNS, row, strict=True))
+            known = dict(zip(_NAMES, row, strict=True))
             yield bytes.fromhex(known["url_key"]), known["url"], _NUMBERS[known["outcome"]]
 
 
@@ -56,7 +60,7 @@ def _walk(connection: ReadConnection, job: str, where: str) -> Iterator[tuple[An
     key, last = connection.walk
     behind = ", ".join(f":last_{name}" for name in key)
     query = (
-        f"SELECT {', '.join((*key, *_COLUMNS))} FROM pages WHERE ({', '.join(key)}) > ({behind}) AND job = :job"
+        f"SELECT {', '.join((*key, *_COLUMNS, _NOTE))} FROM pages WHERE ({', '.join(key)}) > ({behind}) AND job = :job"
         f" AND ({where}) ORDER BY {', '.join(key)} LIMIT {_BATCH_ROWS}"
     )
     while True:
@@ -71,6 +75,7 @@ def _walk(connection: ReadConnection, job: str, where: str) -> Iterator[tuple[An
 
 def _state(job: str, row: dict[str, Any]) -> UrlState:
     at = _seconds(row["fetched_at"])
+    context = context_of(row["note"])
     return UrlState(
         job=job,
         url_key=bytes.fromhex(row["url_key"]),
@@ -85,6 +90,8 @@ def _state(job: str, row: dict[str, Any]) -> UrlState:
         last_modified=row["last_modified"],
         missing=int(row["status"] in _GONE),
         outcome=_NUMBERS[row["outcome"]],
+        context=context,
+        render=Render.NEVER if context is not None else Render.UNSPECIFIED,
     )
 
 

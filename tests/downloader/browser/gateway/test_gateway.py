@@ -381,3 +381,25 @@ async def tunnel(client: Client, authority: str) -> tuple[asyncio.StreamReader, 
     writer.write(f"CONNECT {authority} HTTP/1.1\r\nHost: x\r\nProxy-Authorization: {client.basic}\r\n\r\n".encode())
     assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
     return reader, writer
+
+
+async def test_responses_are_kept_for_archives() -> None:
+    """Those of GET but the document, with their heads; beyond the bytes of the page they are counted."""
+    coded = gzip.compress(b"x" * 1000)
+    answer = response(coded, HTML, "Content-Encoding: gzip")
+    async with Server(answer) as server, client_of(server, raw_capture=True) as client:
+        client.register(keep_exchanges=True, max_bytes=1900 + len(coded))
+        for url, headers in (("http://site.test/", DOCUMENT), ("http://site.test/x", FRAME), ("http://b.test/", FRAME)):
+            assert (await client.get(url, headers)).status == 200
+        assert (await client.get("http://site.test/post", method="POST")).status == 200
+        result = client.result()
+        (kept,) = result.exchanges
+        assert (kept.target.href, kept.response.status) == ("http://site.test/x", 200)
+        assert (kept.response.body, kept.response.wire_body) == (b"x" * 1000, coded)
+        assert kept.response.request_head.startswith(b"GET /x ")
+        assert kept.started <= kept.ended
+        assert result.not_kept == 1
+        client.register()
+        await client.get("http://site.test/", DOCUMENT)
+        await client.get("http://site.test/x", FRAME)
+        assert client.result().exchanges == []

@@ -22,10 +22,11 @@ from nephila.downloader.browser.gateway.forwarded_headers import (
 )
 from nephila.downloader.browser.gateway.host_pace import HostPace
 from nephila.downloader.browser.gateway.upstream import Call, Refused, Sender
-from nephila.downloader.http.contract import HttpRequest, HttpResponse
+from nephila.downloader.http.contract import Exchange, HttpRequest, HttpResponse
 from nephila.downloader.http.route import NO_ROUTE, Route
 from nephila.downloader.http.target import Target
 from nephila.kernel.net.public_suffix import site_of
+from nephila.kernel.runtime.clock import Clock
 
 _METHODS = frozenset(("GET", "HEAD", "OPTIONS", "POST"))
 """POST is needed by pages that read data with it, such as GraphQL; the other methods change resources."""
@@ -72,6 +73,7 @@ class FetchTraffic:
         user_agent: str,
         max_response_bytes: int,
         pace: HostPace,
+        clock: Clock,
     ) -> None:
         self._limits = limits
         self._document_target = Target(limits.document_url)
@@ -82,6 +84,10 @@ class FetchTraffic:
         self._user_agent = limits.user_agent or user_agent
         self._max_response_bytes = max_response_bytes
         self._pace = pace
+        self._clock = clock
+        self._exchanges: list[Exchange] = []
+        self._kept_bytes = 0
+        self._not_kept = 0
         self._parallel = asyncio.Semaphore(limits.max_parallel)
         self._document_sent = False
         self._document: DocumentResponse | None = None
@@ -121,6 +127,8 @@ class FetchTraffic:
             detail=detail,
             requests=self._requests,
             wire_bytes=self._wire_bytes,
+            exchanges=self._exchanges,
+            not_kept=self._not_kept,
             blocked=dict(self._blocked),
             unauthorized=self._unauthorized,
         )
@@ -139,12 +147,15 @@ class FetchTraffic:
             else:
                 await self._pace.turn(call.target.dial_host)
             async with self._parallel:
+                started = self._clock.now()
                 response = await self._sender.send(self._request(call, is_document))
         except Refused as refused:
             return self._refuse(refused.reason, refused.detail, is_document)
         self._wire_bytes += response.wire_bytes
         if is_document:
             return self._answer_document(response)
+        if self._limits.keep_exchanges and call.method == "GET" and response.status:
+            self._keep(Exchange(call.target, response, started, self._clock.now()))
         if response.status in UNAUTHORIZED and is_of_script(call.headers) and site_of(call.target.host) == self._site:
             self._unauthorized = min(self._unauthorized or response.status, response.status)
         if response.reason:
@@ -244,6 +255,16 @@ class FetchTraffic:
         return request
 
     # ---- responses
+
+    def _keep(self, exchange: Exchange) -> None:
+        """Keep a response for archives, within the bytes of the page."""
+        response = exchange.response
+        size = len(response.body) + len(response.wire_body or b"")
+        if self._ended or self._kept_bytes + size > self._limits.max_bytes:
+            self._not_kept += 1
+            return
+        self._kept_bytes += size
+        self._exchanges.append(exchange)
 
     def _answer_document(self, response: HttpResponse) -> Answer:
         if response.reason:

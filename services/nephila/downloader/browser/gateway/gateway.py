@@ -97,6 +97,7 @@ class ForwardingGateway:
             config.agent(),
             min(MAX_RESPONSE_BYTES, config.max_body_bytes),
             self._pace,
+            self._clock,
         )
         timer = self._clock.call_at(self._clock.monotonic() + limits.total_s, traffic.close)
         found = _Registered(secrets.token_hex(8), secrets.token_hex(16), traffic, timer)
