@@ -75,6 +75,7 @@ async def test_every_fetch_has_its_change(tmp_path, flushes):
     assert sorted((row["fetch_no"], row["change"]) for row in history) == [
         (number, change) for number, (_, change) in enumerate(LIFE, 1)
     ]
+    assert all(bool(row["old_hash"]) == (row["change"] == "changed") for row in history)
     assert sorted((line["fetch_no"], line["change"]) for line in lines(tmp_path)) == sorted(
         (row["fetch_no"], row["change"]) for row in history
     )
