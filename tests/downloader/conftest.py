@@ -1,6 +1,26 @@
-"""The scripted server of the fetcher contract serves these tests as well."""
+"""The scripted server of the fetcher contract serves these tests as well. No test may leave a slot in use."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "contracts"))
+
+
+@pytest.fixture(autouse=True)
+def all_slots_are_free_at_the_end() -> Iterator[None]:
+    """A request that has ended, in whatever stage, holds no slot of its host, of the downloader or of an address."""
+    from downloader_room import rooms
+
+    rooms.clear()
+    yield
+    for room in rooms:
+        pipeline = room.downloader._pipeline
+        flying = room.downloader.in_flight
+        assert pipeline._global_slots.held <= flying, "a slot of the downloader leaked"
+        assert sum(pipeline._host_slots._held.values()) <= flying, "a slot of a host leaked"
+        pipeline._global_slots.check()
+        pipeline._host_slots.check()
+    rooms.clear()

@@ -114,6 +114,10 @@ def add_proxies(pool: ProxyPool, lines: Sequence[str], now: float) -> None:
         pool.check_passed(proxy, 0.1 * (number + 1), now)
 
 
+rooms: list[Room] = []
+"""Those of the present test (conftest.py)."""
+
+
 class Room:
     """The downloader, its bus, and what it published."""
 
@@ -162,6 +166,7 @@ class Room:
         )
         self.bus.subscribe(PAGES, "parser", self._on_page, credits=100)
         self.bus.subscribe(OUTCOMES, "scheduler", self._on_outcome, credits=1000)
+        rooms.append(self)
 
     def _on_page(self, delivery: Delivery) -> None:
         self.pages.append(delivery.message)

@@ -7,7 +7,7 @@ import random
 
 from downloader_room import Room, answer
 from nephila.downloader.limits.slots import Slots
-from nephila.kernel.messages import FetchResult
+from nephila.kernel.messages import FetchKind, FetchResult
 from nephila.kernel.topics import OUTCOMES
 
 
@@ -198,3 +198,29 @@ def test_slots_under_random_use() -> None:
             assert slots.cancel(*one)
             assert not slots.cancel(*one)
         slots.check()
+
+
+def test_a_lowered_limit_counts_while_requests_wait() -> None:
+    """Holders above it keep their slots; what they release is not used again, until the limit is met."""
+    slots: Slots[int] = Slots(3)
+    assert [slots.acquire("a", number) for number in range(6)] == [True] * 3 + [False] * 3
+    assert slots.set_limit(1) == []
+    assert [slots.release("a"), slots.release("a")] == [None, None]
+    assert (slots.held("a"), slots.release("a")) == (1, 3)
+    assert slots.set_limit(2) == [4]
+    slots.check()
+
+
+async def test_a_redirected_robots_txt_that_ends_before_its_dial_frees_its_slot() -> None:
+    """Its new host has no address that may be dialled: the next request gets the slot."""
+    room = Room(per_host=0, per_address=0, concurrency=1)
+    await room.downloader.start()
+    room.request("http://a.test/robots.txt", job="", kind=FetchKind.ROBOTS)
+    room.request("http://b.test/1")
+    await room.settle()
+    assert room.fetcher.urls == ["http://a.test/robots.txt"]
+    room.address = "10.0.0.1"
+    room.names.table["moved.test"] = ("10.0.0.1",)
+    room.reply(0, answer(301, location="http://moved.test/robots.txt"))
+    await room.settle()
+    assert room.fetcher.urls == ["http://a.test/robots.txt", "http://b.test/1"]

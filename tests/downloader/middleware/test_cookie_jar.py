@@ -42,6 +42,24 @@ def test_hosts(header: str, host: str, goes: bool) -> None:
     assert jar_of(header).header(host, "/", True, NOW) == ("k=v" if goes else "")
 
 
+@pytest.mark.parametrize(
+    ("header", "path", "goes"),
+    [
+        ("k=v; path=/a", "/a", True),
+        ("k=v; path=/a", "/a/b", True),
+        ("k=v; path=/a", "/ab", False),
+        ("k=v; path=/a", "/", False),
+        ("k=v; path=/a/", "/a/b", True),
+        ("k=v; path=/a/", "/a", False),
+        ("k=v; path=a", "/a", True),
+        ("k=v", "/elsewhere", True),
+    ],
+)
+def test_paths(header: str, path: str, goes: bool) -> None:
+    """A cookie of /a goes to /a and below it, not to /ab."""
+    assert jar_of(header).header("a.example.com", path, True, NOW) == ("k=v" if goes else "")
+
+
 def test_a_public_suffix_sets_none_for_all() -> None:
     """github.io belongs to many; a site of that very name keeps its own cookie."""
     assert len(jar_of("k=v; domain=github.io", host="me.github.io")) == 0

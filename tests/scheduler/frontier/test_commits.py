@@ -20,7 +20,7 @@ from nephila.native import HostStore, Trie, parse_url, partition_of
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
 from nephila.scheduler.frontier.host_state import Outstanding, OutstandingState
-from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.job_state import Hold, Job
 from nephila.scheduler.frontier.queue_entry import RENDER_SHIFT, Entry, pack
 
 URLS = [f"http://h{number}.test/" for number in range(40)]
@@ -169,10 +169,10 @@ def test_a_job_is_held_by_the_fetch_that_uses_up_its_quota() -> None:
     found = job(one, quota=Quota(pages=2))
     for held in (False, True, True):
         one.count_quotas(found, 1, 0.0)
-        assert bool(found.quota_hold) == held
+        assert bool(found.hold(Hold.QUOTA)) == held
     one.put_job(CrawlJob("t", "t", 2, quota=Quota(pages=4)))
     one.apply_quotas()
-    assert not found.quota_hold
+    assert not found.hold(Hold.QUOTA)
 
 
 # ---- consumption of requests

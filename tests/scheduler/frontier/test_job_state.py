@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nephila.kernel.messages import CrawlJob, HostBudget, HostUse, Outcome, Politeness, Render, Scope, ScopeMode
 from nephila.native import HostStore, Trie
-from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.job_state import Hold, Job
 from nephila.scheduler.frontier.queue_entry import SEED, Entry, pack
 from nephila.scheduler.frontier.quotas import Room
 
@@ -80,15 +80,15 @@ def test_a_share_of_the_page_budget_replaces_it() -> None:
 def test_a_paused_or_held_job_takes_nothing() -> None:
     """The end of one reason leaves the other."""
     one = job()
-    one.set_quota_hold("used up")
-    one.set_quota_hold("used up in another way")
-    assert (one.has_room, one.may_take(A), one.is_blocked, one.quota_changes) == (False, False, True, 1)
+    one.set_hold(Hold.QUOTA, "used up")
+    one.set_hold(Hold.QUOTA, "used up in another way")
+    assert (one.has_room, one.may_take(A), one.is_blocked, one.hold_changes) == (False, False, True, 1)
     one.change(CrawlJob("t", "t", 2, paused=True))
-    one.set_quota_hold("")
-    assert (one.has_room, one.is_blocked, one.quota_changes) == (False, True, 2)
+    one.set_hold(Hold.QUOTA, "")
+    assert (one.has_room, one.is_blocked, one.hold_changes) == (False, True, 2)
     one.change(CrawlJob("t", "t", 3))
     assert one.has_room
-    one.set_quota_hold("used up")
+    one.set_hold(Hold.QUOTA, "used up")
     one.change(CrawlJob("t", "t", 4))
     assert not one.has_room, "a changed spec does not release it"
 
@@ -110,9 +110,9 @@ def test_rooms_of_quotas_count_the_leases_of_their_jobs() -> None:
     one.note_quotas((own,))
     assert (shared.in_flight, own.in_flight, one.has_room, one.has_quotas) == (1, 2, True, True)
     one.end_lease()
-    one.set_quota_hold("used up")
+    one.set_hold(Hold.QUOTA, "used up")
     one.note_quotas(())
-    assert (own.in_flight, one.has_quotas, one.quota_hold, one.has_room) == (0, False, "", True)
+    assert (own.in_flight, one.has_quotas, one.hold(Hold.QUOTA), one.has_room) == (0, False, "", True)
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,7 @@ OF_REASON: Final[Mapping[tuple[str, str], Verdict]] = {
     ("dropped", "sitemap_chain"): Verdict.SCOPE,
     ("dropped", "sitemap_limit"): Verdict.SCOPE,
     ("dropped", "near_copy"): Verdict.NOT_WANTED,
+    ("dropped", "requisite"): Verdict.NOT_WANTED,
     ("dropped", "trap"): Verdict.SCOPE,
 }
 """(outcome, reason) of a row → verdict; statuses are in `_of_status`."""

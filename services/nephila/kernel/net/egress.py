@@ -56,6 +56,7 @@ _DENIED = tuple(
         ("fd20:ce::254/128", "cloud metadata"),
         ("::/128", "unspecified"),
         ("::1/128", "loopback"),
+        ("64:ff9b:1::/48", "local NAT64"),
         ("100::/64", "discard-only"),
         ("2001:2::/48", "benchmark"),
         ("2001:db8::/32", "documentation"),
@@ -71,7 +72,6 @@ _MAPPED = ipaddress.ip_network("::ffff:0:0/96")
 _TRANSLATED = ipaddress.ip_network("::ffff:0:0:0/96")
 _COMPATIBLE = ipaddress.ip_network("::/96")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-_NAT64_LOCAL = ipaddress.ip_network("64:ff9b:1::/48")
 _SIX_TO_FOUR = ipaddress.ip_network("2002::/16")
 _TEREDO = ipaddress.ip_network("2001::/32")
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
@@ -116,12 +116,6 @@ def embedded(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
     low = ipaddress.IPv4Address(number & 0xFFFFFFFF)
     if any(address in network for network in (_MAPPED, _TRANSLATED, _COMPATIBLE, _NAT64)):
         return [low]
-    if address in _NAT64_LOCAL:
-        # RFC 6052 2.2: the prefix may be /48, /56, /64 or /96; bits 64-71 stay zero.
-        shifted = [((number >> 80 & 0xFFFF) << 16) | (number >> 48 & 0xFFFF)]
-        shifted.append(((number >> 72 & 0xFF) << 24) | (number >> 40 & 0xFFFFFF))
-        shifted.append(number >> 24 & 0xFFFFFFFF)
-        return [low, *(ipaddress.IPv4Address(one) for one in shifted)]
     found = []
     if address in _SIX_TO_FOUR:
         found.append(ipaddress.IPv4Address(number >> 80 & 0xFFFFFFFF))
