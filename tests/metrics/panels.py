@@ -25,6 +25,8 @@ UNANSWERED: dict[str, str] = {
         ),
         "no webhooks are configured",
     ),
+    **dict.fromkeys(("Lists of directories by verdict", "Directories with a fault"), "no sites are configured"),
+    "Stored pages evaluated by changed schemes": "no schemes are configured",
     "Near-copies": "no job of the run compares texts",
     "Pages checked too late": "no job of the run has a freshness objective",
     **dict.fromkeys(

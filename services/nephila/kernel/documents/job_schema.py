@@ -98,7 +98,7 @@ Schedule = Annotated[
     Meta(
         max_length=200,
         extra={"what": "a schedule like '0 6 * * *'", "check": _schedule},
-        extra_json_schema={"pattern": r"^\s*(?:\S+\s+){4}\S+\s*$"},
+        extra_json_schema={"pattern": r"^ *(?:[!-~]+ +){4}[!-~]+ *$"},
     ),
 ]
 TimeZone = Annotated[
