@@ -67,6 +67,12 @@ def build(
     return Parser(config, bus, clock, page_pass, sniff_encoding, Sandbox(), judge, budget)
 
 
+def _note_problem(page: m.Page, record: m.Record, name: str, error: Exception) -> None:
+    """A part of a page failed in a child process: the log and the row have the reason, and the page continues."""
+    log.warning("parser: %s: %s", ascii(page.url)[1:-1][:500], ascii(str(error))[1:-1][:200])
+    note(record, name, str(error))
+
+
 class Parser:
     """Turns pages into records and outlinks."""
 
@@ -288,16 +294,22 @@ class Parser:
         try:
             record.markdown = await self._child_queue.run(MARKDOWN, spooled, payload)
         except Exception as error:
-            log.warning("parser: %s: %s", ascii(page.url)[1:-1][:500], ascii(str(error))[1:-1][:200])
-            note(record, "markdown_problem", str(error))
+            _note_problem(page, record, "markdown_problem", error)
         if left is not None:
             again = self._child_queue.spool(kept, digest=False)
             await self._read_extra_links(delivery, page, job, links, record, facts, again, left)
-        elif page.job in self._uses_trafilatura:
-            again = self._child_queue.spool(kept, digest=False)
-            await self._replace_text(delivery, page, links, record, facts, again)
         else:
-            self._apply_rules_in_task(delivery, page, links, record, facts, kept)
+            await self._read_text(delivery, page, links, record, facts, kept)
+
+    async def _read_text(
+        self, delivery: Delivery, page: m.Page, links: Links, record: m.Record, facts: PageFacts, body: bytes
+    ) -> None:
+        """Replace the main text if the job asks for it, then apply the rules."""
+        if page.job in self._uses_trafilatura:
+            spooled = self._child_queue.spool(body, digest=False)
+            await self._replace_text(delivery, page, links, record, facts, spooled)
+        else:
+            self._apply_rules_in_task(delivery, page, links, record, facts, body)
 
     async def _replace_text(
         self, delivery: Delivery, page: m.Page, links: Links, record: m.Record, facts: PageFacts, spooled: SpooledBody
@@ -314,8 +326,7 @@ class Parser:
         try:
             record.text = await self._child_queue.run(trafilatura_text.TRAFILATURA, spooled, payload) or record.text
         except Exception as error:
-            log.warning("parser: %s: %s", ascii(page.url)[1:-1][:500], ascii(str(error))[1:-1][:200])
-            note(record, "text_problem", str(error))
+            _note_problem(page, record, "text_problem", error)
         self._apply_rules_in_task(delivery, page, links, record, facts, kept)
 
     async def _read_extra_links(
@@ -331,11 +342,7 @@ class Parser:
     ) -> None:
         """Extract extra links of a page whose tree is too costly for the loop, then continue as for any page."""
         links, body = await self._with_extra_links(page, job, links, record, facts, spooled, found)
-        if page.job in self._uses_trafilatura:
-            spooled = self._child_queue.spool(body, digest=False)
-            await self._replace_text(delivery, page, links, record, facts, spooled)
-        else:
-            self._apply_rules_in_task(delivery, page, links, record, facts, body)
+        await self._read_text(delivery, page, links, record, facts, body)
 
     async def _with_extra_links(
         self,
@@ -362,8 +369,7 @@ class Parser:
             entries = await self._child_queue.run(EXTRA_LINKS, spooled, payload)
             links = self._builder.with_extra_links(page, job, links, found, entries)
         except Exception as error:
-            log.warning("parser: %s: %s", ascii(page.url)[1:-1][:500], ascii(str(error))[1:-1][:200])
-            note(record, "links_problem", str(error))
+            _note_problem(page, record, "links_problem", error)
         return links, kept
 
     # ---- failed pages

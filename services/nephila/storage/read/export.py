@@ -110,12 +110,7 @@ def export_items(
 
     if format not in items.FORMATS:
         raise UsageError(f"items are written as {' or '.join(items.FORMATS)}, not {format}")
-    try:
-        if out is None:
-            return _to_stdout(lambda stream, _: write(stream), iter(()), shown)
-        return _whole(out, lambda part: _stream_to(part, write))
-    except OSError as error:
-        raise _plain(error, out) from error
+    return write_rows(out, write, shown)
 
 
 def write_rows(out: Path | None, write: Callable[[IO[bytes]], int], shown: Shown | None = None) -> int:
