@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.browser_fixtures import chromium  # noqa: F401 - fixtures of all tests
@@ -16,6 +17,10 @@ from tests.postgres_fixtures import mortal, postgres, store  # noqa: F401 - fixt
 from tests.required import required
 from tools.install import Missing
 from tools.kafka_broker import Broker
+
+# A deadline of an example fails on a busy machine; speed is measured by benches.
+hypothesis.settings.register_profile("nephila", deadline=None)
+hypothesis.settings.load_profile("nephila")
 
 # Programs that tests start are those of this tree, not those that are installed.
 os.environ["PYTHONPATH"] = str(Path(__file__).parent.parent / "services")

@@ -98,6 +98,32 @@ def test_it_begins_with_a_first_batch() -> None:
     assert machine.admission.bound_by == ""
 
 
+def test_each_batch_of_pages_doubles_the_limit() -> None:
+    """As many pages as the limit allows fetches: their sizes are known, so no second has to pass."""
+    machine = Machine()
+    machine.admission.start()
+    machine.admission.wake()
+    for _ in range(5 + 10 + 20 + 40 + 80):
+        machine.fetching = machine.now
+        assert machine.admission.notice_from == 0
+        machine.admission.on_page(10_000)
+        if machine.now == 100:
+            break
+    assert machine.limits == [5, 10, 20, 40, 80, 100]
+    assert machine.admission.notice_from == LARGE_BYTES
+
+
+def test_batches_of_large_pages_rise_only_as_far_as_the_memory() -> None:
+    """Pages of 10 MB in 512 MB: many have been published, and the limit follows their size."""
+    machine = Machine(memory=120 * MIB, limit=512 * MIB)
+    machine.admission.start()
+    machine.admission.wake()
+    for _ in range(200):
+        machine.fetching = 1
+        machine.admission.on_page(10 * MIB)
+        assert machine.now * 10 * MIB * BODY_FACTOR <= 0.9 * 512 * MIB - 120 * MIB
+
+
 def test_the_first_batch_ends_with_pages_and_not_with_time() -> None:
     """Five large bodies are arriving for a minute: no other fetch starts before they have arrived (found by a crawl of
     pages of 9 MB that begin after two seconds)."""

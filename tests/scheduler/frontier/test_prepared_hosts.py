@@ -40,13 +40,13 @@ def test_prepared_hosts_against_a_model() -> None:
             assert (due.pop(taken) if taken >= 0 else earliest) == earliest
             assert (taken >= 0) == (earliest <= now)
         assert prepared.next_ready() == min(due.values(), default=None)
-        assert (len(prepared), host in prepared, prepared.job(host)) == (len(jobs), host in jobs, jobs.get(host, -1))
+        assert (len(prepared), host in prepared.by_number, prepared.job(host)) == (len(jobs), host in jobs, jobs.get(host, -1))
         assert host not in jobs or prepared.ready_at(host) == due.get(host)
         if step % 200 == 0:
             prepared.check()
-            assert sorted(prepared.hosts()) == sorted(jobs)
+            assert sorted(prepared.by_number) == sorted(jobs)
             assert [prepared.count(one) for one in range(4)] == [list(jobs.values()).count(one) for one in range(4)]
-            assert len(prepared._heap) <= 2 * 30 + 64 + 1
+            assert len(prepared.scheduled) <= 2 * 30 + 64 + 1
 
 
 @pytest.mark.parametrize(("after_s", "valid"), [(-1.0, False), (0.0, True), (VALID_S, True), (VALID_S + 1.0, False)])

@@ -2,12 +2,13 @@
 
     limit = requests in flight + N, within [1, concurrency]
 
-It begins with a first batch, since the size of pages is unknown. The batch ends when as many pages have arrived:
+It begins with a first batch, since the size of pages is unknown. The batch ends when as many pages have been published:
 before that, the limit does not rise while as many large bodies are arriving. The limit falls at once: by memory
 whenever N demands it, by event loop and pressure only above their thresholds. CPU above its threshold only stops the
-rise. The limit rises by a tenth of the weight or more, so that it does not flap, and at most doubles in a second. At
-least one fetch is always admitted, and with enough memory the first batch: a crawl that waits for another program
-continues slowly instead of never.
+rise. The limit rises by a tenth of the weight or more, so that it does not flap, and at most doubles: in a second, or
+when as many pages have been published as it allows fetches, since their sizes are known then. At least one fetch is
+always admitted, and with enough memory the first batch: a crawl that waits for another program continues slowly instead
+of never.
 
 The limit is an estimate, so that few fetches have to wait for memory; the bytes themselves are reserved in the budget
 (`kernel/runtime/memory_budget.py`). A fetch without a reservation counts with `BODY_FACTOR` times the largest recent
@@ -45,7 +46,7 @@ REQUEST_BYTES = LARGE_BYTES * BODY_FACTOR
 DECAY = 0.9
 """Factor of the estimated size of a page, per second without a larger one."""
 GROWTH = 2
-"""Greatest factor by which the limit rises in a second."""
+"""Greatest factor by which the limit rises in a second, or with a batch of pages."""
 RISE = 0.1
 """Least part of the weight by which the limit rises above the first batch."""
 
@@ -87,10 +88,12 @@ class Admission:
         self._read_at = clock.monotonic()
         self._cpu_cores = 0.0
         self._delay_s = 0.0
-        self._starting = self._first_batch
-        """Pages until the first batch has ended; 0: it has."""
+        self._starting = True
+        """Whether the first batch has not ended."""
+        self._batch_left = self._first_batch
+        """Pages to publish until the limit may double."""
         self._ceiling = self._first_batch
-        """The limit may not rise above it before the next second."""
+        """The limit may not rise above it before the next second, or the end of the batch."""
         self.limit = self._first_batch
         self.memory_requests = 1
         """Requests whose pages the memory can hold, with pages of the estimated size."""
@@ -129,12 +132,16 @@ class Admission:
 
     def on_page(self, size: int) -> None:
         """A page of this size is published."""
-        if self._starting:
-            self._starting -= 1
-            if not self._starting:
-                self._end_first_batch()
         if size >= LARGE_BYTES:
             self._request_bytes = max(self._request_bytes, size * BODY_FACTOR)
+        self._batch_left -= 1
+        if self._batch_left <= 0:
+            self._starting = False
+            self._ceiling = max(self._ceiling, self.limit * GROWTH)
+            self._compute()
+            self._batch_left = self.limit
+            self.notice_from = LARGE_BYTES if self.limit >= self._most else 0
+        elif size >= LARGE_BYTES:
             self._compute()
 
     def _wait(self) -> None:
@@ -155,12 +162,6 @@ class Admission:
         self._timer = None
         if not self._is_idle():
             self._wait()
-
-    def _end_first_batch(self) -> None:
-        self._starting = 0
-        self._ceiling = max(self._ceiling, self.limit * GROWTH)
-        self.notice_from = LARGE_BYTES
-        self._compute()
 
     def _compute(self) -> None:
         in_flight = self._in_flight()

@@ -7,7 +7,6 @@ import os
 import platform
 import shutil
 import sys
-from importlib import metadata
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -84,6 +83,8 @@ def _missing_libraries() -> list[str]:
 
 def _requirements() -> list[str]:
     """The requirements of the extra, so that the versions fit this installation."""
+    from importlib import metadata  # 25 ms, and only an installation needs it
+
     lines = [line.partition(";") for line in metadata.requires("nephila") or ()]
     found = [name.strip() for name, _, condition in lines if "extra ==" in condition and "browser" in condition]
     return found or ["nephila[browser]"]

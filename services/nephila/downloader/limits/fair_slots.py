@@ -88,7 +88,7 @@ class FairSlots(Generic[T]):
 
     def acquire(self, waiter: T, speed: Speed) -> bool:
         """True when `waiter` holds a slot; False when it was queued."""
-        if len(self._held) < self._limit and not self._waiting[speed] and self._may_start(speed):
+        if len(self._held) < self._limit and not self._waiting[speed] and (speed is FAST or self._may_start(speed)):
             self._hold(waiter, speed)
             return True
         self._waiting[speed][waiter] = None
@@ -97,7 +97,7 @@ class FairSlots(Generic[T]):
     def release(self, holder: T) -> list[T]:
         """Free a slot. Returns waiters that hold a slot now."""
         self._counts[self._held.pop(holder)] -= 1
-        return self._start()
+        return self._start() if any(self._waiting) else []
 
     def set_limit(self, limit: int) -> list[T]:
         """Change the limit, at least 1. Returns waiters that hold a slot now. Holders above a lower limit keep theirs;
@@ -149,8 +149,6 @@ class FairSlots(Generic[T]):
 
     def _start(self) -> list[T]:
         started: list[T] = []
-        if not any(self._waiting):
-            return started
         for speed in (FAST, NEW, SLOW):
             queue = self._waiting[speed]
             while queue and len(self._held) < self._limit and self._may_start(speed):

@@ -7,9 +7,12 @@ has one run due. A local time that a change of the clock skips runs at the chang
 from __future__ import annotations
 
 from datetime import datetime
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING
 
 from cronsim import CronSim, CronSimError
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 MAX_CHARS = 200
 UTC = "UTC"
@@ -45,6 +48,8 @@ class Schedule:
 
 def zone(name: str) -> ZoneInfo:
     """The zone of an IANA name; empty: UTC. Raises `ValueError` with the reason."""
+    from zoneinfo import ZoneInfo  # most crawls have no schedule and no window
+
     try:
         return ZoneInfo(name or UTC)
     except (OSError, ValueError, KeyError):

@@ -12,11 +12,13 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
-from typing import NamedTuple
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING, NamedTuple
 
 from nephila.kernel.documents.cron import zone
 from nephila.kernel.documents.field_types import instant_text
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 PATTERN = r"^([01]\d|2[0-3]):[0-5]\d-(([01]\d|2[0-3]):[0-5]\d|24:00)$"
 _DAY_MINUTES = 24 * 60

@@ -207,7 +207,7 @@ class Dispatcher:
         frontier = self.frontier
         store, ready = frontier.store, frontier.ready
         moved = 0
-        while moved < limit and (number := frontier.take_prepared()) >= 0:
+        while frontier.prepared.scheduled and moved < limit and (number := frontier.take_prepared()) >= 0:
             moved += 1
             self._make_ready(number, now)
         if len(ready) >= READY_MAX and not self._unserved_job_waits():
@@ -226,7 +226,7 @@ class Dispatcher:
         numbered, prepared = frontier.numbered, frontier.prepared
         heads = frontier.store.head(number)
         going = [head for head in heads if head[0] in numbered and not self._is_idle(numbered[head[0]], number)]
-        is_prepared = number in prepared
+        is_prepared = number in prepared.by_number
         if is_prepared and prepared.job(number) not in (job for job, _ in going):
             prepared.discard(number)
             is_prepared = False

@@ -60,7 +60,7 @@ def _check_leases(frontier: Frontier, outstanding: list[Outstanding]) -> None:
 
 def _check_hosts(frontier: Frontier) -> None:
     store = frontier.store
-    for number in frontier.prepared.hosts():
+    for number in frontier.prepared.by_number:
         host = frontier.hosts.hot.get(number)
         flying = host is not None and host.in_flight
         assert flying or store.queued(number), f"host {number} is prepared for no page"

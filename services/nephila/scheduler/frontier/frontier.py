@@ -465,7 +465,7 @@ class Frontier:
     def schedule_at(self, number: int, at: float) -> None:
         """Set the instant at which a host is ready."""
         self.store.schedule(number, at)
-        if number in self.prepared:
+        if number in self.prepared.by_number:
             self.prepared.schedule(number, at)
 
     def take_prepared(self) -> int:
@@ -560,7 +560,7 @@ class Frontier:
     def wait_for_address(self, host: Host, head: bool) -> None:
         """Put a host into the queue of its server address; `head`: it was the first there before."""
         slot = self.waiting_for_address.setdefault(host.number, QueueSlot(host.number))
-        self.addresses.wait(host.address, slot, self.now, head, host.number in self.prepared)
+        self.addresses.wait(host.address, slot, self.now, head, host.number in self.prepared.by_number)
 
     def take_waiting_for_address(self) -> int:
         """Remove and return the next host of an address that has room; -1 when there is none."""

@@ -138,7 +138,7 @@ class HostTable:
             return
         host.changed = False
         pace = host.pace
-        prepared = host.number in self.prepared
+        prepared = host.number in self.prepared.by_number
         robots = [known for known in host.robots.values() if prepared or known.expires > self.now]
         if pace.not_before <= self.now and not pace.backoff_s and not robots and not host.uses and not host.novelty:
             self.store.set_state(host.number, b"")

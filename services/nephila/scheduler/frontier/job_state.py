@@ -224,18 +224,22 @@ class Job:
 
     def lease(self) -> None:
         """A URL was taken from its queue."""
-        self.restore_lease()
+        self.leased += 1
+        if self.rooms:
+            self._count_lease(1)
         self.dispatched += 1
 
     def restore_lease(self) -> None:
         """A URL that another owner took from its queue is outstanding here."""
         self.leased += 1
-        self._count_lease(1)
+        if self.rooms:
+            self._count_lease(1)
 
     def end_lease(self) -> None:
         """The end of `lease`."""
         self.leased -= 1
-        self._count_lease(-1)
+        if self.rooms:
+            self._count_lease(-1)
 
     def _count_lease(self, count: int) -> None:
         for room in self.rooms:

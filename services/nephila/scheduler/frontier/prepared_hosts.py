@@ -31,17 +31,15 @@ class PreparedHosts:
     """Operations are O(log prepared hosts) amortised; memory is O(prepared hosts)."""
 
     def __init__(self) -> None:
-        self._hosts: dict[int, _Prepared] = {}
+        self.by_number: dict[int, _Prepared] = {}
+        """The prepared hosts; attributes, since a look-up of each dispatched page must not cost a call."""
         self._by_job: Counter[int] = Counter()
-        self._heap: list[tuple[float, int]] = []
-        """(when, host); an entry that differs from the host's `ready_at` is stale."""
+        self.scheduled: list[tuple[float, int]] = []
+        """A heap of (when, host); an entry that differs from the host's `ready_at` is stale."""
 
     def __len__(self) -> int:
         """Prepared hosts."""
-        return len(self._hosts)
-
-    def __contains__(self, host: int) -> bool:
-        return host in self._hosts
+        return len(self.by_number)
 
     def count(self, job: int) -> int:
         """Hosts that are prepared for pages of a job."""
@@ -49,30 +47,30 @@ class PreparedHosts:
 
     def job(self, host: int) -> int:
         """Number of the job that a host is prepared for; -1 for a host that is not prepared."""
-        known = self._hosts.get(host)
+        known = self.by_number.get(host)
         return known.job if known is not None else -1
 
     def is_valid(self, host: int, origin: str, now: float) -> bool:
         """Whether the robots.txt of an origin was fetched for the next page of the host."""
-        known = self._hosts.get(host)
+        known = self.by_number.get(host)
         return known is not None and known.origin == origin and 0.0 <= now - known.fetched_at <= VALID_S
 
     def requested(self, host: int, job: int, origin: str) -> None:
         """The robots.txt of an origin is requested for a page of a job."""
         self.discard(host)
-        self._hosts[host] = _Prepared(job, origin)
+        self.by_number[host] = _Prepared(job, origin)
         self._by_job[job] += 1
 
     def fetched(self, host: int, job: int, origin: str, now: float) -> None:
         """The robots.txt of an origin has come; `job`: the page is for this one where the request is unknown."""
-        known = self._hosts.get(host)
+        known = self.by_number.get(host)
         if known is None or known.origin != origin:
             self.requested(host, job, origin)
-        self._hosts[host].fetched_at = now
+        self.by_number[host].fetched_at = now
 
     def discard(self, host: int) -> bool:
         """The page is requested, or none comes; True when the host was prepared."""
-        known = self._hosts.pop(host, None)
+        known = self.by_number.pop(host, None)
         if known is None:
             return False
         self._by_job[known.job] -= 1
@@ -82,27 +80,27 @@ class PreparedHosts:
 
     def drop_job(self, job: int) -> None:
         """A job was deleted. O(prepared hosts)."""
-        for host in [host for host, known in self._hosts.items() if known.job == job]:
+        for host in [host for host, known in self.by_number.items() if known.job == job]:
             self.discard(host)
 
     def schedule(self, host: int, at: float) -> None:
         """A prepared host is ready then; no effect for a host that is not prepared."""
-        known = self._hosts.get(host)
+        known = self.by_number.get(host)
         if known is None:
             return
         known.ready_at = at
-        heapq.heappush(self._heap, (at, host))
-        if len(self._heap) > 2 * len(self._hosts) + _SPARE:
-            waiting = ((known.ready_at, host) for host, known in self._hosts.items())
-            self._heap = [(at, host) for at, host in waiting if at is not None]
-            heapq.heapify(self._heap)
+        heapq.heappush(self.scheduled, (at, host))
+        if len(self.scheduled) > 2 * len(self.by_number) + _SPARE:
+            waiting = ((known.ready_at, host) for host, known in self.by_number.items())
+            self.scheduled = [(at, host) for at, host in waiting if at is not None]
+            heapq.heapify(self.scheduled)
 
     def next_ready(self) -> float | None:
         """When the first prepared host that waits for time is ready; None without any."""
-        heap = self._heap
+        heap = self.scheduled
         while heap:
             at, host = heap[0]
-            known = self._hosts.get(host)
+            known = self.by_number.get(host)
             if known is not None and known.ready_at == at:
                 return at
             heapq.heappop(heap)
@@ -110,25 +108,21 @@ class PreparedHosts:
 
     def ready_at(self, host: int) -> float | None:
         """The instant of the last `schedule`; None where `take` has returned the host since."""
-        return self._hosts[host].ready_at
+        return self.by_number[host].ready_at
 
     def take(self, now: float) -> int:
         """A host that is ready; -1 for none. It waits for no time any more, and stays prepared."""
         at = self.next_ready()
         if at is None or at > now:
             return -1
-        host = heapq.heappop(self._heap)[1]
-        self._hosts[host].ready_at = None
+        host = heapq.heappop(self.scheduled)[1]
+        self.by_number[host].ready_at = None
         return host
-
-    def hosts(self) -> list[int]:
-        """Prepared hosts, in no order."""
-        return list(self._hosts)
 
     def check(self) -> None:
         """Raise AssertionError when an invariant does not hold."""
-        found = Counter(known.job for known in self._hosts.values())
+        found = Counter(known.job for known in self.by_number.values())
         assert found == self._by_job, f"prepared hosts by job: {found}, counted {self._by_job}"
-        entries = set(self._heap)
-        for host, known in self._hosts.items():
+        entries = set(self.scheduled)
+        for host, known in self.by_number.items():
             assert known.ready_at is None or (known.ready_at, host) in entries, f"host {host} is never taken"
