@@ -40,7 +40,11 @@ def test_prepared_hosts_against_a_model() -> None:
             assert (due.pop(taken) if taken >= 0 else earliest) == earliest
             assert (taken >= 0) == (earliest <= now)
         assert prepared.next_ready() == min(due.values(), default=None)
-        assert (len(prepared), host in prepared.by_number, prepared.job(host)) == (len(jobs), host in jobs, jobs.get(host, -1))
+        assert (len(prepared), host in prepared.by_number, prepared.job(host)) == (
+            len(jobs),
+            host in jobs,
+            jobs.get(host, -1),
+        )
         assert host not in jobs or prepared.ready_at(host) == due.get(host)
         if step % 200 == 0:
             prepared.check()
