@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 
 import pytest
 from nephila.kernel.net.egress import EgressError, EgressGuard, HostMap, denial, embedded
@@ -239,31 +240,54 @@ def test_host_map_without_a_match() -> None:
     """A host no pattern covers is resolved as ever."""
     assert HostMap(["*.x.test=127.0.0.1"]).find("x.test") is None
     assert HostMap(["*.x.test=127.0.0.1"]).find("yx.test") is None
+    assert HostMap(["x.test=127.0.0.1"]).find("y.test") is None
+
+
+def test_a_host_map_with_entries_is_true() -> None:
+    """Of either kind."""
+    assert HostMap(["x.test=127.0.0.1"])
+    assert HostMap(["*.x.test=127.0.0.1"])
     assert not HostMap()
 
 
 @pytest.mark.parametrize(
-    "entry",
+    ("target", "found"),
     [
-        "",
-        "x",
-        "x=",
-        "=127.0.0.1",
-        "x=y.test",
-        "x=127.0.0.1:0",
-        "x=127.0.0.1:70000",
-        "x=127.0.0.1:",
-        "x=[::1",
-        "x=[::1]81",
-        "a*.test=127.0.0.1",
-        "*.*.test=127.0.0.1",
-        "http://x=127.0.0.1",
-        "x:80=127.0.0.1",
+        ("127.0.0.1:1", ("127.0.0.1", 1)),
+        ("127.0.0.1:65535", ("127.0.0.1", 65_535)),
+        ("[::1]", ("::1", 0)),
+        ("[::1]:82", ("::1", 82)),
     ],
 )
-def test_host_map_nonsense(entry: str) -> None:
+def test_a_host_map_with_ports(target: str, found: tuple[str, int]) -> None:
+    """All ports but 0; brackets with and without one."""
+    assert HostMap([f"x.test={target}"]).find("x.test") == found
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ("", "expected 'name=address'"),
+        ("x", "expected 'name=address'"),
+        ("x=", "expected 'name=address'"),
+        ("=127.0.0.1", "expected 'name=address'"),
+        ("x=y.test", "'y.test' is not an IP address"),
+        ("x=127.0.0.1:0", "'0' is not a port"),
+        ("x=127.0.0.1:65536", "'65536' is not a port"),
+        ("x=127.0.0.1:", "'' is not a port"),
+        ("x=127.0.0.1:\u0668\u0660", "is not a port"),
+        ("x=[::1", "is not of the form"),
+        ("x=[::1]81", "is not of the form"),
+        ("a*.test=127.0.0.1", "is not a host name"),
+        ("*.*.test=127.0.0.1", "is not a host name"),
+        ("http://x=127.0.0.1", "is not a host name"),
+        ("x:80=127.0.0.1", "is not a host name"),
+        ("\u00fc|.test=127.0.0.1", "is not a host name"),
+    ],
+)
+def test_host_map_nonsense(entry: str, says: str) -> None:
     """Nonsense is one clear line."""
-    with pytest.raises(UsageError, match="host map"):
+    with pytest.raises(UsageError, match=f"^host map {re.escape(repr(entry))}: .*{says}"):
         HostMap([entry])
 
 
