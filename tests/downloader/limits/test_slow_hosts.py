@@ -40,6 +40,19 @@ def test_slow_hosts_hold_their_share_while_others_wait() -> None:
     assert slots.excess() == [9, 8, 7, 6, 5, 4, 3]
 
 
+def test_slow_hosts_within_their_share_keep_their_slots() -> None:
+    """Also while others wait."""
+    slots: FairSlots[int] = FairSlots(10, 0.4)
+    for number in range(10):
+        assert slots.acquire(number, NEW)
+    assert not slots.acquire(20, NEW)
+    for number in range(4):
+        slots.mark_slow(number)
+        assert slots.excess() == []
+    slots.mark_slow(4)
+    assert slots.excess() == [4]
+
+
 def test_slow_hosts_alone_hold_all_slots() -> None:
     """Nobody else needs them."""
     slots: FairSlots[int] = FairSlots(10, 0.3)
