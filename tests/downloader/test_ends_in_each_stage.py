@@ -340,6 +340,7 @@ async def test_an_end_of_the_stage(
     await waiting.go_on()
     assert result_of(waiting) == (result, reason, dialled)
     assert waiting.dialled == []
+    assert waiting.room.downloader.slow_given_back == (reason == "slow")
     waiting.chain.on_request = chain  # type: ignore[method-assign]
     if stage is Stage.PROXY:
         add_proxies(waiting.room.pool, ["http://p:1"], waiting.room.clock.monotonic())
