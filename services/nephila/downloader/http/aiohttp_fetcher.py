@@ -373,6 +373,7 @@ def _request_head(path: str, headers: Any) -> bytes:
 
 def _response_head(reply: aiohttp.ClientResponse) -> bytes:
     version = reply.version
-    major, minor = (version.major, version.minor) if version else (1, 1)
+    assert version is not None, "aiohttp sets it with the head"
+    major, minor = version.major, version.minor
     start = f"HTTP/{major}.{minor} {reply.status} {reply.reason or ''}\r\n".encode("latin-1", "replace")
     return start + b"".join(name + b": " + value + b"\r\n" for name, value in reply.raw_headers) + b"\r\n"

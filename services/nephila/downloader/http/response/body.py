@@ -128,7 +128,7 @@ class Body:
                 coding.finish()
         body = self._parts.join()
         self._parts = Pieces()
-        return body[: self._keep] if self._keep and len(body) > self._keep else body
+        return body[: self._keep] if self._keep else body
 
     def wire_body(self) -> bytes | None:
         """The body as received; None when it was not stored or equals the decoded one."""
