@@ -57,6 +57,17 @@ test-long: $(DEV)  ## the state machines at 100,000 operations each
 mutants: $(DEV)  ## faults put into chosen modules, one at a time: which tests notice (ARGS='scheduler/frontier --count 40 --seed 2'; some 10 s each)
 	@$(BIN)/python -m tools.mutants $(ARGS)
 
+CORE_FILES ?= src/robots/*.rs
+CORE_TESTS ?= tests/native
+.PHONY: mutants-core
+mutants-core: $(DEV)  ## the same for the native core, with cargo-mutants, its unit tests and CORE_TESTS='tests/native' (CORE_FILES='src/robots/*.rs' ARGS='--shard 0/20 --sharding round-robin')
+	@cargo mutants --version > /dev/null || { echo "install cargo-mutants: cargo install cargo-mutants --locked"; exit 2; }
+	@rm -rf build/mutants-core && mkdir -p build && cp -r services/nephila/native build/mutants-core
+	@NEPHILA_CHECKOUT="$(CURDIR)" NEPHILA_TESTS="$(CORE_TESTS)" PYO3_PYTHON="$(CURDIR)/$(BIN)/python" \
+	 LD_LIBRARY_PATH="$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_config_var("LIBDIR"))')" \
+	 cargo mutants -d build/mutants-core/core --in-place --profile mutants --no-default-features \
+	 --minimum-test-timeout 120 -f '$(CORE_FILES)' $(ARGS) -- --tests
+
 bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (about a quarter of an hour, 4 GB)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_seen $(ARGS)

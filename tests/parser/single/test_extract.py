@@ -119,6 +119,18 @@ def test_what_is_no_page(body: bytes, content_type: str, text: str) -> None:
     assert found["links"] == []
 
 
+def test_links_of_a_sitemap_have_their_dates() -> None:
+    """A link without a date has no key for it."""
+    body = (
+        b"<urlset><url><loc>http://a.test/new</loc><lastmod>2024-05-02</lastmod></url>"
+        b"<url><loc>http://a.test/undated</loc></url></urlset>"
+    )
+    assert extract(body, "http://a.test/sitemap.xml", "text/xml")["links"] == [
+        {"url": "http://a.test/new", "text": "", "nofollow": False, "lastmod": 1_714_608_000.0},
+        {"url": "http://a.test/undated", "text": "", "nofollow": False},
+    ]
+
+
 def test_batch_answers_every_line_in_order(tmp_path: Path) -> None:
     """One answer a line; what fails says why and stops nothing."""
     (tmp_path / "a.html").write_text(PAGE)

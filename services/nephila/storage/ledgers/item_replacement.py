@@ -72,7 +72,7 @@ class ItemReplacement:
             "SELECT final_url FROM pages WHERE job = ? AND url_key = ? AND outcome = 'dropped' AND reason = 'redirect'"
         )
         row = self._db.execute(query, (job, item_parts.key_of(url))).fetchone()
-        return str(row[0] or "") if row else ""
+        return str(row[0]) if row else ""
 
     def put(self, job: str, key: str, rule: str, version: int, data: Sequence[str]) -> None:
         """Replace the items of a page."""
