@@ -10,6 +10,7 @@ import pytest
 import yaml
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
+from nephila.operator.cluster import Absent
 from nephila.operator.config import OperatorConfig
 from nephila.operator.controller import Controller
 from nephila.operator.observer import Observer
@@ -84,6 +85,18 @@ async def test_a_deleted_resource_is_forgotten() -> None:
     assert rig.controller.counts() == {"CrawlJob": 0, "ParseRule": 0}
     await rig.run()
     assert (resources.finalizers, rig.control.requests, rig.controller.reconciled) == ([], [], {})
+
+
+async def test_a_resource_that_is_absent_when_it_is_written_is_forgotten() -> None:
+    """Its deletion was not seen yet. That is no fault, and it is not tried again."""
+    resources = Resources(Absent("not found"))
+    rig = Rig(resources)
+    rig.controller.on_event("CrawlJob", "ADDED", body())
+    await rig.run()
+    rig.clock.advance(3600.0)
+    await rig.run()
+    assert rig.controller.counts()["CrawlJob"] == 0
+    assert (len(resources.finalizers), rig.controller.reconciled) == (1, {})
 
 
 @pytest.mark.parametrize("error", [NotReadyError("no answer"), UserError("forbidden"), ValueError("no JSON")])
