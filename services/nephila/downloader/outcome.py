@@ -60,14 +60,15 @@ def outcome_of(
 def _judge(
     request: m.FetchRequest, target: Target, response: HttpResponse
 ) -> tuple[m.FetchResult, AnyReason, str, str]:
+    if reason := response.reason:
+        result = m.FetchResult.FAILED
+        if reason == Reason.CONTENT_TYPE:
+            result = m.FetchResult.CONTENT_TYPE
+        elif row_of(reason).ends is None:
+            # Given back with started_at: the server may have seen it, so the host delay applies; no attempt is counted.
+            result = m.FetchResult.UNSPECIFIED
+        return result, reason, response.detail, ""
     status = response.status
-    if response.reason == Reason.CONTENT_TYPE:
-        return m.FetchResult.CONTENT_TYPE, Reason.CONTENT_TYPE, response.detail, ""
-    if response.reason and row_of(response.reason).ends is None:
-        # Given back with started_at: the server may have seen it, so the host delay applies; no attempt is counted.
-        return m.FetchResult.UNSPECIFIED, response.reason, response.detail, ""
-    if response.reason:
-        return m.FetchResult.FAILED, response.reason, response.detail, ""
     if 200 <= status < 300:
         return FETCHED, NONE, "", ""
     if status == 304 and (request.etag or request.last_modified):
