@@ -175,6 +175,7 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/python -m tools.dashboards --check
 	@$(BIN)/hadolint --config .hadolint.yaml docker/Dockerfile docker/Dockerfile.browser docker/dev/*.Dockerfile
 	@$(BIN)/python -m tools.metrics_reference --check
+	@$(BIN)/python -m tools.reasons_reference --check
 	@PYTHONPATH=services $(BIN)/python -m tools.crds --check
 
 bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated month, against a fixed interval
@@ -227,11 +228,12 @@ samples: $(DEV)  ## write the frozen sample of every format again: only when a f
 	@$(BIN)/buf build --exclude-source-info -o proto/baseline.binpb
 
 .PHONY: schema
-schema: $(DEV)  ## write docs/*.schema.json, docs/openapi.json, docs/configuration.md and docs/metrics.md
+schema: $(DEV)  ## write docs/*.schema.json, docs/openapi.json, docs/configuration.md, docs/metrics.md and the reasons in docs/explain.md
 	@$(BIN)/python tools/schemas.py
 	@$(BIN)/python tools/openapi.py
 	@$(BIN)/python tools/configuration.py
 	@$(BIN)/python -m tools.metrics_reference
+	@$(BIN)/python -m tools.reasons_reference
 
 chart: $(DEV)  ## write what charts/nephila generates: schema and table of its values, dashboards, CRDs
 	@$(BIN)/python -m tools.chart_values

@@ -12,7 +12,8 @@ from typing import Final
 
 from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import ROUTE
-from nephila.kernel.requisites import DROPPED_REASON, MAX_LEVEL, level_of, note_of
+from nephila.kernel.reasons.table import Reason
+from nephila.kernel.requisites import MAX_LEVEL, level_of, note_of
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.shells import SHELL, SHELL_LINKS, is_shell
 from nephila.native import simhash
@@ -83,7 +84,7 @@ class RecordBuilder:
         """
         record = record_of(page)
         if page.not_modified:
-            record.reason = "not_modified"
+            record.reason = Reason.NOT_MODIFIED
             record.not_modified = True
             return (), record, None, None
         set_size_and_digest(record, body)
@@ -213,7 +214,7 @@ class RecordBuilder:
     def from_requisite(self, page: m.Page, job: m.CrawlJob, body: bytes) -> tuple[Links, m.Record]:
         """The row of a requisite, and the requisites of a style."""
         record = record_of(page)
-        record.outcome, record.reason, record.meta = m.Outcome.DROPPED, DROPPED_REASON, note_of(page.context)
+        record.outcome, record.reason, record.meta = m.Outcome.DROPPED, Reason.REQUISITE, note_of(page.context)
         limit = job.parse.requisites if job.parse is not None else 0
         if page.content_type != STYLE or level_of(page.context) >= MAX_LEVEL or not limit:
             return (), record

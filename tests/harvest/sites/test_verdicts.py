@@ -5,12 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from nephila.harvest.sites.verdicts import EFFECTS, OF_REASON, Verdict, of_row
-from nephila.scheduler.explain.reasons import REASONS
-
-
-def test_every_reason_has_a_verdict():
-    assert set(OF_REASON) == set(REASONS)
+from nephila.harvest.sites.verdicts import EFFECTS, of_row
+from nephila.kernel.reasons.row import Verdict
 
 
 def test_every_verdict_has_an_effect_and_every_fault_a_proposal():
