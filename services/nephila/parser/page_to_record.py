@@ -36,6 +36,7 @@ from nephila.parser.links.link_list import (
 from nephila.parser.links.relevance import Relevance
 from nephila.parser.links.requisites import requisite_links, requisites_of_style
 from nephila.parser.lists.detection import ListForm, read
+from nephila.parser.markdown import page_markdown
 from nephila.parser.page.body_kind import BodyKind
 from nephila.parser.page.charset import Classify, Sniff, classify, encoding_of, encoding_of_text
 from nephila.parser.page.html_tree import MAX_BYTES, MAX_DEPTH, tree_fits
@@ -103,12 +104,7 @@ class RecordBuilder:
             if found.link_count <= SHELL_LINKS and not page.rendered and is_shell(found.text, body):
                 note(record, SHELL, "few words, and scripts: its content may need --render auto")
             if config.markdown:
-                from nephila.parser.markdown import is_for_child, markdown_source, page_markdown
-
-                if is_for_child(body):
-                    facts = facts._replace(markdown=markdown_source(body, found))
-                else:
-                    record.markdown = page_markdown(body, encoding, found)
+                record.markdown = page_markdown(body, encoding, found)
             kinds = kinds_of(job, facts.follow, page.rendered)
             if not kinds:
                 return links, record, facts, None

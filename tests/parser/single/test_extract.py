@@ -150,3 +150,19 @@ def test_batch_answers_every_line_in_order(tmp_path: Path) -> None:
     assert answers[2]["text"] == "1 < 2\n<b>"
     assert "cannot read" in answers[1]["error"]
     assert all(list(answer) == ["error"] for answer in answers[3:])
+
+
+def test_markdown_on_demand() -> None:
+    """Beside the plain text; never without being asked."""
+    body = b"<h1>Head</h1><p>A sentence that is long enough to be a sentence.</p>"
+    assert "markdown" not in extract(body, "http://a.test/")
+    assert "A sentence that" in extract(body, "http://a.test/", markdown=True)["markdown"]
+
+
+def test_tables_of_the_markdown() -> None:
+    """The rows of the text are one line each; the Markdown has their cells."""
+    prose = "The spider repairs its web every night, and nobody has counted how many insects end in it. " * 3
+    rows = "".join(f"<tr><td>Valley {n}<td>{n} webs" for n in range(4))
+    found = extract(f"<main><h1>Webs</h1><p>{prose}</p><table>{rows}</table>".encode(), "", markdown=True)
+    assert "Valley 1 | 1 webs\nValley 2 | 2 webs" in found["text"]
+    assert "| Valley 1 | 1 webs |\n" in found["markdown"]
