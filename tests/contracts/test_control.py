@@ -13,12 +13,13 @@ import pytest
 from nephila.cli.harvest.schemes import ControlTarget
 from nephila.control import api
 from nephila.control.api import Control
-from nephila.control.cluster import ClusterControl
+from nephila.control.cluster.backend import ClusterBackend
 from nephila.control.http.application import application
 from nephila.control.http.client import at_directory
 from nephila.control.http.routes import ROUTES
 from nephila.control.http.server import unix_server
-from nephila.control.local import LocalControl, Parts
+from nephila.control.local import LocalBackend, Parts
+from nephila.control.operations import Operations
 from nephila.control.rule_store import RuleStore
 from nephila.harvest.schemes import applying, documents
 from nephila.kernel.bus.contract import Delivery
@@ -125,7 +126,7 @@ class LocalRig(Rig):
         self.world = await World(directory / "frontier", site({"/0": []})).start()
         parts = Parts(self.world.bus, self.world.clock, self.world.scheduler)
         store = RuleStore(directory, self.world.bus)
-        self.control = LocalControl(parts, directory, ("sqlite",), rules=store)
+        self.control = Operations(LocalBackend(parts, directory, ("sqlite",), rules=store))
         self.turning = asyncio.ensure_future(self._turn())
 
     async def _turn(self) -> None:
@@ -158,7 +159,7 @@ class ClusterRig(Rig):
         bus = FakeKafkaBus(FakeKafka(16), clock, "api")
         bus.eager = True
         self.schedulers = Schedulers(bus)
-        self.control = ClusterControl(bus, clock, Letters(), partitions=PARTITIONS, place="broker:1")
+        self.control = Operations(ClusterBackend(bus, clock, Letters(), partitions=PARTITIONS, place="broker:1"))
         member = MemberStatus("scheduler/s-0", "scheduler", "s-0", state=MemberState.READY, at=clock.now())
         bus.publish(MEMBERS, 0, member)
 

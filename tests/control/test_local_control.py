@@ -12,7 +12,8 @@ import pytest
 from msgspec.structs import fields
 from nephila.control import job_view
 from nephila.control.http.routes import ROUTES
-from nephila.control.local import HOLD_S, LocalControl, Parts
+from nephila.control.local import HOLD_S, LocalBackend, Parts
+from nephila.control.operations import Operations
 from nephila.control.rule_store import RuleStore
 from nephila.kernel.documents.job_document import load
 from nephila.kernel.documents.job_schema import JobSpec
@@ -39,8 +40,9 @@ class Desk:
         self.directory = directory
         parts = Parts(world.bus, world.clock, world.scheduler, no_browser=no_browser)
         store = RuleStore(directory, world.bus) if rules and not once else None
-        self.control = LocalControl(parts, directory, ("sqlite", "jsonl"), rules=store, once=once)
-        world.scheduler.on_turn = self.control.note
+        backend = LocalBackend(parts, directory, ("sqlite", "jsonl"), rules=store, once=once)
+        self.control = Operations(backend)
+        world.scheduler.on_turn = backend.note
 
     async def ask(self, operation, **values):
         """The answer of an operation as JSON has it. Raises what the implementation raises."""

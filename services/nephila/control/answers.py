@@ -14,6 +14,7 @@ JobState = Literal["new", "running", "paused", "limit", "quota", "window", "idle
 """new: no scheduler has reported on the newest generation yet. running: URLs are queued or in flight. paused: nothing
 is dispatched. limit: a budget is spent, of the job or of every host that is left. quota: a quota of the job, its site
 or its tenant is used up. window: no window of the job is open. idle: every known URL is finished."""
+SystemKind = Literal["crawl", "up", "cluster"]
 MemberState = Literal["starting", "ready", "not_ready", "draining", "ended", "silent"]
 """silent: no report for three intervals."""
 
@@ -370,7 +371,7 @@ class Status(msgspec.Struct, kw_only=True):
     """The state of the program or system."""
 
     version: str
-    kind: Literal["crawl", "up", "cluster"]
+    kind: SystemKind
     place: str
     """Its directory, or HOST:PORT of its broker."""
     uptime_s: float

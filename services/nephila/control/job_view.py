@@ -148,11 +148,6 @@ def take_refused(scheduler: Scheduler) -> list[tuple[str, str]]:
     return scheduler.take_refused_seeds()
 
 
-def quarantines(scheduler: Scheduler, uid: str) -> list[api.Quarantine]:
-    """Parts of hosts that a job no longer fetches from, and those released by hand."""
-    return [quarantine(one) for one in scheduler.quarantines(uid)]
-
-
 def quarantine(one: Quarantine) -> api.Quarantine:
     """As the API lists it."""
     return api.Quarantine(
@@ -269,10 +264,13 @@ def choose(known: Mapping[str, CrawlJob], name: str) -> list[str]:
     if not name:
         return list(known)
     if name not in known:
-        raise api.NotFound(
-            f"there is no job {name!r}" + (f"; there are {', '.join(list(known)[:20])}" if known else "")
-        )
+        raise no_job(known, name)
     return [name]
+
+
+def no_job(known: Mapping[str, CrawlJob], name: str) -> api.NotFound:
+    """The error for an unknown name; it lists some known ones."""
+    return api.NotFound(f"there is no job {name!r}" + (f"; there are {', '.join(list(known)[:20])}" if known else ""))
 
 
 def best(found: list[Explanation]) -> Explanation:

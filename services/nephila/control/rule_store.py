@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -46,17 +46,11 @@ class RuleStore:
         for rule in self._rules.values():
             self._bus.publish(RULES, 0, rule)
 
-    def apply(self, rules: Iterable[ParseRule]) -> None:
-        """Keep and publish these. Raises `UserError` when the file cannot be written; then nothing has changed."""
-        new = list(rules)
-        self._replace({**self._rules, **{rule.name: rule for rule in new}}, new)
-
-    def delete(self, name: str) -> None:
-        """Forget a rule. Raises as `apply`."""
-        left = {known: rule for known, rule in self._rules.items() if known != name}
-        self._replace(left, [ParseRule(name, deleted=True)])
-
-    def _replace(self, rules: dict[str, ParseRule], changes: list[ParseRule]) -> None:
+    def put(self, changes: Sequence[ParseRule]) -> None:
+        """Keep and publish these, deletions too. Raises `UserError` when the file cannot be written; then nothing has
+        changed."""
+        merged = {**self._rules, **{rule.name: rule for rule in changes}}
+        rules = {name: rule for name, rule in merged.items() if not rule.deleted}
         self._write(rules)
         self._rules = rules
         for rule in changes:

@@ -23,7 +23,7 @@ from starlette.routing import Route as HttpRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nephila.control import api
-from nephila.control.change_feeds import FORMATS
+from nephila.control.http.change_feeds import FORMATS
 from nephila.control.http.openapi import document_bytes
 from nephila.control.http.routes import CODES, PREFIX, ROUTES, ErrorAnswer, ErrorBody, Route
 from nephila.kernel.runtime.errors import UNREADABLE, FormError, NotReadyError, UsageError, UserError

@@ -164,7 +164,7 @@ async def _letters(record: Any, claim_store: ClaimStore | None) -> list[Found]:
 
 
 class KafkaDeadLetters:
-    """The topic `dead` of a system, for `ClusterControl`."""
+    """The topic `dead` of a system, for `ClusterBackend`."""
 
     def __init__(self, config: KafkaConfig, claim_store: ClaimStore | None) -> None:
         self._config = config
@@ -177,6 +177,8 @@ class KafkaDeadLetters:
 
     async def replay(self, request: api.ReplayDeadLetters) -> api.ReplayedList:
         """Publish messages again, each as it was, and return when the broker has them. Raises `UserError`."""
+        if bool(request.ids) == request.all:
+            raise UsageError("name the dead letters as PARTITION:OFFSET, or ask for all of them")
         config = self._config
         there = await admin.existing(config)
         found, next_place = await self._some(request.ids, request.job, request.after, request.limit)

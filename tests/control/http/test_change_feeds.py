@@ -8,7 +8,7 @@ import json
 import feedparser
 import pytest
 from nephila.control import api
-from nephila.control.change_feeds import FORMATS
+from nephila.control.http.change_feeds import FORMATS
 
 LINK = "http://crawler.test/api/v1/changes/feed/rss"
 

@@ -8,8 +8,10 @@ import itertools
 import pytest
 from nephila.cli.crawl import remote
 from nephila.cli.jobs.command import send_seeds
-from nephila.control import api, cluster
-from nephila.control.cluster import ClusterControl
+from nephila.control import api
+from nephila.control.cluster import held_jobs, publisher
+from nephila.control.cluster.backend import ClusterBackend
+from nephila.control.operations import Operations
 from nephila.kernel.messages import CrawlJob, JobStatus, MemberState, MemberStatus
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
@@ -26,7 +28,8 @@ class System:
         self.clock = ManualClock()
         self.bus = FakeKafkaBus(FakeKafka(16), self.clock, "api")
         self.bus.eager = True
-        self.control = ClusterControl(self.bus, self.clock, None, partitions=16, place="broker:1", tenants=tenants)
+        self.backend = ClusterBackend(self.bus, self.clock, None, partitions=16, place="broker:1", tenants=tenants)
+        self.control = Operations(self.backend)
         self.received: list[object] = []
         for topic in (JOBS, SEEDS):
             self.bus.subscribe(topic, "scheduler", self._receive, credits=10_000)
@@ -92,7 +95,7 @@ async def test_with_many_seeds_the_job_is_paused_until_all_were_read():
 
 async def test_seeds_of_files_hold_the_job_until_the_last(monkeypatch):
     """A request waits for the schedulers for a while only; the release comes later all the same."""
-    monkeypatch.setattr(cluster, "RELEASE_S", 0.01)
+    monkeypatch.setattr(held_jobs, "RELEASE_S", 0.01)
     system = System()
     request = api.ApplyJob(job=document("j"), seeds_follow=True)
     answer = await system.control.apply_job(request)
@@ -100,16 +103,16 @@ async def test_seeds_of_files_hold_the_job_until_the_last(monkeypatch):
     more = (f"http://a.test/{n}" for n in range(api.SEED_BATCH + 1))
     last = await send_seeds(system.control, "j", more, [], answer.generation)
     assert last.held
-    assert system.control.waiting == ["j"]
-    finishing = asyncio.create_task(system.control.finish())
+    assert system.backend.held.waiting == ["j"]
+    finishing = asyncio.create_task(system.backend.held.finish())
     assert jobs(await system.report(last.generation, paused=True, done=True)) == [(3, False)]
     await finishing
-    assert system.control.waiting == []
+    assert system.backend.held.waiting == []
 
 
 async def test_a_held_job_that_is_changed_is_left_as_it_is(monkeypatch):
     """A pause of a person is not undone when the seeds were read."""
-    monkeypatch.setattr(cluster, "RELEASE_S", 0.01)
+    monkeypatch.setattr(held_jobs, "RELEASE_S", 0.01)
     system = System()
     answer = await system.control.apply_job(api.ApplyJob(job=document("j"), seeds_follow=True))
     name = api.JobName(name="j")
@@ -210,7 +213,7 @@ async def test_a_job_that_a_scheduler_has_read_is_not_withdrawn(monkeypatch):
 
 async def test_a_broker_that_does_not_confirm_is_one_line(monkeypatch):
     """A person who changes a job is not left waiting for ever."""
-    monkeypatch.setattr(cluster, "TAKEN_S", 0.01)
+    monkeypatch.setattr(publisher, "TAKEN_S", 0.01)
     system = System()
     await system.apply()
     system.bus.slow, system.bus.broker.failures = True, 10**9
@@ -234,17 +237,17 @@ async def test_one_that_follows_gives_a_broker_up_that_is_gone(monkeypatch):
 
 async def test_one_that_waits_for_seeds_gives_a_broker_up_that_is_gone(monkeypatch):
     """The job stays paused, and the line says how it continues."""
-    monkeypatch.setattr(cluster, "RELEASE_S", 0.0)
-    monkeypatch.setattr(cluster, "LOOK_S", 0.0)
-    monkeypatch.setattr(cluster, "GONE_S", -1.0)
+    monkeypatch.setattr(held_jobs, "RELEASE_S", 0.0)
+    monkeypatch.setattr(held_jobs, "LOOK_S", 0.0)
+    monkeypatch.setattr(held_jobs, "GONE_S", -1.0)
     monkeypatch.setattr(api, "SEED_BATCH", 2)
     system = System()
     await system.apply(5)
-    assert system.control.waiting == ["j"]
+    assert system.backend.held.waiting == ["j"]
     system.bus.broker.failures = 10**9
     with pytest.raises(NotReadyError, match="j stays paused until the seeds are read"):
-        await system.control.finish()
-    system.control.close()
+        await system.backend.held.finish()
+    system.backend.close()
 
 
 async def test_a_job_that_the_topic_lost_is_named_and_can_be_applied_again():
