@@ -18,9 +18,9 @@ from nephila.control.http.application import application
 from nephila.control.http.client import at_directory
 from nephila.control.http.routes import ROUTES
 from nephila.control.http.server import unix_server
-from nephila.control.local import LocalBackend, Parts
+from nephila.control.local.backend import LocalBackend, Parts
+from nephila.control.local.rule_store import RuleStore
 from nephila.control.operations import Operations
-from nephila.control.rule_store import RuleStore
 from nephila.harvest.schemes import applying, documents
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.documents import job_document

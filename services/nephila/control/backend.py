@@ -53,6 +53,7 @@ class Backend(Protocol):
 
     def check_change(self) -> None:
         """Raise `UserError` where jobs cannot be changed."""
+        return
 
     def check_job(self, document: JobDocument) -> None:
         """Raise `UserError` for a job that needs a rule, a sink or a library that is missing."""
@@ -65,6 +66,7 @@ class Backend(Protocol):
 
     def reported_generation(self, uid: str) -> int:
         """The last generation of a job that `spec` does not have; 0: there was none."""
+        return 0
 
     def report(self, job: CrawlJob) -> api.Job:
         """How a job stands."""
@@ -77,12 +79,15 @@ class Backend(Protocol):
 
     def expect_seeds(self, job: CrawlJob) -> None:
         """A job is held, and its seeds follow with later requests."""
+        return
 
     async def resume_held(self, job: CrawlJob) -> bool:
         """Continue a held job once its seeds are admitted; False when that happens after the answer."""
 
-    async def end_seeds(self, job: CrawlJob) -> None:
-        """All seeds of a job that is not held are published."""
+    async def republish(self, job: CrawlJob) -> None:
+        """Publish a job once more where its receivers are other programs. A scheduler that reports this generation has
+        read all seeds before it; a parser clears its caches and sends the links of forgotten URLs again."""
+        return
 
     # ---- URLs
 
@@ -107,6 +112,7 @@ class Backend(Protocol):
 
     def check_rule_change(self, names: Iterable[str] = ()) -> None:
         """Raise `UserError` where no rule can be changed, or one of these cannot."""
+        return
 
     async def put_rules(self, rules: Sequence[ParseRule]) -> None:
         """Publish rules, deletions too."""
@@ -127,6 +133,7 @@ class Backend(Protocol):
 
     def settings(self) -> dict[str, Any]:
         """Live settings by key."""
+        return {}
 
     def scope_of(self, member: str, setting: str) -> Scope:
         """The scope of a setting of one member. Raises `UsageError` for an unknown or ambiguous member."""

@@ -27,8 +27,8 @@ from nephila.native import UrlError
 from nephila.storage.source import ENVIRONMENT
 
 
-class Operations:
-    """See `nephila.control.api.Control`."""
+class Operations(api.Control):
+    """See `nephila.control.api.Control` for its methods."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -45,7 +45,6 @@ class Operations:
     # ---- jobs
 
     async def apply_job(self, request: api.ApplyJob) -> api.JobApplied:
-        """See `Control.apply_job`."""
         backend = self._backend
         backend.check_change()
         document = job_document.from_json(request.job)
@@ -73,7 +72,7 @@ class Operations:
         elif hold:
             hold = not await self._resume_held(wanted.uid, wanted.generation)
         elif seeds and not request.seeds_follow:
-            await backend.end_seeds(wanted)
+            await backend.republish(wanted)
         answer = self._applied(wanted, "changed" if present is not None else "created", refused, held=hold)
         if present is not None and present.scope != wanted.scope:
             answer.links_lost = backend.report(wanted).links_lost
@@ -97,28 +96,22 @@ class Operations:
         return job is None or not is_held(job, generation) or await self._backend.resume_held(job)
 
     async def list_jobs(self, request: api.Empty) -> api.JobList:
-        """See `Control.list_jobs`."""
         return api.JobList(jobs=self.jobs())
 
     async def list_directories(self, request: api.Empty) -> api.DirectoryList:
-        """See `Control.list_directories`."""
         return api.DirectoryList(directories=await self._backend.directories())
 
     async def get_job(self, request: api.JobName) -> api.JobDetail:
-        """See `Control.get_job`."""
         job = self._known(request.name)
         return api.JobDetail(status=self._backend.report(job), document=to_document(job))
 
     async def pause_job(self, request: api.JobName) -> api.JobChanged:
-        """See `Control.pause_job`."""
         return await self._change(request.name, "paused", paused=True)
 
     async def resume_job(self, request: api.JobName) -> api.JobChanged:
-        """See `Control.resume_job`."""
         return await self._change(request.name, "resumed", paused=False)
 
     async def delete_job(self, request: api.JobName) -> api.JobChanged:
-        """See `Control.delete_job`."""
         # Paused as well, so that nothing is dispatched while the job is taken apart.
         return await self._change(request.name, "deleted", deleted=True, paused=True)
 
@@ -132,7 +125,6 @@ class Operations:
         return api.JobChanged(name=known.uid, verdict=verdict, generation=wanted.generation)
 
     async def add_seeds(self, request: api.AddSeeds) -> api.SeedsAdded:
-        """See `Control.add_seeds`."""
         self._backend.check_change()
         name = self._known(request.name).uid
         refused = await self._backend.send_seeds(name, request.seeds(name))
@@ -140,7 +132,7 @@ class Operations:
         if request.last and held:
             held = not await self._resume_held(name, request.held_generation)
         elif request.last:
-            await self._backend.end_seeds(self._known(name))
+            await self._backend.republish(self._known(name))
         return api.SeedsAdded(
             name=name,
             generation=self._known(name).generation,
@@ -161,19 +153,16 @@ class Operations:
     # ---- URLs
 
     async def list_quarantines(self, request: api.JobName) -> api.QuarantineList:
-        """See `Control.list_quarantines`."""
         name = self._known(request.name).uid
         found = await self._backend.quarantines(name)
         return api.QuarantineList(name=name, quarantines=[job_view.quarantine(one) for one in found])
 
     async def release_quarantine(self, request: api.ReleaseQuarantine) -> api.QuarantineReleased:
-        """See `Control.release_quarantine`."""
         name = self._known(request.name).uid
         await self._backend.release(name, request.host, request.pattern)
         return api.QuarantineReleased(name=name, host=request.host, pattern=request.pattern)
 
     async def forget(self, request: api.ForgetUrls) -> api.UrlsForgotten:
-        """See `Control.forget`."""
         job, rows = self._known(request.name), self._backend.rows
         check(request)
         if rows is not None:
@@ -182,10 +171,12 @@ class Operations:
             raise UsageError(f"an expression is looked up in the database of the rows: set {ENVIRONMENT}, or give URLs")
         else:
             urls = without_rows(request.urls)
-        return await self._backend.forget(job, urls)
+        answer = await self._backend.forget(job, urls)
+        if answer.forgotten:
+            await self._backend.republish(self._known(job.uid))
+        return answer
 
     async def explain(self, request: api.ExplainUrl) -> api.Explained:
-        """See `Control.explain`."""
         try:
             href = parse_routed(request.url).href
         except UrlError as error:
@@ -197,11 +188,9 @@ class Operations:
     # ---- rules
 
     async def list_rules(self, request: api.Empty) -> api.RuleList:
-        """See `Control.list_rules`."""
         return rule_list(self._backend.rules.values())
 
     async def apply_rules(self, request: api.ApplyRules) -> api.RulesApplied:
-        """See `Control.apply_rules`."""
         self._backend.check_rule_change()
         wanted = read_rules(request.rules)
         self._backend.check_rule_change(rule.name for rule in wanted)
@@ -211,7 +200,6 @@ class Operations:
         return api.RulesApplied(rules=[rule_change(before.get(rule.name), rule) for rule in wanted])
 
     async def delete_rule(self, request: api.RuleName) -> api.RuleChange:
-        """See `Control.delete_rule`."""
         self._backend.check_rule_change([request.name])
         if request.name not in self._backend.rules:
             raise api.NotFound(f"there is no rule {request.name!r}")
@@ -219,29 +207,23 @@ class Operations:
         return api.RuleChange(name=request.name, verdict="deleted")
 
     async def rule_health(self, request: api.Empty) -> api.RuleHealthList:
-        """See `Control.rule_health`."""
         return rule_health(self._backend.verdicts())
 
     # ---- the system
 
     async def list_changes(self, request: api.ListChanges) -> api.ChangeList:
-        """See `Control.list_changes`."""
         return await TableChanges(self._backend.rows).list_changes(request)
 
     async def list_dead_letters(self, request: api.ListDeadLetters) -> api.DeadLetterList:
-        """See `Control.list_dead_letters`."""
         return await self._backend.letters.page(request)
 
     async def replay_dead_letters(self, request: api.ReplayDeadLetters) -> api.ReplayedList:
-        """See `Control.replay_dead_letters`."""
         return await self._backend.letters.replay(request)
 
     async def list_members(self, request: api.Empty) -> api.MemberList:
-        """See `Control.list_members`."""
         return api.MemberList(members=self._backend.members())
 
     async def status(self, request: api.Empty) -> api.Status:
-        """See `Control.status`."""
         backend, jobs = self._backend, self.jobs()
         status = api.Status(
             version=__version__,
@@ -259,11 +241,9 @@ class Operations:
         return status
 
     async def get_settings(self, request: api.Empty) -> api.Settings:
-        """See `Control.get_settings`."""
         return api.Settings(settings=dict(sorted(self._backend.settings().items())))
 
     async def change_settings(self, request: api.ChangeSettings) -> api.Settings:
-        """See `Control.change_settings`."""
         changes = {
             live_settings.key_of(self._backend.scope_of(request.member, name), name): value
             for name, value in request.settings.items()

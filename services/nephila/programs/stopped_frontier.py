@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from nephila.control.local import LocalBackend, Parts
+from nephila.control.local.backend import LocalBackend, Parts
 from nephila.control.operations import Operations
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import SystemClock

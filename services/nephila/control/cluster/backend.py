@@ -14,11 +14,12 @@ from typing import Any, Protocol
 import msgspec
 
 from nephila.control import api, job_view
-from nephila.control.backend import DeadLetters, next_generation
+from nephila.control.backend import Backend, DeadLetters, next_generation
 from nephila.control.cluster.held_jobs import HeldJobs
 from nephila.control.cluster.members import Members
 from nephila.control.cluster.publisher import Publisher
 from nephila.control.cluster.queries import Queries
+from nephila.control.job_report import finished, job_report
 from nephila.control.throughput import Rates
 from nephila.kernel.bus.contract import Bus, Delivery
 from nephila.kernel.documents.job_document import JobDocument
@@ -57,8 +58,8 @@ class ClusterBus(Bus, Protocol):
         """See `History.bounds`."""
 
 
-class ClusterBackend:
-    """See `nephila.control.backend.Backend`. Build it before the bus is started."""
+class ClusterBackend(Backend):
+    """See `nephila.control.backend.Backend` for its methods. Build it before the bus is started."""
 
     kind: api.SystemKind = "cluster"
     at_once = False
@@ -142,14 +143,9 @@ class ClusterBackend:
 
     @property
     def tenants(self) -> Collection[str]:
-        """See `Backend.tenants`."""
         return self._tenants
 
-    def check_change(self) -> None:
-        """See `Backend.check_change`. Jobs can always be changed."""
-
     def check_job(self, document: JobDocument) -> None:
-        """See `Backend.check_job`."""
         for name in document.job.rules:
             if name not in self._rules:
                 raise UserError(
@@ -157,15 +153,13 @@ class ClusterBackend:
                 )
 
     def spec(self, uid: str) -> CrawlJob | None:
-        """See `Backend.spec`."""
         return self._jobs.get(uid)
 
     def jobs(self) -> Mapping[str, CrawlJob]:
-        """See `Backend.jobs`."""
         return {uid: job for uid, job in sorted(self._jobs.items()) if not job.deleted}
 
     def reported_generation(self, uid: str) -> int:
-        """See `Backend.reported_generation`. Schedulers that still have the job ignore earlier generations."""
+        """Schedulers that still have the job ignore earlier generations."""
         return self._status_of(uid).generation
 
     def _status_of(self, uid: str) -> JobStatus:
@@ -173,35 +167,16 @@ class ClusterBackend:
         return status[0] if status is not None else JobStatus(uid)
 
     def report(self, job: CrawlJob) -> api.Job:
-        """See `Backend.report`."""
         now = self.clock.monotonic()
         status, at = self._statuses.get(job.uid) or (JobStatus(job.uid), self._started)
-        return api.Job(
-            name=job.uid,
-            state=_state(job, status),
-            generation=job.generation,
-            observed_generation=status.generation,
-            queued=status.queued,
-            in_flight=status.in_flight,
-            stored=status.stored,
-            denied=status.denied,
-            failed=status.failed,
-            dropped=status.dropped,
-            rate=round(self._rates.of(job.uid, now, _total(status)), 2),
-            quota=status.quota,
-            window=status.window,
-            links_held=status.links_held,
-            links_lost=status.links_lost,
-            tenant=job.tenant,
-            site=job.site,
-            reported_s=round(max(now - at, 0.0), 3),
-        )
+        answer = job_report(job, status, self._rates.of(job.uid, now, finished(status)))
+        answer.reported_s = round(max(now - at, 0.0), 3)
+        return answer
 
     def _totals(self) -> dict[str, int]:
-        return {uid: _total(status) for uid, (status, _) in self._statuses.items()}
+        return {uid: finished(status) for uid, (status, _) in self._statuses.items()}
 
     async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[api.RefusedSeed]:
-        """See `Backend.publish`."""
         await self._put(job)
         return await self.send_seeds(job.uid, seeds)
 
@@ -211,7 +186,6 @@ class ClusterBackend:
         await self._publisher.taken(receipt)
 
     async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[api.RefusedSeed]:
-        """See `Backend.send_seeds`."""
         refused: list[api.RefusedSeed] = []
         for start in range(0, len(seeds), api.SEED_BATCH):
             receipts = []
@@ -225,37 +199,24 @@ class ClusterBackend:
             await self._publisher.taken(*receipts)
         return refused
 
-    def expect_seeds(self, job: CrawlJob) -> None:
-        """See `Backend.expect_seeds`. The job stays paused until the last of them."""
-
     async def resume_held(self, job: CrawlJob) -> bool:
-        """See `Backend.resume_held`."""
         return await self.held.resume(job)
 
-    async def end_seeds(self, job: CrawlJob) -> None:
-        """See `Backend.end_seeds`. A scheduler that reports the next generation as done has read every seed."""
+    async def republish(self, job: CrawlJob) -> None:
         await self._put(next_generation(job))
 
     # ---- URLs
 
     async def quarantines(self, uid: str) -> list[Quarantine]:
-        """See `Backend.quarantines`."""
         return await self._queries.quarantines(uid)
 
     async def release(self, uid: str, host: str, pattern: str) -> None:
-        """See `Backend.release`."""
         await self._queries.release(uid, host, pattern)
 
     async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> api.UrlsForgotten:
-        """See `Backend.forget`."""
-        total = await self._queries.forget(job, urls)
-        if total.forgotten:
-            # Parsers send the links again that they have sent before: a changed job clears their caches.
-            await self._put(next_generation(self._jobs[job.uid]))
-        return total
+        return await self._queries.forget(job, urls)
 
     async def explain(self, url: str, name: str) -> Explanation:
-        """See `Backend.explain`."""
         job_view.choose(self.jobs(), name)
         return await self._queries.explain(url, name)
 
@@ -263,14 +224,9 @@ class ClusterBackend:
 
     @property
     def rules(self) -> Mapping[str, ParseRule]:
-        """See `Backend.rules`."""
         return self._rules
 
-    def check_rule_change(self, names: Iterable[str] = ()) -> None:
-        """See `Backend.check_rule_change`. Rules can always be changed."""
-
     async def put_rules(self, rules: Sequence[ParseRule]) -> None:
-        """See `Backend.put_rules`."""
         receipts = []
         for rule in rules:
             receipts.append(self._publisher.publish(RULES, 0, rule))
@@ -278,21 +234,18 @@ class ClusterBackend:
         await self._publisher.taken(*receipts)
 
     def verdicts(self) -> Iterable[RuleVerdict]:
-        """See `Backend.verdicts`."""
         return self._verdicts.values()
 
     # ---- the system
 
     async def directories(self) -> list[api.Directory]:
-        """See `Backend.directories`. The sites of a system are in the file of the program that starts the runs."""
+        """The sites of a system are in the file of the program that starts the runs."""
         raise api.NotFound("this API has no sites; nephila sites list --sites FILE shows the verdicts on lists")
 
     def members(self) -> list[api.Member]:
-        """See `Backend.members`."""
         return self._members.list()
 
     async def complete(self, status: api.Status) -> None:
-        """See `Backend.complete`."""
         status.problems = [*self._bus.troubles, *(await self._broker_problems()), *self._lost_jobs_problems()]
 
     def _lost_jobs_problems(self) -> list[str]:
@@ -315,15 +268,12 @@ class ClusterBackend:
         return []
 
     def settings(self) -> dict[str, Any]:
-        """See `Backend.settings`."""
         return self._members.settings
 
     def scope_of(self, member: str, setting: str) -> Scope:
-        """See `Backend.scope_of`."""
         return self._members.scope_of(member, setting)
 
     async def put_settings(self, changes: Mapping[str, Any]) -> None:
-        """See `Backend.put_settings`."""
         receipts = []
         for name, value in changes.items():
             setting = Setting(name, msgspec.json.encode(value), self.clock.now(), value is None)
@@ -338,21 +288,3 @@ def _acked(handler: Callable[[Any], None]) -> Callable[[Delivery], None]:
         delivery.ack()
 
     return take
-
-
-def _total(status: JobStatus) -> int:
-    return status.stored + status.denied + status.failed + status.dropped
-
-
-def _state(job: CrawlJob, status: JobStatus) -> api.JobState:
-    if job.paused:
-        return "paused"
-    if status.generation < job.generation or status.deleted:
-        return "new"
-    if status.spent:
-        return "limit"
-    if status.quota and (status.queued or status.in_flight):
-        return "quota"
-    if status.window and (status.queued or status.in_flight):
-        return "window"
-    return "idle" if status.done else "running"

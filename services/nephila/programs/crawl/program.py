@@ -17,7 +17,7 @@ from functools import partial
 import msgspec
 
 from nephila.control import job_view
-from nephila.control.local import LocalBackend
+from nephila.control.local.backend import LocalBackend
 from nephila.control.operations import Operations
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus

@@ -15,9 +15,9 @@ from typing import Any, NoReturn, Protocol
 
 from nephila import __version__
 from nephila.control import api, job_view
-from nephila.control.backend import DeadLetters, is_held, next_generation
-from nephila.control.local_explain import LocalExplain
-from nephila.control.rule_store import RuleStore
+from nephila.control.backend import Backend, DeadLetters, is_held, next_generation
+from nephila.control.local.explain import LocalExplain
+from nephila.control.local.rule_store import RuleStore
 from nephila.control.throughput import Rates
 from nephila.kernel.bus.contract import Bus, Receipt
 from nephila.kernel.documents import job_document
@@ -89,9 +89,9 @@ class NoDeadLetters:
         return api.ReplayedList(dead_letters=[])
 
 
-class LocalBackend:
-    """See `nephila.control.backend.Backend`. A change is durable when it is in the frontier's log and the log is
-    synced."""
+class LocalBackend(Backend):
+    """See `nephila.control.backend.Backend` for its methods. A change is durable when it is in the frontier's log
+    and the log is synced."""
 
     at_once = True
 
@@ -139,11 +139,9 @@ class LocalBackend:
 
     @property
     def tenants(self) -> Collection[str]:
-        """See `Backend.tenants`."""
         return job_view.tenants(self._scheduler)
 
     def check_change(self) -> None:
-        """See `Backend.check_change`."""
         if self._once:
             raise UserError(
                 f"one crawl runs here, defined by its command; end it and change it with: {self._continued_by} "
@@ -151,7 +149,6 @@ class LocalBackend:
             )
 
     def check_job(self, document: job_document.JobDocument) -> None:
-        """See `Backend.check_job`."""
         self._check_sinks(document)
         if trafilatura_text.lacks_library(document.job):
             raise UserError(f"{document.location}: {trafilatura_text.MISSING}")
@@ -190,19 +187,12 @@ class LocalBackend:
                 )
 
     def spec(self, uid: str) -> CrawlJob | None:
-        """See `Backend.spec`."""
         return job_view.spec(self._scheduler, uid)
 
     def jobs(self) -> Mapping[str, CrawlJob]:
-        """See `Backend.jobs`."""
         return job_view.specs(self._scheduler)
 
-    def reported_generation(self, uid: str) -> int:
-        """See `Backend.reported_generation`."""
-        return 0
-
     def report(self, job: CrawlJob) -> api.Job:
-        """See `Backend.report`."""
         total = job_view.ended_total(self._scheduler, job.uid)
         return job_view.job(self._scheduler, job.uid, self._rates.of(job.uid, self.clock.monotonic(), total))
 
@@ -210,14 +200,12 @@ class LocalBackend:
         return {uid: job_view.ended_total(self._scheduler, uid) for uid in job_view.specs(self._scheduler)}
 
     async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[api.RefusedSeed]:
-        """See `Backend.publish`. The first seeds are published in the same turn: what is queued would be out of their
-        scope and dropped."""
+        """The first seeds are published in the same turn: what is queued would be out of their scope and dropped."""
         refused = await self._publish([self._bus.publish(JOBS, 0, job)], seeds)
         self._on_change()
         return refused
 
     async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[api.RefusedSeed]:
-        """See `Backend.send_seeds`."""
         if uid in self._held:
             self._hold(uid, self._held[uid][0])
         return await self._publish([], seeds)
@@ -225,9 +213,9 @@ class LocalBackend:
     async def _publish(self, pending: list[Receipt], seeds: Sequence[Seed]) -> list[api.RefusedSeed]:
         refused = []
         for start in range(0, max(len(seeds), 1), api.SEED_BATCH):
-            job_view.take_refused(self._scheduler)
+            self._scheduler.take_refused_seeds()
             pending += [self._bus.publish(SEEDS, 0, seed) for seed in seeds[start : start + api.SEED_BATCH]]
-            refused += job_view.take_refused(self._scheduler)
+            refused += self._scheduler.take_refused_seeds()
             for receipt in pending:
                 if not receipt.done:
                     await receipt
@@ -236,7 +224,7 @@ class LocalBackend:
         return [api.RefusedSeed(url=url, reason=reason) for url, reason in refused]
 
     def expect_seeds(self, job: CrawlJob) -> None:
-        """See `Backend.expect_seeds`. The job continues after HOLD_S without seeds."""
+        """The job continues after HOLD_S without seeds."""
         self._hold(job.uid, job.generation)
 
     def _hold(self, uid: str, generation: int) -> None:
@@ -253,49 +241,39 @@ class LocalBackend:
             self._on_change()
 
     async def resume_held(self, job: CrawlJob) -> bool:
-        """See `Backend.resume_held`."""
         if job.uid in self._held:
             self._held.pop(job.uid)[1].cancel()
         await self.publish(next_generation(job, paused=False))
         return True
 
-    async def end_seeds(self, job: CrawlJob) -> None:
-        """See `Backend.end_seeds`. They are admitted when they are published."""
-
     # ---- URLs
 
     async def quarantines(self, uid: str) -> list[Quarantine]:
-        """See `Backend.quarantines`."""
         return self._scheduler.quarantines(uid)
 
     async def release(self, uid: str, host: str, pattern: str) -> None:
-        """See `Backend.release`."""
-        if not job_view.release(self._scheduler, uid, host, pattern):
+        if not self._scheduler.release(uid, host, pattern):
             raise api.NotFound(f"{host}{pattern} is not in quarantine; see nephila jobs quarantines {uid}")
         await self._scheduler.durable()
 
     async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> api.UrlsForgotten:
-        """See `Backend.forget`."""
-        found = job_view.forget(self._scheduler, job.uid, urls)
+        found = self._scheduler.forget(job.uid, urls)
         if found is None:
             raise api.NotFound(f"job {job.uid!r} was deleted just now")
         await self._scheduler.durable()
         return api.UrlsForgotten(name=job.uid, forgotten=found.forgotten, open=found.open, unknown=found.unknown)
 
     async def explain(self, url: str, name: str) -> Explanation:
-        """See `Backend.explain`."""
         return await self._explain.explain(url, name)
 
     # ---- rules
 
     @property
     def rules(self) -> Mapping[str, ParseRule]:
-        """See `Backend.rules`."""
         files = self._files.rules if self._files is not None else {}
         return {**(self._store.rules if self._store is not None else {}), **files}
 
     def check_rule_change(self, names: Iterable[str] = ()) -> None:
-        """See `Backend.check_rule_change`."""
         self._rule_store()
         for name in names:
             if self._files is not None and name in self._files.rules:
@@ -308,21 +286,17 @@ class LocalBackend:
         return self._store
 
     async def put_rules(self, rules: Sequence[ParseRule]) -> None:
-        """See `Backend.put_rules`."""
         self._rule_store().put(rules)
 
     def verdicts(self) -> Iterable[RuleVerdict]:
-        """See `Backend.verdicts`."""
         return self._parts.verdicts()
 
     # ---- the system
 
     async def directories(self) -> list[api.Directory]:
-        """See `Backend.directories`."""
         return await asyncio.get_running_loop().run_in_executor(None, self._directories)
 
     def members(self) -> list[api.Member]:
-        """See `Backend.members`."""
         processes = [(self.kind, os.getpid()), *(("worker", one) for one in sorted(self._parts.processes()))]
         members = [
             api.Member(
@@ -339,22 +313,15 @@ class LocalBackend:
         return members
 
     async def complete(self, status: api.Status) -> None:
-        """See `Backend.complete`."""
         status.in_flight = job_view.in_flight(self._scheduler)
         status.hosts_waiting = self._scheduler.hosts_waiting()
         status.formats = list(self._formats)
         status.errors = dict(self._scheduler.errors.most_common(20))
 
-    def settings(self) -> dict[str, Any]:
-        """See `Backend.settings`."""
-        return {}
-
     def scope_of(self, member: str, setting: str) -> Scope:
-        """See `Backend.scope_of`."""
         self._no_settings()
 
     async def put_settings(self, changes: Mapping[str, Any]) -> None:
-        """See `Backend.put_settings`."""
         self._no_settings()
 
     def _no_settings(self) -> NoReturn:

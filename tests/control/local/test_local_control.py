@@ -12,9 +12,9 @@ import pytest
 from msgspec.structs import fields
 from nephila.control import job_view
 from nephila.control.http.routes import ROUTES
-from nephila.control.local import HOLD_S, LocalBackend, Parts
+from nephila.control.local.backend import HOLD_S, LocalBackend, Parts
+from nephila.control.local.rule_store import RuleStore
 from nephila.control.operations import Operations
-from nephila.control.rule_store import RuleStore
 from nephila.kernel.documents.job_document import load
 from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.documents.yaml import parse
@@ -410,7 +410,7 @@ async def test_quarantines_are_listed_and_released_by_name(desk):
 
 def test_the_documented_job_is_a_job():
     """The document of docs/jobs.md is read as it stands there."""
-    page = (Path(__file__).resolve().parents[2] / "docs" / "jobs.md").read_text()
+    page = (Path(__file__).resolve().parents[3] / "docs" / "jobs.md").read_text()
     text = page.split("```yaml\n")[1].split("```")[0].encode()
     assert load(text, "docs/jobs.md")[0].name == "news"
     (node,) = parse(text, "docs/jobs.md")
