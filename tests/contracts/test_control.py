@@ -439,6 +439,17 @@ async def test_a_setting_that_no_service_reads_is_refused(rig):
     assert (await rig.control.get_settings(api.Empty())).settings == {}
 
 
+async def test_changes_and_directories_without_database_and_sites(rig):
+    """One line each; one program may have no sites."""
+    with pytest.raises(UserError, match=r"set api\.store" if rig.has_settings else "no database at"):
+        await rig.control.list_changes(api.ListChanges())
+    if not rig.has_settings:
+        assert (await rig.control.list_directories(api.Empty())).directories == []
+        return
+    with pytest.raises(api.NotFound, match="nephila sites list"):
+        await rig.control.list_directories(api.Empty())
+
+
 async def test_health_of_rules_is_a_list(rig):
     """Empty before the first page."""
     assert (await rig.control.rule_health(api.Empty())).rules == []

@@ -9,7 +9,7 @@ import pytest
 from nephila.cli.crawl import remote
 from nephila.cli.jobs.command import send_seeds
 from nephila.control import api
-from nephila.control.cluster import held_jobs, publisher
+from nephila.control.cluster import backend, held_jobs
 from nephila.control.cluster.backend import ClusterBackend
 from nephila.control.operations import Operations
 from nephila.kernel.messages import CrawlJob, JobStatus, MemberState, MemberStatus
@@ -213,7 +213,7 @@ async def test_a_job_that_a_scheduler_has_read_is_not_withdrawn(monkeypatch):
 
 async def test_a_broker_that_does_not_confirm_is_one_line(monkeypatch):
     """A person who changes a job is not left waiting for ever."""
-    monkeypatch.setattr(publisher, "TAKEN_S", 0.01)
+    monkeypatch.setattr(backend, "TAKEN_S", 0.01)
     system = System()
     await system.apply()
     system.bus.slow, system.bus.broker.failures = True, 10**9

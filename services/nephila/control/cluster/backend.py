@@ -17,16 +17,15 @@ from nephila.control import api, job_view
 from nephila.control.backend import Backend, DeadLetters, next_generation
 from nephila.control.cluster.held_jobs import HeldJobs
 from nephila.control.cluster.members import Members
-from nephila.control.cluster.publisher import Publisher
 from nephila.control.cluster.queries import Queries
 from nephila.control.job_report import finished, job_report
 from nephila.control.throughput import Rates
-from nephila.kernel.bus.contract import Bus, Delivery
+from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of
 from nephila.kernel.documents.job_document import JobDocument
 from nephila.kernel.live_settings import Scope
 from nephila.kernel.messages import CrawlJob, JobStatus, Outcome, ParseRule, Quarantine, RuleVerdict, Seed, Setting
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.errors import TemporaryError, UserError
+from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UsageError, UserError
 from nephila.kernel.topics import (
     EXPLAIN_ANSWERS,
     JOB_STATUS,
@@ -43,6 +42,8 @@ from nephila.scheduler.explain.explain import Explanation
 from nephila.storage.source import Source
 
 GROUP = "control"
+TAKEN_S = 20.0
+"""For the broker's answer to what was published."""
 PROMPT_S = 5.0
 """A broker that takes longer for an answer is away."""
 
@@ -92,8 +93,7 @@ class ClusterBackend(Backend):
         self._rules: dict[str, ParseRule] = {}
         self._verdicts: dict[str, RuleVerdict] = {}
         self._rates = Rates()
-        self._publisher = Publisher(bus, place)
-        self._queries = Queries(self._publisher, partitions, place, lambda: bus.troubles)
+        self._queries = Queries(self._send, partitions, place, lambda: bus.troubles)
         self._members = Members(clock)
         self.held = HeldJobs(clock, self._jobs, self._status_of, self._put, self._broker_problems)
         for topic, handler in (
@@ -181,9 +181,28 @@ class ClusterBackend(Backend):
         return await self.send_seeds(job.uid, seeds)
 
     async def _put(self, job: CrawlJob) -> None:
-        receipt = self._publisher.publish(JOBS, 0, job)
+        receipt = self._publish(JOBS, 0, job)
         self._jobs[job.uid] = job
-        await self._publisher.taken(receipt)
+        await self._taken(receipt)
+
+    async def _send(self, topic: Topic, message: Any) -> None:
+        await self._taken(self._publish(topic, 0, message))
+
+    def _publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
+        try:
+            return self._bus.publish(topic, partition, message)
+        except PermanentError as error:
+            raise UsageError(str(error)) from None
+
+    async def _taken(self, *receipts: Receipt) -> None:
+        """Return when the broker has what was published. Raises `NotReadyError` after TAKEN_S: a person waits."""
+        try:
+            await asyncio.wait_for(_done(all_of(receipts)), TAKEN_S)
+        except TimeoutError:
+            raise NotReadyError(
+                f"the broker at {self.place} has not confirmed this for {TAKEN_S:g} s, and may still take it; when it "
+                "answers again see nephila jobs list, and repeat the command"
+            ) from None
 
     async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[api.RefusedSeed]:
         refused: list[api.RefusedSeed] = []
@@ -195,8 +214,8 @@ class ClusterBackend(Backend):
                 except UrlError as error:
                     refused.append(api.RefusedSeed(url=seed.url, reason=str(error)))
                 else:
-                    receipts.append(self._publisher.publish(SEEDS, partition, seed))
-            await self._publisher.taken(*receipts)
+                    receipts.append(self._publish(SEEDS, partition, seed))
+            await self._taken(*receipts)
         return refused
 
     async def resume_held(self, job: CrawlJob) -> bool:
@@ -229,9 +248,9 @@ class ClusterBackend(Backend):
     async def put_rules(self, rules: Sequence[ParseRule]) -> None:
         receipts = []
         for rule in rules:
-            receipts.append(self._publisher.publish(RULES, 0, rule))
+            receipts.append(self._publish(RULES, 0, rule))
             self._on_rule(rule)
-        await self._publisher.taken(*receipts)
+        await self._taken(*receipts)
 
     def verdicts(self) -> Iterable[RuleVerdict]:
         return self._verdicts.values()
@@ -277,9 +296,9 @@ class ClusterBackend(Backend):
         receipts = []
         for name, value in changes.items():
             setting = Setting(name, msgspec.json.encode(value), self.clock.now(), value is None)
-            receipts.append(self._publisher.publish(SETTINGS, 0, setting))
+            receipts.append(self._publish(SETTINGS, 0, setting))
             self._members.on_setting(setting)
-        await self._publisher.taken(*receipts)
+        await self._taken(*receipts)
 
 
 def _acked(handler: Callable[[Any], None]) -> Callable[[Delivery], None]:
@@ -288,3 +307,7 @@ def _acked(handler: Callable[[Any], None]) -> Callable[[Delivery], None]:
         delivery.ack()
 
     return take
+
+
+async def _done(receipt: Receipt) -> None:
+    await receipt

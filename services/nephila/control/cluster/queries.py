@@ -9,17 +9,17 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import msgspec
 
 from nephila.control import api
-from nephila.control.cluster.publisher import Publisher
 from nephila.kernel.fragment_routes import parse_for
 from nephila.kernel.messages import CrawlJob, ExplainAnswer, ExplainQuery, Outcome, Quarantine
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
-from nephila.kernel.topics import EXPLAIN_QUERIES
+from nephila.kernel.topics import EXPLAIN_QUERIES, Topic
 from nephila.native import UrlError, parse_url, partition_of
 from nephila.scheduler.explain.explain import Explanation
 
@@ -27,14 +27,16 @@ FORGET_BATCH = 100
 """URLs of one query: with 8,192 characters each they fit into a message."""
 ANSWER_S = 10.0
 """For the answer of a scheduler; one that has just taken a partition over may be busy."""
+Send = Callable[[Topic, Any], Awaitable[None]]
 
 
 class Queries:
     """The queries of one program that wait for answers."""
 
-    def __init__(self, publisher: Publisher, partitions: int, place: str, troubles: Callable[[], list[str]]) -> None:
-        """`troubles`: why nothing can be sent or received at present, one line each."""
-        self._publisher = publisher
+    def __init__(self, send: Send, partitions: int, place: str, troubles: Callable[[], list[str]]) -> None:
+        """`send`: returns when the broker has the message. `troubles`: why nothing can be sent or received at present,
+        one line each."""
+        self._send = send
         self._partitions = partitions
         self._place = place
         self._troubles = troubles
@@ -126,7 +128,7 @@ class Queries:
         question.deadline, question.system = time.time() + ANSWER_S, self._place
         answers = self._answers[question.id] = asyncio.Queue()
         try:
-            await self._publisher.taken(self._publisher.publish(EXPLAIN_QUERIES, 0, question))
+            await self._send(EXPLAIN_QUERIES, question)
             yield answers
         finally:
             del self._answers[question.id]

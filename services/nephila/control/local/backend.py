@@ -10,6 +10,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
@@ -49,28 +50,19 @@ class RuleFiles(Protocol):
         """Read the files now; True when a rule has changed."""
 
 
+@dataclass(frozen=True, slots=True)
 class Parts:
     """What the API needs of the program it belongs to."""
 
-    def __init__(
-        self,
-        bus: Bus,
-        clock: Clock,
-        scheduler: Scheduler,
-        *,
-        verdicts: Callable[[], Iterable[RuleVerdict]] = tuple,
-        processes: Callable[[], Sequence[int]] = tuple,
-        no_browser: str = "",
-    ) -> None:
-        self.bus = bus
-        self.clock = clock
-        self.scheduler = scheduler
-        self.verdicts = verdicts
-        """Whether rules still fit their sites."""
-        self.processes = processes
-        """Process ids of the workers."""
-        self.no_browser = no_browser
-        """Why pages cannot be rendered, with the remedy; empty: they can."""
+    bus: Bus
+    clock: Clock
+    scheduler: Scheduler
+    verdicts: Callable[[], Iterable[RuleVerdict]] = tuple
+    """Whether rules still fit their sites."""
+    processes: Callable[[], Sequence[int]] = tuple
+    """Process ids of the workers."""
+    no_browser: str = ""
+    """Why pages cannot be rendered, with the remedy; empty: they can."""
 
 
 class NoDeadLetters:
