@@ -224,7 +224,7 @@ class Member:
 
 
 class World:
-    """See the module. `rule`: turns, alone, factor or factor-k; the last is_announced at once who uses an address."""
+    """Schedulers and hosts. `rule`: turns, alone or factor."""
 
     def __init__(self, rule: str, hosts: list[Host], schedulers: int, *, took_s: float = 0.2, seed: int = 1) -> None:
         self.rule = rule
@@ -247,16 +247,8 @@ class World:
 
     def limits(self) -> tuple[int, float]:
         """What each scheduler keeps to for itself."""
-        parts = self.schedulers if self.rule == "factor" else self.users if self.rule == "factor-k" else 1
+        parts = self.schedulers if self.rule == "factor" else 1
         return max(CONNECTIONS // parts, 1), GAP_S * parts
-
-    @property
-    def jobs_on(self) -> int:
-        """Schedulers that use an address, on average; partitions are dealt out in order."""
-        used = defaultdict(set)
-        for host in self.hosts:
-            used[host.address].add(host.partition % self.schedulers)
-        return round(sum(map(len, used.values())) / len(used))
 
     # ---- schedulers
 

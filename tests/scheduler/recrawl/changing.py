@@ -9,7 +9,6 @@ import heapq
 import math
 import random
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from hashlib import md5
 
@@ -94,17 +93,6 @@ def fixed(pages: list[Page], length_s: float, fetches: int, seed: int) -> Copies
     return copies
 
 
-def known(pages: list[Page], length_s: float, interval: Callable[[float], float], seed: int) -> Copies:
-    """Every page at an interval that follows from its true mean time between changes."""
-    copies = Copies(len(pages), length_s)
-    rng = random.Random(seed)
-    for page in pages:
-        one = fixed([page], length_s, 1 + round(length_s / interval(page.mean_s)), rng.randrange(1 << 30))
-        copies.peaks += one.peaks
-        copies.fetches += one.fetches
-    return copies
-
-
 def adaptive(
     pages: list[Page],
     length_s: float,
@@ -172,8 +160,3 @@ def _fetch(page: Page, state: UrlState, at: float, answers_304: bool) -> Receipt
         not_modified=held,
         status=304 if held else 200,
     )
-
-
-def means(pages: Iterable[Page]) -> list[float]:
-    """Mean times between changes, in seconds."""
-    return [page.mean_s for page in pages]
