@@ -45,6 +45,10 @@ crawl: $(STAMP)  ## make crawl URL=https://example.org/ [OUT=crawl-out] [ARGS='-
 test: $(DEV)  ## the tests that everybody runs: everything but the mark full (WORKERS=N processes, default: cores + 1)
 	@$(PYTEST) -n $(WORKERS) --dist worksteal -m 'not full' $(ARGS)
 
+.PHONY: test-quick
+test-quick: $(DEV)  ## a minute of tests of the folders that differ from main, changed test files first (ARGS='--base COMMIT --seconds 60')
+	@$(BIN)/python -m tools.quick_tests --workers $(WORKERS) $(ARGS)
+
 test-full: $(DEV)  ## the rest: whole programs, services over Kafka
 	@$(PYTEST) -n $(WORKERS) --dist worksteal -m full $(ARGS)
 
@@ -178,6 +182,10 @@ wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (
 	@$(if $(PGO),RUSTFLAGS="-Cprofile-use=$(CURDIR)/build/core.profdata") $(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir dist --config-settings=--build-option=--py-limited-api=cp311 .
 	@$(BIN)/python -m zipfile -l dist/nephila-*-cp311-abi3-*.whl | grep 'native/_core.abi3.so' > /dev/null || { echo "the native core was not built: install Rust (https://rustup.rs)"; exit 1; }
 	@du -h dist/nephila-*-cp311-abi3-*.whl
+
+.PHONY: release
+release: $(DEV)  ## make release VERSION=1.2.3: the number in all places, wheel, chart, SBOM and checksums in dist/, a commit and a tag; pushes nothing
+	@$(BIN)/python -m tools.release '$(VERSION)' $(ARGS)
 
 .PHONY: samples
 samples: $(DEV)  ## write the frozen sample of every format again: only when a format number rises (docs/formats.md)
