@@ -101,7 +101,7 @@ def drain(store: HostStore, urls: int) -> dict[str, Any]:
         hosts = take(lambda now=now: ready(store, now))
         found = pop(lambda hosts=hosts: [store.pop(host, JOB) for host in hosts])
         more = [(host, now + 1 + rng.random() * 60) for host, url in zip(hosts, found, strict=True) if url]
-        put(lambda more=more: [store.schedule(host, at) for host, at in more])
+        put(lambda more=more: schedule(store, more))
         steps += len(hosts)
     return {
         "steps": steps,
@@ -117,6 +117,12 @@ def ready(store: HostStore, now: float) -> list[int]:
     while len(out) < TURN and (host := store.take_ready(now)) >= 0:
         out.append(host)
     return out
+
+
+def schedule(store: HostStore, due: list[tuple[int, float]]) -> None:
+    """Back to the workbench."""
+    for host, at in due:
+        store.schedule(host, at)
 
 
 def one(shape: str, urls: int, directory: str) -> dict[str, Any]:

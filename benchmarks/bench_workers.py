@@ -86,7 +86,7 @@ def summary(runs: list[dict[str, Any]], starts: dict[int, dict[str, Any]]) -> li
         pages = of[0]["pages"]
 
         def per_page(name: str, less: float = 0.0, of: list[dict[str, Any]] = of, pages: int = pages) -> float:
-            return round((median(run[name] for run in of) - less) / pages * 1000, 4)
+            return float(round((median(run[name] for run in of) - less) / pages * 1000, 4))
 
         rows.append(
             {

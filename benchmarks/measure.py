@@ -44,7 +44,7 @@ class Clock:
         self.cpu_s = self.wall_s = self.longest_s = self.longest_cpu_s = 0.0
         self.calls = 0
 
-    def __call__(self, call: Callable[[], Any]) -> Any:
+    def __call__(self, call: Callable[..., Any]) -> Any:
         cpu, wall = time.process_time(), time.perf_counter()
         result = call()
         took = time.perf_counter() - wall
