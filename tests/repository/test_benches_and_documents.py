@@ -60,3 +60,11 @@ def test_results_that_documents_name_exist(texts):
     """With their full name."""
     named = set(re.findall(r"\d{8}T\d{6}Z-[a-z-]+\.(?:json|txt)", "\n".join(texts.values())))
     assert named - {path.name for path in (ROOT / "benchmarks" / "results").iterdir()} == set()
+
+
+def test_each_bench_stands_in_the_list_of_files(texts):
+    """Files of benchmarks/ itself."""
+    listed = texts["benchmarks/README.md"].split("## Files")[1]
+    files = {path.name for path in (ROOT / "benchmarks").glob("*.py")} - {"__init__.py"}
+    assert {name for name in files if f"`{name}`" not in listed} == set()
+    assert set(re.findall(r"`(\w+\.py)`", listed)) - files == set()
