@@ -1,9 +1,9 @@
 """How long the tests of each folder take, and how long they may.
 
 Seconds are those of set-up, test and tear-down, summed over the processes of a run. With NEPHILA_TIME_BUDGET=1, as on
-CI, a run of `make test` ends with a table, and a folder above its budget makes the run red. A budget is twice what the
-folder took on two cores at load 8 to 17 (2026-11-23). It is raised in the commit that adds the slow test, with the
-reason.
+CI, a run of `make test` ends with a table, and a folder above its budget makes the run red. A budget is three
+times what the folder took on two cores at load 8 to 17 (2026-11-23), since seconds on a shared machine vary as much;
+60 s at least. It is raised in the commit that adds the slow test, with the reason.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from collections.abc import Mapping
 import pytest
 
 BUDGETS_S: Mapping[str, float] = {
-    "adversary": 40,
-    "api": 30,
-    "benchmarks": 20,
-    "chaos": 20,
-    "chart": 80,
-    "cli": 150,
-    "conformance": 50,
-    "contracts": 200,
-    "control": 60,
-    "downloader": 300,
-    "e2e": 350,
-    "formats": 20,
-    "harvest": 90,
-    "kernel": 200,
-    "native": 70,
-    "operator": 30,
-    "parser": 550,
-    "programs": 40,
-    "repository": 20,
-    "rulekit": 20,
-    "scheduler": 800,
-    "storage": 200,
+    "adversary": 100,
+    "api": 60,
+    "benchmarks": 60,
+    "chaos": 60,
+    "chart": 150,
+    "cli": 250,
+    "conformance": 100,
+    "contracts": 300,
+    "control": 100,
+    "downloader": 450,
+    "e2e": 550,
+    "formats": 60,
+    "harvest": 150,
+    "kernel": 300,
+    "native": 150,
+    "operator": 60,
+    "parser": 850,
+    "programs": 100,
+    "repository": 60,
+    "rulekit": 60,
+    "scheduler": 1200,
+    "storage": 300,
 }
 OTHER = "tests"
 """Folder of test files that stand in no folder."""
-UNKNOWN_S = 30.0
+UNKNOWN_S = 60.0
 """Budget of a folder that the table does not have."""
 
 
