@@ -61,6 +61,17 @@ test-long: $(DEV)  ## the state machines at 100,000 operations each
 mutants: $(DEV)  ## faults put into chosen modules, one at a time: which tests notice (ARGS='scheduler/frontier --count 40 --seed 2'; some 10 s each)
 	@$(BIN)/python -m tools.mutants $(ARGS)
 
+CORE_FILES ?= src/robots/*.rs
+CORE_TESTS ?= tests/native
+.PHONY: mutants-core
+mutants-core: $(DEV)  ## the same for the native core, with cargo-mutants, its unit tests and CORE_TESTS='tests/native' (CORE_FILES='src/robots/*.rs' ARGS='--shard 0/20 --sharding round-robin')
+	@cargo mutants --version > /dev/null || { echo "install cargo-mutants: cargo install cargo-mutants --locked"; exit 2; }
+	@rm -rf build/mutants-core && mkdir -p build && cp -r services/nephila/native build/mutants-core
+	@NEPHILA_CHECKOUT="$(CURDIR)" NEPHILA_TESTS="$(CORE_TESTS)" PYO3_PYTHON="$(CURDIR)/$(BIN)/python" \
+	 LD_LIBRARY_PATH="$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_config_var("LIBDIR"))')" \
+	 cargo mutants -d build/mutants-core/core --in-place --profile mutants --no-default-features \
+	 --minimum-test-timeout 120 -f '$(CORE_FILES)' $(ARGS) -- --tests
+
 bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (about a quarter of an hour, 4 GB)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_seen $(ARGS)
@@ -149,6 +160,7 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/python -m tools.dashboards --check
 	@$(BIN)/hadolint --config .hadolint.yaml docker/Dockerfile docker/Dockerfile.browser docker/dev/*.Dockerfile
 	@$(BIN)/python -m tools.metrics_reference --check
+	@$(BIN)/python -m tools.reasons_reference --check
 	@PYTHONPATH=services $(BIN)/python -m tools.crds --check
 
 bench-harvest: $(DEV)  ## six months of sites and directories on a virtual clock, then keyword schemes (some minutes)
@@ -193,11 +205,12 @@ samples: $(DEV)  ## write the frozen sample of every format again: only when a f
 	@$(BIN)/buf build --exclude-source-info -o proto/baseline.binpb
 
 .PHONY: schema
-schema: $(DEV)  ## write docs/*.schema.json, docs/openapi.json, docs/configuration.md and docs/metrics.md
+schema: $(DEV)  ## write docs/*.schema.json, docs/openapi.json, docs/configuration.md, docs/metrics.md and the reasons in docs/explain.md
 	@$(BIN)/python tools/schemas.py
 	@$(BIN)/python tools/openapi.py
 	@$(BIN)/python tools/configuration.py
 	@$(BIN)/python -m tools.metrics_reference
+	@$(BIN)/python -m tools.reasons_reference
 
 chart: $(DEV)  ## write what charts/nephila generates: schema and table of its values, dashboards, CRDs
 	@$(BIN)/python -m tools.chart_values

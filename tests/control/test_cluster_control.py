@@ -150,6 +150,18 @@ async def test_a_status_that_is_not_above_the_last_does_not_count():
     assert (await system.job()).stored == 1
 
 
+async def test_the_rate_of_a_job_comes_from_its_reports():
+    """What ended before this program began is no rate."""
+    system = System()
+    await system.apply()
+    await system.report(2, stored=1000, at=system.clock.now() - 60.0)
+    assert (await system.job()).rate == 0.0
+    await system.report(2, stored=1000, at=system.clock.now())
+    system.clock.advance(20.0)
+    await system.report(2, stored=1030, failed=10, at=system.clock.now())
+    assert (await system.job()).rate == pytest.approx(2.0)
+
+
 async def test_one_that_follows_ends_with_the_job(monkeypatch):
     """A job that somebody pauses is waited for."""
     monkeypatch.setattr(remote, "POLL_S", 0.0)

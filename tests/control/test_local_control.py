@@ -34,12 +34,12 @@ PAGES = {f"/{n}": [f"/{2 * n + 1}", f"/{2 * n + 2}"] for n in range(40)}
 class Desk:
     """The control API over a scripted web; due calls of the clock are made while a request is answered."""
 
-    def __init__(self, world, directory, *, once=False, rules=True, no_browser=""):
+    def __init__(self, world, directory, *, once=False, rules=True, no_browser="", formats=("sqlite", "jsonl")):
         self.world = world
         self.directory = directory
         parts = Parts(world.bus, world.clock, world.scheduler, no_browser=no_browser)
         store = RuleStore(directory, world.bus) if rules and not once else None
-        self.control = LocalControl(parts, directory, ("sqlite", "jsonl"), rules=store, once=once)
+        self.control = LocalControl(parts, directory, formats, rules=store, once=once)
         world.scheduler.on_turn = self.control.note
 
     async def ask(self, operation, **values):
@@ -199,6 +199,16 @@ async def test_whoever_changes_a_waiting_job_has_the_word(desk):
     assert (await desk.job())["state"] == "paused"
 
 
+async def test_a_waiting_job_that_is_deleted_is_not_continued(desk):
+    """Neither by a client that leaves in the middle nor by its last seed."""
+    await desk.ask("apply_job", job=document(scope={"mode": "any"}))
+    held = await desk.ask("apply_job", job=document(), seeds_follow=True)
+    await desk.ask("delete_job", name="news")
+    assert "news" in await desk.refusal("add_seeds", name="news", last=True, held_generation=held["generation"])
+    desk.world.clock.advance(HOLD_S)
+    assert await desk.job() is None
+
+
 async def test_a_deleted_job_is_forgotten_and_may_come_again(desk):
     """Nothing more is fetched for it; under the same name it starts afresh."""
     await desk.ask("apply_job", job=document())
@@ -234,6 +244,18 @@ async def test_a_sink_that_is_not_written_is_refused(desk):
     reported = await desk.refusal("apply_job", job=document("b", sinks=[{"type": "warc"}]))
     assert "nephila up --format sqlite,jsonl,warc" in reported
     assert await desk.job("b") is None
+
+
+@pytest.mark.parametrize("formats", [("postgres",), ("sqlite",), ("jsonl",)])
+async def test_rows_may_go_into_any_database_of_the_program(tmp_path, formats):
+    """A job that asks for sqlite runs where the rows go into PostgreSQL; a file is no database."""
+    world = await World(tmp_path / "frontier", site(PAGES)).start()
+    desk = Desk(world, tmp_path, formats=formats)
+    job = document(sinks=[{"type": "sqlite"}])
+    if formats == ("jsonl",):
+        assert "nephila up --format jsonl,sqlite" in await desk.refusal("apply_job", job=job)
+    else:
+        assert (await desk.ask("apply_job", job=job))["verdict"] == "created"
 
 
 async def test_a_tenant_that_the_settings_do_not_have_is_refused(tmp_path):

@@ -12,7 +12,8 @@ from typing import Final
 
 from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import ROUTE
-from nephila.kernel.requisites import DROPPED_REASON, MAX_LEVEL, level_of, note_of
+from nephila.kernel.reasons.table import Reason
+from nephila.kernel.requisites import MAX_LEVEL, level_of, note_of
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.shells import SHELL, SHELL_LINKS, is_shell
 from nephila.native import simhash
@@ -35,6 +36,7 @@ from nephila.parser.links.link_list import (
 from nephila.parser.links.relevance import Relevance
 from nephila.parser.links.requisites import requisite_links, requisites_of_style
 from nephila.parser.lists.detection import ListForm, read
+from nephila.parser.markdown import page_markdown
 from nephila.parser.page.body_kind import BodyKind
 from nephila.parser.page.charset import Classify, Sniff, classify, encoding_of, encoding_of_text
 from nephila.parser.page.html_tree import MAX_BYTES, MAX_DEPTH, tree_fits
@@ -83,7 +85,7 @@ class RecordBuilder:
         """
         record = record_of(page)
         if page.not_modified:
-            record.reason = "not_modified"
+            record.reason = Reason.NOT_MODIFIED
             record.not_modified = True
             return (), record, None, None
         set_size_and_digest(record, body)
@@ -102,12 +104,7 @@ class RecordBuilder:
             if found.link_count <= SHELL_LINKS and not page.rendered and is_shell(found.text, body):
                 note(record, SHELL, "few words, and scripts: its content may need --render auto")
             if config.markdown:
-                from nephila.parser.markdown import is_for_child, markdown_source, page_markdown
-
-                if is_for_child(body):
-                    facts = facts._replace(markdown=markdown_source(body, found))
-                else:
-                    record.markdown = page_markdown(body, encoding, found)
+                record.markdown = page_markdown(body, encoding, found)
             kinds = kinds_of(job, facts.follow, page.rendered)
             if not kinds:
                 return links, record, facts, None
@@ -213,7 +210,7 @@ class RecordBuilder:
     def from_requisite(self, page: m.Page, job: m.CrawlJob, body: bytes) -> tuple[Links, m.Record]:
         """The row of a requisite, and the requisites of a style."""
         record = record_of(page)
-        record.outcome, record.reason, record.meta = m.Outcome.DROPPED, DROPPED_REASON, note_of(page.context)
+        record.outcome, record.reason, record.meta = m.Outcome.DROPPED, Reason.REQUISITE, note_of(page.context)
         limit = job.parse.requisites if job.parse is not None else 0
         if page.content_type != STYLE or level_of(page.context) >= MAX_LEVEL or not limit:
             return (), record

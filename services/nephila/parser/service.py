@@ -21,6 +21,7 @@ import msgspec
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.fragment_routes import keeps_routes
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime import failpoints
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError
@@ -192,11 +193,6 @@ class Parser:
                 self._child_queue.start(self._read_in_child(delivery, page, job, spooled, kind, sniffed))
                 return
             links, record, facts, left = self._builder.parse(page, job, body, kind, sniffed)
-            if facts is not None and facts.markdown is not None:
-                spooled = self._child_queue.spool(body, digest=False)
-                delivery.message = page = msgspec.structs.replace(page, body=b"")
-                self._child_queue.start(self._convert(delivery, page, job, links, record, facts, spooled, left))
-                return
             by_trafilatura = kind is BodyKind.HTML and page.job in self._uses_trafilatura
             if facts is not None and (by_trafilatura or left is not None):
                 spooled = self._child_queue.spool(body, digest=False)
@@ -267,39 +263,6 @@ class Parser:
     def _is_of_site(self, uid: str) -> bool:
         job = self._jobs.get(uid)
         return job is not None and bool(job.site)
-
-    async def _convert(
-        self,
-        delivery: Delivery,
-        page: m.Page,
-        job: m.CrawlJob,
-        links: Links,
-        record: m.Record,
-        facts: PageFacts,
-        spooled: SpooledBody,
-        left: PagePass | None,
-    ) -> None:
-        """Make the Markdown of a page with many tags, then continue as for any page. If that fails, the plain text is
-        written, and the row has the reason."""
-        from nephila.parser.markdown.child import MARKDOWN
-        from nephila.parser.markdown.child import payload_of as markdown_payload_of
-
-        kept = b""
-
-        def payload(body: bytes) -> bytes:
-            nonlocal kept
-            kept = body
-            return markdown_payload_of(body, facts.encoding, facts.markdown)
-
-        try:
-            record.markdown = await self._child_queue.run(MARKDOWN, spooled, payload)
-        except Exception as error:
-            _note_problem(page, record, "markdown_problem", error)
-        if left is not None:
-            again = self._child_queue.spool(kept, digest=False)
-            await self._read_extra_links(delivery, page, job, links, record, facts, again, left)
-        else:
-            await self._read_text(delivery, page, links, record, facts, kept)
 
     async def _read_text(
         self, delivery: Delivery, page: m.Page, links: Links, record: m.Record, facts: PageFacts, body: bytes
@@ -379,7 +342,7 @@ class Parser:
         self.failed += 1
         record = record_of(page)
         record.outcome = m.Outcome.FAILED
-        record.reason = "dead_letter"
+        record.reason = Reason.DEAD_LETTER
         # The error may quote undecodable text; the row must be storable.
         text = f"{type(error).__name__}: {error}".encode("utf-8", "replace").decode()
         record.meta = to_json({"error": text}, [], self.config.max_meta_chars, 1)

@@ -5,7 +5,7 @@ The core itself (`nephila.native`) is chosen in `build()`; tests pass a fake wit
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 
 class PagePass(Protocol):
@@ -118,5 +118,3 @@ class PageFacts(NamedTuple):
     """Greatest nesting depth of its elements, an upper bound."""
     follow: bool
     """Whether its links may be followed."""
-    markdown: Any = None
-    """What its Markdown has yet to be made from in a child process (`markdown.MarkdownSource`); None: nothing."""

@@ -135,6 +135,7 @@ async def test_a_bus_reports_the_fault_and_starts_later(secured):
     wrong = KafkaBus(msgspec.structs.replace(config, sasl_password=PASSWORD[1:]), SystemClock())
     with pytest.raises(NotReadyError, match="check sasl_username 'alice'"):
         await wrong.start()
+    await wrong.close()
     await passes_a_message(config)
 
 

@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from nephila.parser.markdown.blocks import Block, BlockKind, Cell, Container, ContainerKind, Line
-from nephila.parser.markdown.inline import CODE, EMPHASIS, Inline
-from nephila.parser.page.html_tree import css
-from nephila.parser.page.media import best_of_srcset
+from nephila.native.fallback.markdown.blocks import Block, BlockKind, Cell, Container, ContainerKind, Line
+from nephila.native.fallback.markdown.inline import CODE, CONTROLS, DROPPED, EMPHASIS, Inline, collapsed
+from nephila.native.fallback.srcset import best_of_srcset
 
 MAX_NODES: Final = 400_000
 """A 79 KB page has some 3,000."""
@@ -69,7 +68,7 @@ def read(body: Any, resolve: Callable[[str], str]) -> list[Block]:
     """The blocks of a page. O(nodes)."""
     layout = _Layout()
     seen: Any = None
-    for table in css(body, "table"):  # in document order, so a table inside another follows it
+    for table in body.css("table"):  # in document order, so a table inside another follows it
         if seen is None or not _is_within(table, seen):
             seen = table
             _walk(table, layout)
@@ -99,7 +98,7 @@ def _walk(root: Any, visitor: _Visitor) -> None:
     for _ in range(MAX_NODES):
         tag = node.tag
         if tag == "-text":
-            on_text(node.text_content)
+            on_text(DROPPED.sub("", node.text_content))
         elif tag not in _HIDDEN and not tag.startswith(("-", "!", "_")) and on_start(node, tag):
             below = node.child
             if below is not None:
@@ -185,8 +184,9 @@ class _Reader:
         undo: Callable[[], None] = _nothing
         inline = self._cell or self._inline
         if tag == "a":
-            raw = node.attributes.get("href") or ""
-            if inline.link(self._resolve(raw), raw.startswith("#")):
+            attributes = node.attributes
+            raw = attributes.get("href") or ""
+            if "href" in attributes and inline.link(self._resolve(raw), raw.startswith("#")):
                 undo = inline.end_link
         elif tag == "img":
             self._image(node, inline)
@@ -314,7 +314,7 @@ class _Reader:
         while lines and not lines[-1].strip():
             del lines[-1]
         if lines:
-            found = [Line(" ".join(line.split()), line.rstrip()) for line in lines]
+            found = [Line(collapsed(line), CONTROLS.sub("", line.rstrip())) for line in lines]
             self.blocks.append(Block(BlockKind.CODE, tuple(self._containers), found, language=self._language))
 
     # ---- tables
@@ -362,7 +362,7 @@ class _Reader:
             if raw and raw[:5].lower() != "data:" and (url := self._resolve(raw)):
                 break
         else:
-            best = best_of_srcset(attributes.get("srcset") or attributes.get("data-srcset"))
+            best = best_of_srcset(attributes.get("srcset") or attributes.get("data-srcset") or "")
             url = self._resolve(best) if best else ""
         if url and _number(attributes.get("width"), 99) > 2 and _number(attributes.get("height"), 99) > 2:
             inline.image(attributes.get("alt") or "", url)

@@ -9,14 +9,18 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from nephila.parser.markdown.blocks import Line
+from nephila.native.fallback.markdown.blocks import Line
 
 EMPHASIS: Final = {"strong": "**", "b": "**", "em": "*", "i": "*", "cite": "*", "dfn": "*"}
 CODE: Final = frozenset(("code", "kbd", "samp", "tt"))
 SIGNS: Final = frozenset("¶#§∞⚓⁋☍🔗⛓￼")
 """What permalinks of headings are shown as."""
 
-_SPECIAL: Final = re.compile(r"[\\`*\[]|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])|&(?=#?\w{1,32};)|~(?=~)")
+CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Controls but line feed and tab, and marks that change the direction of text: never in Markdown."""
+DROPPED: Final = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Those that part no words."""
+_SPECIAL: Final = re.compile(r"[\\`*\[]|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])|&(?=#?[A-Za-z0-9_]{1,32};)|~(?=~)")
 _TICKS: Final = re.compile(r"`+")
 _URL: Final = str.maketrans({"(": "%28", ")": "%29", " ": "%20", "<": "%3C", ">": "%3E", "\n": "", "\\": "%5C"})
 
@@ -99,7 +103,7 @@ class Inline:
     def image(self, alt: str, url: str) -> None:
         """A picture."""
         if self._code < 0:
-            alt = _SPECIAL.sub(_escape, " ".join(alt.split()))
+            alt = _SPECIAL.sub(_escape, collapsed(alt))
             self._marked.append(f"![{_balanced(alt)}]({url.translate(_URL)})")
 
     def cut(self) -> None:
@@ -127,8 +131,8 @@ class Inline:
 
     def _cut_plain(self) -> None:
         """The line ends, and no markup is open."""
-        plain = " ".join("".join(self._plain).split())
-        written = " ".join("".join(self._marked).split())
+        plain = collapsed("".join(self._plain))
+        written = collapsed("".join(self._marked))
         if plain or written:
             self.lines.append(Line(plain, written))
         self._plain, self._marked = [], []
@@ -150,6 +154,11 @@ class Inline:
         start = content.index(inner)
         lead, trail = content[:start], content[start + len(inner) :]
         self._marked[at:] = [f"{lead}{before}{inner}{behind}{trail}"]
+
+
+def collapsed(text: str) -> str:
+    """White space collapsed, without controls."""
+    return CONTROLS.sub("", " ".join(text.split()))
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from nephila.parser.markdown.blocks import Block, BlockKind, Container, ContainerKind, Line
+from nephila.native.fallback.markdown.blocks import Block, BlockKind, Container, ContainerKind, Line
+from nephila.native.fallback.markdown.inline import collapsed
 
 TABLE_SHARE: Final = 0.3
 """Of the text of a table that has to be main text for the table to be."""
@@ -21,10 +22,10 @@ CELLS: Final = " | "
 
 def select_blocks(blocks: list[Block], main_text: str) -> list[Block]:
     """Mark and return the blocks to be written."""
-    wanted = Counter(" ".join(line.split()) for line in main_text.split("\n"))
+    wanted = Counter(collapsed(line) for line in main_text.split("\n"))
     for line in [line for line in wanted if CELLS in line]:
         for cell in line.split(CELLS):
-            wanted[" ".join(cell.split())] += wanted[line]
+            wanted[collapsed(cell)] += wanted[line]
     for block in blocks:
         _match_lines(block, wanted)
     _keep_lists(blocks)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from nephila.parser.markdown.blocks import Block, BlockKind, Cell, Container, ContainerKind
+from nephila.native.fallback.markdown.blocks import Block, BlockKind, Cell, Container, ContainerKind
 
 MAX_CHARS: Final = 32_000_000
 """What is beyond is left out: indentation may make the text several times longer than the page."""
 
 _OPENING: Final = re.compile(
-    r"^(?:#{1,6}(?=\s|$)|>|[+-](?=\s|$)|[=:|-][=:| -]*$|~{3}|(?P<number>\d{1,9})(?P<dot>[.)])(?=\s|$))"
+    r"^(?:#{1,6}(?=\s|$)|>|[+-](?=\s|$)|[=:|-][=:| -]*$|~{3}|(?P<number>[0-9]{1,9})(?P<dot>[.)])(?=\s|$))"
 )
 _TICKS: Final = re.compile(r"`{3,}")
 _BAR: Final = re.compile(r"(?<!\\)\|")
