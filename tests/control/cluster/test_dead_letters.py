@@ -7,7 +7,7 @@ import contextlib
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from nephila.control import api
-from nephila.control.dead_letters import Found, KafkaDeadLetters
+from nephila.control.cluster.dead_letters import Found, KafkaDeadLetters
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.wire import HEADERS, frame_of, seal
 from nephila.kernel.messages import DeadLetter, Frame
