@@ -45,6 +45,10 @@ crawl: $(STAMP)  ## make crawl URL=https://example.org/ [OUT=crawl-out] [ARGS='-
 test: $(DEV)  ## the tests that everybody runs: everything but the mark full (WORKERS=N processes, default: cores + 1)
 	@$(PYTEST) -n $(WORKERS) --dist worksteal -m 'not full' $(ARGS)
 
+.PHONY: test-quick
+test-quick: $(DEV)  ## a minute of tests of the folders that differ from main, changed test files first (ARGS='--base COMMIT --seconds 60')
+	@$(BIN)/python -m tools.quick_tests --workers $(WORKERS) $(ARGS)
+
 test-full: $(DEV)  ## the rest: whole programs, services over Kafka
 	@$(PYTEST) -n $(WORKERS) --dist worksteal -m full $(ARGS)
 
@@ -72,14 +76,8 @@ bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (a
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_seen $(ARGS)
 
-bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs beside SQLite and RocksDB (about a quarter of an hour, 2 GB)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_hosts --rivals 1000000 $(ARGS)
-
-bench-tls: $(DEV)  ## CPU of a TLS connection, full and resumed handshakes, and of a page over HTTP/1.1 and HTTP/2 (about 3 minutes)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check 'h2>=4.1'
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_tls $(ARGS)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_http2 $(ARGS)
+bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs (about ten minutes, 2 GB)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_hosts $(ARGS)
 
 images: $(DEV)  ## build the images of all services from dist/ (ARGS='--dev --load COMMAND', see python -m tools.images --help)
 	@$(BIN)/python -m tools.images $(ARGS)
@@ -112,10 +110,6 @@ canary: $(DEV)   ## 1,000 attempts to reach a private address through crawler an
 flips: $(DEV)    ## a killed crawl with one bit of a file flipped, resumed: 200 places of every file (about 15 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.e2e.flips $(ARGS)
 
-bench-endings: $(DEV)  ## crawls over the services that end by themselves with the right count, a scheduler killed before (WEB=DIR)
-	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_endings --web $(WEB) $(ARGS)
-
 bench-services: $(DEV)  ## CPU per page of each service over Kafka and PostgreSQL, broker and database beside it (WEB=DIR)
 	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_services --web $(WEB) $(ARGS)
@@ -136,15 +130,6 @@ bench-browser: $(DEV)  ## 500 rendered pages beside Playwright, Crawlee and Craw
 
 bench-dns: $(DEV)  ## the DNS cache at 10^6 names beside a dict and aiohttp's; a crawl of 5,000 hosts with and without it
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_dns $(ARGS)
-
-bench-ring: $(DEV)  ## partitions moved and load when members join and leave, beside modulo and aiokafka's sticky assignor
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_ring
-
-bench-rule-health: $(DEV)  ## the alarm on rules whose site has changed: its delay, false alarms, cost (about three minutes)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_rule_health $(ARGS)
-
-bench-addresses: $(DEV)  ## one pace at a server address over 1-8 schedulers: turns beside BUbiNG's factor, in a model
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_addresses
 
 bench-handover: $(DEV)  ## pauses of a partition with a million URLs when its scheduler changes (about five minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_handover $(ARGS)
@@ -178,12 +163,6 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/python -m tools.reasons_reference --check
 	@PYTHONPATH=services $(BIN)/python -m tools.crds --check
 
-bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated month, against a fixed interval
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_freshness
-
-bench-near-duplicates: $(DEV)  ## simhash per page, look-ups at 10^6 and 10^7 pages, precision and recall by threshold (2 minutes)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_near_duplicates $(ARGS)
-
 bench-harvest: $(DEV)  ## six months of sites and directories on a virtual clock, then keyword schemes (some minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_harvest $(ARGS)
 
@@ -192,9 +171,9 @@ bench-papers: $(DEV)  ## the headlines of the five source papers beside ours (so
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_papers --web $(WEB) $(ARGS)
 
-bench-parser: $(DEV)  ## a page without and with a tree beside rivals, F1 of main text (WCXB=DIR), titles, rules (some minutes)
+bench-parser: $(DEV)  ## a page without and with a tree beside rivals, titles, rules (about two minutes)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_parser_table --wcxb $(WCXB) $(ARGS)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_parser $(ARGS)
 
 bench-documents: $(DEV)  ## child processes and their calls, PDFs, feeds beside feedparser, the dearest of hostile pages
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_documents
@@ -204,12 +183,6 @@ bench-admission: $(DEV)  ## floods of pages of 10 KB to 20 MB in cgroups of 256 
 
 bench-callbacks: $(DEV)  ## the longest callback while a crawl meets hostile servers and pages (about two minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_callbacks $(ARGS)
-
-bench-tls-memory: $(DEV)  ## memory over 35,000 HTTPS pages from servers that close each connection (about two minutes)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_tls_memory $(ARGS)
-
-bench-storage: $(DEV)  ## rows into SQLite and into a PostgreSQL server of the bench's own
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_storage $(ARGS)
 
 proto: $(DEV)  ## generate kernel/messages from proto/
 	@$(BIN)/python tools/protogen.py
@@ -221,6 +194,10 @@ wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (
 	@$(if $(PGO),RUSTFLAGS="-Cprofile-use=$(CURDIR)/build/core.profdata") $(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir dist --config-settings=--build-option=--py-limited-api=cp311 .
 	@$(BIN)/python -m zipfile -l dist/nephila-*-cp311-abi3-*.whl | grep 'native/_core.abi3.so' > /dev/null || { echo "the native core was not built: install Rust (https://rustup.rs)"; exit 1; }
 	@du -h dist/nephila-*-cp311-abi3-*.whl
+
+.PHONY: release
+release: $(DEV)  ## make release VERSION=1.2.3: the number in all places, wheel, chart, SBOM and checksums in dist/, a commit and a tag; pushes nothing
+	@$(BIN)/python -m tools.release '$(VERSION)' $(ARGS)
 
 .PHONY: samples
 samples: $(DEV)  ## write the frozen sample of every format again: only when a format number rises (docs/formats.md)

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nephila.control import api
-from nephila.control.change_feeds import FORMATS
 from nephila.control.http import application
 from nephila.control.http import server as http_server
 from nephila.control.http.application import MAX_BODY
+from nephila.control.http.change_feeds import FORMATS
 from nephila.control.http.client import at_directory, at_url
 from nephila.control.http.routes import ROUTES
 from nephila.control.http.server import tcp_server, unix_server

@@ -11,7 +11,7 @@ from nephila.kernel import messages as m
 from nephila.parser.rule_health.drift_test import LEARN, DriftTest, wilson
 from nephila.parser.rule_health.health import ITEMS, STALE_S, RuleHealth, decode, encode
 
-from benchmarks.rule_health_sites import LIST, NEWS, Field, Kind, Site, Watched, always, mixed, without
+from tests.parser.rule_health.rule_health_sites import LIST, NEWS, Field, Kind, Site, Watched, always, mixed, without
 
 LEARNED = 150
 """Pages of the site as it was."""

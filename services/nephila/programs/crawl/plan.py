@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from nephila.control.tenants import check_tenant
+from nephila.control.job_checks import check_tenant
 from nephila.kernel.documents.browser_schema import Browser, check_selector
 from nephila.kernel.documents.job_document import JobDocument, from_json, keep_routes, keywords, protect_session
 from nephila.kernel.documents.job_schema import FOLLOW, MAIN_TEXTS, MODES, NEAR_COPIES, RENDERS, STRATEGY_NUMBERS

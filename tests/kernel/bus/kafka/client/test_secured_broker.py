@@ -7,7 +7,7 @@ import time
 
 import msgspec
 import pytest
-from nephila.control.dead_letters import scan
+from nephila.control.cluster.dead_letters import scan
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.config import checked
