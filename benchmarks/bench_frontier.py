@@ -24,18 +24,16 @@ from os import getpid
 from pathlib import Path
 from typing import Any
 
+from nephila.kernel.documents.job_document import job_of
+from nephila.kernel.documents.job_schema import JobSpec, Politeness, Scope
 from nephila.kernel.messages import (
-    CrawlJob,
     FetchOutcome,
     FetchRequest,
     FetchResult,
     Outcome,
     Outlinks,
-    Politeness,
     Receipt,
     Receipts,
-    Scope,
-    ScopeMode,
 )
 from nephila.native import IMPLEMENTATION, page_pass
 from nephila.scheduler.config import SchedulerConfig
@@ -170,7 +168,9 @@ def one(shape: str, urls: int, directory: str) -> dict[str, Any]:
     bench = Bench(directory)
     bench.log.open()
     bench.frontier.begin_turn(1.0, UTC)
-    bench.frontier.put_job(CrawlJob(JOB, JOB, 1, [], Scope(ScopeMode.ANY, max_depth=-1), Politeness(1.0, 1, True)))
+    job = job_of(JOB, JobSpec(scope=Scope(mode="any"), politeness=Politeness(delay="1s", respect_robots=False)))
+    job.generation = 1
+    bench.frontier.put_job(job)
     web = Web(max(urls // 10, 1) if shape == "zipf" else 1, random.Random(5))
     found = fill(bench, shape, web, urls)
     found |= dict(mixes(bench, shape, web, found["snapshots_us"]))

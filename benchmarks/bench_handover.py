@@ -33,6 +33,9 @@ from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.documents.field_types import duration_text
+from nephila.kernel.documents.job_document import job_of
+from nephila.kernel.documents.job_schema import JobSpec, Politeness, Scope, Traps
 from nephila.kernel.ring import assign_partitions
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS
@@ -235,8 +238,9 @@ def phases(schedulers: Schedulers) -> list[tuple[str, Any]]:
 
 async def load(bus: KafkaBus, shares: dict[int, tuple[int, int]]) -> int:
     """Publish the job and all links; returns how many."""
-    job = m.CrawlJob(JOB, JOB, 1, [], m.Scope(mode=m.ScopeMode.ANY, max_depth=-1), m.Politeness(DELAY_S, 1, True))
-    job.traps = m.Traps(off=True)
+    manners = Politeness(delay=duration_text(DELAY_S), respect_robots=False)
+    job = job_of(JOB, JobSpec(scope=Scope(mode="any"), politeness=manners, traps=Traps(off=True)))
+    job.generation = 1
     await bus.publish(JOBS, 0, job)
     room = asyncio.Semaphore(50)
     total = 0

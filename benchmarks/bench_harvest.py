@@ -32,7 +32,6 @@ import msgspec
 from nephila.harvest.sites import resolve
 from nephila.harvest.sites.planner import Plan, Planner, Progress, Start
 from nephila.harvest.sites.site_documents import Sites
-from nephila.kernel.messages import Scope
 from nephila.scheduler.frontier.scope import CompiledScope
 
 from benchmarks import report
@@ -184,7 +183,7 @@ def _plan(sites: Sites, name: str) -> Plan:
 
 def _scope(sites: Sites, one: List) -> CompiledScope:
     """The scope of the directory's job, with its seed as anchor."""
-    scope = CompiledScope(resolve.job(sites, one.name, START).job.scope or Scope())
+    scope = CompiledScope(resolve.job(sites, one.name, START).spec.scope)
     scope.add_seed(one.host, one.url.partition(".test")[2])
     return scope
 

@@ -105,6 +105,7 @@ def with_tree() -> Work:
 def whole_page() -> Work:
     """All that the service does with a page: its kind, the pass, SHA-256, record and links."""
     from nephila.kernel import messages as m
+    from nephila.kernel.documents.job_schema import JobSpec
     from nephila.kernel.runtime.clock import SystemClock
     from nephila.native import page_pass, sniff_encoding
     from nephila.parser.config import ParserConfig
@@ -112,7 +113,7 @@ def whole_page() -> Work:
     from nephila.parser.page_to_record import RecordBuilder
 
     maker = RecordBuilder(ParserConfig(), SystemClock(), page_pass, sniff_encoding)
-    job = m.CrawlJob(uid="j")
+    job = JobSpec()
 
     def work(body: bytes) -> Taken:
         page = m.Page(job="j", url_key=bytes(16), url=URL, status=200, content_type="text/html", body=body)

@@ -167,7 +167,7 @@ def schema_of(wanted: inspect.Type, above: tuple[type, ...]) -> dict[str, Any]:
             found = {"type": "array", "items": schema_of(kind.item_type, above)}
             if isinstance(kind.item_type, inspect.StructType) and kind.item_type.cls is Condition:
                 found |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
-            return found | _given(minItems=kind.min_length, maxItems=kind.max_length)
+            return found | _given(minItems=kind.min_length, maxItems=kind.max_length or notes.get("maxItems"))
         case inspect.DictType():
             found = {"type": "object", "additionalProperties": schema_of(kind.value_type, above)}
             return found | _given(minProperties=kind.min_length, maxProperties=kind.max_length)

@@ -461,52 +461,6 @@ def test_every_operation_has_one_route():
     assert sorted(route.operation for route in ROUTES) == sorted(operations)
 
 
-def test_a_document_of_a_message_reads_as_the_same_message():
-    """With every key of a job in it."""
-    from nephila.kernel.documents.job_to_document import to_document
-
-    spec = {
-        "paused": True,
-        "seeds": ["http://a.test/", "http://b.test/x"],
-        "scope": {"mode": "domain", "include": ["a"], "exclude": ["b"], "maxDepth": 3, "maxPages": 9},
-        "strategy": "best-first",
-        "keywords": ["solar power"],
-        "politeness": {
-            "delay": "1500ms",
-            "concurrencyPerHost": 2,
-            "respectRobots": False,
-            "adaptive": True,
-            "hosts": [{"host": "*.slow.test", "delay": "10s"}, {"host": "c.test", "concurrency": 3}],
-        },
-        "recrawl": {
-            "min": "1h",
-            "max": "14d",
-            "monitor": True,
-            "goneAfter": 5,
-            "freshness": "2h",
-            "refreshAt": "2026-11-22T06:00:00Z",
-        },
-        "language": "de, en;q=0.5",
-        "maxPageBytes": 1000,
-        "hostBudget": {"pages": 1, "bytes": 2, "time": "1m30s", "queued": 4},
-        "traps": {"capFetches": 7, "capShare": 0.25},
-        "weight": 2.5,
-        "sitemaps": True,
-        "links": True,
-        "parse": {"follow": ["route", "feed"], "nofollow": "skip", "mainText": "all"},
-        "cookies": True,
-        "login": {
-            "url": "https://a.test/login",
-            "fields": [{"name": "user", "value": "me"}, {"name": "password", "env": "NEPHILA_SECRET_A"}],
-            "check": "Sign out",
-        },
-        "rules": ["shop"],
-    }
-    for changed in ({}, {"recrawl": {"every": "2h"}}, {"recrawl": {"goneAfter": 2}, "schedule": "0 6 * * *"}):
-        job = job_document.from_json(document("full", **{**spec, **changed})).job
-        assert job_document.from_json(to_document(job)).job == job
-
-
 def test_answers_are_plain_json():
     """What a client decodes is what was encoded."""
     job = api.Job(

@@ -17,8 +17,11 @@ from nephila.downloader.limits.fair_slots import SLOW
 from nephila.downloader.middleware.contract import PausedError
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery
+from nephila.kernel.documents.job_schema import Politeness
 from nephila.kernel.messages import FetchResult
 from nephila.kernel.topics import JOBS
+
+from tests.jobs import crawl_job
 
 KEY, OTHER = b"k" * 16, b"o" * 16
 MINE = frozenset({5})
@@ -88,7 +91,7 @@ class Waiting:
         """Send the request and what it has to wait for."""
         room, stage = self.room, self.stage
         await room.downloader.start()
-        room.bus.publish(JOBS, 0, m.CrawlJob("j", politeness=m.Politeness(1.0)))
+        room.bus.publish(JOBS, 0, crawl_job("j", politeness=Politeness(delay="1s")))
         room.names.table["b.test"] = ("9.9.9.9",)
         for proxy in room.pool.proxies():
             room.pool.start_use(proxy)

@@ -94,17 +94,18 @@ def test_new_options_reach_the_job(tmp_path):
     with serve(answer) as web:
         done = crawl(web, "http://a.test/0", *words, *budget, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    from nephila.kernel.documents.job_document import spec_of
     from nephila.scheduler.durability.commit_log import CommitLog
 
     specs = [spec for entry in CommitLog(tmp_path / "o" / "frontier", read_only=True).recover() for spec in entry.jobs]
-    job = specs[0]
-    assert (job.uid, job.strategy.name, job.keywords, job.sitemaps) == (
+    job = spec_of(specs[0])
+    assert (specs[0].uid, job.strategy, job.keywords, job.sitemaps) == (
         "crawl",
-        "BEST_FIRST",
+        "best-first",
         ["solar", "wind power", "tide"],
         True,
     )
-    assert (job.host_budget.pages, job.host_budget.bytes, job.host_budget.time_s) == (5, 100_000, 60.0)
+    assert (job.host_budget.pages, job.host_budget.bytes, job.host_budget.time) == (5, 100_000, "60s")
 
 
 def test_mistakes(tmp_path):

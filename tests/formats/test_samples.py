@@ -36,9 +36,10 @@ def rows(out: Path) -> list[tuple[str, str, str]]:
 
 
 @core_only
-def test_the_crawl_is_resumed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sample", ["crawl", "crawl-5"])
+def test_the_crawl_is_resumed(tmp_path: Path, sample: str) -> None:
     """Log, snapshot, queues, seen URLs, rows and files: in the end all pages are stored, none twice."""
-    out = unpack(tmp_path)
+    out = unpack(tmp_path, sample)
     assert 0 < len(rows(out)) < PAGES
     with site() as web:
         done = crawl(web, "--resume", cwd=tmp_path)
@@ -185,6 +186,11 @@ def test_a_record_is_read_whole(name: str) -> None:
     assert len(again.ListFields()) > 0
 
 
+def test_a_record_of_the_number_before_is_read() -> None:
+    """Its jobs have fields and no document."""
+    assert unseal(bytes.fromhex(RECORDS["Seed"]), [("v", b"1"), HEADERS[1]])
+
+
 def test_every_message_has_a_sample() -> None:
     """A new message needs one: make samples."""
     assert set(RECORDS) == set(STRUCTS)
@@ -194,7 +200,7 @@ def test_every_message_has_a_sample() -> None:
 @pytest.mark.parametrize(
     ("headers", "words"),
     [
-        ([("v", b"2"), HEADERS[1]], "format 2"),
+        ([("v", b"3"), HEADERS[1]], "format 3"),
         ([HEADERS[0], ("k", b"9")], f"URL keys of version 9, not {KEY_VERSION}"),
         ([HEADERS[0]], f"URL keys of version 1, not {KEY_VERSION}"),
     ],

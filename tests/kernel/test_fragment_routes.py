@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 
 import pytest
+from nephila.kernel.documents.job_document import keeps_routes
+from nephila.kernel.documents.job_schema import JobSpec, Parse
 from nephila.kernel.fragment_routes import parse_for, parse_routed, redirected
-from nephila.kernel.messages import CrawlJob, Parse
 from nephila.native import UrlError, fallback, parse_url, partition_of
 from nephila.native import parse_any as native_any
-
-JOB = CrawlJob(parse=Parse(follow=["next", "route"]))
 
 
 @pytest.mark.parametrize(
@@ -55,17 +54,18 @@ def test_both_cores_write_a_fragment_alike():
 
 def test_a_job_decides():
     """Without the word `route` URLs are unchanged."""
-    assert parse_for(JOB, "http://a.test/#/x").href == "http://a.test/#/x"
-    for job in (CrawlJob(), CrawlJob(parse=Parse(follow=["next"]))):
-        assert parse_for(job, "http://a.test/#/x").href == "http://a.test/"
-        assert redirected(job, "https://a.test/", "http://a.test/#/x").href == "https://a.test/"
+    assert parse_for(True, "http://a.test/#/x").href == "http://a.test/#/x"
+    assert keeps_routes(JobSpec(parse=Parse(follow=["next", "route"])))
+    assert not keeps_routes(JobSpec(parse=Parse(follow=["next"])))
+    assert parse_for(False, "http://a.test/#/x").href == "http://a.test/"
+    assert redirected(False, "https://a.test/", "http://a.test/#/x").href == "https://a.test/"
 
 
 def test_a_redirect_keeps_the_route():
     """Unless the target has a fragment."""
-    assert redirected(JOB, "https://a.test/", "http://a.test/#/x").href == "https://a.test/#/x"
-    assert redirected(JOB, "https://a.test/#/y", "http://a.test/#/x").href == "https://a.test/#/y"
-    assert redirected(JOB, "https://a.test/#top", "http://a.test/#/x").href == "https://a.test/"
-    assert redirected(JOB, "https://a.test/", "http://a.test/").href == "https://a.test/"
+    assert redirected(True, "https://a.test/", "http://a.test/#/x").href == "https://a.test/#/x"
+    assert redirected(True, "https://a.test/#/y", "http://a.test/#/x").href == "https://a.test/#/y"
+    assert redirected(True, "https://a.test/#top", "http://a.test/#/x").href == "https://a.test/"
+    assert redirected(True, "https://a.test/", "http://a.test/").href == "https://a.test/"
     with pytest.raises(UrlError):
-        redirected(JOB, "mailto:x", "http://a.test/#/x")
+        redirected(True, "mailto:x", "http://a.test/#/x")

@@ -7,7 +7,9 @@ import json
 
 import pytest
 from nephila.kernel import messages as m
+from nephila.kernel.documents.job_schema import NEAR_COPIES, NearCopiesMode, Parse, Politeness
 
+from tests.jobs import crawl_job
 from tests.parser.parser_room import FakePass, Room, with_links
 
 LINKS = ("http://a.test/1", "http://b.test/2")
@@ -54,15 +56,15 @@ async def test_a_record_carries_all_that_fetch_and_body_say() -> None:
     )
 
 
-@pytest.mark.parametrize("wish", m.NearCopies)
-async def test_a_job_that_compares_texts_has_their_simhash(wish: m.NearCopies) -> None:
+@pytest.mark.parametrize("wish", NEAR_COPIES)
+async def test_a_job_that_compares_texts_has_their_simhash(wish: NearCopiesMode) -> None:
     """Jobs that compare nothing do not pay for it."""
     words = " ".join(f"word{number}" for number in range(40)).encode()
-    job = m.CrawlJob(uid="j", parse=m.Parse(near_copies=wish))
+    job = crawl_job(uid="j", parse=Parse(near_copies=wish))
     room = await Room(FakePass(text=words)).start(job)
     record = room.record()
-    assert record.near_copies is wish
-    assert bool(record.simhash) is (wish is not m.NearCopies.UNSPECIFIED)
+    assert record.near_copies is NEAR_COPIES[wish]
+    assert bool(record.simhash) is (wish != "store")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ async def test_no_links_no_outlinks() -> None:
 
 async def test_keep_links_puts_the_links_into_the_record() -> None:
     """--links stores what the frontier gets."""
-    room = await Room(with_links(*LINKS)).start(m.CrawlJob(uid="j", keep_links=True))
+    room = await Room(with_links(*LINKS)).start(crawl_job(uid="j", links=True))
     outlinks, record = room.send()
     assert isinstance(record, m.Record)
     assert record.links is outlinks
@@ -131,14 +133,14 @@ async def test_nofollow_pages_pass_no_links_on(meta: str, header: str, followed:
 async def test_ignore_robots_follows_all_the_same() -> None:
     """A job that does not consult robots does not consult meta robots either."""
     room = await Room(with_links(*LINKS, robots="nofollow")).start(
-        m.CrawlJob(uid="j", politeness=m.Politeness(ignore_robots=True))
+        crawl_job(uid="j", politeness=Politeness(delay="0", respect_robots=False))
     )
     assert len(room.send(robots_tag="none")) == 2
 
 
 async def test_nofollow_page_keeps_its_links_in_the_record() -> None:
     """--links is about what the page has, not about what is followed."""
-    room = await Room(with_links(*LINKS, robots="nofollow")).start(m.CrawlJob(uid="j", keep_links=True))
+    room = await Room(with_links(*LINKS, robots="nofollow")).start(crawl_job(uid="j", links=True))
     (record,) = room.send()
     assert isinstance(record, m.Record)
     assert record.links is not None

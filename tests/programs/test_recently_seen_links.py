@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 from nephila.kernel import messages as m
+from nephila.kernel.documents.job_schema import HostBudget, Scope
 from nephila.native import parse_url
 from nephila.programs.recently_seen import RecentLinks, only
 
+from tests.jobs import crawl_job
 from tests.links import outlinks, urls_of
 
 
 def job(uid: str = "j", **settings: object) -> m.CrawlJob:
     """A job whose links may be left out."""
-    return m.CrawlJob(uid, scope=m.Scope(max_depth=-1), **settings)
+    return crawl_job(uid, scope=Scope(max_depth=-1), **settings)
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ def test_jobs_are_apart(recent):
 
 @pytest.mark.parametrize(
     "needs",
-    [{"host_budget": m.HostBudget(queued=5)}, {"host_budget": m.HostBudget(pages=5)}],
+    [{"host_budget": HostBudget(queued=5)}, {"host_budget": HostBudget(pages=5)}],
 )
 def test_jobs_that_need_every_link_get_it(needs):
     """A link that a host's budget refused may be wanted when it is found again."""
@@ -95,7 +97,7 @@ def test_a_changed_job_and_a_wider_scope_begin_anew(recent):
 def test_a_link_that_was_too_deep_is_sent_when_it_is_found_nearer():
     """One step too deep, it is sent once, for the scheduler to hold; deeper, it is neither sent nor remembered."""
     recent = RecentLinks()
-    recent.job(m.CrawlJob("j", scope=m.Scope(max_depth=2)))
+    recent.job(crawl_job("j", scope=Scope(max_depth=2)))
     assert recent.filter(outlinks("http://a/1", depth=4)) is None
     assert recent.filter(outlinks("http://a/1", depth=3)) is not None
     assert recent.filter(outlinks("http://a/1", depth=3)) is None

@@ -20,6 +20,7 @@ from nephila.parser.service import build
 from nephila.rulekit.run_rule import RuleRunner
 from nephila.rulekit.stored_pages import StoredPage, pages_of
 
+from tests.jobs import crawl_job
 from tests.parser.rule_rig import URL, rule
 
 SPEC = """
@@ -54,7 +55,7 @@ def in_a_crawl(page: m.Page) -> list[bytes]:
         await parser.start()
         document = rule(SPEC)
         bus.publish(RULES, 0, m.ParseRule("r", document.text, document.rule.version))
-        bus.publish(JOBS, 0, m.CrawlJob(uid="j", rules=["r"]))
+        bus.publish(JOBS, 0, crawl_job(uid="j", rules=["r"]))
         bus.publish(PAGES, 0, page)
         await parser.drain(30.0)
         await parser.close()

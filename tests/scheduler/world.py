@@ -9,6 +9,8 @@ from pathlib import Path
 
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.documents.field_types import duration_text
+from nephila.kernel.documents.job_schema import Politeness, Scope
 from nephila.kernel.messages import (
     CrawlJob,
     FetchKind,
@@ -17,11 +19,9 @@ from nephila.kernel.messages import (
     FetchResult,
     Outcome,
     Outlinks,
-    Politeness,
     Receipt,
     Receipts,
     Record,
-    Scope,
     Seed,
 )
 from nephila.kernel.runtime.clock import ManualClock
@@ -30,6 +30,7 @@ from nephila.native import partition_of
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.standalone import Scheduler
 
+from tests.jobs import crawl_job
 from tests.links import outlinks
 
 JOB = "t"
@@ -121,8 +122,8 @@ class World:
         """Submit a job, or what is wanted of it now, and its seeds."""
         known = self.scheduler.frontier.jobs.get(job)
         generation = known.spec.generation + 1 if known is not None else 1
-        manners = Politeness(delay_s, 1, not robots)
-        wanted = CrawlJob(job, job, generation, [], scope or Scope(max_depth=-1), manners, **spec)  # type: ignore[arg-type]
+        manners = Politeness(delay=duration_text(delay_s), respect_robots=robots)
+        wanted = crawl_job(job, job, generation, [], scope or Scope(max_depth=-1), manners, **spec)  # type: ignore[arg-type]
         self.bus.publish(JOBS, 0, wanted)
         for seed in seeds:
             self.bus.publish(SEEDS, 0, Seed(job, seed))

@@ -24,6 +24,7 @@ from nephila.storage.ledgers.read_connection import open_for_reading
 from nephila.storage.ledgers.sqlite import Sqlite
 from nephila.storage.writer import Writer
 
+from tests.jobs import crawl_job
 from tests.storage.storage_rig import JOB, key, record, rows, running
 
 WORDS = ("flood", "quake", "storm")
@@ -41,8 +42,7 @@ def schemes(**groups: Any) -> list[NamedScheme]:
 
 
 def job(generation: int, wanted: list[NamedScheme], **fields: Any) -> m.CrawlJob:
-    document = msgspec.json.encode(Schemes(wanted)).decode()
-    return m.CrawlJob(uid=JOB, name=JOB, generation=generation, schemes=document, **fields)
+    return crawl_job(uid=JOB, name=JOB, generation=generation, schemes=Schemes(wanted), **fields)
 
 
 def page(number: int, by: m.CrawlJob, fetch_no: int = 1, text: str = "") -> m.Record:

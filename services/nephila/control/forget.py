@@ -10,6 +10,7 @@ import re2
 from nephila.control import api
 from nephila.control.job_view import is_there
 from nephila.kernel.documents.field_types import check_expression
+from nephila.kernel.documents.job_document import keeps_routes, spec_of
 from nephila.kernel.fragment_routes import parse_for, parse_routed
 from nephila.kernel.messages import CrawlJob, Outcome
 from nephila.kernel.runtime.errors import UsageError
@@ -40,7 +41,8 @@ def check(request: api.ForgetUrls) -> None:
 def named_urls(source: Source, job: CrawlJob, request: api.ForgetUrls) -> list[tuple[str, Outcome]]:
     """The URLs of a request, each once, with how they have ended where a row tells it. Reads the rows of the job: about
     1 s per 100,000. Raises `UsageError` for more than MAX_URLS."""
-    left = {parse_for(job, url).fingerprint: url for url in request.urls}
+    routes = keeps_routes(spec_of(job))
+    left = {parse_for(routes, url).fingerprint: url for url in request.urls}
     expression = re2.compile(request.match) if request.match else None
 
     def ended() -> Iterator[tuple[str, Outcome]]:

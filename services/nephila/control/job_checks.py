@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from nephila.kernel.documents.job_document import JobDocument
+from nephila.kernel.documents.job_document import JobDocument, lists_of
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.errors import UsageError, UserError, suggest
 
@@ -22,13 +22,9 @@ def check_tenant(document: JobDocument, known: Collection[str]) -> None:
 def source_seeds(document: JobDocument, *, seeds_follow: bool) -> list[Seed]:
     """The sitemaps and feeds of a job. A file of seeds belongs to the client: none of this program is read for a
     request. Raises `UsageError` for one whose content does not follow."""
-    found = []
-    for kind, place in document.sources:
-        if kind != "file":
-            found.append(Seed(document.job.uid, place, kind))
-        elif not seeds_follow:
-            raise UsageError(
-                f"{document.location}: the file {place!r} (spec.seeds) is not read here; send its URLs with the job"
-                " (nephila jobs apply -f does it), or add them as seeds"
-            )
-    return found
+    if document.files and not seeds_follow:
+        raise UsageError(
+            f"{document.location}: the file {document.files[0]!r} (spec.seeds) is not read here; send its URLs with "
+            "the job (nephila jobs apply -f does it), or add them as seeds"
+        )
+    return [Seed(document.name, place, kind) for kind, place in lists_of(document.spec)]

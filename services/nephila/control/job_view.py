@@ -172,7 +172,7 @@ def candidates(jobs: Mapping[str, Job], uids: Iterable[str], url: str) -> list[s
     """The jobs that explain a URL: those that have seen it, else one that would admit it, else the first.
     Bounded, because a program may have thousands of jobs."""
     known = [jobs[uid] for uid in uids if uid in jobs]
-    seen = [job.uid for job in known if parse_for(job.spec, url).fingerprint in job.seen]
+    seen = [job.uid for job in known if parse_for(job.routes, url).fingerprint in job.seen]
     if seen:
         return seen[:CANDIDATES]
     parts = parse_url(url)

@@ -19,9 +19,9 @@ from nephila.control.job_checks import check_tenant, source_seeds
 from nephila.control.rule_documents import read_rules, rule_change, rule_health, rule_list
 from nephila.kernel import live_settings
 from nephila.kernel.documents import job_document
-from nephila.kernel.documents.job_to_document import to_document
+from nephila.kernel.documents.job_document import document_of, spec_of, urls_of
 from nephila.kernel.fragment_routes import parse_routed
-from nephila.kernel.messages import CrawlJob, ParseRule, ScopeMode, Seed
+from nephila.kernel.messages import CrawlJob, ParseRule, Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.native import UrlError
 from nephila.storage.source import ENVIRONMENT
@@ -57,13 +57,15 @@ class Operations(api.Control):
         if present is None and len(backend.jobs()) >= api.MAX_JOBS:
             raise UserError(f"there are {api.MAX_JOBS:,} jobs already; delete one first")
         wanted.generation = known.generation if known is not None else backend.reported_generation(wanted.uid)
-        sent = set(present.seeds) if present is not None and not backend.at_once else set()
-        seeds = [*(Seed(wanted.uid, url, "job") for url in wanted.seeds if url not in sent), *sources]
+        sent = set(urls_of(spec_of(present))) if present is not None and not backend.at_once else set()
+        seeds = [*(Seed(wanted.uid, url, "job") for url in urls_of(document.spec) if url not in sent), *sources]
         if wanted == known:
             return self._applied(wanted, "unchanged", await backend.send_seeds(wanted.uid, seeds))
         # The scope is anchored at the seeds. Where they come in pieces the job is paused until all are in: a link to a
         # host whose seed comes later would be out of scope.
-        anchored = _mode(present) != _mode(wanted) if present is not None else not backend.at_once
+        anchored = (
+            spec_of(present).scope.mode != document.spec.scope.mode if present is not None else not backend.at_once
+        )
         hold = anchored and not wanted.paused and (request.seeds_follow or len(seeds) > api.SEED_BATCH)
         wanted = next_generation(wanted, paused=wanted.paused or hold)
         refused = await backend.publish(wanted, seeds)
@@ -74,7 +76,7 @@ class Operations(api.Control):
         elif seeds and not request.seeds_follow:
             await backend.republish(wanted)
         answer = self._applied(wanted, "changed" if present is not None else "created", refused, held=hold)
-        if present is not None and present.scope != wanted.scope:
+        if present is not None and spec_of(present).scope != document.spec.scope:
             answer.links_lost = backend.report(wanted).links_lost
         return answer
 
@@ -103,7 +105,7 @@ class Operations(api.Control):
 
     async def get_job(self, request: api.JobName) -> api.JobDetail:
         job = self._known(request.name)
-        return api.JobDetail(status=self._backend.report(job), document=to_document(job))
+        return api.JobDetail(status=self._backend.report(job), document=document_of(job))
 
     async def pause_job(self, request: api.JobName) -> api.JobChanged:
         return await self._change(request.name, "paused", paused=True)
@@ -252,7 +254,3 @@ class Operations(api.Control):
             raise UsageError("; ".join(problems))
         await self._backend.put_settings(changes)
         return await self.get_settings(api.Empty())
-
-
-def _mode(job: CrawlJob) -> ScopeMode:
-    return job.scope.mode if job.scope else ScopeMode.UNSPECIFIED

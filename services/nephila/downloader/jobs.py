@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from nephila.kernel import messages as m
+from nephila.kernel.documents.job_document import spec_of
 
 
 def has_jar(job: m.CrawlJob) -> bool:
     """Whether a job keeps cookies."""
-    return not job.deleted and (job.cookies or job.login is not None)
+    spec = spec_of(job)
+    return not job.deleted and (spec.cookies or spec.login is not None)

@@ -48,6 +48,8 @@ from nephila.downloader.proxies.selection import WAIT_S, NoProxyError, ProxySele
 from nephila.downloader.proxies.use import ProxyTries
 from nephila.downloader.routing.router import Router
 from nephila.kernel import messages as m
+from nephila.kernel.documents.field_types import seconds
+from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.outcomes import given_back
@@ -150,7 +152,7 @@ class Pipeline:
         if job.deleted:
             self._paced_jobs.pop(job.uid, None)
         else:
-            self._paced_jobs[job.uid] = job.politeness is not None and job.politeness.delay_s > 0
+            self._paced_jobs[job.uid] = seconds(spec_of(job).politeness.delay) > 0
 
     @property
     def fetching(self) -> int:

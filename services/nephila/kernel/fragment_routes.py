@@ -12,7 +12,6 @@ from __future__ import annotations
 from hashlib import md5
 from typing import Final, NamedTuple
 
-from nephila.kernel.messages import CrawlJob
 from nephila.native import UrlParts, parse_any, parse_url
 
 ROUTE: Final = "route"
@@ -34,11 +33,6 @@ class Routed(NamedTuple):
     """Path and query without the route."""
 
 
-def keeps_routes(job: CrawlJob) -> bool:
-    """Whether routes are part of the URLs of a job."""
-    return job.parse is not None and ROUTE in job.parse.follow
-
-
 def parse_routed(url: str, base: str | None = None) -> UrlParts | Routed:
     """As `parse_url`, but keeps the route. Raises `UrlError`. O(n); a URL without "#" costs nothing more."""
     parts = parse_url(url, base)
@@ -57,16 +51,16 @@ def is_route(fragment: str) -> bool:
     return fragment.startswith(_BEGINS) and fragment not in ("/", "!", "!/")
 
 
-def parse_for(job: CrawlJob, url: str) -> UrlParts | Routed:
-    """An absolute URL with the identity that the job gives it. Raises `UrlError`."""
-    return parse_routed(url) if keeps_routes(job) else parse_url(url)
+def parse_for(routes: bool, url: str) -> UrlParts | Routed:
+    """An absolute URL with the identity that a job with or without routes gives it. Raises `UrlError`."""
+    return parse_routed(url) if routes else parse_url(url)
 
 
-def redirected(job: CrawlJob, location: str, source: str) -> UrlParts | Routed:
+def redirected(routes: bool, location: str, source: str) -> UrlParts | Routed:
     """The target of a redirect of `source`. If the target has no fragment, the route of `source` stays, as in browsers
     (Fetch, "location URL"). Raises `UrlError`."""
-    if not keeps_routes(job) or "#" in location:
-        return parse_for(job, location)
+    if not routes or "#" in location:
+        return parse_for(routes, location)
     _, mark, route = source.partition("#")
     return parse_routed(location + mark + route)
 

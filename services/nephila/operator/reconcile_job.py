@@ -91,16 +91,9 @@ def _read(document: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
         found = job_document.from_json(document, "CrawlJob")
     except UsageError as error:
         return None, faults_of(error)
-    files = [place for kind, place in found.sources if kind == "file"]
-    if files:
-        return None, f"spec.seeds: file {files[0]!r} cannot be read by the operator; give url, sitemap or feed"
-    return _without_empty(found.content), ""
-
-
-def _without_empty(content: dict[str, Any]) -> dict[str, Any]:
-    """Without sections that have only defaults."""
-    found = {key: _without_empty(one) if isinstance(one, dict) else one for key, one in content.items()}
-    return {key: one for key, one in found.items() if one != {}}
+    if found.files:
+        return None, f"spec.seeds: file {found.files[0]!r} cannot be read by the operator; give url, sitemap or feed"
+    return job_document.without_empty(found.content), ""
 
 
 def _ready(seen: ObservedJob, accepted: Verdict) -> Verdict:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from nephila.kernel import messages as m
+from nephila.kernel.documents.job_schema import NEAR_COPIES, JobSpec, Parse
 from nephila.kernel.fragment_routes import ROUTE
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.requisites import MAX_LEVEL, level_of, note_of
@@ -69,14 +70,14 @@ class RecordBuilder:
         self._relevance: dict[str, Relevance] = {}
         """Keywords by job, for best-first jobs that have some."""
 
-    def update_job(self, job: m.CrawlJob) -> None:
+    def update_job(self, uid: str, job: JobSpec) -> None:
         """Apply a new or changed job."""
-        self._relevance.pop(job.uid, None)
-        if job.strategy == m.Strategy.BEST_FIRST and job.keywords:
-            self._relevance[job.uid] = Relevance(job.keywords)
+        self._relevance.pop(uid, None)
+        if job.strategy == "best-first" and job.keywords:
+            self._relevance[uid] = Relevance(job.keywords)
 
     def parse(
-        self, page: m.Page, job: m.CrawlJob, body: bytes, kind: BodyKind, sniffed: str
+        self, page: m.Page, job: JobSpec, body: bytes, kind: BodyKind, sniffed: str
     ) -> tuple[Links, m.Record, PageFacts | None, PagePass | None]:
         """Record and links of a page that is parsed in this process. O(bytes).
 
@@ -105,7 +106,7 @@ class RecordBuilder:
                 note(record, SHELL, "few words, and scripts: its content may need --render auto")
             if config.markdown:
                 record.markdown = page_markdown(body, encoding, found)
-            kinds = kinds_of(job, facts.follow, page.rendered)
+            kinds = kinds_of(job.parse, facts.follow, page.rendered)
             if not kinds:
                 return links, record, facts, None
             if not tree_fits(len(body), found.depth):
@@ -116,7 +117,7 @@ class RecordBuilder:
             encoding_of_text(body, page.charset, page.content_type or sniffed, self._classify) if kind in TEXTS else ""
         )
         content = read_document(kind, page.content_type, body, encoding, config.max_text_bytes, config.max_links)
-        if kind is BodyKind.JSON and (job.parse is None or JSON_LINKS not in job.parse.follow):
+        if kind is BodyKind.JSON and JSON_LINKS not in job.parse.follow:
             content.links = []
         links = self.from_document(page, job, record, content, {"encoding": encoding, "sniffed_type": sniffed})
         follow = self._may_follow(page, job, "")
@@ -142,7 +143,7 @@ class RecordBuilder:
         return encoding_of(body, page.charset, self._sniff, self._classify)
 
     def from_pass(
-        self, page: m.Page, job: m.CrawlJob, record: m.Record, found: PagePass, encoding: str, sniffed: str
+        self, page: m.Page, job: JobSpec, record: m.Record, found: PagePass, encoding: str, sniffed: str
     ) -> tuple[Links, PageFacts]:
         """Fill in a record from a page pass; returns the outlinks."""
         config = self._config
@@ -152,13 +153,13 @@ class RecordBuilder:
         record.lang = found.lang[:MAX_LANG_CHARS]
         main = found.main_text
         # A page without main text - a front page of links, a form - keeps all its text.
-        wanted = job.parse.main_text if job.parse is not None else m.MainText.UNSPECIFIED
+        wanted = job.parse.main_text
         text = main or found.text
         record.text_hash = text_hash(text)
         set_simhash(record, job, text)
-        if wanted == m.MainText.ALL or config.full_text:
+        if wanted == "all" or config.full_text:
             record.text = found.text
-        elif wanted != m.MainText.NONE:
+        elif wanted != "none":
             record.text = text
         record.meta = to_json(
             {
@@ -183,22 +184,22 @@ class RecordBuilder:
         links = _outlinks(page, found)
         if (relevance := self._relevance.get(page.job)) is not None:
             links.priorities = relevance.priorities(title, text, links)
-        if job.keep_links:
+        if job.links:
             record.links = links
-        if job.parse is not None and job.parse.skip_nofollow:
+        if job.parse.nofollow == "skip":
             links = without_nofollow(links)
         return (links,) if follow and links.flags else (), facts
 
     def with_extra_links(
         self,
         page: m.Page,
-        job: m.CrawlJob,
+        job: JobSpec,
         links: Links,
         found: PagePass,
         more: list[tuple[int, list[UnresolvedLink]]],
     ) -> Links:
         """All links of a page. Requisites come first: a picture that is also linked is archived whole."""
-        parse = job.parse or m.Parse()
+        parse = job.parse
         requisites = [entry for flag, entries in more if flag == REQUISITE for entry in entries]
         others = [one for one in more if one[0] != REQUISITE]
         return [
@@ -207,23 +208,23 @@ class RecordBuilder:
             *self._from_extra_links(page, parse, found, others),
         ]
 
-    def from_requisite(self, page: m.Page, job: m.CrawlJob, body: bytes) -> tuple[Links, m.Record]:
+    def from_requisite(self, page: m.Page, job: JobSpec, body: bytes) -> tuple[Links, m.Record]:
         """The row of a requisite, and the requisites of a style."""
         record = record_of(page)
         record.outcome, record.reason, record.meta = m.Outcome.DROPPED, Reason.REQUISITE, note_of(page.context)
-        limit = job.parse.requisites if job.parse is not None else 0
+        limit = job.parse.requisites
         if page.content_type != STYLE or level_of(page.context) >= MAX_LEVEL or not limit:
             return (), record
         return requisite_links(page, requisites_of_style(body, limit), limit), record
 
     def _from_extra_links(
-        self, page: m.Page, parse: m.Parse, found: PagePass, more: list[tuple[int, list[UnresolvedLink]]]
+        self, page: m.Page, parse: Parse, found: PagePass, more: list[tuple[int, list[UnresolvedLink]]]
     ) -> Iterator[m.Outlinks]:
         """Extra links of the requested kinds, without those that the page pass has found."""
         known, relevance = found.fingerprints, self._relevance.get(page.job)
         keys = {known[at : at + 16] for at in range(0, len(known), 16)}
         for flag, entries in more:
-            if flag & 1 and parse.skip_nofollow:
+            if flag & 1 and parse.nofollow == "skip":
                 continue
             found_rows = run_to_end(resolve(page.url, entries, routes=ROUTE in parse.follow))
             rows = [row for row in found_rows if row.fingerprint not in keys]
@@ -235,7 +236,7 @@ class RecordBuilder:
                 yield links
 
     def from_document(
-        self, page: m.Page, job: m.CrawlJob, record: m.Record, content: Content, entries: dict[str, str]
+        self, page: m.Page, job: JobSpec, record: m.Record, content: Content, entries: dict[str, str]
     ) -> Links:
         """Fill in a record from a document; returns the outlinks."""
         config = self._config
@@ -251,7 +252,7 @@ class RecordBuilder:
         )
         rows = run_to_end(resolve(page.url, content.entries())) if content.links else []
         depth = page.depth + 1
-        if job.keep_links and rows:
+        if job.links and rows:
             record.links = pack(page, rows, depth, m.LinkSource.UNSPECIFIED)
         if not self._may_follow(page, job, ""):
             return ()
@@ -259,7 +260,7 @@ class RecordBuilder:
         return [pack(page, rows[at : at + LINKS_PER_MESSAGE], depth, m.LinkSource.UNSPECIFIED) for at in starts]
 
     def from_list(
-        self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, form: ListForm
+        self, page: m.Page, job: JobSpec, record: m.Record, body: bytes, form: ListForm
     ) -> Iterator[m.Outlinks | None]:
         """A sitemap or feed: fills in a record without text and yields messages of at most LINKS_PER_MESSAGE links;
         None between slices."""
@@ -273,16 +274,16 @@ class RecordBuilder:
         entries["x_robots_tag"] = page.robots_tag
         entries |= {name: str(len(urls)) for name in ("images", "videos") if (urls := getattr(listing, name))}
         record.meta = to_json(entries, [], config.max_meta_chars, config.max_meta_entries)
-        if job.keep_links and rows:
+        if job.links and rows:
             (record.links,) = list_messages(page, listing, rows, len(rows))
         if self._may_follow(page, job, ""):
             yield from list_messages(page, listing, rows)
 
-    def _may_follow(self, page: m.Page, job: m.CrawlJob, robots: str) -> bool:
+    def _may_follow(self, page: m.Page, job: JobSpec, robots: str) -> bool:
         """Whether the links of a page may be followed; `robots`: the directives of its <meta>."""
         if not robots and not page.robots_tag:
             return True
-        if job.politeness is not None and job.politeness.ignore_robots:
+        if not job.politeness.respect_robots:
             return True
         token = self._config.robots_agent
         return not (nofollow(robots, token) or nofollow(page.robots_tag, token))
@@ -319,10 +320,10 @@ def set_size_and_digest(record: m.Record, body: bytes) -> None:
     record.sha256 = hashlib.sha256(body).digest()
 
 
-def set_simhash(record: m.Record, job: m.CrawlJob, text: bytes) -> None:
+def set_simhash(record: m.Record, job: JobSpec, text: bytes) -> None:
     """Set the simhash of the text and what the job does with near-copies, if it compares texts: the hash of 80 KB of
     text costs a fifth of the page."""
-    wish = job.parse.near_copies if job.parse is not None else m.NearCopies.UNSPECIFIED
+    wish = NEAR_COPIES[job.parse.near_copies]
     if wish and (found := simhash(text)):
         record.simhash = found.to_bytes(8, "big")
         record.near_copies = wish

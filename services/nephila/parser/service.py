@@ -20,7 +20,8 @@ import msgspec
 
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
-from nephila.kernel.fragment_routes import keeps_routes
+from nephila.kernel.documents.job_document import keeps_routes, spec_of
+from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime import failpoints
 from nephila.kernel.runtime.clock import Clock
@@ -55,7 +56,7 @@ from nephila.parser.sandbox.task import UNAVAILABLE
 log = logging.getLogger(__name__)
 
 GROUP: Final = "parser"
-_DEFAULT_JOB: Final = m.CrawlJob()
+_DEFAULT_JOB: Final = JobSpec()
 
 
 def build(
@@ -97,7 +98,7 @@ class Parser:
         self._clock = clock
         self._classifier = BackgroundClassifier()
         self._builder = RecordBuilder(config, clock, page_pass, sniff, self._classifier)
-        self._jobs: dict[str, m.CrawlJob] = {}
+        self._jobs: dict[str, JobSpec] = {}
         self._schemes = SchemeRecords()
         self._uses_trafilatura: set[str] = set()
         """Jobs whose main text is extracted by trafilatura."""
@@ -149,16 +150,16 @@ class Parser:
 
     def _on_job(self, delivery: Delivery) -> None:
         job: m.CrawlJob = delivery.message
-        self._jobs[job.uid] = job
+        spec = self._jobs[job.uid] = spec_of(job)
         self._schemes.update_job(job)
         self.rules.registry.update_job(job)
-        self._builder.update_job(job)
-        self._set_main_text(job)
+        self._builder.update_job(job.uid, spec)
+        self._set_main_text(job, spec)
         delivery.ack()
 
-    def _set_main_text(self, job: m.CrawlJob) -> None:
+    def _set_main_text(self, job: m.CrawlJob, spec: JobSpec) -> None:
         self._uses_trafilatura.discard(job.uid)
-        if job.deleted or job.parse is None or job.parse.main_text != m.MainText.TRAFILATURA:
+        if job.deleted or spec.parse.main_text != trafilatura_text.LIBRARY:
             return
         if trafilatura_text.is_installed():
             self._uses_trafilatura.add(job.uid)
@@ -262,7 +263,7 @@ class Parser:
 
     def _is_of_site(self, uid: str) -> bool:
         job = self._jobs.get(uid)
-        return job is not None and bool(job.site)
+        return job is not None and job.site is not None
 
     async def _read_text(
         self, delivery: Delivery, page: m.Page, links: Links, record: m.Record, facts: PageFacts, body: bytes
@@ -296,7 +297,7 @@ class Parser:
         self,
         delivery: Delivery,
         page: m.Page,
-        job: m.CrawlJob,
+        job: JobSpec,
         links: Links,
         record: m.Record,
         facts: PageFacts,
@@ -310,7 +311,7 @@ class Parser:
     async def _with_extra_links(
         self,
         page: m.Page,
-        job: m.CrawlJob,
+        job: JobSpec,
         links: Links,
         record: m.Record,
         facts: PageFacts,
@@ -321,7 +322,7 @@ class Parser:
         reason."""
         from nephila.parser.links.extra_links_child import EXTRA_LINKS, payload_of
 
-        kinds, kept = kinds_of(job, facts.follow, page.rendered), b""
+        kinds, kept = kinds_of(job.parse, facts.follow, page.rendered), b""
 
         def payload(body: bytes) -> bytes:
             nonlocal kept
@@ -357,9 +358,7 @@ class Parser:
 
     # ---- lists, PDFs, long pages
 
-    def _read_list(
-        self, delivery: Delivery, page: m.Page, job: m.CrawlJob, body: bytes, form: ListForm
-    ) -> Iterator[None]:
+    def _read_list(self, delivery: Delivery, page: m.Page, job: JobSpec, body: bytes, form: ListForm) -> Iterator[None]:
         """A sitemap or feed from delivery to ack, in slices. Errors make a dead letter."""
         publish, partition = self._bus.publish, delivery.partition
         receipts: list[Receipt] = []
@@ -387,7 +386,7 @@ class Parser:
         return kind is BodyKind.PDF or (kind is BodyKind.HTML and size_bytes > self.config.max_inline_bytes)
 
     async def _read_in_child(
-        self, delivery: Delivery, page: m.Page, job: m.CrawlJob, spooled: SpooledBody, kind: BodyKind, sniffed: str
+        self, delivery: Delivery, page: m.Page, job: JobSpec, spooled: SpooledBody, kind: BodyKind, sniffed: str
     ) -> None:
         """A PDF or a very long page from delivery to ack. A page that fails in two child processes is a dead letter."""
         partition = delivery.partition
@@ -417,7 +416,7 @@ class Parser:
             return Content(problem=f"not read: {broken.detail}")
 
     async def _long_page(
-        self, page: m.Page, job: m.CrawlJob, record: m.Record, spooled: SpooledBody, sniffed: str
+        self, page: m.Page, job: JobSpec, record: m.Record, spooled: SpooledBody, sniffed: str
     ) -> tuple[Links, PageFacts, bytes]:
         config = self.config
         head = spooled.head(config.max_inline_bytes)
@@ -430,13 +429,13 @@ class Parser:
 
         def payload(body: bytes) -> bytes:
             nonlocal kept
-            if self.rules.registry.has_rules(page.job) or kinds_of(job, True, page.rendered):
+            if self.rules.registry.has_rules(page.job) or kinds_of(job.parse, True, page.rendered):
                 kept = body
             return payload_of(body, page.url, encoding, config.max_links, config.max_text_bytes, config.robots_agent)
 
         found = await self._child_queue.run(PAGE, spooled, payload)
         links, facts = self._builder.from_pass(page, job, record, found, encoding, sniffed)
-        if kinds_of(job, facts.follow, page.rendered):
+        if kinds_of(job.parse, facts.follow, page.rendered):
             again = self._child_queue.spool(kept, digest=False)
             links, kept = await self._with_extra_links(page, job, links, record, facts, again, found)
         return links, facts, kept

@@ -26,9 +26,8 @@ def read_jobs(names: Iterable[str]) -> list[JobDocument]:
 
 def read_sources(document: JobDocument, refused: list[tuple[str, str]]) -> Iterator[str]:
     """URLs of a job's files of seeds, lazily; lines that are not URLs are added to `refused`."""
-    for kind, name in document.sources:
-        if kind == "file":
-            yield from read_seeds(name, lambda place, reason: refused.append((place, reason)), "the seeds ")
+    for name in document.files:
+        yield from read_seeds(name, lambda place, reason: refused.append((place, reason)), "the seeds ")
 
 
 def _files(name: str) -> list[str]:
@@ -59,7 +58,7 @@ def _read(name: str) -> bytes:
 
 
 def _located(document: JobDocument, name: str) -> JobDocument:
-    if not any(kind == "file" for kind, _ in document.sources):
+    if not document.files:
         return document
     beside = Path.cwd() if name == STDIN else Path(name).absolute().parent
     content = document.content

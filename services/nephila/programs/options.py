@@ -31,8 +31,8 @@ class Option:
     default: Any = None
     commands: tuple[str, ...] = ("crawl",)
     """Commands that have the option."""
-    in_job: bool = False
-    """A job document has the same setting: only an option that was given overrides it."""
+    path: str = ""
+    """Where a job document has the same setting; only an option that was given overrides it. Empty: nowhere."""
     in_service: bool = False
     """A setting of the services: not allowed where services elsewhere crawl (--bootstrap)."""
     seconds: bool = False
@@ -61,13 +61,13 @@ class Options(TypedDict, total=False):
     the command line are valid too."""
 
     scope: Annotated[
-        str, Option("How far links are followed.", "host|domain|prefix|any", SCOPE, default="host", in_job=True)
+        str, Option("How far links are followed.", "host|domain|prefix|any", SCOPE, default="host", path="scope.mode")
     ]
     include: Annotated[
-        Sequence[str], Option("Follow only URLs that match (RE2, repeatable).", "RE", SCOPE, in_job=True)
+        Sequence[str], Option("Follow only URLs that match (RE2, repeatable).", "RE", SCOPE, path="scope.include")
     ]
     exclude: Annotated[
-        Sequence[str], Option("Never follow URLs that match (RE2, repeatable).", "RE", SCOPE, in_job=True)
+        Sequence[str], Option("Never follow URLs that match (RE2, repeatable).", "RE", SCOPE, path="scope.exclude")
     ]
     render: Annotated[
         str,
@@ -76,7 +76,7 @@ class Options(TypedDict, total=False):
             "never|auto|always",
             SCOPE,
             default="never",
-            in_job=True,
+            path="render",
         ),
     ]
     wait_for: Annotated[
@@ -86,7 +86,7 @@ class Options(TypedDict, total=False):
             "SELECTOR",
             SCOPE,
             default="",
-            in_job=True,
+            path="browser.wait.selector",
         ),
     ]
     accept: Annotated[
@@ -104,11 +104,13 @@ class Options(TypedDict, total=False):
         Option("Content types to leave out: pdf,zip or image/*.", "LIST", SCOPE, default="", in_service=True),
     ]
     strategy: Annotated[
-        str, Option("Order of the URLs of a host.", "bfs|dfs|best-first", SCOPE, default="bfs", in_job=True)
+        str, Option("Order of the URLs of a host.", "bfs|dfs|best-first", SCOPE, default="bfs", path="strategy")
     ]
-    keywords: Annotated[Sequence[str], Option("Words that best-first prefers (repeatable).", "A,B", SCOPE, in_job=True)]
+    keywords: Annotated[
+        Sequence[str], Option("Words that best-first prefers (repeatable).", "A,B", SCOPE, path="keywords")
+    ]
     sitemap: Annotated[
-        bool, Option("Sitemaps of the seeds' hosts are seeds as well.", "", SCOPE, default=False, in_job=True)
+        bool, Option("Sitemaps of the seeds' hosts are seeds as well.", "", SCOPE, default=False, path="sitemaps")
     ]
     follow: Annotated[
         Sequence[str],
@@ -116,17 +118,31 @@ class Options(TypedDict, total=False):
             "Links in addition to anchors and frames: canonical, alternate, feed, next, form, script, route, json.",
             "A,B",
             SCOPE,
-            in_job=True,
+            path="parse.follow",
         ),
     ]
     max_pages: Annotated[
         Count,
-        Option("Most pages to store; 0 = no limit.", "N", LIMITS, default=0, in_job=True, least=0, most=MAX_NUMBER),
+        Option(
+            "Most pages to store; 0 = no limit.",
+            "N",
+            LIMITS,
+            default=0,
+            path="scope.maxPages",
+            least=0,
+            most=MAX_NUMBER,
+        ),
     ]
     max_depth: Annotated[
         Count,
         Option(
-            "Most links from a seed; -1 = no limit.", "N", LIMITS, default=-1, in_job=True, least=-1, most=MAX_NUMBER
+            "Most links from a seed; -1 = no limit.",
+            "N",
+            LIMITS,
+            default=-1,
+            path="scope.maxDepth",
+            least=-1,
+            most=10**6,
         ),
     ]
     max_time: Annotated[
@@ -173,7 +189,7 @@ class Options(TypedDict, total=False):
             "SIZE",
             LIMITS,
             default=0,
-            in_job=True,
+            path="maxPageBytes",
             size=True,
             least=0,
             most=1 << 30,
@@ -181,7 +197,15 @@ class Options(TypedDict, total=False):
     ]
     host_pages: Annotated[
         Count,
-        Option("Most fetches of a host; 0 = no limit.", "N", LIMITS, default=0, in_job=True, least=0, most=MAX_NUMBER),
+        Option(
+            "Most fetches of a host; 0 = no limit.",
+            "N",
+            LIMITS,
+            default=0,
+            path="hostBudget.pages",
+            least=0,
+            most=MAX_NUMBER,
+        ),
     ]
     host_bytes: Annotated[
         Count,
@@ -190,7 +214,7 @@ class Options(TypedDict, total=False):
             "SIZE",
             LIMITS,
             default=0,
-            in_job=True,
+            path="hostBudget.bytes",
             size=True,
             least=0,
             most=10**18,
@@ -203,13 +227,15 @@ class Options(TypedDict, total=False):
             "TIME",
             LIMITS,
             default=0.0,
-            in_job=True,
+            path="hostBudget.time",
             seconds=True,
         ),
     ]
     delay: Annotated[
         Seconds,
-        Option("Time between fetches of a host.", "TIME", POLITENESS, default=1.0, in_job=True, seconds=True),
+        Option(
+            "Time between fetches of a host.", "TIME", POLITENESS, default=1.0, path="politeness.delay", seconds=True
+        ),
     ]
     rate: Annotated[
         str | float,
@@ -276,7 +302,14 @@ class Options(TypedDict, total=False):
     ]
     ignore_robots: Annotated[
         bool,
-        Option("Do not obey robots.txt.", "", POLITENESS, default=False, commands=("crawl", "extract"), in_job=True),
+        Option(
+            "Do not obey robots.txt.",
+            "",
+            POLITENESS,
+            default=False,
+            commands=("crawl", "extract"),
+            path="politeness.respectRobots",
+        ),
     ]
     allow_private: Annotated[
         bool,
@@ -308,7 +341,7 @@ class Options(TypedDict, total=False):
             RESULT,
             default="sqlite",
             commands=CRAWL_UP,
-            in_job=True,
+            path="sinks",
             in_service=True,
         ),
     ]
@@ -331,7 +364,7 @@ class Options(TypedDict, total=False):
             "density|trafilatura|all|none",
             RESULT,
             default="density",
-            in_job=True,
+            path="parse.mainText",
         ),
     ]
     near_copies: Annotated[
@@ -341,7 +374,7 @@ class Options(TypedDict, total=False):
             "store|mark|skip",
             RESULT,
             default="store",
-            in_job=True,
+            path="parse.nearCopies",
         ),
     ]
     page_requisites: Annotated[
@@ -351,16 +384,20 @@ class Options(TypedDict, total=False):
             "",
             RESULT,
             default=False,
-            in_job=True,
+            path="parse.requisites",
         ),
     ]
     screenshot: Annotated[
         bool,
         Option(
-            "Rendered pages: a picture of each, in captures/ of the directory.", "", RESULT, default=False, in_job=True
+            "Rendered pages: a picture of each, in captures/ of the directory.",
+            "",
+            RESULT,
+            default=False,
+            path="browser.capture",
         ),
     ]
-    links: Annotated[bool, Option("Keep the links in a table.", "", RESULT, default=False, in_job=True)]
+    links: Annotated[bool, Option("Keep the links in a table.", "", RESULT, default=False, path="links")]
     keep_raw: Annotated[
         bool,
         Option(
@@ -514,7 +551,7 @@ def defaults() -> dict[str, Any]:
     return {name: [] if is_list(kind) else option.default for name, (kind, option) in table().items()}
 
 
-IN_JOB = frozenset(name for name, (_, option) in table().items() if option.in_job)
+IN_JOB = frozenset(name for name, (_, option) in table().items() if option.path)
 """Options that a job document has as well: only where they are given do they override it."""
 IN_SERVICE = tuple(name for name, (_, option) in table().items() if option.in_service)
 """Options that are settings of the services."""

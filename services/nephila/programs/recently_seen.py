@@ -12,6 +12,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+from nephila.kernel.documents.job_document import spec_of
+from nephila.kernel.documents.job_schema import HostBudget
 from nephila.kernel.messages import CrawlJob, Outlinks
 from nephila.native import Trie
 
@@ -60,8 +62,9 @@ class RecentLinks:
         if job.deleted:
             self._depth.pop(job.uid, None)
             return
-        self._depth[job.uid] = job.scope.max_depth if job.scope is not None else -1
-        if job.host_budget is None:
+        spec = spec_of(job)
+        self._depth[job.uid] = spec.scope.max_depth
+        if spec.host_budget == HostBudget():
             self._links[job.uid] = _Links(self._keys)
 
     def forget(self, uid: str) -> None:

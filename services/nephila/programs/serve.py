@@ -20,6 +20,7 @@ from nephila.control.operations import Operations
 from nephila.harvest.sites.store import FILE as SITES
 from nephila.harvest.webhooks.sender import WebhookSender
 from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.documents.job_document import spec_of, urls_of
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.topics import JOBS, SEEDS
@@ -113,7 +114,7 @@ class UpProgram:
         bus = self.assembly.bus
         for job in job_view.specs(self.assembly.scheduler).values():
             bus.publish(JOBS, 0, job)
-            for number, url in enumerate(job.seeds):
+            for number, url in enumerate(urls_of(spec_of(job))):
                 bus.publish(SEEDS, 0, Seed(job.uid, url, "job"))
                 if number % SEED_BATCH == SEED_BATCH - 1:
                     await asyncio.sleep(0)

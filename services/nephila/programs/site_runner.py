@@ -20,6 +20,7 @@ from nephila.harvest.sites.store import Run, RunEnd, SiteStore
 from nephila.harvest.sites.surt import is_below
 from nephila.harvest.sites.verdicts import EFFECTS, ListState, of_row
 from nephila.kernel.documents.field_types import instant_s
+from nephila.kernel.documents.job_document import urls_of
 from nephila.kernel.reasons.row import Verdict
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
@@ -272,7 +273,7 @@ class SiteRunner:
     def _lists(self, name: str) -> list[str]:
         """URLs of the lists of a directory whose state is looked up."""
         try:
-            seeds = resolve.job(self._sites, name, 0.0).job.seeds
+            seeds = urls_of(resolve.job(self._sites, name, 0.0).spec)
         except UserError:
             # The settings that made the job refuse its document.
             seeds = [self._sites.directories[name][1].url]

@@ -196,7 +196,7 @@ class Scheduler:
         job = self.frontier.jobs.get(seed.job)
         if job is not None:
             try:
-                parts = parse_for(job.spec, seed.url)
+                parts = parse_for(job.routes, seed.url)
             except UrlError as error:
                 self.refused_seeds.append((seed.url, str(error)))
             else:

@@ -19,6 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from nephila.kernel import messages as m
+from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.keywords.scheme_items import ALSO, FIELDS, MATCHED, SEARCH, VERSION, ContentPage, SchemeEvaluator
 from nephila.kernel.keywords.scheme_items import evaluator_of as evaluator_of_job
 from nephila.kernel.runtime.clock import Clock
@@ -117,10 +118,11 @@ class SchemeEvaluation:
 
     def update_job(self, job: m.CrawlJob) -> None:
         """Apply a new or changed job. O(keywords)."""
-        if job.deleted or not job.schemes:
+        schemes = spec_of(job).schemes
+        if job.deleted or schemes is None:
             self._jobs.pop(job.uid, None)
             return
-        evaluator = evaluator_of_job(job.schemes)
+        evaluator = evaluator_of_job(schemes)
         known = self._jobs.get(job.uid)
         if known is None or known.evaluator.version != evaluator.version:
             self._jobs[job.uid] = _Job(evaluator)

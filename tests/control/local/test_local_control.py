@@ -18,7 +18,7 @@ from nephila.control.operations import Operations
 from nephila.kernel.documents.job_document import load
 from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.documents.yaml import parse
-from nephila.kernel.messages import CrawlJob, Outcome, Quarantine, Record
+from nephila.kernel.messages import Outcome, Quarantine, Record
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS
 from nephila.native import parse_url
@@ -27,6 +27,7 @@ from nephila.scheduler.frontier.host_table import novelty_of
 
 from tests.cli.crawled import store
 from tests.control.documents import document, rule
+from tests.jobs import crawl_job
 from tests.scheduler.world import World, site
 
 PAGES = {f"/{n}": [f"/{2 * n + 1}", f"/{2 * n + 2}"] for n in range(40)}
@@ -405,7 +406,7 @@ async def test_a_single_crawl_answers_and_is_not_changed(tmp_path):
     """Its job is what its command line says; only quarantines are opened while it runs."""
     world = await World(tmp_path / "frontier", site(PAGES)).start()
     desk = Desk(world, tmp_path, once=True)
-    world.bus.publish(JOBS, 0, CrawlJob(uid="crawl", name="crawl", seeds=["http://a.test/0"]))
+    world.bus.publish(JOBS, 0, crawl_job(uid="crawl", name="crawl", seeds=["http://a.test/0"]))
     before = await desk.job("crawl")
     requests = [("apply_job", {"job": document("crawl")}), ("add_seeds", {"name": "crawl", "urls": []})]
     requests += [(f"{what}_job", {"name": "crawl"}) for what in ("pause", "resume", "delete")]

@@ -23,9 +23,11 @@ from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.route import NO_ROUTE
 from nephila.downloader.http.target import Target
 from nephila.kernel import messages as m
+from nephila.kernel.documents.job_schema import Politeness
 from nephila.kernel.runtime.clock import ManualClock
 
 from tests.downloader.downloader_room import FakeFetcher, answer
+from tests.jobs import crawl_job
 
 PLAIN = b"<html><title>t</title><body><div id=app></div>"
 FULL = b"<html><title>t</title><body><p>" + b" ".join(b"word%d" % n for n in range(50)) + b"<a href=/x>x</a>"
@@ -191,7 +193,7 @@ async def test_verdicts_survive_a_restart_and_explain_names_them(tmp_path: Path)
 
 def test_the_second_copy_waits_for_the_delay_of_the_host() -> None:
     rig = Rig()
-    rig.instructions.on_job(m.CrawlJob(uid="j", politeness=m.Politeness(delay_s=3.0)))
+    rig.instructions.on_job(crawl_job(uid="j", politeness=Politeness(delay="3s")))
     rig.fetch()
     rig.plain.fetches[0].on_done(answer(200, FULL, content_type="text/html"))
     rig.clock.advance(2.9)

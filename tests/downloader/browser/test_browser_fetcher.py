@@ -18,11 +18,13 @@ from nephila.downloader.http.route import NO_ROUTE
 from nephila.downloader.http.target import Target
 from nephila.kernel import messages as m
 from nephila.kernel.documents.browser_schema import Browser, Budget, Step
+from nephila.kernel.documents.job_schema import Parse
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.memory_budget import unlimited
 
 from tests.downloader.browser.fake_engine import FakeEngine, FakeGateway, FakeProcess
 from tests.downloader.browser.test_browser_pool import settle
+from tests.jobs import crawl_job
 
 
 class Rig:
@@ -145,8 +147,8 @@ async def test_an_aborted_page_has_no_response_and_its_credentials_end() -> None
 
 async def test_when_the_browser_seconds_of_a_host_are_spent_its_pages_fail_without_a_browser() -> None:
     rig = Rig()
-    browser = msgspec.json.encode(Browser(budget=Budget(host="10s"))).decode()
-    rig.instructions.on_job(m.CrawlJob(uid="j", browser=browser))
+    browser = Browser(budget=Budget(host="10s"))
+    rig.instructions.on_job(crawl_job(uid="j", browser=browser))
     rig.serve("http://a.test/", content_type="text/html")
     await rig.begin("http://a.test/")
     rig.clock.advance(11.0)
@@ -159,8 +161,8 @@ async def test_when_the_browser_seconds_of_a_host_are_spent_its_pages_fail_witho
 
 async def test_the_steps_of_a_matching_rule_replace_those_of_the_job() -> None:
     instructions = Instructions()
-    own = msgspec.json.encode(Browser(steps=[Step(click="a.job")])).decode()
-    instructions.on_job(m.CrawlJob(uid="j", browser=own, rules=["one", "two"]))
+    own = Browser(steps=[Step(click="a.job")])
+    instructions.on_job(crawl_job(uid="j", browser=own, rules=["one", "two"]))
     for name, priority in (("one", 0), ("two", 5), ("other", 9)):
         spec = {"match": {"url": ["/list"]}, "priority": priority, "steps": [{"click": f"a.{name}"}]}
         document = msgspec.json.encode({"spec": {**spec, "fields": {"a": "h1"}}}).decode()
@@ -182,9 +184,9 @@ async def test_a_page_in_flight_does_not_delay_the_end_of_the_program() -> None:
 async def test_what_the_browser_received_is_kept_for_archives_where_the_job_says_so() -> None:
     """With raw capture; a page that failed keeps nothing."""
     url = "http://a.test/p"
-    for parse, capture in ((m.Parse(requisites=9), True), (None, True), (m.Parse(requisites=9), False)):
+    for parse, capture in ((Parse(requisites=9), True), (None, True), (Parse(requisites=9), False)):
         rig = Rig(raw_capture=capture)
-        rig.instructions.on_job(m.CrawlJob(uid="j", parse=parse))
+        rig.instructions.on_job(crawl_job(uid="j", parse=parse))
         rig.serve(url, content_type="text/html")
         exchange = Exchange(Target("http://a.test/x"), HttpResponse(), 1.0, 2.0)
         rig.gateway.results[url].exchanges.append(exchange)

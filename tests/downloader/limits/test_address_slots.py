@@ -10,11 +10,14 @@ import pytest
 from downloader_room import Room, answer
 from nephila.downloader.limits.address_slots import TOLERANCE_S, AddressSlots
 from nephila.kernel import messages as m
+from nephila.kernel.documents.job_schema import Politeness
 from nephila.kernel.messages import FetchKind, FetchResult
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import JOBS
 from nephila.scheduler.politeness.address_queue import AddressQueue
+
+from tests.jobs import crawl_job
 
 
 async def room_of(**settings: object) -> Room:
@@ -120,13 +123,13 @@ async def test_networks_have_limits_of_their_own() -> None:
 async def test_jobs_without_delay_are_not_paced() -> None:
     """A job with delay 0 passes; robots.txt as well while there is no other job; a deleted job counts for nothing."""
     room = await room_of(per_address=1, address_gap_s=1.0)
-    room.bus.publish(JOBS, 0, m.CrawlJob("fast", politeness=m.Politeness(0.0)))
+    room.bus.publish(JOBS, 0, crawl_job("fast", politeness=Politeness(delay="0")))
     for number in range(5):
         room.request(f"http://h{number}.test/", job="fast")
         room.request(f"http://r{number}.test/robots.txt", job="", kind=FetchKind.ROBOTS)
     await room.settle()
     assert len(room.fetcher.fetches) == 10
-    room.bus.publish(JOBS, 0, m.CrawlJob("slow", politeness=m.Politeness(1.0)))
+    room.bus.publish(JOBS, 0, crawl_job("slow", politeness=Politeness(delay="1s")))
     for number in range(3):
         room.request(f"http://q{number}.test/robots.txt", job="", kind=FetchKind.ROBOTS)
         room.request(f"http://s{number}.test/", job="slow")

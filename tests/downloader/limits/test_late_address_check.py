@@ -9,8 +9,11 @@ from nephila.downloader.coordination import Coordination
 from nephila.downloader.http.route import ProxyHop, Route, prefer_counted_address
 from nephila.downloader.limits.late_address_check import LateAddressCheck
 from nephila.kernel import messages as m
+from nephila.kernel.documents.job_schema import Politeness
 from nephila.kernel.messages import FetchKind, FetchResult
 from nephila.kernel.topics import JOBS
+
+from tests.jobs import crawl_job
 
 Questions = list[tuple[str, str, Callable[[bool], None]]]
 
@@ -50,8 +53,8 @@ async def test_a_yes_dials_and_a_no_gives_back_with_the_address() -> None:
 async def test_what_was_counted_there_is_not_asked() -> None:
     """Nor is what is not paced; another address than the one it was counted on is."""
     room, questions = await asking()
-    room.bus.publish(JOBS, 0, m.CrawlJob("fast", politeness=m.Politeness(0.0)))
-    room.bus.publish(JOBS, 0, m.CrawlJob("j", politeness=m.Politeness(1.0)))
+    room.bus.publish(JOBS, 0, crawl_job("fast", politeness=Politeness(delay="0")))
+    room.bus.publish(JOBS, 0, crawl_job("j", politeness=Politeness(delay="1s")))
     room.request("http://a.test/", address="8.8.8.8")
     room.request("http://b.test/", job="fast")
     await room.settle()

@@ -11,10 +11,12 @@ from block_page_samples import BLOCKED, ORDINARY, Sample
 from downloader_room import Room, answer
 from nephila.downloader.middleware.block_pages import LOGIN_PAGE, block_page_of, is_login_page
 from nephila.kernel import messages as m
+from nephila.kernel.documents.job_schema import Login, LoginField
 from nephila.kernel.messages import FetchResult
 from nephila.kernel.topics import JOBS
 
 from tests.acceptance import locate
+from tests.jobs import crawl_job
 
 
 def judged(sample: Sample) -> str:
@@ -75,7 +77,7 @@ def test_hostile_pages_cost_little(unit: bytes) -> None:
 
 
 CHALLENGE = BLOCKED[0].body.encode()
-JOB = m.CrawlJob(uid="j", name="j")
+JOB = crawl_job(uid="j", name="j")
 
 
 async def test_a_block_page_ends_the_fetch_as_blocked() -> None:
@@ -126,9 +128,8 @@ async def test_a_login_page_counts_where_nobody_logs_in(seed: bool, login: bool,
     """Not for a seed, which may be a login page, and not for a job with a login, which renews its session."""
     room = Room()
     await room.downloader.start()
-    job = m.CrawlJob(uid="j", name="j")
-    if login:
-        job.login = m.Login("http://other.test/login", [])
+    wanted = Login("http://other.test/login", [LoginField("user", "me")]) if login else None
+    job = crawl_job(uid="j", name="j", login=wanted)
     room.bus.publish(JOBS, 0, job)
     room.request("http://a.test/x", seed=seed)
     await room.settle()

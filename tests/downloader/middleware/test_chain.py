@@ -13,6 +13,8 @@ from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.validators import Validators
 from nephila.kernel import messages as m
 
+from tests.jobs import crawl_job
+
 TARGET = Target("http://a.test/")
 
 
@@ -60,8 +62,8 @@ def test_a_middleware_is_called_for_its_jobs_only() -> None:
     calls: list[str] = []
     chain = MiddlewareChain([Recorder("all", calls), Recorder("mine", calls, ("j",))])
     passes(chain, "j")
-    chain.on_job(m.CrawlJob("j"))
-    chain.on_job(m.CrawlJob("k"))
+    chain.on_job(crawl_job("j"))
+    chain.on_job(crawl_job("k"))
     passes(chain, "j")
     passes(chain, "k")
     passes(chain, "")

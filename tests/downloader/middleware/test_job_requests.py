@@ -9,10 +9,12 @@ from nephila.downloader.http.route import NO_ROUTE
 from nephila.downloader.http.target import Target
 from nephila.downloader.middleware.host_headers import JobRequests
 from nephila.kernel.documents.job_document import from_json
-from nephila.kernel.messages import CrawlJob, FetchKind, FetchRequest
+from nephila.kernel.messages import FetchKind, FetchRequest
 from nephila.kernel.runtime.errors import UsageError
 
-JOB = CrawlJob(uid="j", language="de", max_page_bytes=1000)
+from tests.jobs import crawl_job
+
+JOB = crawl_job(uid="j", language="de", max_page_bytes=1000)
 
 
 def changed(config: DownloaderConfig, request: FetchRequest, max_bytes: int = 0) -> HttpRequest:
@@ -52,7 +54,7 @@ def test_a_language_is_a_header_value(value, good):
         "spec": {"seeds": ["http://a.test/"], "language": value},
     }
     if good:
-        assert from_json(document).job.language == value
+        assert from_json(document).spec.language == value
     else:
         with pytest.raises(UsageError, match=r"spec\.language"):
             from_json(document)

@@ -14,18 +14,22 @@ from nephila.downloader.middleware.cookie_jar import CookieJar
 from nephila.downloader.middleware.cookies import JarOfSite
 from nephila.downloader.middleware.login import PAUSES_S, SiteLogin
 from nephila.downloader.middleware.login_form import login_form
+from nephila.downloader.middleware.secrets import SecretError, from_environment
 from nephila.kernel import messages as m
+from nephila.kernel.documents.job_schema import Login, LoginField, Politeness
 from nephila.kernel.messages import FetchResult
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import JOBS
+
+from tests.jobs import crawl_job
 
 FORM = (
     b"<form action=/search><input name=q></form><form method=POST action=/session>"
     b'<input type=hidden name=csrf value="a&amp;b"><input name=user><input name=pw type=password>'
     b"<input type=checkbox name=keep><button name=go value=1>Log in</button></form>"
 )
-LOGIN = m.Login("http://a.test/login", [m.LoginField("user", "me"), m.LoginField("pw", env="NEPHILA_SECRET_PW")])
+LOGIN = Login("http://a.test/login", [LoginField("user", "me"), LoginField("pw", env="NEPHILA_SECRET_PW")])
 
 
 class Site:
@@ -79,12 +83,12 @@ class Site:
         ]
 
 
-async def logged_in(monkeypatch: pytest.MonkeyPatch, login: m.Login = LOGIN, **settings: Any) -> tuple[Room, Site]:
+async def logged_in(monkeypatch: pytest.MonkeyPatch, login: Login = LOGIN, **settings: Any) -> tuple[Room, Site]:
     """A downloader whose job `j` logs in."""
     monkeypatch.setenv("NEPHILA_SECRET_PW", "s3cret")
     room = Room(**settings)
     await room.downloader.start()
-    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", login=login, politeness=m.Politeness(delay_s=1.0)))
+    room.bus.publish(JOBS, 0, crawl_job(uid="j", login=login, politeness=Politeness(delay="1s")))
     return room, Site(room)
 
 
@@ -144,8 +148,8 @@ async def test_wrong_credentials_are_tried_once(monkeypatch: pytest.MonkeyPatch)
     assert all(one.started_at for one in room.outcomes[:1])
     assert "s3cret" not in "".join(one.detail for one in room.outcomes)
     site.password = "s3cret"  # noqa: S105
-    login = m.Login("http://a.test/login", LOGIN.fields, check="inside")
-    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", generation=2, login=login))
+    login = Login("http://a.test/login", LOGIN.fields, check="inside")
+    room.bus.publish(JOBS, 0, crawl_job(uid="j", generation=2, login=login))
     room.request("http://a.test/again")
     await site.run()
     assert [page.url for page in room.pages] == ["http://a.test/again"]
@@ -197,7 +201,7 @@ async def test_a_first_page_that_leads_to_the_login_again_shows_a_refusal(monkey
 
 async def test_a_login_that_check_has_shown_survives_a_forbidden_first_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other pages are fetched; the forbidden one keeps its redirect."""
-    login = m.Login("http://a.test/login", LOGIN.fields, check="inside")
+    login = Login("http://a.test/login", LOGIN.fields, check="inside")
     room, site = await logged_in(monkeypatch, login)
     for _ in range(2):
         room.request("http://a.test/forbidden", url_key=b"f" * 16)
@@ -227,7 +231,7 @@ async def test_scripts_that_get_401_or_403_show_a_lost_session(
     monkeypatch: pytest.MonkeyPatch, response: Callable[[], HttpResponse], end: str
 ) -> None:
     """The page is given back for a login. In the new session it fails, but for 403, which a page may well have."""
-    room, site = await logged_in(monkeypatch, m.Login("http://a.test/login", LOGIN.fields, check="inside"))
+    room, site = await logged_in(monkeypatch, Login("http://a.test/login", LOGIN.fields, check="inside"))
     room.request("http://a.test/0")
     await site.run()
     plain = Site.__call__
@@ -304,8 +308,8 @@ async def test_a_session_of_a_few_pages_is_renewed_each_time(monkeypatch: pytest
     """Also when it is younger than a minute; other pages may come between the renewal and its URL."""
     room, site = await logged_in(monkeypatch)
     monkeypatch.setattr(room.clock, "advance", lambda seconds: room.clock.run_due())
-    login = m.Login("http://a.test/login", LOGIN.fields, check="inside")
-    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", generation=2, login=login))
+    login = Login("http://a.test/login", LOGIN.fields, check="inside")
+    room.bus.publish(JOBS, 0, crawl_job(uid="j", generation=2, login=login))
     for number in range(6):
         for name in (f"{number}a", f"{number}b", f"{number}c"):
             url = {"url": f"http://a.test/{name}", "url_key": name.encode() * 8}
@@ -375,8 +379,8 @@ async def test_a_changed_job_cancels_the_login_of_the_old_one(monkeypatch: pytes
     room.request("http://a.test/1")
     await room.settle()
     (old,) = room.fetcher.fetches
-    login = m.Login("http://a.test/login", LOGIN.fields, check="inside")
-    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", generation=2, login=login))
+    login = Login("http://a.test/login", LOGIN.fields, check="inside")
+    room.bus.publish(JOBS, 0, crawl_job(uid="j", generation=2, login=login))
     await room.settle()
     assert old.aborted
     await site.run()
@@ -489,19 +493,18 @@ async def test_a_request_that_is_given_back_leaves_the_login_to_the_others(monke
 @pytest.mark.parametrize(
     ("field", "words"),
     [
-        (m.LoginField("pw", env="HOME"), "does not begin with NEPHILA_SECRET_"),
-        (m.LoginField("pw", env="NEPHILA_SECRET_NONE"), "is not set"),
-        (m.LoginField("pw", file="../pw"), "outside the secrets directory"),
-        (m.LoginField("pw", file="none"), "No such file"),
+        (LoginField("pw", env="NEPHILA_SECRET_NONE"), "is not set"),
+        (LoginField("pw", file="../pw"), "outside the secrets directory"),
+        (LoginField("pw", file="none"), "No such file"),
     ],
 )
 async def test_a_job_names_no_other_secrets(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, field: m.LoginField, words: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, field: LoginField, words: str
 ) -> None:
     """Variables of one prefix and files of one directory: who may submit a job must not read all others."""
     (tmp_path / "pw").write_text("secret")
     (tmp_path / "inside").mkdir()
-    login = m.Login("http://a.test/login", [m.LoginField("user", "me"), field])
+    login = Login("http://a.test/login", [LoginField("user", "me"), field])
     room, site = await logged_in(monkeypatch, login, secrets=str(tmp_path / "inside"))
     room.request("http://a.test/1")
     await site.run()
@@ -509,10 +512,16 @@ async def test_a_job_names_no_other_secrets(
     assert words in room.outcomes[0].detail
 
 
+def test_a_variable_of_another_prefix_is_no_secret() -> None:
+    """Also where a document that names it was not checked."""
+    with pytest.raises(SecretError, match="does not begin with NEPHILA_SECRET_"):
+        from_environment("HOME")
+
+
 async def test_a_secret_of_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Its line end is no part of it."""
     (tmp_path / "pw").write_text("s3cret\n")
-    login = m.Login("http://a.test/login", [m.LoginField("user", "me"), m.LoginField("pw", file="pw")])
+    login = Login("http://a.test/login", [LoginField("user", "me"), LoginField("pw", file="pw")])
     room, site = await logged_in(monkeypatch, login, secrets=str(tmp_path))
     room.request("http://a.test/1")
     await site.run()
@@ -523,7 +532,7 @@ async def test_cookies_of_a_job_without_login() -> None:
     """Stored for a job that enables them, not for another, and deleted with the job."""
     room = Room()
     await room.downloader.start()
-    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", cookies=True))
+    room.bus.publish(JOBS, 0, crawl_job(uid="j", cookies=True))
     for job in ("j", "k"):
         for _ in range(2):
             room.request("http://a.test/", job=job)
@@ -532,7 +541,7 @@ async def test_cookies_of_a_job_without_login() -> None:
             room.fetcher.fetches[-1].on_done(made)
     assert [fetch.request.own_headers() for fetch in room.fetcher.fetches] == [{}, {"Cookie": "a=1; b=2"}, {}, {}]
     room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", deleted=True))
-    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", cookies=True))
+    room.bus.publish(JOBS, 0, crawl_job(uid="j", cookies=True))
     room.request("http://a.test/")
     await room.settle()
     assert room.fetcher.fetches[-1].request.own_headers() == {}

@@ -11,6 +11,8 @@ from nephila.downloader.proxies.selection import MAX_GIVE_BACKS, WAIT_S
 from nephila.kernel import messages as m
 from nephila.kernel.topics import JOBS, REQUESTS
 
+from tests.jobs import crawl_job
+
 PROXIES = [f"http://p{number}:80 class={'residential' if number == 2 else 'datacenter'}" for number in range(3)]
 OK = m.FetchResult.FETCHED
 
@@ -185,7 +187,7 @@ async def test_without_a_working_proxy_the_host_waits_and_later_the_request_fail
 
 async def test_a_job_chooses_a_class_and_a_url_another() -> None:
     """The context of a URL wins over its job, the job over the setting."""
-    room = await started(job=m.CrawlJob("j", proxy_class="residential"), per_host=9)
+    room = await started(job=crawl_job("j", proxy_class="residential"), per_host=9)
     room.request("http://a.test/1")
     room.request("http://a.test/2", context=m.Context(proxy_class="direct"))
     room.request("http://a.test/3", context=m.Context(proxy_class="datacenter"))

@@ -10,7 +10,8 @@ from nephila.harvest.sites.settings import paths
 from nephila.harvest.sites.site_documents import Sites, distinct, load, merged
 from nephila.harvest.sites.store import open_store
 from nephila.harvest.sites.surt import directory_prefix, prefixes, surt
-from nephila.kernel.messages import Quota, QuotaPeriod, ScopeMode, Strategy
+from nephila.kernel.documents.job_document import lists_of, urls_of
+from nephila.kernel.documents.job_schema import Quota, SiteOfJob
 from nephila.kernel.runtime.errors import UsageError
 
 HEAD = "apiVersion: nephila.dev/v1\nkind: Site\nmetadata: {{name: {}}}\nspec: {}\n"
@@ -100,15 +101,15 @@ def test_a_url_outside_of_all_directories_has_the_settings_of_its_site():
 
 def test_a_directory_becomes_a_job_that_watches_its_seeds():
     """All keys of a job are passed on; nested directories are excluded; the run is an instant."""
-    job = resolve.job(documents(ALL), "news.world", 1_800_000_000.0, 120).job
-    assert (job.uid, job.seeds, job.weight) == ("news.world", ["https://news.example/world/"], 5.0)
-    assert job.scope.mode is ScopeMode.PREFIX
+    job = resolve.job(documents(ALL), "news.world", 1_800_000_000.0, 120).spec
+    assert (urls_of(job), job.weight) == (["https://news.example/world/"], 5.0)
+    assert job.scope.mode == "prefix"
     assert (job.scope.max_depth, job.scope.max_pages) == (-1, 120)
     assert job.scope.exclude[-2] == r"^https?://(www\.)?news\.example\/world\/asia([/?#]|$)"
-    assert (job.recrawl.monitor, job.recrawl.refresh_at) == (True, 1_800_000_000.0)
-    assert job.strategy is Strategy.BEST_FIRST  # topPages with keywords: the most relevant pages
+    assert (job.recrawl.monitor, job.recrawl.refresh_at) == (True, "2027-01-15T08:00:00Z")
+    assert job.strategy == "best-first"  # topPages with keywords: the most relevant pages
     assert job.login is not None
-    assert resolve.job(documents(ALL), "news.asia", 0.0).sources == (("feed", "https://news.example/asia.rss"),)
+    assert lists_of(resolve.job(documents(ALL), "news.asia", 0.0).spec) == [("feed", "https://news.example/asia.rss")]
 
 
 def test_a_quota_of_a_site_is_that_of_all_directories_together():
@@ -123,10 +124,10 @@ spec:
   directories: [{name: a, url: "http://a.test/a/", quota: {bytes: 5}}, {name: b, url: "http://a.test/b/"}]
 """
     sites = documents(text)
-    first, second = (resolve.job(sites, name, 0.0).job for name in ("s.a", "s.b"))
-    assert (first.quota, second.quota) == (Quota(0, 5, 0.0, QuotaPeriod.RUN), None)
+    first, second = (resolve.job(sites, name, 0.0).spec for name in ("s.a", "s.b"))
+    assert (first.quota, second.quota) == (Quota(bytes=5, per="run"), Quota())
     for job in (first, second):
-        assert (job.tenant, job.site, job.site_quota) == ("news", "s", Quota(9, 0, 0.0, QuotaPeriod.DAY))
+        assert (job.tenant, job.site) == ("news", SiteOfJob("s", Quota(pages=9, per="day")))
     with pytest.raises(UsageError, match="a quota of a site is per day or per month"):
         documents(text.replace(", per: day", ""))
 

@@ -22,6 +22,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from tests.e2e.web import page, serve
+from tests.jobs import crawl_job
 
 
 async def crawled(tmp_path, ratio):
@@ -42,7 +43,7 @@ async def crawled(tmp_path, ratio):
         services = (storage, parser, downloader, scheduler)
         for service in services:
             await service.start()
-        bus.publish(JOBS, 0, m.CrawlJob("j", "j", seeds=["http://a.test/"]))
+        bus.publish(JOBS, 0, crawl_job("j", "j", seeds=["http://a.test/"]))
         bus.publish(SEEDS, 0, m.Seed("j", "http://a.test/", "job"))
         async with asyncio.timeout(60):
             while not sum(scheduler.ended("j").values()):

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from nephila.kernel.documents.cron import Schedule
-from nephila.kernel.documents.job_document import from_json
-from nephila.kernel.documents.job_to_document import to_document
+from nephila.kernel.documents.job_document import document_of, from_json, spec_of
 from nephila.kernel.runtime.errors import UsageError
 
 
@@ -46,9 +45,8 @@ def document(**spec):
 
 def test_a_job_has_the_zone_of_its_schedule():
     job = from_json(document(schedule="0 6 * * *", timeZone="Asia/Kolkata")).job
-    assert job.recrawl is not None
-    assert (job.recrawl.cron, job.recrawl.time_zone) == ("0 6 * * *", "Asia/Kolkata")
-    assert from_json(to_document(job)).job == job
+    assert (spec_of(job).schedule, spec_of(job).time_zone) == ("0 6 * * *", "Asia/Kolkata")
+    assert from_json(document_of(job)).job == job
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A document that is made of a message reads as the same message: each section alone, all together, and none."""
+"""The document of a job reads as the same job: each section alone, all together, and none."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from nephila.kernel.documents.job_document import LOGOUT, from_json
-from nephila.kernel.documents.job_to_document import to_document
+from nephila.kernel.documents.job_document import LOGOUT, document_of, from_json, lists_of, spec_of, with_spec
+from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.fragment_routes import ROUTE
-from nephila.kernel.messages import CrawlJob, Politeness, Scope
+from nephila.kernel.messages import CrawlJob
 
 SCHEMES = {
     "schemes": [
@@ -97,10 +97,10 @@ def job_of(spec: dict[str, Any]) -> CrawlJob:
 def test_each_section_comes_back(name: str) -> None:
     """With its values, which are others than those of a job without it."""
     job = job_of(SECTIONS[name])
-    document = json.loads(json.dumps(to_document(job)))
+    document = json.loads(json.dumps(document_of(job)))
     again = from_json(document)
     assert again.job == job
-    assert to_document(again.job) == document
+    assert document_of(again.job) == document
     assert name == "nothing" or job != job_of({})
 
 
@@ -108,38 +108,48 @@ def test_all_sections_come_back_together() -> None:
     """None of them hides another one."""
     spec = {key: value for key, value in ALL.items() if key not in ("recrawl", "schedule", "timeZone")}
     job = job_of({**spec, **SECTIONS["zone"]})
-    assert from_json(json.loads(json.dumps(to_document(job)))).job == job
+    assert from_json(json.loads(json.dumps(document_of(job)))).job == job
 
 
-def test_a_section_that_a_message_lacks_is_left_out() -> None:
-    """A message of a program that sets no scope and no politeness is a document, too."""
-    document = to_document(CrawlJob(uid="j", seeds=["http://a.test/"]))
-    assert not {"scope", "tenant", "quota", "site", "recrawl", "hostBudget", "traps", "parse", "login"} & {
-        *document["spec"]
-    }
-    job = from_json(document).job
-    assert job.politeness == Politeness(0.0, 1, False, False, [])
-    assert job.scope == Scope(max_depth=-1)
+def test_sitemaps_and_feeds_come_back_and_files_do_not() -> None:
+    """A file belongs to the program that reads the document."""
+    job = job_of({"seeds": [{"sitemap": "http://a.test/s.xml"}, {"file": "seeds.txt"}, {"feed": "http://a.test/rss"}]})
+    assert document_of(job)["spec"] == {"seeds": [{"sitemap": "http://a.test/s.xml"}, {"feed": "http://a.test/rss"}]}
+    assert lists_of(spec_of(job)) == [("sitemap", "http://a.test/s.xml"), ("feed", "http://a.test/rss")]
 
 
-def test_seeds_that_are_no_urls_are_added_by_the_caller() -> None:
-    """Their kinds and order are kept."""
-    sources = (("sitemap", "http://a.test/sitemap.xml"), ("feed", "http://a.test/rss"))
-    assert from_json(to_document(job_of({}), sources)).sources == sources
+def test_the_pause_of_a_job_is_a_flag_of_its_message() -> None:
+    """Control pauses a job without a change of its document."""
+    paused, running = job_of({"paused": True}), job_of({})
+    assert (paused.paused, paused.document) == (True, running.document)
+    assert document_of(paused)["spec"]["paused"] is True
+    assert "paused" not in document_of(running)["spec"]
+
+
+def test_a_changed_spec_keeps_the_rest_of_the_job() -> None:
+    job = job_of({"paused": True, "cookies": True, "tenant": "news"})
+    job.generation = 4
+    new = with_spec(job, rules=["b", "a", "b"])
+    assert (new.uid, new.generation, new.paused, new.tenant) == (job.uid, 4, True, "news")
+    assert spec_of(new).rules == ["b", "a"]
+    assert spec_of(job).rules == []
+
+
+def test_a_service_skips_keys_of_a_later_version() -> None:
+    """At their place, and within a section."""
+    job = job_of({})
+    job.document = b'{"new":1,"scope":{"maxDepth":3,"new":[]}}'
+    assert spec_of(job).scope.max_depth == 3
+    assert spec_of(job).politeness == JobSpec().politeness
 
 
 @pytest.mark.parametrize("spec", [{"cookies": True}, SECTIONS["login"]], ids=["cookies", "login"])
 def test_a_job_with_a_session_does_not_log_out(spec: dict[str, Any]) -> None:
     """The expression is added once, also when the document comes back; a job without a session has none."""
     job = job_of({**spec, "scope": {"exclude": ["/x"]}})
-    assert job.scope is not None
-    assert job.scope.exclude == ["/x", LOGOUT]
-    again = from_json(to_document(job)).job
-    assert again.scope is not None
-    assert again.scope.exclude == ["/x", LOGOUT]
-    without = job_of({"scope": {"exclude": ["/x"]}}).scope
-    assert without is not None
-    assert without.exclude == ["/x"]
+    assert spec_of(job).scope.exclude == ["/x", LOGOUT]
+    assert spec_of(from_json(document_of(job)).job).scope.exclude == ["/x", LOGOUT]
+    assert spec_of(job_of({"scope": {"exclude": ["/x"]}})).scope.exclude == ["/x"]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +158,5 @@ def test_a_job_with_a_session_does_not_log_out(spec: dict[str, Any]) -> None:
 def test_routes_are_pages_in_a_job_that_renders(render: str, follow: list[str]) -> None:
     """Once, also when they were named."""
     for given in ([], [ROUTE]) if render != "never" else ([],):
-        parse = job_of({"render": render, "parse": {"follow": ["next", *given]}}).parse
-        assert parse is not None
-        assert parse.follow == follow
-    assert (job_of({"render": render}).parse is None) == (render == "never")
+        job = job_of({"render": render, "parse": {"follow": ["next", *given]}})
+        assert spec_of(job).parse.follow == follow

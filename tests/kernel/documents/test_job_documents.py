@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import fields
-from nephila.downloader.middleware.rendered_login import read_steps
-from nephila.kernel.documents.job_document import distinct, from_json, keywords, load
-from nephila.kernel.documents.job_schema import CrawlJob, JobSpec, Politeness, Scope
-from nephila.kernel.documents.job_to_document import to_document
-from nephila.kernel.documents.json_schema import json_schema
-from nephila.kernel.messages import (
-    HostBudget,
-    HostPolicy,
-    MainText,
-    Parse,
-    Quota,
-    QuotaPeriod,
-    Recrawl,
-    ScopeMode,
-    Strategy,
-    Traps,
+from nephila.kernel import messages as m
+from nephila.kernel.documents.field_types import instant_s, seconds
+from nephila.kernel.documents.job_document import (
+    distinct,
+    document_of,
+    from_json,
+    keywords,
+    lists_of,
+    load,
+    spec_of,
+    urls_of,
 )
+from nephila.kernel.documents.job_schema import CrawlJob, HostBudget, JobSpec, Parse, Politeness, Scope, Traps
+from nephila.kernel.documents.json_schema import json_schema
 from nephila.kernel.runtime.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -76,36 +75,83 @@ def refused(text: str | bytes) -> str:
     return str(error.value)
 
 
-def test_every_key_reaches_the_message():
-    """All units, defaults and spellings are converted."""
+def test_every_key_reaches_the_services():
+    """As it is written, each value of a list once."""
     (document,) = load(FULL.encode(), "job.yaml")
-    job = document.job
+    job, spec = document.job, document.spec
     assert (document.name, job.uid, job.generation, job.paused) == ("news", "news", 0, True)
-    assert job.seeds == ["https://news.example/", "http://b.example/x"]
-    assert document.sources == (
-        ("file", "seeds.txt"),
+    assert (job.tenant, job.site, job.deleted) == ("news", "s", False)
+    assert spec_of(job) == msgspec.structs.replace(spec, paused=False)
+    assert urls_of(spec) == ["https://news.example/", "http://b.example/x"]
+    assert lists_of(spec) == [
         ("sitemap", "https://news.example/sitemap.xml.gz"),
         ("feed", "https://news.example/rss"),
-    )
-    assert (job.scope.mode, job.scope.max_depth, job.scope.max_pages) == (ScopeMode.DOMAIN, 5, 10000)
-    assert (job.scope.include, job.scope.exclude) == (["/a"], ["/login", "no", "1.10", "0x10"])
-    assert (job.strategy, job.keywords) == (Strategy.BEST_FIRST, ["solar power", "no"])
-    manners = job.politeness
-    assert (manners.delay_s, manners.concurrency_per_host, manners.ignore_robots, manners.adaptive) == (
-        0.5,
-        2,
-        True,
-        True,
-    )
-    assert manners.hosts == [HostPolicy("slow.example", 90.0, 0), HostPolicy("*.fast.example:8080", -1.0, 4)]
-    assert job.recrawl == Recrawl(3600.0, 14 * 86400.0, 0.0, "0 6 * * mon-fri", True, 5, 1795323600.0, 7200.0)
-    assert job.host_budget == HostBudget(10, 1_000_000, 7200.0, 500)
-    assert job.traps == Traps(False, 7, 0.25)
-    assert (job.tenant, job.quota, job.site) == ("news", Quota(7, 70, 700.0, QuotaPeriod.MONTH), "s")
-    assert job.site_quota == Quota(9, 0, 0.0, QuotaPeriod.DAY)
-    assert (job.weight, job.sitemaps, job.keep_links, job.deleted) == (2.0, True, True, False)
-    assert job.parse == Parse(["next", "route"], True, MainText.NONE)
+    ]
+    assert document.files == ("seeds.txt",)
+    assert (spec.scope.mode, spec.scope.max_depth, spec.scope.max_pages) == ("domain", 5, 10000)
+    assert (spec.scope.include, spec.scope.exclude) == (["/a"], ["/login", "no", "1.10", "0x10"])
+    assert (spec.strategy, spec.keywords) == ("best-first", ["solar power", "no"])
+    assert spec.parse == Parse(["next", "route"], "skip", "none")
     assert document.sinks == ("jsonl", "warc")
+
+
+def test_a_message_without_a_document_is_the_same_job():
+    """Of a program before 0.4. It has no sitemaps, feeds and sinks."""
+    (document,) = load(FULL.encode(), "job.yaml")
+    before = m.CrawlJob(
+        "news",
+        "news",
+        3,
+        ["https://news.example/", "http://b.example/x"],
+        m.Scope(m.ScopeMode.DOMAIN, ["/a"], ["/login", "no", "1.10", "0x10"], 5, 10000),
+        m.Politeness(
+            0.5,
+            2,
+            True,
+            True,
+            [m.HostPolicy("slow.example", 90.0, 0), m.HostPolicy("*.fast.example:8080", -1.0, 4)],
+        ),
+        strategy=m.Strategy.BEST_FIRST,
+        keywords=["solar power", "no"],
+        recrawl=m.Recrawl(3600.0, 14 * 86400.0, 0.0, "0 6 * * mon-fri", True, 5, 1795323600.0, 7200.0),
+        host_budget=m.HostBudget(10, 1_000_000, 7200.0, 500),
+        traps=m.Traps(False, 7, 0.25),
+        tenant="news",
+        quota=m.Quota(7, 70, 700.0, m.QuotaPeriod.MONTH),
+        site="s",
+        site_quota=m.Quota(9, 0, 0.0, m.QuotaPeriod.DAY),
+        weight=2.0,
+        sitemaps=True,
+        keep_links=True,
+        parse=m.Parse(["next", "route"], True, m.MainText.NONE),
+    )
+    wanted = msgspec.structs.replace(
+        document.spec, seeds=[seed for seed in document.spec.seeds if seed.url], sinks=[], paused=False
+    )
+    assert compiled(spec_of(before)) == compiled(wanted)
+
+
+def compiled(spec):
+    """The spec with durations in seconds and instants in UTC: a message has lost how they were written."""
+
+    def value(one):
+        if isinstance(one, msgspec.Struct):
+            return {name: value(getattr(one, name)) for name in one.__struct_fields__}
+        if isinstance(one, list):
+            return [value(item) for item in one]
+        if isinstance(one, str) and re.fullmatch(r"0|([\d.]+(ms|s|m|h|d))+", one):
+            return seconds(one)
+        return instant_s(one) if isinstance(one, str) and re.match(r"\d{4}-\d\d-\d\dT", one) else one
+
+    return value(spec)
+
+
+def test_a_message_without_a_document_and_fields_is_a_job():
+    """No delay, seeds alone, each field at its zero."""
+    spec = spec_of(m.CrawlJob("j", seeds=["http://a.test/"]))
+    assert (spec.politeness.delay, spec.politeness.concurrency_per_host, spec.render) == ("0s", 1, "never")
+    assert spec.recrawl is None
+    assert spec.host_budget == JobSpec().host_budget
 
 
 LOGIN = """apiVersion: nephila.dev/v1
@@ -124,9 +170,9 @@ spec:
 def test_the_steps_of_a_login_are_kept_and_need_a_browser_and_its_fields() -> None:
     """From the document to the job and back; each fault names its place."""
     (found,) = load((LOGIN % ("always", "pw")).encode(), "job.yaml")
-    assert found.job.login is not None
-    assert [step.field for step in read_steps(found.job.login.steps)] == ["user", "pw", ""]
-    (again,) = load(json.dumps(to_document(found.job)).encode(), "again.yaml")
+    assert found.spec.login is not None
+    assert [step.field for step in found.spec.login.steps] == ["user", "pw", ""]
+    (again,) = load(json.dumps(document_of(found.job)).encode(), "again.yaml")
     assert again.job == found.job
     with pytest.raises(UsageError, match=r"job.yaml:8.*spec.login.* need a browser"):
         load((LOGIN % ("never", "pw")).encode(), "job.yaml")
@@ -136,24 +182,20 @@ def test_the_steps_of_a_login_are_kept_and_need_a_browser_and_its_fields() -> No
 
 def test_defaults_are_those_of_the_command_line():
     """One second, no depth limit, robots.txt obeyed, breadth first, no recrawl."""
-    job = load(HEAD.encode(), "job.yaml")[0].job
-    assert (job.scope.mode, job.scope.max_depth, job.scope.max_pages) == (ScopeMode.UNSPECIFIED, -1, 0)
-    assert (job.politeness.delay_s, job.politeness.concurrency_per_host, job.politeness.ignore_robots) == (
-        1.0,
-        1,
-        False,
-    )
-    assert (job.strategy, job.recrawl, job.host_budget, job.traps) == (Strategy.UNSPECIFIED, None, None, None)
-    assert job.parse is None
+    spec = load(HEAD.encode(), "job.yaml")[0].spec
+    assert (spec.scope.mode, spec.scope.max_depth, spec.scope.max_pages) == ("host", -1, 0)
+    manners = spec.politeness
+    assert (manners.delay, manners.concurrency_per_host, manners.respect_robots) == ("1s", 1, True)
+    assert (spec.strategy, spec.recrawl, spec.host_budget, spec.traps) == ("bfs", None, HostBudget(), Traps())
 
 
 def test_through_json_and_back_it_is_the_same_job():
     """As over the control socket."""
     (document,) = load(FULL.encode(), "job.yaml")
     again = from_json(json.loads(json.dumps(document.content)))
-    assert (again.job, again.sources, again.sinks, again.content) == (
+    assert (again.job, again.files, again.sinks, again.content) == (
         document.job,
-        document.sources,
+        document.files,
         document.sinks,
         document.content,
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from nephila.kernel import messages as m
+from nephila.kernel.documents.job_schema import Parse
 from nephila.parser.documents import csv_text, json_text, office, xml_text
 from nephila.parser.documents.csv_text import read_csv
 from nephila.parser.documents.json_text import read_json
@@ -18,6 +19,7 @@ from nephila.parser.documents.office import MAX_MEMBER_BYTES, read_office
 from nephila.parser.documents.xml_text import read_xml
 from nephila.parser.single.extract import extract
 
+from tests.jobs import crawl_job
 from tests.parser.parser_room import Room
 from tests.parser.pdfs import pdf
 
@@ -86,7 +88,7 @@ async def test_links_of_json_are_followed_only_where_asked() -> None:
     body = b'{"url": "http://b.test/"}'
     (record,) = (await Room().start()).send(body, content_type="application/json")
     assert isinstance(record, m.Record)
-    job = m.CrawlJob(uid="j", parse=m.Parse(follow=["json"]))
+    job = crawl_job(uid="j", parse=Parse(follow=["json"]))
     links, _ = (await Room().start(job)).send(body, content_type="application/json", depth=1)
     assert isinstance(links, m.Outlinks)
     assert (links.urls, links.depth) == (b"http://b.test/", 2)

@@ -19,6 +19,7 @@ from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.sandbox import BlockingSandbox, ChildError, Sandbox
 from nephila.parser.sandbox.child_queue import ChildProcessQueue
 
+from tests.jobs import crawl_job
 from tests.parser.parser_room import FakePass, Room
 from tests.parser.pdfs import bomb, pdf
 
@@ -47,7 +48,7 @@ async def settled(room: Room, count: int = 1) -> list[m.Outlinks | m.Record]:
 async def test_pdf_becomes_text_metadata_and_links() -> None:
     """Links before the record, one level deeper; the row is typed and hashed as any."""
     body = pdf("Hello there", "Second page, see http://b.test/y", info=INFO, link="/x")
-    async with started(m.CrawlJob(uid="j", keep_links=True)) as room:
+    async with started(crawl_job(uid="j", links=True)) as room:
         assert room.send(body, content_type="application/pdf", depth=2) == []
         links, record = await settled(room)
         assert isinstance(links, m.Outlinks)

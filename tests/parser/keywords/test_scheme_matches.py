@@ -10,6 +10,8 @@ from nephila.kernel.keywords.matcher import KeywordMatcher, lacking
 from nephila.kernel.keywords.scheme_items import evaluator_of
 from nephila.parser.keywords.scheme_records import SchemeRecords
 
+from tests.jobs import crawl_job
+
 NORTH = {"region": Part(["河南", "河北"]), "event": Part(["洪水"]), "person": Part(["王某"], optional=True)}
 ANY = {"a": Part(["Alpha"], optional=True), "b": Part(["beta"], optional=True)}
 USES = [PlatformUse("p")]
@@ -42,7 +44,7 @@ def test_what_a_group_lacks():
 
 
 def completed(record):
-    job = m.CrawlJob(uid="j", schemes=msgspec.json.encode(Schemes(SCHEMES)).decode())
+    job = crawl_job(uid="j", schemes=Schemes(SCHEMES))
     records = SchemeRecords()
     records.update_job(job)
     records.complete(record)
@@ -80,7 +82,7 @@ def test_a_content_page_is_a_record():
     }
     assert (one.rule, one.rule_version >= 2**31) == ("p", True)
     search = {"stage": "content", "platform": "p", "scheme": "floods", "group": "north", "matched": True}
-    version = evaluator_of(msgspec.json.encode(Schemes(SCHEMES)).decode()).version
+    version = evaluator_of(Schemes(SCHEMES)).version
     assert msgspec.json.decode(one.meta) == {"search": {**search, "version": version}}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.documents.job_schema import Parse
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES
 from nephila.native import page_pass, sniff_encoding
@@ -15,6 +16,8 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.links.extra_links import GUESSED, KINDS, LINK_ELEMENT, MAX_LINKS, extra_links_of, tree_of
 from nephila.parser.sandbox import Sandbox
 from nephila.parser.service import Parser
+
+from tests.jobs import crawl_job
 
 HTML = """<base href="/d/"><link rel="Canonical x" href="c"><link rel=alternate hreflang=de href="/de">
 <link rel=alternate type="application/rss+xml" href="feed.xml" title="News"><link rel="next" href="?p=2">
@@ -78,7 +81,7 @@ async def links(html: str, url: str = "http://a.test/", **parse: Any) -> list[tu
     bus.subscribe(OUTLINKS, "reader", take, credits=10)
     parser = Parser(ParserConfig(), bus, bus.clock, page_pass, sniff_encoding, Sandbox())
     await parser.start()
-    bus.publish(JOBS, 0, m.CrawlJob(uid="j", parse=m.Parse(**parse)))
+    bus.publish(JOBS, 0, crawl_job(uid="j", parse=Parse(**parse)))
     page = m.Page(job="j", body=html.encode(), url=url, url_key=bytes(16), content_type="text/html")
     bus.publish(PAGES, 0, page)
     await parser.close()
@@ -126,8 +129,8 @@ async def test_nofollow_links_are_left_where_a_job_says_so() -> None:
     html = """<a rel=nofollow href="/1">1</a><a href="/2">22</a><a rel="x ugc" href="/3">3</a><a href="/4">4</a>
     <a rel=sponsored href="/5">5</a><a rel=nofollow href="/2">2</a><a rel=nofollow href="/#/r">r</a>"""
     assert len(await links(html, follow=["route"])) == 7
-    assert await links(html, follow=["route"], skip_nofollow=True) == [("http://a.test/2", 0), ("http://a.test/4", 0)]
-    assert await links('<a rel=nofollow href="/1">1</a>', skip_nofollow=True) == []
+    assert await links(html, follow=["route"], nofollow="skip") == [("http://a.test/2", 0), ("http://a.test/4", 0)]
+    assert await links('<a rel=nofollow href="/1">1</a>', nofollow="skip") == []
 
 
 async def test_nofollow_of_the_page_holds_for_all() -> None:

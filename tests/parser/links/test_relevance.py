@@ -9,10 +9,11 @@ import struct
 
 import pytest
 from nephila.kernel.link_position import IN_MAIN, IN_NAV
-from nephila.kernel.messages import CrawlJob, Outlinks, Strategy
+from nephila.kernel.messages import Outlinks
 from nephila.parser.links.relevance import MAX_HITS, Relevance
 from nephila.scheduler.frontier.strategies import STRATEGIES, inherited
 
+from tests.jobs import crawl_job
 from tests.parser.parser_room import Room, with_links
 
 
@@ -167,14 +168,14 @@ async def test_only_best_first_jobs_with_keywords_are_judged():
         assert isinstance(links, Outlinks)
         return links.priorities
 
-    best = CrawlJob("j", "j", 1, strategy=Strategy.BEST_FIRST, keywords=["solar"])
+    best = crawl_job("j", "j", 1, strategy="best-first", keywords=["solar"])
     room = await Room(found).start(best)
     priorities = judged(room)
     assert len(priorities) == 2
     assert priorities[0] > priorities[1] == 0
     for job in (
-        CrawlJob("j", "j", 2, strategy=Strategy.BEST_FIRST),
-        CrawlJob("j", "j", 3, keywords=["solar"]),
+        crawl_job("j", "j", 2, strategy="best-first"),
+        crawl_job("j", "j", 3, keywords=["solar"]),
     ):
         assert judged(await Room(found).start(job)) == b""
         assert judged(await Room(found).start(best, job)) == b""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.documents.job_schema import Parse
 from nephila.kernel.requisites import MAX_LEVEL, MAX_REQUISITES, context_of, note_of
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
@@ -16,6 +17,8 @@ from nephila.parser.links.extra_links import tree_of
 from nephila.parser.links.requisites import requisites_of_page, requisites_of_style
 from nephila.parser.sandbox import Sandbox
 from nephila.parser.service import Parser
+
+from tests.jobs import crawl_job
 
 
 def of_page(html: str) -> list[str]:
@@ -71,7 +74,7 @@ async def sent(html: str, requisites: int, **page: Any) -> tuple[list[m.Outlinks
         bus.subscribe(topic, "reader", lambda delivery: (out.append(delivery.message), delivery.ack()), credits=10)
     parser = Parser(ParserConfig(), bus, bus.clock, page_pass, sniff_encoding, Sandbox())
     await parser.start()
-    bus.publish(JOBS, 0, m.CrawlJob(uid="j", parse=m.Parse(requisites=requisites)))
+    bus.publish(JOBS, 0, crawl_job(uid="j", parse=Parse(requisites=requisites)))
     values = {"url": "http://a.test/", "url_key": bytes(16), "content_type": "text/html", "depth": 2, **page}
     bus.publish(PAGES, 0, m.Page(job="j", body=html.encode(), **values))
     await parser.close()

@@ -17,6 +17,7 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.links.link_list import LinkList, UnresolvedLink, list_messages, resolve, run_to_end
 from nephila.parser.lists.detection import MAX_MEMBERS, ListForm, form_of, read
 
+from tests.jobs import crawl_job
 from tests.parser.parser_room import Room
 
 URLSET = b"<urlset><url><loc>http://a.test/1</loc><lastmod>2024-05-02</lastmod></url></urlset>"
@@ -278,7 +279,7 @@ async def test_problems_are_told_in_the_row() -> None:
 
 async def test_kept_links_stand_whole_in_the_record() -> None:
     """--links keeps all of them, however many messages they took."""
-    room = await Room().start(m.CrawlJob(uid="j", keep_links=True))
+    room = await Room().start(crawl_job(uid="j", links=True))
     record = room.record(sitemap(15_000))
     assert record.links is not None
     assert len(unpacked(record.links)) == 15_000

@@ -7,25 +7,26 @@ import logging
 
 import pytest
 from nephila.kernel import messages as m
+from nephila.kernel.documents.job_document import spec_of
+from nephila.kernel.documents.job_schema import MainTextName, Parse
 from nephila.kernel.runtime.errors import UsageError
 from nephila.native import page_pass
 from nephila.parser.page import trafilatura_text
 from nephila.parser.sandbox import ChildError, Task
 from nephila.programs.crawl.plan import check_text_library
 
+from tests.jobs import crawl_job
 from tests.parser.parser_room import FakePass, Room
 
 PAGE = FakePass(text=b"menu\nsubject", main_text=b"subject")
-TRAFILATURA = m.CrawlJob(uid="j", parse=m.Parse(main_text=m.MainText.TRAFILATURA))
+TRAFILATURA = crawl_job(uid="j", parse=Parse(main_text="trafilatura"))
 
 
-@pytest.mark.parametrize(
-    ("kind", "text"), [(m.MainText.UNSPECIFIED, b"subject"), (m.MainText.ALL, b"menu\nsubject"), (m.MainText.NONE, b"")]
-)
-async def test_a_job_says_what_the_text_is(kind: m.MainText, text: bytes) -> None:
+@pytest.mark.parametrize(("kind", "text"), [("density", b"subject"), ("all", b"menu\nsubject"), ("none", b"")])
+async def test_a_job_says_what_the_text_is(kind: MainTextName, text: bytes) -> None:
     """What a recrawl compares is the main text whatever is stored."""
     default = (await Room(PAGE).start()).record()
-    record = (await Room(PAGE).start(m.CrawlJob(uid="j", parse=m.Parse(main_text=kind)))).record()
+    record = (await Room(PAGE).start(crawl_job(uid="j", parse=Parse(main_text=kind)))).record()
     assert record.text == text
     assert record.text_hash == default.text_hash
 
@@ -100,7 +101,7 @@ async def test_what_is_no_page_is_not_sent_there(monkeypatch: pytest.MonkeyPatch
     assert room.record(b"words", content_type="text/plain").text == b"words"
     assert room.record(b"", not_modified=True).not_modified
     assert room.record(job="other").text == b"subject"
-    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j"))
+    room.bus.publish(JOBS, 0, crawl_job(uid="j"))
     assert room.record().text == b"subject"
     await room.parser.close()
 
@@ -111,7 +112,7 @@ async def test_without_the_library_one_line_and_our_text(
     """At submission it is refused; a parser that is told by others says it once for the job, and never for a page."""
     monkeypatch.setattr(trafilatura_text, "is_installed", lambda: False)
     with pytest.raises(UsageError, match="pip install"):
-        check_text_library(TRAFILATURA)
+        check_text_library(spec_of(TRAFILATURA))
     with caplog.at_level(logging.WARNING):
         room = await Room(PAGE).start(TRAFILATURA)
         assert [room.record().text for _ in range(3)] == [b"subject"] * 3

@@ -20,6 +20,8 @@ from nephila.parser.page.oversize import PAGE, Found, decode_result, payload_of,
 from nephila.parser.sandbox import Sandbox
 from nephila.parser.service import Parser
 
+from tests.jobs import crawl_job
+
 HTML = (
     '<!doctype html><html lang="de"><head><meta charset="windows-1252"><title>Größe</title>'
     '<meta name="description" content="Says it"><link rel="canonical" href="/c"></head><body>'
@@ -40,7 +42,7 @@ async def read(body: bytes, **settings: Any) -> list[m.Outlinks | m.Record]:
         bus.subscribe(topic, "reader", take, credits=100)
     parser = Parser(ParserConfig(**settings), bus, bus.clock, page_pass, sniff_encoding, Sandbox())
     await parser.start()
-    bus.publish(JOBS, 0, m.CrawlJob(uid="j", keep_links=True))
+    bus.publish(JOBS, 0, crawl_job(uid="j", links=True))
     fields = {"job": "j", "url": "http://a.test/", "url_key": bytes(16), "content_type": "text/html", "depth": 1}
     bus.publish(PAGES, 0, m.Page(body=body, **fields))
     try:

@@ -15,6 +15,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.topics import RULES
 from nephila.parser.documents.pdf_task import PDF
 
+from tests.jobs import crawl_job
 from tests.parser.parser_room import Room
 from tests.parser.rule_rig import rule
 
@@ -29,7 +30,7 @@ HEAVY = b"<h1>x</h1>" * 2000
 async def room() -> AsyncIterator[Room]:
     """A parser with a rule that does well and one that never ends on long pages."""
     made = Room()
-    await made.start(m.CrawlJob(uid="j", rules=["bad", "good"]))
+    await made.start(crawl_job(uid="j", rules=["bad", "good"]))
     for name, spec in (("bad", BAD), ("good", GOOD)):
         document = rule(spec, name)
         made.bus.publish(RULES, 0, m.ParseRule(name, document.text, document.rule.version))

@@ -11,12 +11,14 @@ import msgspec
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery
+from nephila.kernel.documents.job_schema import Parse
 from nephila.kernel.topics import JOBS, PAGES, RULES
 from nephila.parser.page.html_tree import MAX_BYTES
 from nephila.parser.rules.extract import Extraction, RuleLink
 from nephila.parser.rules.task import RULES as RULES_TASK
 from nephila.parser.rules.task import Response
 
+from tests.jobs import crawl_job
 from tests.parser.parser_room import FakePass, Room, with_links
 from tests.parser.rule_rig import rule
 
@@ -39,7 +41,7 @@ async def rooms() -> AsyncIterator[Any]:
     async def make(*specs: str, found: Any = None, names: tuple[str, ...] = ("r",), **settings: Any) -> Room:
         room = Room(found, **settings)
         made.append(room)
-        await room.start(m.CrawlJob(uid="j", rules=list(names)))
+        await room.start(crawl_job(uid="j", rules=list(names)))
         for name, spec in zip(names, specs, strict=True):
             room.bus.publish(RULES, 0, message(spec, name))
         return room
@@ -82,7 +84,7 @@ async def test_what_is_missing_is_said_in_the_row(rooms: Any) -> None:
 async def test_the_rule_says_which_links_go_on(rooms: Any) -> None:
     """In place of the page's own; --links keeps all of these."""
     room = await rooms(f"{CSS}\noutlinks: a.n", found=with_links("http://a.test/n", "http://a.test/o"))
-    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", rules=["r"], keep_links=True))
+    room.bus.publish(JOBS, 0, crawl_job(uid="j", rules=["r"], links=True))
     links, record = room.send(HTML, depth=2)
     assert (links.urls, links.depth) == (b"http://a.test/n", 3)
     assert record.links.urls == b"http://a.test/nhttp://a.test/o"
@@ -111,7 +113,7 @@ async def test_links_of_a_rule_keep_routes_where_the_job_does(rooms: Any, source
     }
     for follow, expected in ((["route"], kept), (["next"], {"http://a.test/list": 2, "http://a.test/item": 3})):
         room = await rooms(spec)
-        room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", rules=["r"], parse=m.Parse(follow=follow)))
+        room.bus.publish(JOBS, 0, crawl_job(uid="j", rules=["r"], parse=Parse(follow=follow)))
         found = room.send(body, url="http://a.test/", depth=2)
         await room.parser.drain(60.0)
         found = found or room.log
@@ -156,9 +158,9 @@ async def test_a_job_chooses_its_rules(rooms: Any) -> None:
     room = await rooms(CSS, names=("r",))
     room.bus.publish(RULES, 0, message(other, "s"))
     assert room.record(HTML).rule == "r"
-    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", rules=["r", "s", "unknown"]))
+    room.bus.publish(JOBS, 0, crawl_job(uid="j", rules=["r", "s", "unknown"]))
     assert room.record(HTML).rule == "s"
-    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j"))
+    room.bus.publish(JOBS, 0, crawl_job(uid="j"))
     assert room.record(HTML).rule == ""
 
 

@@ -14,6 +14,7 @@ from nephila.parser.rule_health.counts import MATCH
 from nephila.parser.rule_health.health import ITEMS, LINKS
 from nephila.parser.rule_health.judge import SAVE_PAGES, RuleJudge
 
+from tests.jobs import crawl_job
 from tests.parser.parser_room import Room, with_links
 from tests.parser.rule_rig import rule
 
@@ -61,7 +62,7 @@ class Shop:
 
     async def start(self, spec: str = SPEC) -> Shop:
         """Tell the rule and its job."""
-        await self.room.start(m.CrawlJob(uid="j", rules=["r"]))
+        await self.room.start(crawl_job(uid="j", rules=["r"]))
         self.tell(spec)
         return self
 

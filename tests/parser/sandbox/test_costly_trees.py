@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.documents.job_schema import Parse
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
 from nephila.native import page_pass, sniff_encoding
@@ -24,6 +25,7 @@ from nephila.parser.single.extract import extract
 from nephila.rulekit.run_rule import RuleRunner
 from nephila.rulekit.stored_pages import StoredPage
 
+from tests.jobs import crawl_job
 from tests.parser.rule_rig import rule as rule_of
 
 LINK = '<link rel=next href="/next">'
@@ -67,7 +69,7 @@ async def crawled(body: bytes, follow: list[str], monkeypatch: pytest.MonkeyPatc
     bus.subscribe(OUTLINKS, "t", lambda d: (links.append(d.message), d.ack()), credits=100)
     bus.subscribe(RECORDS, "t", lambda d: (records.append(d.message), d.ack()), credits=100)
     await parser.start()
-    bus.publish(JOBS, 0, m.CrawlJob(uid="j", parse=m.Parse(follow=follow)))
+    bus.publish(JOBS, 0, crawl_job(uid="j", parse=Parse(follow=follow)))
     bus.publish(PAGES, 0, m.Page(job="j", url="http://a.test/", url_key=b"k" * 16, body=body, content_type="text/html"))
     try:
         async with asyncio.timeout(60):

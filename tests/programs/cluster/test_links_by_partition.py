@@ -9,12 +9,14 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Receipt, all_of
 from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.documents.job_schema import Scope
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.topics import JOB_STATUS, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS
 from nephila.native import partition_of
 from nephila.programs.cluster.outlink_router import HOLD_S, LINKS, Exchange, partitions_of, split
 
+from tests.jobs import crawl_job
 from tests.links import outlinks, urls_of
 
 PARTITIONS = 16
@@ -60,7 +62,7 @@ class Room:
         self.clock = ManualClock()
         self.broker = Broker(self.clock)
         self.exchange = Exchange(self.broker, self.clock, PARTITIONS)
-        self.tell(JOBS, m.CrawlJob("j", scope=m.Scope(max_depth=-1)))
+        self.tell(JOBS, crawl_job("j", scope=Scope(max_depth=-1)))
 
     def tell(self, topic, message):
         """What all services hear."""
@@ -192,7 +194,7 @@ def test_what_was_told_is_not_told_again_until_the_scope_grows(room):
     room.tell(JOB_STATUS, m.JobStatus("j", stored=4))
     room.links("http://a.test/1")
     assert room.sent() == []
-    for changed in ((JOB_STATUS, m.JobStatus("j", anchors=2)), (JOBS, m.CrawlJob("j", generation=2))):
+    for changed in ((JOB_STATUS, m.JobStatus("j", anchors=2)), (JOBS, crawl_job("j", generation=2))):
         room.tell(*changed)
         room.links("http://a.test/1")
         assert len(room.sent()) == 1
@@ -235,7 +237,7 @@ def test_all_else_goes_through(room):
     assert [(topic, partition) for topic, partition, _ in room.broker.confirm()] == [("outcomes", 1)]
     heard = []
     room.exchange.subscribe(JOBS, "parser", lambda delivery: heard.append(delivery.message), credits=5)
-    room.tell(JOBS, m.CrawlJob("other"))
+    room.tell(JOBS, crawl_job("other"))
     assert [job.uid for job in heard] == ["other"]
     assert room.exchange.unacked == 1
 

@@ -15,17 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nephila.kernel.documents.field_types import duration_text
+from nephila.kernel.documents.job_schema import Politeness, Scope
 from nephila.kernel.messages import (
-    CrawlJob,
     FetchKind,
     FetchRequest,
     FetchResult,
     Outcome,
-    Politeness,
     Receipts,
     Record,
-    Scope,
-    ScopeMode,
     Seed,
 )
 from nephila.kernel.messages import Receipt as Durable
@@ -40,6 +38,7 @@ from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.frontier.job_state import Job
 
 from tests.fake_kafka import PARTITIONS, FakeKafka, FakeKafkaBus
+from tests.jobs import crawl_job
 from tests.scheduler.world import links_of
 
 THREAD_S = 0.0005
@@ -178,8 +177,10 @@ class World:
 
     def submit(self, *seeds: str, delay_s: float = 1.0, robots: bool = False, **scope: Any) -> None:
         """A job and its seeds."""
-        scope = {"mode": ScopeMode.ANY, "max_depth": -1, **scope}
-        job = CrawlJob("t", "t", 1, [], Scope(**scope), Politeness(delay_s, 1, not robots))
+        scope = {"mode": "any", "max_depth": -1, **scope}
+        job = crawl_job(
+            "t", "t", 1, [], Scope(**scope), Politeness(delay=duration_text(delay_s), respect_robots=robots)
+        )
         self.outside.publish(JOBS, 0, job)
         for seed in seeds:
             self.outside.publish(SEEDS, self.partition(seed), Seed("t", seed))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from nephila.kernel.documents.job_schema import Parse, Politeness, Scope
 from nephila.kernel.fragment_routes import ROUTE
-from nephila.kernel.messages import CrawlJob, ExplainQuery, Parse, Politeness, Quarantine, Scope, ScopeMode, Seed
+from nephila.kernel.messages import ExplainQuery, Quarantine, Seed
 from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES, JOBS, SEEDS
 from nephila.native import parse_url
 from nephila.scheduler.cluster.explain_queries import WAITING
 from nephila.scheduler.frontier.host_table import novelty_of
 
+from tests.jobs import crawl_job
 from tests.scheduler.cluster.cluster_rig import Site, World, web
 
 
@@ -119,7 +121,9 @@ async def test_a_route_of_a_single_page_application_is_a_page_of_its_own(tmp_pat
     """Where the job says so: what is asked about `#/about` is told of it, not of the page that it is a route of."""
     page = "http://h0.test/"
     world = World(tmp_path, Site({page: [], f"{page}#/about": []}))
-    job = CrawlJob("t", "t", 1, [], Scope(ScopeMode.ANY), Politeness(1.0, 1, False), parse=Parse(follow=[ROUTE]))
+    job = crawl_job(
+        "t", "t", 1, [], Scope(mode="any", max_depth=0), Politeness(delay="1s"), parse=Parse(follow=[ROUTE])
+    )
     world.outside.publish(JOBS, 0, job)
     world.outside.publish(SEEDS, world.partition(page), Seed("t", f"{page}#/about"))
     await world.start("a")

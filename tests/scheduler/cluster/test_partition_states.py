@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from nephila.kernel.bus.contract import Delivery
-from nephila.kernel.messages import CrawlJob, Politeness, Scope, ScopeMode, Seed
+from nephila.kernel.documents.job_schema import Politeness, Scope
+from nephila.kernel.messages import Seed
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import FRONTIER, REQUESTS
@@ -22,6 +23,7 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_state import TurnOutput
 
 from tests.fake_kafka import PARTITIONS, FakeKafka, FakeKafkaBus
+from tests.jobs import crawl_job
 
 PARTITION = 1
 URLS = [
@@ -29,10 +31,10 @@ URLS = [
     for url in (f"http://h{number}.test/" for number in range(40))
     if partition_of(parse_url(url).fingerprint, PARTITIONS) == PARTITION
 ]
-JOB = CrawlJob("t", "t", 1, [], Scope(ScopeMode.ANY, max_depth=-1), Politeness(1.0, 1, True))
+JOB = crawl_job("t", "t", 1, [], Scope(mode="any", max_depth=-1), Politeness(delay="1s", respect_robots=False))
 
 
-class Host:
+class OwnerOfOne:
     """An `OwnerHost` without a loop: turns come from the test."""
 
     def wake(self, owner: PartitionOwner) -> None:
@@ -57,7 +59,7 @@ class Rig:
         limits = AddressLimits(0, 0.0, ())
         queue = SharedAddressQueue(limits, self.clock.monotonic(), ("me", 1), PARTITIONS, {})
         files = SnapshotStore(directory, PARTITION, PARTITIONS, None, 0)
-        self.owner = PartitionOwner(config, files, self.bus, self.clock, queue, SchedulerCounters(), Host())
+        self.owner = PartitionOwner(config, files, self.bus, self.clock, queue, SchedulerCounters(), OwnerOfOne())
         self.state = state
 
     async def begin(self) -> None:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from typing import NamedTuple
 
 import pytest
-from nephila.kernel.messages import CrawlJob
 from nephila.scheduler.cluster.shared_slots import SharedSlots
 from nephila.scheduler.frontier.shares import Shares
 
-JOBS = {name: CrawlJob(name, name, 1, [], weight=weight) for name, weight in (("a", 3.0), ("b", 1.0), ("c", 1.0))}
+
+class OneJob(NamedTuple):
+    """What the shares know of a job."""
+
+    uid: str
+    weight: float
+    tenant: str = ""
+
+
+JOBS = {name: OneJob(name, weight) for name, weight in (("a", 3.0), ("b", 1.0), ("c", 1.0))}
 
 
 class Partitions:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from nephila.kernel.messages import CrawlJob, Politeness, Scope, ScopeMode, Seed
+from nephila.kernel.documents.job_schema import Politeness, Scope
+from nephila.kernel.messages import Seed
 from nephila.kernel.topics import JOBS, SEEDS
 
+from tests.jobs import crawl_job
 from tests.scheduler.cluster.cluster_rig import Site, World
 
 HOSTS, PAGES, SLOTS = 24, 60, 8
@@ -24,8 +26,10 @@ def world_of(tmp_path, jobs: dict[str, int], **config) -> World:
 
 
 def submit(world: World, job: str, hosts: int = HOSTS, **spec: object) -> None:
-    scope = Scope(mode=ScopeMode.ANY, max_depth=-1)
-    world.outside.publish(JOBS, 0, CrawlJob(job, job, 1, [], scope, Politeness(1.0, 1, True), **spec))
+    scope = Scope(mode="any", max_depth=-1)
+    world.outside.publish(
+        JOBS, 0, crawl_job(job, job, 1, [], scope, Politeness(delay="1s", respect_robots=False), **spec)
+    )
     for page in pages(job, hosts):
         world.outside.publish(SEEDS, world.partition(page), Seed(job, page))
 

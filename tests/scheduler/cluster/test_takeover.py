@@ -7,9 +7,11 @@ import random
 from itertools import pairwise
 
 import pytest
-from nephila.kernel.messages import CrawlJob, Politeness, Scope, ScopeMode, Seed
+from nephila.kernel.documents.job_schema import Politeness, Scope
+from nephila.kernel.messages import CrawlJob, Seed
 from nephila.kernel.topics import FRONTIER, JOBS, SEEDS
 
+from tests.jobs import crawl_job
 from tests.scheduler.cluster.cluster_rig import PARTITIONS, World, ends, jobs_of, web
 
 HOSTS, PAGES = 6, 9
@@ -259,8 +261,8 @@ async def test_a_job_is_deleted_while_its_pages_are_fetched(world):
         await world.run(0.05)
     world.outside.publish(JOBS, 0, CrawlJob("t", "t", 2, deleted=True))
     await world.settle()
-    scope = Scope(mode=ScopeMode.ANY, max_depth=-1)
-    world.outside.publish(JOBS, 0, CrawlJob("u", "u", 1, [], scope, Politeness(1.0, 1, True)))
+    scope = Scope(mode="any", max_depth=-1)
+    world.outside.publish(JOBS, 0, crawl_job("u", "u", 1, [], scope, Politeness(delay="1s", respect_robots=False)))
     for host in range(HOSTS):
         url = f"http://h{host}.test/0"
         world.outside.publish(SEEDS, world.partition(url), Seed("u", url))

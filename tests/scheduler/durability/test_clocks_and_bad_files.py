@@ -8,7 +8,8 @@ import os
 from pathlib import Path
 
 import pytest
-from nephila.kernel.messages import Outcome, Recrawl
+from nephila.kernel.documents.job_schema import Recrawl
+from nephila.kernel.messages import Outcome
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.scheduler.engine.invariants import check
@@ -23,7 +24,7 @@ HOUR = 3600.0
 async def test_a_wall_clock_that_jumps_costs_no_hour_and_no_manners(tmp_path: Path, jump: float, restart: bool) -> None:
     """In the middle of a crawl that is also fetched again: within a run no gap is too short, nothing waits long."""
     world = await World(tmp_path, chain(12)).start()
-    world.crawl("http://a.test/0", delay_s=2.0, recrawl=Recrawl(every_s=600.0))
+    world.crawl("http://a.test/0", delay_s=2.0, recrawl=Recrawl(every="600s"))
     world.clock.advance(9.0)
     world.clock.jump(jump)
     fetched = list(world.fetched)

@@ -6,12 +6,14 @@ import random
 from pathlib import Path
 
 import msgspec
-from nephila.kernel.messages import CrawlJob, FrontierCommit, HostState, Quarantine, QueuedUrl, RobotsTxt
+from nephila.kernel.messages import FrontierCommit, HostState, Quarantine, QueuedUrl, RobotsTxt
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.recovery import open_frontier, restore
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.queue_entry import pack_queued
+
+from tests.jobs import crawl_job
 
 NOW, UTC = 50.0, 1_800_000_000.0
 
@@ -32,7 +34,7 @@ def test_each_kind_of_change_of_a_host_outlives_its_eviction(tmp_path: Path) -> 
     quarantine = Quarantine("t", "c.test", "/x/", "nothing new", UTC - 9, 120)
     frontier = replayed(
         tmp_path,
-        FrontierCommit(0, 0, 1, jobs=[CrawlJob("t", "t", 1)]),
+        FrontierCommit(0, 0, 1, jobs=[crawl_job("t", "t", 1)]),
         FrontierCommit(0, 0, 2, robots=[robots]),
         FrontierCommit(0, 0, 3, hosts=[state]),
         FrontierCommit(0, 0, 4, quarantines=[quarantine]),
@@ -66,7 +68,7 @@ def test_a_delayed_url_that_is_queued_again_is_queued_once(tmp_path: Path) -> No
     restore(
         dispatcher,
         [
-            FrontierCommit(0, 0, 1, jobs=[CrawlJob("t", "t", 1)]),
+            FrontierCommit(0, 0, 1, jobs=[crawl_job("t", "t", 1)]),
             FrontierCommit(0, 0, 2, queued=[later]),
             FrontierCommit(0, 0, 3, queued=[url]),
         ],

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from nephila.kernel.documents.job_schema import Scope
 from nephila.kernel.messages import (
     CrawlJob,
     FetchKind,
@@ -18,8 +19,6 @@ from nephila.kernel.messages import (
     QueuedUrl,
     Receipt,
     Record,
-    Scope,
-    ScopeMode,
 )
 from nephila.native import HostStore, parse_url
 from nephila.scheduler.config import SchedulerConfig
@@ -31,6 +30,8 @@ from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.frontier.frontier import DELETED, Frontier, PartitionSlice
 from nephila.scheduler.frontier.host_state import OutstandingState
 from nephila.scheduler.frontier.seen import new_seen
+
+from tests.jobs import crawl_job
 
 NOW, UTC = 50.0, 1_800_000_000.0
 CONFIG = SchedulerConfig()
@@ -60,7 +61,7 @@ def row(host: str) -> Record:
 
 
 def job(uid: str, generation: int = 1, **spec: Any) -> CrawlJob:
-    return CrawlJob(uid, uid, generation, [], Scope(ScopeMode.ANY, max_depth=-1), **spec)
+    return crawl_job(uid, uid, generation, [], Scope(mode="any", max_depth=-1), **spec)
 
 
 def taken_over(

@@ -8,26 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nephila.kernel.messages import (
-    CrawlJob,
-    FetchKind,
-    FetchRequest,
-    HostBudget,
-    Outcome,
-    Politeness,
-    Quarantine,
-    Quota,
-    QuotaPeriod,
-    Recrawl,
-    Scope,
-    ScopeMode,
-)
+from nephila.kernel.documents.job_document import spec_of
+from nephila.kernel.documents.job_schema import HostBudget, Politeness, Quota, Recrawl, Scope
+from nephila.kernel.messages import FetchKind, FetchRequest, Outcome, Quarantine
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS
 from nephila.native import parse_url
 from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.frontier.host_table import novelty_of
 
+from tests.jobs import crawl_job
 from tests.scheduler.durability.observed_state import in_flight, observed
 from tests.scheduler.world import Answer, World
 
@@ -67,13 +57,13 @@ async def running(directory: Path, **config: object) -> World:
     world.crawl(
         *URLS[:3],
         robots=True,
-        scope=Scope(ScopeMode.ANY, max_depth=-1, max_pages=40),
-        recrawl=Recrawl(every_s=60.0),
-        quota=Quota(pages=500, per=QuotaPeriod.DAY),
+        scope=Scope(mode="any", max_depth=-1, max_pages=40),
+        recrawl=Recrawl(every="60s"),
+        quota=Quota(pages=500, per="day"),
         tenant="library",
         host_budget=HostBudget(pages=9),
     )
-    world.crawl(*URLS[8:10], job="plain", delay_s=0.3, scope=Scope(ScopeMode.ANY, max_depth=-1))
+    world.crawl(*URLS[8:10], job="plain", delay_s=0.3, scope=Scope(mode="any", max_depth=-1))
     world.crawl(URLS[20], job="gone", delay_s=0.5)
     world.crawl(URLS[26], job="narrow", delay_s=0.5, scope=Scope(max_depth=1))
     return world
@@ -101,7 +91,7 @@ def compare(world: World, again: World) -> None:
         mine = {url: row for (owner, url), row in flying.items() if owner == uid}
         stored = {key for key, state in job["watched"].items() if state["outcome"] is Outcome.STORED}
         keys = {parse_url(url).fingerprint for url in mine}
-        limited = bool(job["spec"].scope.max_pages)
+        limited = bool(spec_of(job["spec"]).scope.max_pages)
         ending = {parse_url(url).fingerprint for (owner, url), row in flying.items() if owner == uid and row[3]}
         assert found.pop("reserved") - ending == job.pop("reserved") | (keys & stored - ending if limited else set())
         assert found.pop("priority") - ending == job.pop("priority") | (keys - stored - ending), uid
@@ -150,10 +140,12 @@ async def test_a_frontier_that_is_read_back_equals_the_one_that_ran(
         if number == 7:
             quarantine(world, released=True)
         if number == 9:
-            world.bus.publish(JOBS, 0, CrawlJob("gone", "gone", 9, [], Scope(), Politeness(), deleted=True))
+            world.bus.publish(
+                JOBS, 0, crawl_job("gone", "gone", 9, [], Scope(max_depth=0), Politeness(delay="0"), deleted=True)
+            )
             world.clock.run_due()
         if number == 12:
-            world.crawl(job="plain", delay_s=0.4, scope=Scope(ScopeMode.ANY, max_depth=3, exclude=["/6"]))
+            world.crawl(job="plain", delay_s=0.4, scope=Scope(mode="any", exclude=["/6"], max_depth=3))
         for _ in range(rng.randrange(3, 25)):
             if world.clock.next_due is not None:
                 world.clock.advance(max(0.0, world.clock.next_due - world.clock.monotonic()))

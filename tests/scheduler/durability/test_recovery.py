@@ -11,16 +11,8 @@ import struct
 
 import pytest
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.messages import (
-    CrawlJob,
-    FrontierCommit,
-    FrontierSnapshot,
-    Outcome,
-    Politeness,
-    QueuedUrl,
-    Scope,
-    Seed,
-)
+from nephila.kernel.documents.job_schema import Politeness, Scope
+from nephila.kernel.messages import FrontierCommit, FrontierSnapshot, Outcome, QueuedUrl, Seed
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS, SEEDS
@@ -30,6 +22,7 @@ from nephila.scheduler.durability.snapshots import snapshots
 from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.standalone import Scheduler
 
+from tests.jobs import crawl_job
 from tests.scheduler.world import Answer, World, chain, site
 
 
@@ -306,7 +299,7 @@ def test_another_version_is_refused(tmp_path):
     data = bytearray(path.read_bytes())
     data[8] = 9
     path.write_bytes(data)
-    with pytest.raises(UserError, match="frontier format 9, this program reads 5"):
+    with pytest.raises(UserError, match="frontier format 9, this program reads 6"):
         list(CommitLog(tmp_path).recover())
 
 
@@ -466,7 +459,9 @@ async def test_a_changed_scope_outlives_a_snapshot(tmp_path):
     world.crawl("http://a.test/")
     world.run(3)
     world = await crash_and_go_on(tmp_path, world, 0)
-    job = CrawlJob("t", "t", 2, [], Scope(exclude=["secret"], max_depth=-1), Politeness(1.0, 1, True))
+    job = crawl_job(
+        "t", "t", 2, [], Scope(exclude=["secret"], max_depth=-1), Politeness(delay="1s", respect_robots=False)
+    )
     world.bus.publish(JOBS, 0, job)
     world.clock.run_due()
     world.scheduler.log.snapshot(snapshots(world.scheduler.dispatcher))
@@ -501,7 +496,7 @@ async def test_a_commit_made_during_an_fsync_is_synced_too(tmp_path):
     await scheduler.start()
     synced = []
     scheduler.log.sync = lambda: synced.append(scheduler.log.size)
-    scheduler.bus.publish(JOBS, 0, CrawlJob("t", "t", 1))
+    scheduler.bus.publish(JOBS, 0, crawl_job("t", "t", 1))
     clock.advance(1.0)
     task = scheduler._sync
     scheduler.bus.publish(SEEDS, 0, Seed("t", "http://a.test/"))

@@ -5,17 +5,15 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from nephila.kernel.documents.job_schema import Politeness, Scope
 from nephila.kernel.messages import (
-    CrawlJob,
     FetchOutcome,
     FetchRequest,
     FetchResult,
     Outcome,
-    Politeness,
     Receipt,
     Receipts,
     Record,
-    Scope,
 )
 from nephila.native import HostStore, Trie, parse_url
 from nephila.scheduler.config import SchedulerConfig
@@ -26,6 +24,8 @@ from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
 from nephila.scheduler.frontier.host_state import Host, Outstanding, OutstandingState, TurnOutput
 from nephila.scheduler.frontier.queue_entry import unpack
 from nephila.scheduler.politeness.host_pace import MARGIN_S
+
+from tests.jobs import crawl_job
 
 JOB = "t"
 UTC_OFFSET = 1_700_000_000.0
@@ -52,9 +52,8 @@ class OutcomeRig:
     def job(self, *seeds: str, uid: str = JOB, **spec: Any) -> None:
         """Put a job, or its new state, with seeds."""
         known = self.frontier.jobs.get(uid)
-        wanted = CrawlJob(uid, uid, known.spec.generation + 1 if known else 1, **spec)
-        wanted.scope = wanted.scope or Scope(max_depth=-1)
-        wanted.politeness = wanted.politeness or Politeness(1.0, 1, True)
+        sections = {"scope": Scope(max_depth=-1), "politeness": Politeness(delay="1s", respect_robots=False), **spec}
+        wanted = crawl_job(uid, uid, known.spec.generation + 1 if known else 1, **sections)
         put_job(self.frontier, wanted)
         for seed in seeds:
             parts = parse_url(seed)

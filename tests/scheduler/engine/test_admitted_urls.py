@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.messages import Context, CrawlJob, FetchResult, Outcome, Recrawl, Scope, ScopeMode, Traps
+from nephila.kernel.documents.job_schema import Recrawl, Scope, Traps
+from nephila.kernel.messages import Context, CrawlJob, FetchResult, Outcome
 from nephila.native import parse_url
 from nephila.scheduler.engine.admission import add_links, add_seed, note_anchor, put_job
 from nephila.scheduler.engine.dispatch import ODD_SHAPES_ALLOWED
@@ -51,7 +52,7 @@ def test_a_refused_link_is_judged_again_when_the_scope_has_a_new_anchor() -> Non
 def test_a_seed_is_refused_with_a_reason_and_leaves_no_anchor(seed: str, context: Context | None, refused: str) -> None:
     """The end of the text about a context is its size."""
     rig = OutcomeRig()
-    rig.job(scope=Scope(exclude=["/login"]))
+    rig.job(scope=Scope(exclude=["/login"], max_depth=0))
     parts, job = parse_url(seed), rig.frontier.jobs[JOB]
     found = add_seed(rig.frontier, job, parts.host_key, parts.path_query, parts.href, parts.fingerprint, context)
     assert found.startswith(refused)
@@ -84,7 +85,7 @@ def test_a_changed_scope_admits_the_links_that_are_held() -> None:
     assert (len(job.held), job.queued) == (3, 2)
     assert not job.held.has_room(True, 12), "three are outside"
     assert job.held.has_room(True, 16)
-    rig.job(scope=Scope(ScopeMode.ANY, max_depth=2))
+    rig.job(scope=Scope(mode="any", max_depth=2))
     assert (len(job.held), job.queued) == (0, 5)
     rig.check()
     assert put_job(rig.frontier, CrawlJob(JOB, JOB, 9, deleted=True)) is None
@@ -96,7 +97,7 @@ def test_only_odd_urls_count_among_the_odd_ones_that_are_let_through() -> None:
     rig.job(URL)
     normal = [f"http://a.test/page{number}" for number in range(9)]
     odd = [f"http://{host}.test/x{'/loop' * number}/" for host in "ab" for number in range(8, 13)]
-    rig.job(scope=Scope(ScopeMode.ANY, max_depth=-1), traps=Traps())
+    rig.job(scope=Scope(mode="any", max_depth=-1), traps=Traps())
     assert links(rig, *normal) == 9
     assert links(rig, *odd, depth=2) == 10
     fetched = []
@@ -117,7 +118,7 @@ def test_only_odd_urls_count_among_the_odd_ones_that_are_let_through() -> None:
 def test_nothing_is_due_in_a_program_whose_crawl_ends(recrawl: bool) -> None:
     """The setting is off there, and a page waits for a refresh."""
     rig = OutcomeRig(recrawl=recrawl)
-    rig.job(URL, recrawl=Recrawl(every_s=600.0))
+    rig.job(URL, recrawl=Recrawl(every="600s"))
     rig.end(rig.next_request(), result=FetchResult.FETCHED, status=200)
     rig.receipt(URL, 1)
     assert (next_due(rig.frontier) is not None) == recrawl
@@ -130,15 +131,15 @@ def test_nothing_is_due_in_a_program_whose_crawl_ends(recrawl: bool) -> None:
 def test_a_job_without_a_recrawl_fetches_nothing_again() -> None:
     """Also where it was watched before; what is open already is fetched."""
     rig = OutcomeRig()
-    rig.job(URL, recrawl=Recrawl(every_s=600.0))
+    rig.job(URL, recrawl=Recrawl(every="600s"))
     rig.end(rig.next_request(), result=FetchResult.FETCHED, status=200)
     rig.receipt(URL, 1)
     rig.job()
     rig.pass_time(5000.0)
     assert not rig.dispatch()
-    rig.job(recrawl=Recrawl(every_s=600.0), paused=True)
+    rig.job(recrawl=Recrawl(every="600s"), paused=True)
     assert not rig.dispatch()
-    rig.job(recrawl=Recrawl(every_s=600.0))
+    rig.job(recrawl=Recrawl(every="600s"))
     assert [request.fetch_no for request in rig.dispatch()] == [2]
 
 
@@ -156,7 +157,7 @@ def test_a_job_that_gets_a_page_budget_keeps_the_places_of_stored_pages_that_are
     """A page in flight has its place, and one that had failed has none; those with a place come first."""
     stored, failed, flying = (f"http://{host}.test/again" for host in "abc")
     rig = OutcomeRig(concurrency=3)
-    rig.job(stored, failed, flying, recrawl=Recrawl(every_s=600.0, gone_after=9))
+    rig.job(stored, failed, flying, recrawl=Recrawl(every="600s", gone_after=9))
     for _ in range(3):
         request = rig.next_request()
         found = {"result": FetchResult.FETCHED, "status": 200}
@@ -170,7 +171,7 @@ def test_a_job_that_gets_a_page_budget_keeps_the_places_of_stored_pages_that_are
     rig.pass_time(700.0)
     assert [request.url for request in rig.dispatch()] == [flying]
     assert [rig.state(url) for url in (stored, failed)] == ["queued, fetch 2, tries 0"] * 2
-    rig.job(recrawl=Recrawl(every_s=600.0, gone_after=9), scope=Scope(max_depth=-1, max_pages=50))
+    rig.job(recrawl=Recrawl(every="600s", gone_after=9), scope=Scope(max_depth=-1, max_pages=50))
     job = rig.frontier.jobs[JOB]
     assert job.reserved == {parse_url(stored).fingerprint}
     items = rig.frontier.store.items(rig.frontier.store.find("a.test"), job.number)

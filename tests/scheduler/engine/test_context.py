@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nephila.kernel.messages import Context, FetchRequest, Recrawl, Render, Seed
+from nephila.kernel.documents.job_schema import Recrawl
+from nephila.kernel.messages import Context, FetchRequest, Render, Seed
 from nephila.kernel.topics import SEEDS
 from nephila.scheduler.engine.invariants import check
 
@@ -28,7 +29,7 @@ async def test_links_and_redirect_targets_inherit_the_context_of_their_page(tmp_
     """The hint for rendering is that of one URL and of its redirects; links follow the job."""
     asked: dict[str, tuple[Context | None, Render]] = {}
     world = await World(tmp_path, recording(asked)).start()
-    world.crawl(render=Render.AUTO)
+    world.crawl(render="auto")
     world.bus.publish(SEEDS, 0, Seed(JOB, "http://a.test/", context=LOGIN, render=Render.ALWAYS))
     world.run()
     assert asked == {
@@ -54,7 +55,7 @@ async def test_a_context_outlives_restarts_and_is_there_when_a_page_is_fetched_a
     """From the log, from a snapshot, and from the state of a watched URL."""
     asked: dict[str, tuple[Context | None, Render]] = {}
     world = await World(tmp_path, recording(asked)).start()
-    world.crawl(paused=True, recrawl=Recrawl(every_s=3600.0))
+    world.crawl(paused=True, recrawl=Recrawl(every="3600s"))
     world.bus.publish(SEEDS, 0, Seed(JOB, "http://a.test/", context=LOGIN, render=Render.ALWAYS))
     world.clock.run_due()
     for segment_bytes in (1 << 26, 0):  # the log alone, then a snapshot each turn
@@ -62,7 +63,7 @@ async def test_a_context_outlives_restarts_and_is_there_when_a_page_is_fetched_a
         world = await later(world, tmp_path, segment_bytes=segment_bytes).start()
         check(world.scheduler.dispatcher)
     world.web = recording(asked)
-    world.crawl(recrawl=Recrawl(every_s=3600.0))
+    world.crawl(recrawl=Recrawl(every="3600s"))
     pass_time(world, 600.0)
     assert asked["http://a.test/"] == (LOGIN, Render.ALWAYS)
     await world.scheduler.close()

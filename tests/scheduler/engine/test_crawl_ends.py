@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.messages import (
-    CrawlJob,
-    FetchKind,
-    FetchResult,
-    Outcome,
-    Politeness,
-    Receipt,
-    Receipts,
-    Scope,
-    ScopeMode,
-    Seed,
-)
+from nephila.kernel.documents.job_schema import Politeness, Scope
+from nephila.kernel.messages import FetchKind, FetchResult, Outcome, Receipt, Receipts, Seed
 from nephila.kernel.topics import JOBS, RECEIPTS, SEEDS
 from nephila.scheduler.engine.invariants import check
 
+from tests.jobs import crawl_job
 from tests.scheduler.world import JOB, Answer, World, chain, site
 
 
@@ -147,7 +138,7 @@ async def test_scope_any_reaches_other_hosts_in_parallel(tmp_path):
     """Hosts are independent: two of them are fetched at the same time."""
     web = site({"/": ["http://b.test/", "http://c.test/"], "http://b.test/": [], "http://c.test/": []})
     world = await World(tmp_path, web).start()
-    world.crawl("http://a.test/", scope=Scope(ScopeMode.ANY, max_depth=-1))
+    world.crawl("http://a.test/", scope=Scope(mode="any", max_depth=-1))
     world.run()
     by_host = {f.host: f for f in world.fetched}
     assert by_host["b.test"].start == by_host["c.test"].start
@@ -183,7 +174,7 @@ async def test_ten_thousand_forbidden_urls_do_not_hold_up_another_host(tmp_path)
         return site({"/": links, "http://b.test/": []})(request)
 
     world = await World(tmp_path, web).start()
-    world.crawl("http://a.test/", scope=Scope(ScopeMode.ANY, max_depth=-1), robots=True)
+    world.crawl("http://a.test/", scope=Scope(mode="any", max_depth=-1), robots=True)
     world.run()
     outcomes = world.outcomes()
     assert outcomes["http://b.test/"] == "stored"
@@ -238,19 +229,25 @@ async def test_a_paused_job_keeps_a_host_once(tmp_path):
     """Beside an open job on the same host a paused one sets the host aside at each fetch, and remembers it once."""
     world = await World(tmp_path, chain(50)).start()
     world.crawl("http://a.test/x")
-    paused = CrawlJob("p", "p", 1, [], Scope(), Politeness(0.1, 1, True))
+    paused = crawl_job("p", "p", 1, [], Scope(max_depth=0), Politeness(delay="0.1s", respect_robots=False))
     world.bus.publish(JOBS, 0, paused)
     world.bus.publish(SEEDS, 0, Seed("p", "http://b.test/x"))
     world.clock.run_due()
     world.bus.publish(SEEDS, 0, Seed("p", "http://a.test/0"))
-    world.bus.publish(JOBS, 0, CrawlJob("p", "p", 2, [], Scope(), Politeness(0.1, 1, True), paused=True))
+    world.bus.publish(
+        JOBS,
+        0,
+        crawl_job("p", "p", 2, [], Scope(max_depth=0), Politeness(delay="0.1s", respect_robots=False), paused=True),
+    )
     for number in range(40):
         world.bus.publish(SEEDS, 0, Seed(JOB, f"http://a.test/{number}"))
     world.run(200)
     job = world.scheduler.frontier.jobs["p"]
     assert len(job.waiting_hosts) <= 1
     check(world.scheduler.dispatcher)
-    world.bus.publish(JOBS, 0, CrawlJob("p", "p", 3, [], Scope(), Politeness(0.1, 1, True)))
+    world.bus.publish(
+        JOBS, 0, crawl_job("p", "p", 3, [], Scope(max_depth=0), Politeness(delay="0.1s", respect_robots=False))
+    )
     world.run()
     assert world.done
     await world.scheduler.close()

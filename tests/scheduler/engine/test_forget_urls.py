@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.messages import Outcome, Recrawl, Scope, Seed
+from nephila.kernel.documents.job_schema import Recrawl, Scope
+from nephila.kernel.messages import Outcome, Seed
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import SEEDS
 from nephila.native import parse_url
@@ -111,7 +112,7 @@ async def test_open_urls_stay(tmp_path):
 
 async def test_a_watched_url_is_no_longer_watched_until_it_is_found(tmp_path):
     world = await World(tmp_path, PAGES).start()
-    world.crawl(url("/"), recrawl=Recrawl(every_s=3600))
+    world.crawl(url("/"), recrawl=Recrawl(every="3600s"))
     world.clock.advance(60.0)
     job = world.scheduler.frontier.jobs[JOB]
     assert forget(world, "/1") == (1, 0, 0)

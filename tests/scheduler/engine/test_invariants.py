@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from nephila.kernel.messages import FetchRequest, FetchResult, Outcome, Quota, Scope
+from nephila.kernel.documents.job_schema import Quota, Scope
+from nephila.kernel.messages import FetchRequest, FetchResult, Outcome
 from nephila.native import parse_url
 from nephila.scheduler.frontier.frontier import PartitionSlice
 from nephila.scheduler.frontier.host_state import OutstandingState, QueueSlot

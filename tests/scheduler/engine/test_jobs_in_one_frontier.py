@@ -6,12 +6,14 @@ import itertools
 
 import msgspec
 import pytest
-from nephila.kernel.messages import CrawlJob, HostBudget, Politeness, Recrawl, Scope, ScopeMode, Seed
+from nephila.kernel.documents.job_schema import HostBudget, Politeness, Recrawl, Scope
+from nephila.kernel.messages import CrawlJob, Seed
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.scheduler.engine import dispatch
 from nephila.scheduler.engine.invariants import check
 
+from tests.jobs import crawl_job
 from tests.scheduler.world import Answer, World, site
 
 HOST = {f"/{i}": [f"/{j}" for j in range(12)] for i in range(12)}
@@ -82,7 +84,18 @@ async def test_a_job_that_wants_one_fetch_at_a_time_has_it_beside_one_that_wants
     pages = [f"http://a.test/{i}" for i in range(8)]
     world = await World(tmp_path, lambda request: Answer(took_s=3.0), per_address=0).start()
     world.crawl(*pages, job="one", paused=True)
-    world.bus.publish(JOBS, 0, CrawlJob("two", "two", 1, [], Scope(max_depth=-1), Politeness(1.0, 4, True)))
+    world.bus.publish(
+        JOBS,
+        0,
+        crawl_job(
+            "two",
+            "two",
+            1,
+            [],
+            Scope(max_depth=-1),
+            Politeness(delay="1s", concurrency_per_host=4, respect_robots=False),
+        ),
+    )
     for page in pages[:5]:
         world.bus.publish(SEEDS, 0, Seed("two", page))
     world.crawl(job="one")
@@ -169,7 +182,7 @@ async def test_a_host_that_a_budget_keeps_from_one_job_is_not_lost_to_another(tm
     held = "http://a.test/"
     others = [f"http://b.test/{i}" for i in range(1000)]
     world = await World(tmp_path, site({url: [] for url in (held, *others)})).start()
-    world.crawl(held, *others[:2], job="one", scope=Scope(max_depth=-1, max_pages=1), recrawl=Recrawl(every_s=600.0))
+    world.crawl(held, *others[:2], job="one", scope=Scope(max_depth=-1, max_pages=1), recrawl=Recrawl(every="600s"))
     world.clock.advance(10.0)
     assert fetched_by(world, "one") == [held]
     world.crawl(*others, job="two")
@@ -229,7 +242,7 @@ async def test_the_files_of_a_deleted_job_go_with_the_next_snapshot(tmp_path):
 async def test_a_job_deleted_and_made_anew_in_one_turn(tmp_path):
     """What the first had admitted in that turn is not in the log of the second."""
     world = await World(tmp_path, site(HOST)).start()
-    old, new = CrawlJob("t", "t", 1, scope=Scope(max_depth=0)), CrawlJob("t", "t", 1, scope=Scope(max_depth=0))
+    old, new = crawl_job("t", "t", 1, scope=Scope(max_depth=0)), crawl_job("t", "t", 1, scope=Scope(max_depth=0))
     gone = CrawlJob("t", "t", 2, deleted=True)
     for job, seeds in ((old, ["http://a.test/1", "http://b.test/1"]), (gone, []), (new, ["http://a.test/2"])):
         world.bus.publish(JOBS, 0, job)
@@ -280,7 +293,7 @@ async def test_an_exclusion_applies_to_what_is_queued(tmp_path):
     world = await World(tmp_path, site(HOST)).start()
     world.crawl("http://a.test/0")
     world.run(2.5)
-    world.crawl(scope=Scope(ScopeMode.UNSPECIFIED, exclude=["/1."], max_depth=-1))
+    world.crawl(scope=Scope(mode="host", exclude=["/1."], max_depth=-1))
     world.run()
     ended = world.outcomes()
     assert ended["http://a.test/10"] == ended["http://a.test/11"] == "dropped(excluded)"
@@ -328,7 +341,7 @@ async def test_jobs_order_their_urls_each_in_its_own_way(tmp_path):
     tree = {"/": ["/a", "/b"], "/a": ["/a/1", "/a/2"], "/b": ["/b/1"], "/a/1": [], "/a/2": [], "/b/1": []}
     world = await World(tmp_path, site(tree)).start()
     world.crawl("http://a.test/", job="wide")
-    world.crawl("http://a.test/", job="deep", strategy=1)
+    world.crawl("http://a.test/", job="deep", strategy="dfs")
     world.run()
     assert [u.removeprefix("http://a.test") for u in fetched_by(world, "wide")] == [
         "/",

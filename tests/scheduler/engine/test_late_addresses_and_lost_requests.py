@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import random
 
-from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult, Scope, ScopeMode
+from nephila.kernel.documents.job_schema import Scope
+from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.outcomes import gone
 from nephila.kernel.topics import OUTCOMES
 from nephila.native import parse_url
@@ -217,7 +218,7 @@ async def test_losses_at_random_lose_nothing(tmp_path):
     world = World(tmp_path, web)
     world.hold_receipts = True
     await world.start()
-    world.crawl(urls[0], scope=Scope(ScopeMode.ANY, max_depth=-1), delay_s=0.01)
+    world.crawl(urls[0], scope=Scope(mode="any", max_depth=-1), delay_s=0.01)
     while not world.done:
         world.clock.advance(0.05)
         world.held.sort(key=lambda record: record.url_key in doomed)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from nephila.kernel.messages import Context, FetchResult, Outcome, Render, Scope, ScopeMode, Seed
+from nephila.kernel.documents.job_schema import Scope
+from nephila.kernel.messages import Context, FetchResult, Outcome, Render, Seed
 from nephila.native import parse_url, partition_of
 from nephila.scheduler.engine.admission import add_forwarded, admit
 from nephila.scheduler.frontier.frontier import PartitionSlice
@@ -50,7 +51,7 @@ def test_a_forwarded_url_is_queued_as_in_one_frontier(name: str) -> None:
     parts = parse_url(url)
     whole, home, far = OutcomeRig(), OutcomeRig(PartitionSlice(HOME, 2)), OutcomeRig(PartitionSlice(1 - HOME, 2))
     for rig in (whole, home, far):
-        rig.job(scope=Scope(ScopeMode.ANY, max_depth=5))
+        rig.job(scope=Scope(mode="any", max_depth=5))
     for rig in (whole, home):
         job = rig.frontier.jobs[JOB]
         admit(rig.frontier, job, parts.fingerprint, parts.href, parts.host_key, 4, **fields)

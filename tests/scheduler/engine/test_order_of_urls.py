@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from nephila.kernel.documents.job_schema import Recrawl, Scope
 from nephila.kernel.link_position import IN_MAIN, IN_NAV
-from nephila.kernel.messages import FetchRequest, Outcome, Recrawl, Scope, Strategy
+from nephila.kernel.messages import FetchRequest, Outcome
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS
 from nephila.native import parse_url
@@ -29,7 +30,7 @@ def pass_time(world: World, seconds: float) -> None:
 async def test_best_first_inherits_what_led_to_a_page(tmp_path):
     """Below a seed a chain without a word goes on before a later page of little relevance."""
     world = await World(tmp_path, site({"/": ["/a"], "/a": ["/b"], "/b": ["/c"], "/c": []})).start()
-    world.crawl("http://a.test/", strategy=int(Strategy.BEST_FIRST))
+    world.crawl("http://a.test/", strategy="best-first")
     priorities = []
     while not world.done:
         for partition in world.scheduler.frontier.partitions:
@@ -44,16 +45,16 @@ async def test_best_first_goes_by_the_text_before_the_menu(tmp_path, flags):
     """Of silent links of one page those of its text are first; those of a message that says nothing come in its
     order."""
     world = await World(tmp_path, site({"/": []})).start()
-    world.crawl("http://a.test/", strategy=int(Strategy.BEST_FIRST))
+    world.crawl("http://a.test/", strategy="best-first")
     world.run()
     seed = parse_url("http://a.test/")
     found = links_of(
         FetchRequest(JOB, seed.fingerprint, seed.href, priority=255), [f"http://a.test/{n}" for n in "mtb"]
     )
     found.flags = flags
-    world.crawl("http://a.test/", strategy=int(Strategy.BEST_FIRST), paused=True)
+    world.crawl("http://a.test/", strategy="best-first", paused=True)
     world.bus.publish(OUTLINKS, 0, found)
-    world.crawl("http://a.test/", strategy=int(Strategy.BEST_FIRST))
+    world.crawl("http://a.test/", strategy="best-first")
     world.run()
     order = "".join(f.url.rpartition("/")[2] for f in world.fetched)
     assert order == ("tbm" if any(flags) else "mtb")
@@ -65,7 +66,7 @@ async def test_what_is_fetched_again_keeps_its_place_in_the_page_budget(tmp_path
     pages = {f"/{i}": [f"/{j}" for j in range(30)] for i in range(30)}
     world = await World(tmp_path, site(pages)).start()
     scope = Scope(max_depth=-1, max_pages=3)
-    world.crawl("http://a.test/0", scope=scope, recrawl=Recrawl(every_s=3600.0))
+    world.crawl("http://a.test/0", scope=scope, recrawl=Recrawl(every="3600s"))
     pass_time(world, 2.5 * 3600.0)
     await world.scheduler.close()
     first = [f.url for f in world.fetched]
@@ -83,7 +84,7 @@ async def test_a_job_of_a_deleted_ones_name_counts_its_fetches_on(tmp_path):
     """Rows of the deleted one are left in the tables: those of the new one have higher numbers and win, also after a
     restart in between."""
     world = await World(tmp_path, site({"/": ["/a"], "/a": []})).start()
-    world.crawl("http://a.test/", recrawl=Recrawl(every_s=3600.0))
+    world.crawl("http://a.test/", recrawl=Recrawl(every="3600s"))
     pass_time(world, 2.5 * 3600)
     highest = max(f.fetch_no for f in world.fetched)
     assert highest == 3
@@ -100,7 +101,7 @@ async def test_a_job_of_a_deleted_ones_name_counts_its_fetches_on(tmp_path):
 async def test_a_place_that_was_kept_ends_with_its_fetch_over_a_restart(tmp_path):
     """A page on its way when the snapshot was taken, ended behind it: the log keeps no place for it any more."""
     world = await World(tmp_path, site({"/": []}), retry_delay_s=1.0).start()
-    world.crawl("http://a.test/", scope=Scope(max_depth=-1, max_pages=3), recrawl=Recrawl(every_s=3600.0))
+    world.crawl("http://a.test/", scope=Scope(max_depth=-1, max_pages=3), recrawl=Recrawl(every="3600s"))
     pass_time(world, 3600.0 - 1.0)
     while not world.scheduler.frontier.in_fetch:
         world.clock.advance(0.05)
@@ -124,7 +125,7 @@ async def test_what_was_ending_at_a_kill_takes_no_place_of_a_stored_page(tmp_pat
 
     world = await World(tmp_path, web).start()
     world.hold_receipts = True
-    world.crawl("http://a.test/0", scope=Scope(max_depth=-1, max_pages=3), recrawl=Recrawl(every_s=3600.0))
+    world.crawl("http://a.test/0", scope=Scope(max_depth=-1, max_pages=3), recrawl=Recrawl(every="3600s"))
     pass_time(world, 30.0)
     assert [f.url[-1] for f in world.fetched] == list("01234")
     stored = {record.url for record in world.held if record.outcome is Outcome.STORED}
@@ -143,11 +144,11 @@ async def test_what_was_ending_at_a_kill_takes_no_place_of_a_stored_page(tmp_pat
     await world.scheduler.close()
 
 
-@pytest.mark.parametrize("strategy", [Strategy.UNSPECIFIED, Strategy.DFS])
+@pytest.mark.parametrize("strategy", ["bfs", "dfs"])
 async def test_a_limit_set_later_keeps_a_place_for_each_page_that_is_due(tmp_path, strategy):
     """Ten pages are due again when the job is limited to ten: none is lost to a new one, also over a restart."""
     world = await World(tmp_path, site({f"/{n}": [f"/{n + 1}"] for n in range(30)})).start()
-    every = {"recrawl": Recrawl(every_s=3600.0)}
+    every = {"recrawl": Recrawl(every="3600s")}
     world.crawl("http://a.test/0", scope=Scope(max_depth=9), **every)
     pass_time(world, 1800.0)
     first = [f.url for f in world.fetched]
@@ -155,7 +156,7 @@ async def test_a_limit_set_later_keeps_a_place_for_each_page_that_is_due(tmp_pat
     world.crawl(scope=Scope(max_depth=9), delay_s=60.0, **every)
     pass_time(world, 1800.0 + 120.0)
     limited = Scope(max_depth=-1, max_pages=10)
-    world.crawl("http://a.test/19", scope=limited, delay_s=60.0, strategy=int(strategy), **every)
+    world.crawl("http://a.test/19", scope=limited, delay_s=60.0, strategy=strategy, **every)
     assert len(world.scheduler.frontier.jobs["t"].reserved) >= 5
     await world.scheduler.close()
     world = await later(world, tmp_path).start()

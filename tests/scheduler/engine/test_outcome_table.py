@@ -6,17 +6,8 @@ from typing import Any, NamedTuple
 
 import pytest
 from msgspec.structs import replace
-from nephila.kernel.messages import (
-    FetchKind,
-    FetchRequest,
-    FetchResult,
-    HostBudget,
-    HostUse,
-    Outcome,
-    Politeness,
-    Render,
-    Scope,
-)
+from nephila.kernel.documents.job_schema import HostBudget, Politeness, Scope
+from nephila.kernel.messages import FetchKind, FetchRequest, FetchResult, HostUse, Outcome, Render
 from nephila.native import parse_url
 from nephila.scheduler.frontier.frontier import PartitionSlice
 from nephila.scheduler.frontier.host_state import TurnOutput
@@ -359,7 +350,7 @@ def test_a_fetch_before_its_host_was_free_is_counted() -> None:
     for started_at, early in ((0.0, 0), (free_at, 0), (free_at - 0.9, 0), (free_at - 1.1, 1)):
         rig.handler._check_pace(rig.host, rig.frontier.jobs[JOB], rig.outcome(request, started_at=started_at))
         assert rig.frontier.counters.early_fetches == early
-    rig.job(politeness=Politeness(1.0, 2, True))
+    rig.job(politeness=Politeness(delay="1s", concurrency_per_host=2, respect_robots=False))
     rig.end(request, result=FetchResult.FETCHED, status=200, started_at=free_at - 50.0)
     assert rig.frontier.counters.early_fetches == 1
 
@@ -427,7 +418,7 @@ def test_what_a_page_brought_is_counted_on_its_host(evicted: bool) -> None:
 def test_a_request_says_all_that_its_downloader_needs() -> None:
     """Instants are UTC."""
     rig = OutcomeRig()
-    rig.job(URL, render=Render.AUTO)
+    rig.job(URL, render="auto")
     rig.host.address = ADDRESS
     request = rig.next_request()
     utc = rig.now + rig.frontier.utc_offset

@@ -11,17 +11,8 @@ import re2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nephila import native
-from nephila.kernel.messages import (
-    Context,
-    CrawlJob,
-    HostBudget,
-    LinkSource,
-    Outlinks,
-    Scope,
-    ScopeMode,
-    Strategy,
-    Traps,
-)
+from nephila.kernel.documents.job_schema import MODES, HostBudget, Scope, Traps
+from nephila.kernel.messages import Context, CrawlJob, LinkSource, Outlinks
 from nephila.native import HostStore, Trie, parse_url
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.engine import admission
@@ -31,7 +22,9 @@ from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.link_scope import is_common
 from nephila.scheduler.frontier.queue_entry import unpacked_rows
 from nephila.scheduler.frontier.scope import CompiledScope
+from nephila.scheduler.frontier.strategies import STRATEGIES
 
+from tests.jobs import crawl_job
 from tests.links import outlinks
 
 pytestmark = pytest.mark.skipif(native.IMPLEMENTATION != "rust", reason="the Rust core is not built here")
@@ -73,7 +66,7 @@ def pages(draw: st.DrawFn) -> Outlinks:
 
 
 specs = st.builds(
-    lambda mode, include, exclude, depth, strategy, held, off: CrawlJob(
+    lambda mode, include, exclude, depth, strategy, held, off: crawl_job(
         "t",
         "t",
         1,
@@ -83,11 +76,11 @@ specs = st.builds(
         host_budget=HostBudget(queued=held) if held else None,
         traps=Traps(off=off),
     ),
-    st.sampled_from(list(ScopeMode)),
+    st.sampled_from(list(MODES)),
     st.lists(st.sampled_from(PATTERNS), max_size=2),
     st.lists(st.sampled_from(PATTERNS), max_size=1),
     st.sampled_from([-1, 2]),
-    st.sampled_from(list(Strategy)),
+    st.sampled_from(list(STRATEGIES)),
     st.sampled_from([0, 0, 2]),
     st.booleans(),
 )
@@ -197,7 +190,7 @@ def test_a_link_of_another_partition_stays_there_when_refused_links_are_forgotte
         return outlinks(*urls, job="t", parent_key=parent.fingerprint, parent_url=parent.href, flags=bytes(len(urls)))
 
     side = Side(True, PartitionSlice(1, 4))
-    side.put(CrawlJob("t", "t", 1, [SEED], Scope(max_depth=-1)))
+    side.put(crawl_job("t", "t", 1, [SEED], Scope(max_depth=-1)))
     anchor_scope(side.frontier, side.frontier.jobs["t"], "a.test", "/blog/2024/seed")
     before, admission.REJECTED_LIMIT = admission.REJECTED_LIMIT, 2
     try:
@@ -212,7 +205,7 @@ def test_a_link_of_another_partition_stays_there_when_refused_links_are_forgotte
 def test_most_pages_take_the_native_path() -> None:
     """An ordinary page is admitted by the core: the differential test compares two ways, not one with itself."""
     side = Side(True, None)
-    side.put(CrawlJob("t", "t", 1, [SEED], Scope(mode=ScopeMode.ANY, include=[r"\.test"], max_depth=-1)))
+    side.put(crawl_job("t", "t", 1, [SEED], Scope(mode="any", include=[r"\.test"], max_depth=-1)))
     job: Job = side.frontier.jobs["t"]
     assert job.scope.native is not None
     parts = parse_url("https://a.test/x")
@@ -241,7 +234,7 @@ def test_common_patterns_mean_the_same(pattern: str, urls: list[str]) -> None:
         re2.compile(pattern, options)
     except re2.error:
         return
-    scope = CompiledScope(Scope(mode=ScopeMode.ANY, include=[pattern], max_depth=-1))
+    scope = CompiledScope(Scope(mode="any", include=[pattern], max_depth=-1))
     if not is_common(pattern):
         assert scope.native is None
     if scope.native is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from nephila.control import job_view
-from nephila.kernel.messages import Quota, QuotaPeriod
+from nephila.kernel.documents.job_schema import Quota
 from nephila.scheduler.engine.invariants import check
 
 from tests.scheduler.world import World, site
@@ -30,7 +30,7 @@ async def test_a_job_waits_for_the_next_day_when_its_quota_is_used_up(tmp_path):
     """Every page is fetched once. A day has at most the quota and what was in flight when it was used up."""
     pages = hosts("h", 25)
     world = await World(tmp_path, site(pages), concurrency=2).start()
-    world.crawl(*pages, quota=Quota(10, per=QuotaPeriod.DAY))
+    world.crawl(*pages, quota=Quota(pages=10, per="day"))
     world.run(100.0)
     assert 10 <= fetched(world)["t"] <= 11
     held = state(world, "t")
@@ -52,7 +52,7 @@ async def test_a_quota_is_exceeded_by_less_than_a_tenth(tmp_path):
     """Forty slots and a quota of fifty pages of two jobs of a site: the last fetches are begun one by one."""
     pages = hosts("a", 100) | hosts("b", 100)
     world = await World(tmp_path, site(pages), concurrency=40).start()
-    quota = Quota(50, per=QuotaPeriod.DAY)
+    quota = Quota(pages=50, per="day")
     world.crawl(*hosts("a", 100), job="a", site="s", site_quota=quota)
     world.crawl(*hosts("b", 100), job="b", site="s", site_quota=quota)
     world.run(100.0)
@@ -88,7 +88,7 @@ async def test_totals_are_in_the_snapshot(tmp_path):
     """The log is replaced by a snapshot, and the quota stays used up."""
     pages = hosts("a", 8)
     world = await World(tmp_path, site(pages), concurrency=1).start()
-    world.crawl(*pages, quota=Quota(5, per=QuotaPeriod.MONTH))
+    world.crawl(*pages, quota=Quota(pages=5, per="month"))
     world.run(20.0)
     world.scheduler._snapshot()
     world.kill()
@@ -102,12 +102,12 @@ async def test_totals_are_in_the_snapshot(tmp_path):
 async def test_a_larger_quota_releases_the_job_and_a_quota_of_a_run_keeps_the_queue(tmp_path):
     pages = hosts("a", 8)
     world = await World(tmp_path, site(pages), concurrency=1).start()
-    world.crawl(*pages, quota=Quota(3))
+    world.crawl(*pages, quota=Quota(pages=3))
     world.run(3 * DAY)
     assert fetched(world)["t"] == 3
     held = state(world, "t")
     assert (held.state, held.queued, held.quota) == ("quota", 5, "the quota of the job t, 3 pages per run, is used up")
-    world.crawl(quota=Quota(6))
+    world.crawl(quota=Quota(pages=6))
     world.run(100.0)
     assert fetched(world)["t"] == 6
     world.crawl()
@@ -120,7 +120,7 @@ async def test_a_larger_quota_releases_the_job_and_a_quota_of_a_run_keeps_the_qu
 async def test_a_used_up_job_does_not_hold_up_another_on_the_same_hosts(tmp_path):
     pages = hosts("a", 6)
     world = await World(tmp_path, site(pages), concurrency=1).start()
-    world.crawl(*pages, job="one", quota=Quota(2, per=QuotaPeriod.DAY))
+    world.crawl(*pages, job="one", quota=Quota(pages=2, per="day"))
     world.crawl(*pages, job="two")
     world.run(100.0)
     assert fetched(world) == {"one": 2, "two": 6}

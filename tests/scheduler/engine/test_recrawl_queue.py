@@ -8,17 +8,9 @@ from pathlib import Path
 
 import pytest
 from nephila.kernel.bus.contract import Delivery
-from nephila.kernel.messages import (
-    FetchRequest,
-    FetchResult,
-    LinkSource,
-    Outcome,
-    Receipt,
-    Receipts,
-    Record,
-    Recrawl,
-    Scope,
-)
+from nephila.kernel.documents.field_types import duration_text
+from nephila.kernel.documents.job_schema import Recrawl, Scope
+from nephila.kernel.messages import FetchRequest, FetchResult, LinkSource, Outcome, Receipt, Receipts, Record
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS, RECEIPTS, RECORDS
 from nephila.scheduler import standalone
@@ -67,7 +59,7 @@ async def restarted(tmp_path: Path, world: World, later_s: float = 0.0) -> World
 async def test_the_agenda_outlives_a_restart(tmp_path, monkeypatch, snapshot):
     """What is due while the program is down is fetched at its start, what is not waits for its instant."""
     world = await World(tmp_path, site({"/": ["/1"], "/1": []})).start()
-    world.crawl("http://a.test/", recrawl=Recrawl(every_s=HOUR))
+    world.crawl("http://a.test/", recrawl=Recrawl(every=duration_text(HOUR)))
     pass_time(world, 10)
     if snapshot is not None:
         monkeypatch.setattr(standalone, "snapshots", snapshot)
@@ -85,15 +77,15 @@ async def test_the_agenda_outlives_a_restart(tmp_path, monkeypatch, snapshot):
 async def test_due_pages_of_a_paused_job_wait(tmp_path):
     """Hours of pause are made up for by one fetch of each page, after a restart too."""
     world = await World(tmp_path, site({"/": ["/1"], "/1": []})).start()
-    world.crawl("http://a.test/", recrawl=Recrawl(every_s=HOUR))
+    world.crawl("http://a.test/", recrawl=Recrawl(every=duration_text(HOUR)))
     pass_time(world, 10)
-    world.crawl(paused=True, recrawl=Recrawl(every_s=HOUR))
+    world.crawl(paused=True, recrawl=Recrawl(every=duration_text(HOUR)))
     pass_time(world, 5 * HOUR)
     assert len(world.fetched) == 2
     again = await restarted(tmp_path, world)
     pass_time(again, HOUR)
     assert again.fetched == []
-    again.crawl(recrawl=Recrawl(every_s=HOUR))
+    again.crawl(recrawl=Recrawl(every=duration_text(HOUR)))
     pass_time(again, 10)
     assert sorted(f.url for f in again.fetched) == ["http://a.test/", "http://a.test/1"]
     check(again.scheduler.dispatcher)
@@ -103,7 +95,7 @@ async def test_due_pages_of_a_paused_job_wait(tmp_path):
 async def test_a_page_is_asked_for_only_if_it_has_changed(tmp_path):
     """The validator of the stored copy goes with the request, after a restart too; a 304 counts as no change."""
     world = await Validating(tmp_path, site({"/": []})).start()
-    world.crawl("http://a.test/", recrawl=Recrawl(min_s=HOUR, max_s=9 * HOUR))
+    world.crawl("http://a.test/", recrawl=Recrawl(min=duration_text(HOUR), max=duration_text(9 * HOUR)))
     pass_time(world, 10)
     world = await restarted(tmp_path, world)
     world.web = lambda request: Answer(result=FetchResult.NOT_MODIFIED, status=304)
@@ -115,7 +107,7 @@ async def test_a_page_is_asked_for_only_if_it_has_changed(tmp_path):
 async def test_a_page_that_is_gone_is_left_alone(tmp_path):
     """After two 404s or 410s in a row; the count outlives a restart, and the page is counted as failed once."""
     world = await Validating(tmp_path, site({"/": []})).start()
-    policy = Recrawl(every_s=HOUR, gone_after=2)
+    policy = Recrawl(every=duration_text(HOUR), gone_after=2)
     world.crawl("http://a.test/", recrawl=policy)
     pass_time(world, 10)
     world.web = lambda request: Answer(status=404)
@@ -130,7 +122,7 @@ async def test_a_page_that_is_gone_is_left_alone(tmp_path):
 
 async def test_a_missing_page_is_gone_with_the_last_answer_of_the_row(tmp_path):
     """Records before it say that the page is fetched again; so does none of a job that fetches once."""
-    for recrawl, expected in ((Recrawl(every_s=HOUR, gone_after=3), [True, True, False]), (None, [False])):
+    for recrawl, expected in ((Recrawl(every=duration_text(HOUR), gone_after=3), [True, True, False]), (None, [False])):
         world = await Validating(tmp_path / str(len(expected)), site({"/": []})).start()
         records = []
         world.bus.subscribe(RECORDS, "test", lambda d, found=records: (found.append(d.message), d.ack()), credits=99)
@@ -149,7 +141,7 @@ async def test_a_missing_page_is_gone_with_the_last_answer_of_the_row(tmp_path):
 async def test_a_sitemap_makes_a_changed_page_due(tmp_path):
     """Not before min, and long before the interval it would have had."""
     world = await Validating(tmp_path, site({"/": []})).start()
-    world.crawl("http://a.test/", recrawl=Recrawl(min_s=HOUR, max_s=1000 * HOUR))
+    world.crawl("http://a.test/", recrawl=Recrawl(min=duration_text(HOUR), max=duration_text(1000 * HOUR)))
     pass_time(world, 80 * HOUR)
     before = len(world.fetched)
     assert world.scheduler.frontier.next_recrawl > world.clock.now() + 2 * HOUR
@@ -168,7 +160,7 @@ async def test_a_sitemap_makes_a_changed_page_due(tmp_path):
 async def test_freshness_and_counts_stay_right_over_many_rounds(tmp_path):
     """Three pages stay three ended pages, however often they are fetched; their age is told."""
     world = await Validating(tmp_path, site({"/": ["/1", "/2"], "/1": [], "/2": []})).start()
-    world.crawl("http://a.test/", recrawl=Recrawl(every_s=HOUR))
+    world.crawl("http://a.test/", recrawl=Recrawl(every=duration_text(HOUR)))
     pass_time(world, 6.5 * HOUR)
     assert 18 <= len(world.fetched) <= 21
     assert +world.scheduler.ended("t") == {Outcome.STORED: 3}
@@ -184,7 +176,7 @@ async def test_freshness_and_counts_stay_right_over_many_rounds(tmp_path):
 async def test_a_fetch_that_ends_while_nothing_is_watched_is_not_the_last(tmp_path):
     """The policy is taken away while a page is being fetched again, and comes back: so does the page."""
     world = await World(tmp_path, site({"/": []})).start()
-    world.crawl("http://a.test/", recrawl=Recrawl(every_s=HOUR))
+    world.crawl("http://a.test/", recrawl=Recrawl(every=duration_text(HOUR)))
     pass_time(world, 10)
     world.hold_receipts = True
     pass_time(world, 1.1 * HOUR)
@@ -194,7 +186,7 @@ async def test_a_fetch_that_ends_while_nothing_is_watched_is_not_the_last(tmp_pa
     world.release(9)
     pass_time(world, 2 * HOUR)
     assert len(world.fetched) == 2
-    world.crawl(recrawl=Recrawl(every_s=HOUR))
+    world.crawl(recrawl=Recrawl(every=duration_text(HOUR)))
     pass_time(world, 1.1 * HOUR)
     check(world.scheduler.dispatcher)
     assert world.fetched[2].fetch_no == 3
@@ -204,7 +196,7 @@ async def test_a_fetch_that_ends_while_nothing_is_watched_is_not_the_last(tmp_pa
 async def test_a_clock_set_forward_while_nothing_happens_is_noticed(tmp_path):
     """A machine slept for five hours, in which monotonic time stands still: what is due then comes soon after."""
     world = await World(tmp_path, site({"/": []})).start()
-    world.crawl("http://a.test/", recrawl=Recrawl(every_s=6 * HOUR))
+    world.crawl("http://a.test/", recrawl=Recrawl(every=duration_text(6 * HOUR)))
     pass_time(world, HOUR / 2)
     assert len(world.fetched) == 1
     world.clock.jump(6 * HOUR)
@@ -216,7 +208,7 @@ async def test_a_clock_set_forward_while_nothing_happens_is_noticed(tmp_path):
 async def test_a_clock_set_back_freezes_nothing(tmp_path):
     """Ten days back: the next fetch comes an interval from then, not in ten days."""
     world = await World(tmp_path, site({"/": []})).start()
-    world.crawl("http://a.test/", recrawl=Recrawl(every_s=6 * HOUR))
+    world.crawl("http://a.test/", recrawl=Recrawl(every=duration_text(6 * HOUR)))
     pass_time(world, HOUR / 2)
     world.clock.jump(-240 * HOUR)
     pass_time(world, 7 * HOUR)
@@ -230,7 +222,7 @@ async def test_fetching_again_makes_no_room_for_more_pages(tmp_path):
     web = site({url: [] for url in urls})
     world = await World(tmp_path, web).start()
     scope = Scope(max_depth=-1, max_pages=3)
-    world.crawl(*urls, scope=scope, recrawl=Recrawl(every_s=HOUR))
+    world.crawl(*urls, scope=scope, recrawl=Recrawl(every=duration_text(HOUR)))
     for restart in (False, True, True):
         if restart:
             world.scheduler._snapshot()
@@ -249,7 +241,7 @@ async def test_a_page_that_is_due_is_not_stuck_behind_a_spent_budget(tmp_path):
     """It stands behind pages that were never fetched and may not be any more."""
     world = await World(tmp_path, site({"/": [f"/{i}" for i in range(9)]})).start()
     scope = Scope(max_depth=-1, max_pages=1)
-    world.crawl("http://a.test/", scope=scope, recrawl=Recrawl(every_s=HOUR), strategy=1)
+    world.crawl("http://a.test/", scope=scope, recrawl=Recrawl(every=duration_text(HOUR)), strategy="dfs")
     pass_time(world, 5.5 * HOUR)
     assert [f.fetch_no for f in world.fetched] == [1, 2, 3, 4, 5, 6]
     check(world.scheduler.dispatcher)
@@ -266,9 +258,9 @@ async def test_a_page_that_is_due_is_not_stuck_behind_one_that_is_tried_again(tm
 
     world = await World(tmp_path, web, retry_delay_s=600.0).start()
     scope = Scope(max_depth=-1, max_pages=2)
-    world.crawl("http://a.test/", "http://a.test/bad", scope=scope, recrawl=Recrawl(every_s=HOUR / 2))
+    world.crawl("http://a.test/", "http://a.test/bad", scope=scope, recrawl=Recrawl(every=duration_text(HOUR / 2)))
     world.clock.advance(100)
-    world.crawl("http://b.test/", "http://c.test/", scope=scope, recrawl=Recrawl(every_s=HOUR / 2))
+    world.crawl("http://b.test/", "http://c.test/", scope=scope, recrawl=Recrawl(every=duration_text(HOUR / 2)))
     pass_time(world, 3 * HOUR)
     check(world.scheduler.dispatcher)
     assert sum(f.url == "http://a.test/" for f in world.fetched) >= 5
@@ -284,9 +276,9 @@ async def test_a_due_page_that_is_tried_again_keeps_its_place(tmp_path):
 
     world = await World(tmp_path, web, retry_delay_s=60.0).start()
     scope = Scope(max_depth=-1, max_pages=1)
-    world.crawl("http://a.test/", scope=scope, recrawl=Recrawl(every_s=HOUR))
+    world.crawl("http://a.test/", scope=scope, recrawl=Recrawl(every=duration_text(HOUR)))
     pass_time(world, 10)
-    world.crawl("http://b.test/", scope=scope, recrawl=Recrawl(every_s=HOUR))
+    world.crawl("http://b.test/", scope=scope, recrawl=Recrawl(every=duration_text(HOUR)))
     pass_time(world, 1.2 * HOUR)
     check(world.scheduler.dispatcher)
     assert [(f.url, f.fetch_no, f.attempt) for f in world.fetched] == [

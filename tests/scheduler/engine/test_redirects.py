@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nephila.kernel.messages import FetchKind, Scope
+from nephila.kernel.documents.job_schema import Scope
+from nephila.kernel.messages import FetchKind
 
 from tests.scheduler.world import Answer, World, site
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from nephila.kernel.messages import Outcome, Scope, UrlState
+from nephila.kernel.documents.job_schema import Scope
+from nephila.kernel.documents.job_schema import Seed as SeedOfJob
+from nephila.kernel.messages import Outcome, UrlState
 from nephila.native import parse_url
 from nephila.scheduler.engine.invariants import check
 
+from tests.jobs import changed
 from tests.scheduler.world import JOB, Answer, World, site
 
 PAGES = {"/": ["/a", "/b"], "/a": ["/c"], "/b": [], "/c": []}
@@ -133,7 +136,7 @@ async def test_what_the_scope_does_not_admit_stays_ended(tmp_path):
     world = await World(tmp_path, site(PAGES)).start()
     world.crawl("http://a.test/")
     world.run()
-    world.crawl("http://a.test/", scope=Scope(max_depth=-1, exclude=["/b"]))
+    world.crawl("http://a.test/", scope=Scope(exclude=["/b"], max_depth=-1))
     refetch = world.scheduler.refetch(JOB)
     assert [refetch.ended(state) for state in states(world)] == [True, True, False, True]
     assert not refetch.link("http://b.test/", key_of("http://b.test/"), 1)
@@ -147,7 +150,8 @@ async def test_rows_of_a_seed_with_credentials_are_fetched_with_them(tmp_path):
     world = await World(tmp_path, site({"/": []})).start()
     world.crawl("http://u:p@a.test/")
     world.run()
-    world.scheduler.frontier.jobs[JOB].spec.seeds = ["http://u:p@a.test/"]
+    job = world.scheduler.frontier.jobs[JOB]
+    job.change(changed(job.spec, seeds=[SeedOfJob(url="http://u:p@a.test/")]))
     refetch = world.scheduler.refetch(JOB)
     inside, outside = "http://u:p@a.test/x", "http://a.test/y"
     assert refetch.ended(replace(row(inside, Outcome.FAILED), url="http://a.test/x"))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.messages import Context, FetchRequest, LinkSource, Outcome, Parse, Record, Render, Scope, Strategy
+from nephila.kernel.documents.job_schema import Parse, Scope
+from nephila.kernel.messages import Context, FetchRequest, LinkSource, Outcome, Record, Render
 from nephila.kernel.topics import OUTLINKS, RECORDS
 from nephila.scheduler.engine.invariants import check
 
@@ -37,12 +38,12 @@ def web(request: FetchRequest) -> Answer:
     return Answer(["http://a.test/1", "http://a.test/2", "http://b.test/"])
 
 
-@pytest.mark.parametrize("strategy", [Strategy.UNSPECIFIED, Strategy.DFS])
+@pytest.mark.parametrize("strategy", ["bfs", "dfs"])
 async def test_requisites_come_on_any_host_right_after_their_page(tmp_path, strategy):
     """Their redirects too. No browser renders them; an exclude pattern holds; links of pages stay in the scope."""
     world = await PageWorld(tmp_path, web).start()
     scope = Scope(exclude=["/private/"], max_depth=0)
-    world.crawl("http://a.test/", scope=scope, strategy=strategy, render=Render.AUTO, parse=Parse(requisites=200))
+    world.crawl("http://a.test/", scope=scope, strategy=strategy, render="auto", parse=Parse(requisites=200))
     world.run()
     assert [one.url for one in world.fetched if one.url.startswith("http://a.test")] == [
         "http://a.test/",
@@ -64,7 +65,7 @@ async def test_requisites_need_no_place_in_the_page_budget_also_after_a_restart(
     """A crawl that is killed with queued requisites fetches those that an undisturbed one fetches, and no page more."""
     world = await PageWorld(tmp_path, web, segment_bytes=segment_bytes).start()
     world.hold_receipts = True
-    world.crawl("http://a.test/", scope=Scope(max_pages=1), parse=Parse(requisites=200))
+    world.crawl("http://a.test/", scope=Scope(max_depth=0, max_pages=1), parse=Parse(requisites=200))
     while len(world.fetched) < 2:
         world.clock.advance(0.1)
     world.kill()

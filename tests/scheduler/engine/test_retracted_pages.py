@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult, Outcome, Scope
+from nephila.kernel.documents.job_schema import Scope
+from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult, Outcome
 from nephila.kernel.outcomes import given_back
 from nephila.kernel.topics import OUTCOMES
 from nephila.native import parse_url

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from nephila.kernel.messages import FetchKind, FetchRequest, FetchResult, Politeness, Scope
+from nephila.kernel.documents.job_schema import Politeness, Scope
+from nephila.kernel.messages import FetchKind, FetchRequest, FetchResult
 from nephila.scheduler.politeness.robots import origin_of
 
 from tests.scheduler.engine.outcome_rig import OutcomeRig
@@ -57,7 +58,7 @@ LAST_PAUSE = {"500": 1.0, "dns": 1.0, "lease expired": 1.0, "downloader gone": 8
 def asked(attempt: int) -> tuple[OutcomeRig, FetchRequest]:
     """The robots.txt of a host is requested for this attempt, for a job with two URLs there."""
     rig = OutcomeRig()
-    rig.job(URL, "http://a.test/1", politeness=Politeness(1.0, 1))
+    rig.job(URL, "http://a.test/1", politeness=Politeness(delay="1s"))
     request = rig.next_request()
     while request.attempt < attempt:
         rig.end(request, result=FAILED, reason="http_429", status=429, retry_after_s=5.0)
@@ -106,7 +107,7 @@ def test_an_outcome_of_robots_txt(name: str, attempt: int) -> None:
 def test_jobs_that_wait_for_one_robots_txt_go_on_after_it() -> None:
     """A host that is held back for the page budget of a job is released where no robots.txt came."""
     rig = OutcomeRig(concurrency=2)
-    rig.job(URL, "http://b.test/", politeness=Politeness(1.0, 1), scope=Scope(max_depth=-1, max_pages=1))
+    rig.job(URL, "http://b.test/", politeness=Politeness(delay="1s"), scope=Scope(max_depth=-1, max_pages=1))
     (request,) = rig.dispatch()
     assert rig.dispatch() == []
     rig.end(request, result=FAILED, reason="connect")

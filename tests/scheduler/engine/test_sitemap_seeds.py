@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.messages import CrawlJob, Scope, ScopeMode
+from nephila.kernel.documents.job_schema import JobSpec, Mode, Scope
 from nephila.kernel.net.robots import Robots, parse
 from nephila.native import HostStore
 from nephila.scheduler.engine.sitemap_seeds import MAX_SITEMAPS, sitemap_seeds
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.seen import new_seen
 
-WANTED = CrawlJob(uid="j", sitemaps=True)
+from tests.jobs import crawl_job
+
+WANTED = JobSpec(sitemaps=True)
 
 
-def asked(robots: str | None, job: CrawlJob = WANTED) -> list[str]:
+def asked(robots: str | None, job: JobSpec = WANTED) -> list[str]:
     """URLs for https://a.test:8443."""
     parsed: Robots | None = None if robots is None else parse(robots.encode())
     return [parts.href for parts in sitemap_seeds(job, "https://a.test:8443", parsed)]
@@ -22,30 +24,30 @@ def asked(robots: str | None, job: CrawlJob = WANTED) -> list[str]:
 @pytest.mark.parametrize(
     ("mode", "yes", "no"),
     [
-        (ScopeMode.ANY, "a.test", "www.a.test"),
-        (ScopeMode.UNSPECIFIED, "www.a.test", "b.a.test"),
-        (ScopeMode.DOMAIN, "a.test", "b.test"),
-        (ScopeMode.PREFIX, "a.test", "b.a.test"),
+        ("any", "a.test", "www.a.test"),
+        ("host", "www.a.test", "b.a.test"),
+        ("domain", "a.test", "b.test"),
+        ("prefix", "a.test", "b.a.test"),
     ],
 )
-def test_of_the_hosts_of_seeds_alone(mode: ScopeMode, yes: str, no: str) -> None:
+def test_of_the_hosts_of_seeds_alone(mode: Mode, yes: str, no: str) -> None:
     """Whatever the scope and however the seed is spelled; a pattern for pages does not stand in the way."""
     seeds = ["HTTP://A.test:80/x/y", "http://c.test/"]
-    spec = CrawlJob(uid="j", seeds=seeds, scope=Scope(mode, include=["page"]), sitemaps=True)
+    spec = crawl_job(uid="j", seeds=seeds, scope=Scope(mode=mode, include=["page"], max_depth=0), sitemaps=True)
     job = Job(spec, 0, HostStore(""), new_seen("", 0))
     job.scope.add_seed("a.test", "/x/y")
     assert job.is_seed_host(yes)
     assert not job.is_seed_host(no)
-    assert job.is_seed_host("c.test") == (mode is ScopeMode.ANY)
+    assert job.is_seed_host("c.test") == (mode == "any")
     job.scope.add_seed("c.test", "/")
-    job.scope.anchors.add("d.test/" if mode is ScopeMode.PREFIX else "d.test")
+    job.scope.anchors.add("d.test/" if mode == "prefix" else "d.test")
     assert job.is_seed_host("c.test")
-    assert job.is_seed_host("d.test") == (mode is not ScopeMode.ANY)
+    assert job.is_seed_host("d.test") == (mode != "any")
 
 
 def test_only_for_jobs_that_want_them() -> None:
     """The default is to crawl what was asked for."""
-    assert asked("Sitemap: https://a.test/s.xml", CrawlJob(uid="j")) == []
+    assert asked("Sitemap: https://a.test/s.xml", JobSpec()) == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import random
 from pathlib import Path
 
 import pytest
-from nephila.kernel.messages import FetchKind, FetchRequest, FetchResult, Scope, ScopeMode
+from nephila.kernel.documents.job_schema import Scope
+from nephila.kernel.messages import FetchKind, FetchRequest, FetchResult
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.scheduler.engine.invariants import check
 
@@ -117,7 +118,7 @@ async def test_whatever_happens_nothing_is_lost(tmp_path: Path, seed: int, crash
     }
     # A clock set forward between two runs may free a host early; within a run, or set back, it may not.
     jumps = (-7200.0,) if crashes else (-7200.0, 7200.0)
-    scope = Scope(ScopeMode.ANY, max_depth=-1)
+    scope = Scope(mode="any", max_depth=-1)
     web = Chaos(seed)
     world = await World(tmp_path, web, **settings).start()
     world.crawl(*(web.url() for _ in range(4)), scope=scope, delay_s=DELAY_S, robots=True)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from nephila.kernel.bus.contract import Receipt as Ack
-from nephila.kernel.messages import FetchKind, FetchRequest, LinkSource, Receipt, Receipts, Record, Traps
+from nephila.kernel.documents.job_schema import Traps
+from nephila.kernel.messages import FetchKind, FetchRequest, LinkSource, Receipt, Receipts, Record
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS, RECEIPTS
 from nephila.scheduler.engine.invariants import check

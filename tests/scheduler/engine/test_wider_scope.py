@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.messages import Scope, ScopeMode
+from nephila.kernel.documents.job_schema import Scope
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.scheduler.engine import admission
 from nephila.scheduler.engine.invariants import check
@@ -29,9 +29,9 @@ def pages() -> dict[str, list[str]]:
 NARROW = Scope(max_depth=2)
 WIDE = {
     "deeper": Scope(max_depth=5),
-    "any host": Scope(ScopeMode.ANY, max_depth=2),
-    "both": Scope(ScopeMode.ANY, max_depth=5),
-    "unlimited": Scope(ScopeMode.ANY, max_depth=-1),
+    "any host": Scope(mode="any", max_depth=2),
+    "both": Scope(mode="any", max_depth=5),
+    "unlimited": Scope(mode="any", max_depth=-1),
 }
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from nephila.control import job_view
-from nephila.kernel.messages import FetchWindows, Quota, QuotaPeriod
+from nephila.kernel.documents.job_schema import Quota
 from nephila.scheduler.engine.invariants import check
 
 from tests.scheduler.world import World, site
 
 HOUR, DAY = 3_600.0, 86_400.0
-NIGHT = FetchWindows(["22:00-06:00"])
+NIGHT = ["22:00-06:00"]
 PAGES = {"/": [f"/{n}" for n in range(30)], **{f"/{n}": [] for n in range(30)}}
 
 
@@ -107,7 +107,7 @@ async def test_a_closed_window_does_not_hold_up_another_job_on_the_same_host(tmp
 async def test_a_quota_and_a_window_hold_together(tmp_path):
     """The end of one leaves the other in force."""
     world = await world_at(tmp_path, 22.5)
-    world.crawl("http://a.test/", delay_s=60.0, windows=NIGHT, quota=Quota(5, per=QuotaPeriod.DAY))
+    world.crawl("http://a.test/", delay_s=60.0, windows=NIGHT, quota=Quota(pages=5, per="day"))
     world.run(HOUR)
     assert (state(world).state, len(world.fetched)) == ("quota", 5)
     world.run(HOUR)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
-from nephila.kernel.messages import CrawlJob, FetchKind, Politeness, Scope
+from nephila.kernel.documents.job_schema import Politeness, Scope
+from nephila.kernel.messages import FetchKind
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS
 from nephila.native import UrlError, parse_url
@@ -14,6 +15,7 @@ from nephila.scheduler.durability.recovery import restore
 from nephila.scheduler.explain.explain import Explanation, explain
 from nephila.scheduler.explain.facts import Home, LeaseFact
 
+from tests.jobs import crawl_job
 from tests.scheduler.world import JOB, Answer, World, site
 
 ROBOTS = b"User-agent: *\nDisallow: /private\n"
@@ -62,7 +64,7 @@ async def test_identity_is_shown_for_any_spelling(tmp_path):
 
 async def test_a_url_never_seen_is_judged_anew(tmp_path):
     """In scope: no link was found. Out of scope: the rule that keeps it out."""
-    scope = Scope(max_depth=3, exclude=["/login"])
+    scope = Scope(exclude=["/login"], max_depth=3)
     world = await begun(tmp_path, site({"/": []}), "http://a.test/", scope=scope, seconds=10)
     inside = result(world, "http://www.a.test/other")
     assert (inside.state, inside.seen) == ("never_found", False)
@@ -189,11 +191,13 @@ async def test_limits_and_changed_scopes_are_reasons_too(tmp_path):
     web = site({"/": ["/1", "/2"]})
     world = await begun(tmp_path, web, "http://a.test/", scope=Scope(max_depth=-1, max_pages=1), seconds=10)
     assert "scope.maxPages 1 is reached; with a larger one it is fetched" in result(world, "http://a.test/2").sentence
-    paused = CrawlJob(JOB, JOB, 2, [], Scope(max_depth=-1), Politeness(1.0, 1, True), paused=True)
+    paused = crawl_job(JOB, JOB, 2, [], Scope(max_depth=-1), Politeness(delay="1s", respect_robots=False), paused=True)
     world.bus.publish(JOBS, 0, paused)
     world.clock.run_due()
     assert "the job is paused" in result(world, "http://a.test/2").sentence
-    changed = CrawlJob(JOB, JOB, 3, [], Scope(max_depth=-1, exclude=["/2"]), Politeness(1.0, 1, True), paused=True)
+    changed = crawl_job(
+        JOB, JOB, 3, [], Scope(exclude=["/2"], max_depth=-1), Politeness(delay="1s", respect_robots=False), paused=True
+    )
     world.bus.publish(JOBS, 0, changed)
     world.clock.run_due()
     assert result(world, "http://a.test/2").sentence == (

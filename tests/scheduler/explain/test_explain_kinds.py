@@ -8,18 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import pytest
-from nephila.kernel.messages import (
-    FetchKind,
-    FetchWindows,
-    HostBudget,
-    Quarantine,
-    Quota,
-    Receipt,
-    Receipts,
-    Record,
-    Recrawl,
-    Scope,
-)
+from nephila.kernel.documents.field_types import duration_text
+from nephila.kernel.documents.job_schema import HostBudget, Quota, Recrawl, Scope
+from nephila.kernel.messages import FetchKind, Quarantine, Receipt, Receipts, Record
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import RECEIPTS
 from nephila.native import parse_url, partition_of
@@ -145,13 +136,13 @@ async def stored(tmp_path: Path) -> Case:
 
 @case("watched", "; watched for changes, fetched again at 20")
 async def watched(tmp_path: Path) -> Case:
-    world = await begun(tmp_path, site({"/": []}), seconds=5, recrawl=Recrawl(every_s=DAY))
+    world = await begun(tmp_path, site({"/": []}), seconds=5, recrawl=Recrawl(every=duration_text(DAY)))
     return ended(world, "http://a.test/")
 
 
 @case("watched", "; fetch 2 of it: try 1 of it is under way")
 async def fetched_again(tmp_path: Path) -> Case:
-    world = await begun(tmp_path, site({"/": []}), seconds=5, recrawl=Recrawl(every_s=DAY))
+    world = await begun(tmp_path, site({"/": []}), seconds=5, recrawl=Recrawl(every=duration_text(DAY)))
     world.web = lambda request: Answer(silent=True)
     while not world.scheduler.frontier.leases:
         world.clock.advance(300.0)
@@ -160,7 +151,7 @@ async def fetched_again(tmp_path: Path) -> Case:
 
 @case("gone", "3 times in a row it was missing (404 or 410), so it counts as gone")
 async def gone(tmp_path: Path) -> Case:
-    world = await begun(tmp_path, site({}), seconds=6 * DAY, recrawl=Recrawl(every_s=DAY))
+    world = await begun(tmp_path, site({}), seconds=6 * DAY, recrawl=Recrawl(every=duration_text(DAY)))
     return ended(world, "http://a.test/")
 
 
@@ -168,7 +159,7 @@ async def gone(tmp_path: Path) -> Case:
     "copy_kept", "Stored at 2027-01-15T08:00:00Z, and that copy is kept; the last fetch brought none: failed (http_404)"
 )
 async def copy_kept(tmp_path: Path) -> Case:
-    world = await begun(tmp_path, site({"/": []}), seconds=5, recrawl=Recrawl(every_s=DAY))
+    world = await begun(tmp_path, site({"/": []}), seconds=5, recrawl=Recrawl(every=duration_text(DAY)))
     world.web = site({})
     world.clock.advance(1.5 * DAY)
     history = ({"outcome": "stored", "fetched_at": "2027-01-15T08:00:00Z"}, {"outcome": "failed", "attempt": 1})
@@ -239,7 +230,7 @@ async def sitemap_chain(tmp_path: Path) -> Case:
 @case("excluded", "Not crawled: the scope no longer admits it (excluded by '/2').")
 async def excluded(tmp_path: Path) -> Case:
     world = await begun(tmp_path, site({"/": ["/1", "/2"]}), seconds=0.5)
-    world.crawl(scope=Scope(max_depth=-1, exclude=["/2"]))
+    world.crawl(scope=Scope(exclude=["/2"], max_depth=-1))
     world.run()
     return ended(world, "http://a.test/2")
 
@@ -380,7 +371,7 @@ async def budget_job_on_its_way(tmp_path: Path) -> Case:
     "the quota of the job t, 1 pages per run, is used up; with a larger one, or in the next period, it is fetched",
 )
 async def quota(tmp_path: Path) -> Case:
-    world = await begun(tmp_path, site({"/": ["/1"]}), seconds=5, quota=Quota(1))
+    world = await begun(tmp_path, site({"/": ["/1"]}), seconds=5, quota=Quota(pages=1))
     return Case(world, "http://a.test/1")
 
 
@@ -389,7 +380,7 @@ async def window(tmp_path: Path) -> Case:
     world = World(tmp_path, site({"/": ["/1"]}))
     world.clock.jump(86_400.0 - world.clock.now() % 86_400.0 + 12 * 3_600.0)
     await world.start()
-    world.crawl("http://a.test/", windows=FetchWindows(["22:00-06:00"]))
+    world.crawl("http://a.test/", windows=["22:00-06:00"])
     return Case(world.run(5.0), "http://a.test/")
 
 
@@ -579,7 +570,7 @@ async def test_what_is_spent_of_each_budget(tmp_path):
 
 async def test_what_the_next_fetch_follows_from(tmp_path):
     """Interval, estimated rate and instant; none of it where nothing is fetched again."""
-    world = await begun(tmp_path, site({"/": []}), seconds=5, recrawl=Recrawl(min_s=3600.0, max_s=14 * DAY))
+    world = await begun(tmp_path, site({"/": []}), seconds=5, recrawl=Recrawl(min="3600s", max=duration_text(14 * DAY)))
     found = Case(world, "http://a.test/").reported().recrawl
     assert found is not None
     assert (found.policy, found.fetch_no, found.out, found.gone) == ("adaptive", 1, False, False)
@@ -604,8 +595,10 @@ async def test_a_url_far_behind_is_known_to_be_queued(tmp_path, monkeypatch):
 async def test_a_copy_that_is_due_is_known_to_be_queued_far_behind(tmp_path, monkeypatch):
     """It has its row, and its next fetch waits."""
     seeds = [f"http://a.test/{n}" for n in range(8)]
-    world = await begun(tmp_path, lambda request: Answer(), *seeds, seconds=60, recrawl=Recrawl(every_s=DAY))
-    world.crawl(recrawl=Recrawl(every_s=DAY), delay_s=20_000.0)
+    world = await begun(
+        tmp_path, lambda request: Answer(), *seeds, seconds=60, recrawl=Recrawl(every=duration_text(DAY))
+    )
+    world.crawl(recrawl=Recrawl(every=duration_text(DAY)), delay_s=20_000.0)
     world.clock.advance(1.1 * DAY)
     waiting = [url for url in seeds if Case(world, url).reported().queued]
     assert len(waiting) > 3

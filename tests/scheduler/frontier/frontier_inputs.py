@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
-from nephila.kernel.messages import FetchResult, HostBudget, Politeness, Recrawl, Scope, ScopeMode, Strategy, Traps
+from nephila.kernel.documents.job_schema import HostBudget, Politeness, Recrawl, Scope, Traps
+from nephila.kernel.messages import FetchResult
+from nephila.scheduler.frontier.strategies import STRATEGIES
 
 from tests.scheduler.frontier.frontier_model import URLS
 
@@ -16,34 +18,33 @@ specs = st.fixed_dictionaries(
     {
         "scope": st.builds(
             Scope,
-            mode=st.just(ScopeMode.ANY),
+            mode=st.just("any"),
             exclude=st.sampled_from([[], [], ["/2$"], ["h1", "/5"]]),
             max_depth=st.sampled_from([-1, -1, 2, 0]),
             max_pages=st.sampled_from([0, 0, 0, 3, 8]),
         ),
         "politeness": st.builds(
             Politeness,
-            delay_s=st.sampled_from([0.0, 0.5, 2.0]),
-            concurrency_per_host=st.just(1),
-            ignore_robots=st.booleans(),
+            delay=st.sampled_from(["0", "0.5s", "2s"]),
+            respect_robots=st.booleans(),
             adaptive=st.sampled_from([False, False, True]),
         ),
-        "strategy": st.sampled_from(list(Strategy)),
+        "strategy": st.sampled_from(list(STRATEGIES)),
         "paused": st.sampled_from([False, False, False, True]),
-        "weight": st.sampled_from([0.0, 1.0, 3.0]),
-        "recrawl": st.sampled_from(
+        "weight": st.sampled_from([0.5, 1.0, 3.0]),
+        "times": st.sampled_from(
             [
-                None,
-                Recrawl(every_s=120.0),
-                Recrawl(min_s=30.0, max_s=900.0, gone_after=2),
-                Recrawl(cron="*/5 * * * *"),
-                Recrawl(every_s=90.0, monitor=True),
+                {},
+                {"recrawl": Recrawl(every="120s")},
+                {"recrawl": Recrawl(min="30s", max="900s", gone_after=2)},
+                {"schedule": "*/5 * * * *"},
+                {"recrawl": Recrawl(every="90s", monitor=True)},
             ]
         ),
         "host_budget": st.sampled_from([None, None, HostBudget(pages=3), HostBudget(queued=2), HostBudget(pages=1)]),
         "traps": st.sampled_from([None, None, Traps(off=True)]),
     }
-)
+).map(lambda one: {name: value for name, value in one.items() if name != "times"} | one["times"])
 ANSWERS: dict[str, dict[str, Any]] = {
     "ok": {"result": FetchResult.FETCHED, "status": 200},
     "same": {"result": FetchResult.NOT_MODIFIED, "status": 304},

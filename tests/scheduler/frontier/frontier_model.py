@@ -9,8 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
-from nephila.kernel.messages import CrawlJob, FetchRequest, FrontierCommit, HostBudget, Outcome, Recrawl, Scope
+from nephila.kernel.documents.field_types import seconds
+from nephila.kernel.documents.job_document import spec_of
+from nephila.kernel.documents.job_schema import HostBudget, JobSpec, Scope
+from nephila.kernel.messages import CrawlJob, FetchRequest, FrontierCommit, Outcome
 from nephila.native import parse_url, partition_of
 
 PARTITIONS = 4
@@ -45,35 +49,35 @@ class JobModel:
     """Stored pages that wait to be fetched again: each keeps its place under max_pages."""
     recrawled: bool = False
     """It had a policy at some time."""
+    wanted: dict[str, Any] = field(default_factory=dict)
+    """The sections of the latest desired state."""
 
     def copy(self) -> JobModel:
         """One that shares nothing that changes."""
         return JobModel(
             self.life, self.spec, set(self.admitted), set(self.seeds), dict(self.ended), Counter(self.fetches),
-            set(self.closed), set(self.held), self.recrawled,
+            set(self.closed), set(self.held), self.recrawled, self.wanted,
         )  # fmt: skip
 
     @property
+    def document(self) -> JobSpec:
+        """What is wanted."""
+        return spec_of(self.spec)
+
+    @property
     def scope(self) -> Scope:
-        """Never None here."""
-        assert self.spec.scope is not None
-        return self.spec.scope
+        """Which URLs belong to it."""
+        return self.document.scope
 
     @property
     def delay_s(self) -> float:
         """Seconds between two fetches of a host."""
-        assert self.spec.politeness is not None
-        return self.spec.politeness.delay_s
+        return seconds(self.document.politeness.delay)
 
     @property
     def budget(self) -> HostBudget:
         """Of each host."""
-        return self.spec.host_budget or HostBudget()
-
-    @property
-    def recrawl(self) -> Recrawl:
-        """All zero: never."""
-        return self.spec.recrawl or Recrawl()
+        return self.document.host_budget
 
     @property
     def stored(self) -> int:

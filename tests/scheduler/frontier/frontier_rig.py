@@ -185,9 +185,8 @@ class Rig:
         assert request.seed == seed, f"{request.url}, fetch {request.fetch_no}: seed is {request.seed}, not {seed}"
         assert seed or not 0 <= job.scope.max_depth < request.depth, f"{request.url} is asked for at {request.depth}"
         if host in job.closed and "/d/" in request.url and not seed and request.fetch_no == 1:
-            assert spec.traps is not None
-            assert spec.traps.off, f"{request.url} is in a trap"
-        if spec.politeness is not None and not spec.politeness.ignore_robots:
+            assert job.document.traps.off, f"{request.url} is in a trap"
+        if job.document.politeness.respect_robots:
             word = self.model.robots.get(host)
             assert word == "allow" or (word == "rules" and not request.url.endswith("/3")), f"robots: {word}"
         return held

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.messages import (
     CrawlJob,
     FetchKind,
@@ -29,6 +30,7 @@ from nephila.kernel.reasons.table import row_of_outcome
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
 from nephila.scheduler.politeness.host_pace import is_refusal
 
+from tests.jobs import crawl_job
 from tests.scheduler.frontier.frontier_inputs import ANSWERS, BODIES, WORDS, picks, specs, uids, urls
 from tests.scheduler.frontier.frontier_model import HOSTS, KEYS, JobModel, Way
 from tests.scheduler.frontier.frontier_rig import Rig, listed
@@ -50,16 +52,17 @@ class Inputs(RuleBasedStateMachine):
         """Send the desired state of a job."""
         rig = self.rig
         known = rig.model.jobs.get(uid)
-        spec = CrawlJob(uid, uid, known.spec.generation + 1 if known else 1, **wanted)
+        spec = crawl_job(uid, uid, known.spec.generation + 1 if known else 1, **wanted)
         rig.bus.publish(JOBS, 0, spec)
         if known is None:
             rig.lives += 1
             known = rig.model.jobs[uid] = JobModel(rig.lives, spec)
-        rescoped, known.spec = known.spec.scope != spec.scope, spec
+        rescoped, known.spec = known.scope != spec_of(spec).scope, spec
         for url in KEYS if rescoped else ():
             if known.wants(url, 0):  # a held link, if the frontier has it
                 self.admit(known, url, 0, sure=False)
-        known.recrawled = known.recrawled or spec.recrawl is not None
+        known.wanted = wanted
+        known.recrawled = known.recrawled or known.document.recrawl is not None or bool(known.document.schedule)
 
     @initialize(first=specs, second=specs, batch=st.lists(urls, min_size=2, max_size=5))
     def begin(self, first: dict[str, Any], second: dict[str, Any], batch: list[str]) -> None:
@@ -78,8 +81,9 @@ class Inputs(RuleBasedStateMachine):
     def change(self, uid: str, change: str, spec: dict[str, Any]) -> None:
         """One thing about a job."""
         if uid in self.rig.model.jobs:
-            old = self.rig.model.jobs[uid].spec
-            self.put(uid, **{name: getattr(old, name) for name in spec} | {change: spec[change]})
+            names = ("recrawl", "schedule") if change == "recrawl" else (change,)
+            old = {name: one for name, one in self.rig.model.jobs[uid].wanted.items() if name not in names}
+            self.put(uid, **old | {name: spec[name] for name in names if name in spec})
 
     @rule(uid=uids, sure=st.integers(0, 3))
     def delete(self, uid: str, sure: int) -> None:

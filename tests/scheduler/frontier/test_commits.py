@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from nephila.kernel.messages import (
-    CrawlJob,
-    FrontierCommit,
-    Politeness,
-    QueuedUrl,
-    Quota,
-    Receipt,
-    Record,
-    Render,
-    Scope,
-    Seed,
-)
+from nephila.kernel.documents.field_types import duration_text
+from nephila.kernel.documents.job_schema import Politeness, Quota, Scope
+from nephila.kernel.messages import FrontierCommit, QueuedUrl, Receipt, Record, Render, Seed
 from nephila.native import HostStore, Trie, parse_url, partition_of
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
 from nephila.scheduler.frontier.host_state import Outstanding, OutstandingState
 from nephila.scheduler.frontier.job_state import Hold, Job
 from nephila.scheduler.frontier.queue_entry import RENDER_SHIFT, Entry, pack
+
+from tests.jobs import crawl_job
 
 URLS = [f"http://h{number}.test/" for number in range(40)]
 KEYS = [parse_url(url).fingerprint for url in URLS]
@@ -35,7 +28,7 @@ def frontier(partitions: int = 4, one: PartitionSlice | None = None) -> Frontier
 
 
 def job(one: Frontier, uid: str = "t", **spec: object) -> Job:
-    found = one.put_job(CrawlJob(uid, uid, 1, **spec))  # type: ignore[arg-type]
+    found = one.put_job(crawl_job(uid, uid, 1, **spec))  # type: ignore[arg-type]
     assert found is not None
     return found
 
@@ -153,7 +146,7 @@ def test_urls_without_receipt_are_in_the_order_of_their_outcomes() -> None:
 def test_each_total_of_a_quota_is_in_a_commit_once() -> None:
     """However many fetches the turn has; a next turn logs the new totals."""
     one = frontier()
-    job(one, quota=Quota(pages=10), site="s", site_quota=Quota(pages=20))
+    job(one, quota=Quota(pages=10), site="s", site_quota=Quota(pages=20, per="day"))
     one.commits()
     for browser_s, accounts in ((0.0, ["job:t", "site:s"]), (2.0, ["job:t", "site:s", "browser:t"])):
         for _ in range(2):
@@ -170,7 +163,7 @@ def test_a_job_is_held_by_the_fetch_that_uses_up_its_quota() -> None:
     for held in (False, True, True):
         one.count_quotas(found, 1, 0.0)
         assert bool(found.hold(Hold.QUOTA)) == held
-    one.put_job(CrawlJob("t", "t", 2, quota=Quota(pages=4)))
+    one.put_job(crawl_job("t", "t", 2, quota=Quota(pages=4)))
     one.apply_quotas()
     assert not found.hold(Hold.QUOTA)
 
@@ -195,13 +188,13 @@ def test_a_request_counts_as_consumed_when_a_later_one_of_its_kind_was() -> None
 @pytest.mark.parametrize(
     ("of_job", "of_url", "rendered"),
     [
-        (Render.NEVER, Render.UNSPECIFIED, False),
-        (Render.NEVER, Render.AUTO, True),
-        (Render.AUTO, Render.UNSPECIFIED, True),
-        (Render.ALWAYS, Render.NEVER, False),
+        ("never", Render.UNSPECIFIED, False),
+        ("never", Render.AUTO, True),
+        ("auto", Render.UNSPECIFIED, True),
+        ("always", Render.NEVER, False),
     ],
 )
-def test_the_rendering_of_a_url_goes_before_that_of_its_job(of_job: Render, of_url: Render, rendered: bool) -> None:
+def test_the_rendering_of_a_url_goes_before_that_of_its_job(of_job: str, of_url: Render, rendered: bool) -> None:
     """robots.txt is not rendered."""
     one = frontier()
     job(one, render=of_job)
@@ -231,8 +224,10 @@ def test_a_prepared_host_is_taken_at_its_instant_and_not_before() -> None:
 def test_a_robots_txt_is_fetched_only_for_a_page_that_the_budget_covers() -> None:
     """Hosts that are prepared count as pages; a job that ignores robots.txt prepares none."""
     one = frontier()
-    limited = job(one, scope=Scope(max_pages=2))
-    careless = job(one, "careless", scope=Scope(max_pages=2), politeness=Politeness(1.0, 1, True))
+    limited = job(one, scope=Scope(max_depth=0, max_pages=2))
+    careless = job(
+        one, "careless", scope=Scope(max_depth=0, max_pages=2), politeness=Politeness(delay="1s", respect_robots=False)
+    )
     for number, allowed in enumerate((True, True, False)):
         assert one.may_prepare(limited) == allowed
         one.prepared.requested(number, limited.number, "http://a.test")
@@ -278,11 +273,16 @@ def test_the_most_careful_job_says_how_many_fetches_a_host_has_and_how_long_it_w
     assert (one._limit(host), one.delay_s(host, None), one.fetches_alone(host, None)) == (1, 4.0, False)
     host.crawl_delay_s = 0.0
     quick, slow = (
-        job(one, str(delay), politeness=Politeness(delay, count, True)) for delay, count in ((2.0, 4), (3.0, 2))
+        job(
+            one,
+            str(delay),
+            politeness=Politeness(delay=duration_text(delay), concurrency_per_host=count, respect_robots=False),
+        )
+        for delay, count in ((2.0, 4), (3.0, 2))
     )
     for owner, limit, delay_s in ((quick, 4, 2.0), (slow, 2, 3.0)):
         queue(one, owner, URLS[0])
         assert (one._limit(host), one.delay_s(host, None), one.delay_s(host, quick)) == (limit, delay_s, 2.0)
-    alone = job(one, "alone", politeness=Politeness(1.0, 1, True))
+    alone = job(one, "alone", politeness=Politeness(delay="1s", respect_robots=False))
     assert not one.fetches_alone(host, alone)
     assert one.fetches_alone(one.hosts.get_or_create("h1.test"), alone)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from nephila.kernel.documents.job_schema import Quota
 from nephila.kernel.messages import (
     Anchor,
     CrawlJob,
@@ -16,7 +17,6 @@ from nephila.kernel.messages import (
     Outcome,
     Quarantine,
     QueuedUrl,
-    Quota,
     QuotaUse,
     UrlState,
 )
@@ -27,6 +27,8 @@ from nephila.scheduler.frontier.host_state import Outstanding, OutstandingState
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.frontier.queue_entry import Entry, pack
 
+from tests.jobs import crawl_job
+
 KEY = b"\0" * 16
 JOBS = ("gone", "stays")
 
@@ -36,7 +38,7 @@ def frontier(one: PartitionSlice | None = None) -> Frontier:
     found = Frontier(SchedulerConfig(partitions=1), HostStore(), lambda number: Trie(), partition_slice=one)
     found.begin_turn(100.0, 1_700_000_000.0)
     for uid in JOBS:
-        found.put_job(CrawlJob(uid, uid, 1, quota=Quota(pages=10)))
+        found.put_job(crawl_job(uid, uid, 1, quota=Quota(pages=10)))
     return found
 
 
@@ -105,7 +107,7 @@ def test_what_a_deleted_job_used_is_not_that_of_its_namesake() -> None:
         one.store.push(host.number, job.number, 1, pack(KEY, 0, b"http://a.test/"))
         one.prepared.requested(host.number, job.number, "http://a.test")
     for deleted in (True, False):
-        one.put_job(CrawlJob("gone", "gone", 2, deleted=deleted, quota=Quota(pages=10)))
+        one.put_job(crawl_job("gone", "gone", 2, deleted=deleted, quota=Quota(pages=10)))
     assert set(host.uses) == set(host.novelty) == {"stays"}
     assert set(one.partitions[0].ended) == {("stays", Outcome.STORED)}
     assert [one.jobs[uid].queued for uid in JOBS] == [0, 1]
@@ -148,8 +150,8 @@ def test_fetch_numbers_go_on_and_job_numbers_are_not_used_again() -> None:
     again = frontier()
     again.restore_counts(9, {"old": 3})
     again.restore_counts(5, one.deleted)
-    job = again.put_job(CrawlJob("old", "old", 1))
+    job = again.put_job(crawl_job("old", "old", 1))
     assert job is not None
     assert (job.number, job.first_fetch_no, again.deleted) == (9, 4, {"gone": 7})
-    assert again.put_job(CrawlJob("new", "new", 1)).first_fetch_no == 1  # type: ignore[union-attr]
+    assert again.put_job(crawl_job("new", "new", 1)).first_fetch_no == 1  # type: ignore[union-attr]
     assert again.next_job == 11

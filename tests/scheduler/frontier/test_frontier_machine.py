@@ -12,7 +12,9 @@ from typing import ClassVar
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
-from nephila.kernel.messages import FetchKind, Politeness, Quarantine, Scope, ScopeMode, Traps
+from nephila.kernel.documents.field_types import duration_text
+from nephila.kernel.documents.job_schema import Politeness, Scope, Traps
+from nephila.kernel.messages import FetchKind, Quarantine
 from nephila.scheduler.frontier.host_table import novelty_of
 
 from tests import state_machines
@@ -145,8 +147,8 @@ class FrontierMachine(Inputs):
         rig = self.rig
         rig.turn()
         for uid, job in list(rig.model.jobs.items()):
-            manners = Politeness(job.delay_s, 1, True)
-            self.put(uid, scope=Scope(ScopeMode.ANY, max_depth=-1), politeness=manners, traps=Traps(off=True))
+            manners = Politeness(delay=duration_text(job.delay_s), respect_robots=False)
+            self.put(uid, scope=Scope(mode="any", max_depth=-1), politeness=manners, traps=Traps(off=True))
         end = rig.now + 3 * 86400
         while rig.now < end:
             rig.turn()

@@ -5,28 +5,37 @@ from __future__ import annotations
 import math
 
 import pytest
-from nephila.kernel.messages import CrawlJob, Quota, QuotaPeriod, QuotaUse, Recrawl
+from nephila.kernel.documents.field_types import instant_text
+from nephila.kernel.documents.job_document import spec_of
+from nephila.kernel.documents.job_schema import Quota, Recrawl
+from nephila.kernel.messages import CrawlJob, QuotaUse
 from nephila.kernel.runtime.errors import UsageError
 from nephila.scheduler.frontier.quotas import Quotas, period
 from nephila.scheduler.frontier.tenants import tenants
+
+from tests.jobs import changed, crawl_job
 
 DAY = 86_400.0
 FEBRUARY = 1_709_164_800.0  # 2024-02-29 00:00 UTC
 
 
 def job(uid: str, tenant: str = "", quota: Quota | None = None, site: str = "", site_quota: Quota | None = None):
-    return CrawlJob(uid, uid, 1, tenant=tenant, quota=quota, site=site, site_quota=site_quota)
+    return crawl_job(uid, uid, 1, tenant=tenant, quota=quota, site=site, site_quota=site_quota)
+
+
+def put(quotas: Quotas, job: CrawlJob) -> bool:
+    return quotas.put(job.uid, spec_of(job))
 
 
 def test_periods_are_days_and_months_of_utc():
-    assert period(QuotaPeriod.DAY, FEBRUARY + 5) == (FEBRUARY, FEBRUARY + DAY)
-    assert period(QuotaPeriod.MONTH, FEBRUARY + 5) == (FEBRUARY - 28 * DAY, FEBRUARY + DAY)
-    assert period(QuotaPeriod.RUN, FEBRUARY, 7.0) == (7.0, math.inf)
+    assert period("day", FEBRUARY + 5) == (FEBRUARY, FEBRUARY + DAY)
+    assert period("month", FEBRUARY + 5) == (FEBRUARY - 28 * DAY, FEBRUARY + DAY)
+    assert period("run", FEBRUARY, 7.0) == (7.0, math.inf)
 
 
 def test_a_job_without_a_quota_has_no_accounts():
     quotas = Quotas(tenants(["news share=2"]))
-    assert not quotas.put(job("a", "news"))
+    assert not put(quotas, job("a", "news"))
     assert quotas.count("a", 10, 1.0, FEBRUARY) == []
     assert quotas.used_up("a", FEBRUARY) is None
 
@@ -34,14 +43,14 @@ def test_a_job_without_a_quota_has_no_accounts():
 @pytest.mark.parametrize(
     ("quota", "words"),
     [
-        (Quota(3, 0, 0.0, QuotaPeriod.DAY), "3 pages per day"),
-        (Quota(0, 300, 0.0, QuotaPeriod.DAY), "300 bytes per day"),
-        (Quota(0, 0, 4.5, QuotaPeriod.DAY), "4.5 browser-seconds per day"),
+        (Quota(pages=3, per="day"), "3 pages per day"),
+        (Quota(bytes=300, per="day"), "300 bytes per day"),
+        (Quota(browser_seconds=4, per="day"), "4 browser-seconds per day"),
     ],
 )
 def test_each_measure_is_used_up_and_free_again_the_next_day(quota, words):
     quotas = Quotas({})
-    assert quotas.put(job("a", quota=quota))
+    assert put(quotas, job("a", quota=quota))
     for _ in range(2):
         quotas.count("a", 100, 1.5, FEBRUARY)
     assert quotas.used_up("a", FEBRUARY) is None
@@ -53,10 +62,10 @@ def test_each_measure_is_used_up_and_free_again_the_next_day(quota, words):
 
 def test_jobs_of_a_tenant_and_of_a_site_share_an_account():
     quotas = Quotas(tenants(["news pages=3 per=day"]))
-    day = Quota(5, per=QuotaPeriod.DAY)
+    day = Quota(pages=5, per="day")
     for uid in ("a", "b"):
-        quotas.put(job(uid, "news", site="s", site_quota=day))
-    quotas.put(job("c", site="s", site_quota=day))
+        put(quotas, job(uid, "news", site="s", site_quota=day))
+    put(quotas, job("c", site="s", site_quota=day))
     for uid in ("a", "b", "a"):
         quotas.count(uid, 1, 0.0, FEBRUARY)
     assert "tenant news" in quotas.used_up("b", FEBRUARY).text
@@ -68,63 +77,62 @@ def test_jobs_of_a_tenant_and_of_a_site_share_an_account():
 
 def test_a_run_is_over_with_the_next_refresh_and_with_the_job():
     quotas = Quotas({})
-    spec = job("a", quota=Quota(1))
-    quotas.put(spec)
+    spec = job("a", quota=Quota(pages=1))
+    put(quotas, spec)
     quotas.count("a", 1, 0.0, FEBRUARY)
     assert quotas.used_up("a", FEBRUARY) == ("the quota of the job a, 1 pages per run, is used up", math.inf)
-    spec.recrawl = Recrawl(refresh_at=FEBRUARY)
-    quotas.put(spec)
+    spec = changed(spec, recrawl=Recrawl(refresh_at=instant_text(FEBRUARY)))
+    put(quotas, spec)
     assert quotas.used_up("a", FEBRUARY) is None
     quotas.count("a", 1, 0.0, FEBRUARY)
     quotas.remove("a")
-    quotas.put(spec)
+    put(quotas, spec)
     assert quotas.used_up("a", FEBRUARY) is None
 
 
 @pytest.mark.parametrize(
     ("own", "of_site", "of_tenant", "longest"),
     [
-        (QuotaPeriod.DAY, QuotaPeriod.MONTH, "day", "site s"),
-        (QuotaPeriod.MONTH, QuotaPeriod.DAY, "day", "job a"),
-        (QuotaPeriod.DAY, QuotaPeriod.DAY, "month", "tenant news"),
-        (QuotaPeriod.DAY, QuotaPeriod.RUN, "month", "site s"),
-        (QuotaPeriod.RUN, QuotaPeriod.RUN, "month", "job a"),
-        (QuotaPeriod.DAY, QuotaPeriod.DAY, "day", "job a"),
+        ("day", "month", "day", "site s"),
+        ("month", "day", "day", "job a"),
+        ("day", "day", "month", "tenant news"),
+        ("run", "day", "month", "job a"),
+        ("day", "day", "day", "job a"),
     ],
 )
 def test_of_several_quotas_that_are_used_up_the_longest_is_named(own, of_site, of_tenant, longest):
     """The job waits until its end; of equal ones the first counts."""
     quotas = Quotas(tenants([f"news pages=1 per={of_tenant}"]))
     day = FEBRUARY - 10 * DAY
-    quotas.put(job("a", "news", Quota(1, per=own), "s", Quota(1, per=of_site)))
+    put(quotas, job("a", "news", Quota(pages=1, per=own), "s", Quota(pages=1, per=of_site)))
     quotas.count("a", 1, 0.0, day)
     found = quotas.used_up("a", day)
     assert found.text.startswith(f"the quota of the {longest}, 1 pages per ")
-    ends = [period(per, day).end for per in (own, of_site, {"day": QuotaPeriod.DAY}.get(of_tenant, QuotaPeriod.MONTH))]
+    ends = [period(per, day).end for per in (own, of_site, {"day": "day"}.get(of_tenant, "month"))]
     assert found.until == max(ends)
 
 
 @pytest.mark.parametrize(
     ("quota", "partitions", "elsewhere", "room"),
     [
-        (Quota(10), 1, None, 8.0),
-        (Quota(10), 1, QuotaUse("job:a", 0.0, 5), 3.0),
-        (Quota(0, 1000), 1, None, 8.0),
-        (Quota(0, 0, 10.0), 1, None, 8.0),
-        (Quota(9, 1000, 10.0), 1, None, 7.0),
-        (Quota(90, 1000, 6.0), 1, None, 4.0),
-        (Quota(10), 4, None, 2.75),
-        (Quota(10), 4, QuotaUse("job:a", 0.0, 3, in_flight=1), 2.0),
-        (Quota(5), 4, QuotaUse("job:a", 0.0, 1), 2.0),
-        (Quota(4), 4, QuotaUse("job:a", 0.0, 1), 1.0),
-        (Quota(3), 4, QuotaUse("job:a", 0.0, 1), 1.0),
+        (Quota(pages=10), 1, None, 8.0),
+        (Quota(pages=10), 1, QuotaUse("job:a", 0.0, 5), 3.0),
+        (Quota(bytes=1000), 1, None, 8.0),
+        (Quota(browser_seconds=10), 1, None, 8.0),
+        (Quota(pages=9, bytes=1000, browser_seconds=10), 1, None, 7.0),
+        (Quota(pages=90, bytes=1000, browser_seconds=6), 1, None, 4.0),
+        (Quota(pages=10), 4, None, 2.75),
+        (Quota(pages=10), 4, QuotaUse("job:a", 0.0, 3, in_flight=1), 2.0),
+        (Quota(pages=5), 4, QuotaUse("job:a", 0.0, 1), 2.0),
+        (Quota(pages=4), 4, QuotaUse("job:a", 0.0, 1), 1.0),
+        (Quota(pages=3), 4, QuotaUse("job:a", 0.0, 1), 1.0),
     ],
 )
 def test_the_room_of_a_frontier_is_its_share_of_what_is_left(quota, partitions, elsewhere, room):
     """Two fetches of 100 bytes and 1 s are counted. Of several frontiers each has one in flight, and its share comes on
     top: at least one fetch, until nothing is left."""
     quotas = Quotas({}, partitions)
-    quotas.put(job("a", quota=quota))
+    put(quotas, job("a", quota=quota))
     (found,) = quotas.rooms("a")
     for _ in range(2):
         quotas.count("a", 100, 1.0, FEBRUARY)
@@ -141,7 +149,7 @@ def test_the_ends_of_periods_are_checked_at_the_first_of_them():
     """A changed quota is compared at once; after that the earliest end counts."""
     quotas = Quotas({})
     assert quotas.next_check == math.inf
-    quotas.put(job("a", quota=Quota(1)))
+    put(quotas, job("a", quota=Quota(pages=1)))
     assert quotas.next_check == -math.inf
     quotas.checked()
     quotas.check_at(20.0)
@@ -169,17 +177,17 @@ def test_the_browser_time_of_a_job_is_counted_without_a_quota():
 
 def test_a_deleted_job_has_spent_the_quota_of_its_tenant():
     quotas = Quotas(tenants(["news pages=1"]))
-    quotas.put(job("a", "news"))
+    put(quotas, job("a", "news"))
     quotas.count("a", 1, 0.0, FEBRUARY)
     quotas.remove("a")
-    quotas.put(job("b", "news"))
+    put(quotas, job("b", "news"))
     assert quotas.used_up("b", FEBRUARY) is not None
 
 
 def test_totals_are_restored_and_those_of_other_partitions_are_added():
     before, after = Quotas({}), Quotas({})
     for quotas in (before, after):
-        quotas.put(job("a", quota=Quota(4, per=QuotaPeriod.DAY)))
+        put(quotas, job("a", quota=Quota(pages=4, per="day")))
     before.count("a", 1, 0.0, FEBRUARY)
     before.count("a", 1, 0.0, FEBRUARY)
     after.restore(before.dump())
@@ -194,8 +202,8 @@ def test_totals_are_restored_and_those_of_other_partitions_are_added():
 
 def test_tenants_are_read():
     found = tenants(["news pages=1000 bytes=5 browserSeconds=2.5 per=month share=3", "other"])
-    assert found["news"] == (Quota(1000, 5, 2.5, QuotaPeriod.MONTH), 3.0)
-    assert found["other"] == (Quota(per=QuotaPeriod.DAY), 1.0)
+    assert found["news"] == (Quota(pages=1000, bytes=5, browser_seconds=3, per="month"), 3.0)
+    assert found["other"] == (Quota(per="day"), 1.0)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.messages import FetchRequest, Scope, ScopeMode
+from nephila.kernel.documents.job_schema import Scope
+from nephila.kernel.messages import FetchRequest
 from nephila.kernel.net.public_suffix import registrable_domain
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import OUTLINKS
@@ -45,14 +46,12 @@ def decide(scope: Scope, seed: str, url: str, depth: int = 1) -> bool:
 )
 def test_modes(mode, seed, url, admitted):
     """Host ignores scheme, default port and www.; domain is the registrable one; prefix is a directory."""
-    assert (
-        decide(Scope(ScopeMode.UNSPECIFIED if mode == "HOST" else ScopeMode[mode], max_depth=-1), seed, url) is admitted
-    )
+    assert decide(Scope(mode=mode.lower(), max_depth=-1), seed, url) is admitted
 
 
 def test_include_and_exclude_are_searched_in_the_full_url():
     """Exclude wins over include; without a matching include nothing is admitted."""
-    scope = Scope(ScopeMode.ANY, include=[r"/news/\d{4}/", "special"], exclude=[r"\?print"], max_depth=-1)
+    scope = Scope(mode="any", include=[r"/news/\d{4}/", "special"], exclude=[r"\?print"], max_depth=-1)
     assert decide(scope, "http://a.test/", "http://b.test/news/2026/x")
     assert decide(scope, "http://a.test/", "http://special.test/")
     assert not decide(scope, "http://a.test/", "http://b.test/news/x")
@@ -74,15 +73,15 @@ def test_the_verdict_names_its_rule():
     assert scope.decide("http://a.test/login", "a.test").rule == "excluded by '/login'"
     assert scope.decide("http://b.test/", "b.test").rule == "host b.test is not a seed host"
     assert scope.decide("http://a.test/", "a.test").rule == "host a.test is a seed host"
-    deep = CompiledScope(Scope(ScopeMode.ANY, include=["/x"], max_depth=1))
+    deep = CompiledScope(Scope(mode="any", include=["/x"], max_depth=1))
     assert deep.decide("http://a.test/", "a.test", 2).rule == "depth 2 is beyond the limit of 1"
     assert deep.decide("http://a.test/", "a.test", 1) == (False, "matches no include pattern")
     assert deep.decide("http://a.test/x", "a.test", 1) == (True, "included by '/x'")
-    assert CompiledScope(Scope(ScopeMode.ANY)).decide("http://a.test/", "a.test") == (True, "scope any")
-    domain = CompiledScope(Scope(ScopeMode.DOMAIN), ["example.org"])
+    assert CompiledScope(Scope(mode="any", max_depth=0)).decide("http://a.test/", "a.test") == (True, "scope any")
+    domain = CompiledScope(Scope(mode="domain", max_depth=0), ["example.org"])
     assert domain.decide("http://b.example.org/", "b.example.org").rule == "domain example.org is a seed domain"
     assert domain.decide("http://example.net/", "example.net").rule == "domain example.net is not a seed domain"
-    prefix = CompiledScope(Scope(ScopeMode.PREFIX), ["a.test/docs/"])
+    prefix = CompiledScope(Scope(mode="prefix", max_depth=0), ["a.test/docs/"])
     assert prefix.decide("http://www.a.test/docs/x?/y/", "www.a.test").rule == "below seed directory a.test/docs/"
     assert prefix.decide("http://a.test/docs?/y/", "a.test").rule == "a.test/docs is below no seed directory"
 
@@ -91,25 +90,25 @@ def test_the_verdict_names_its_rule():
 def test_a_bad_expression_is_one_line(pattern):
     """Option, pattern and reason; nothing about Python."""
     with pytest.raises(UsageError, match=r"exclude .* is not a valid RE2 expression: "):
-        CompiledScope(Scope(exclude=[pattern]))
+        CompiledScope(Scope(exclude=[pattern], max_depth=0))
 
 
 def test_hostile_expressions_stay_linear():
     """RE2 has no backtracking: this pattern would take Python's re longer than the universe has."""
-    scope = CompiledScope(Scope(ScopeMode.ANY, include=["(a+)+$"], max_depth=-1))
+    scope = CompiledScope(Scope(mode="any", include=["(a+)+$"], max_depth=-1))
     assert not scope.decide("http://h.test/" + "a" * 50_000 + "!", "h.test").admitted
 
 
 def test_anchors_are_taken_over_into_a_wider_mode():
     """A resumed crawl whose scope was widened keeps what seeds redirected to; a narrower one asks its seeds again."""
-    prefix = CompiledScope(Scope(ScopeMode.PREFIX), ["docs.a.test/x/", "a.co.uk/"])
-    host = CompiledScope(Scope())
+    prefix = CompiledScope(Scope(mode="prefix", max_depth=0), ["docs.a.test/x/", "a.co.uk/"])
+    host = CompiledScope(Scope(max_depth=0))
     host.take_over(prefix)
     assert host.anchors == {"docs.a.test", "a.co.uk"}
-    domain = CompiledScope(Scope(ScopeMode.DOMAIN))
+    domain = CompiledScope(Scope(mode="domain", max_depth=0))
     domain.take_over(host)
     assert domain.anchors == {registrable_domain("docs.a.test"), "a.co.uk"}
-    narrow = CompiledScope(Scope(ScopeMode.PREFIX))
+    narrow = CompiledScope(Scope(mode="prefix", max_depth=0))
     narrow.take_over(domain)
     assert narrow.anchors == set()
 
@@ -117,16 +116,16 @@ def test_anchors_are_taken_over_into_a_wider_mode():
 @pytest.mark.parametrize(
     ("mode", "anchor", "anchors", "others"),
     [
-        (ScopeMode.UNSPECIFIED, "a.test", ["a.test", "www.a.test"], ["b.a.test", "a.test:8080"]),
-        (ScopeMode.DOMAIN, "example.org", ["www.example.org", "b.example.org"], ["example.net"]),
-        (ScopeMode.PREFIX, "a.test/docs/", ["a.test", "www.a.test"], ["b.a.test"]),
-        (ScopeMode.ANY, "", [], ["a.test"]),
+        ("host", "a.test", ["a.test", "www.a.test"], ["b.a.test", "a.test:8080"]),
+        ("domain", "example.org", ["www.example.org", "b.example.org"], ["example.net"]),
+        ("prefix", "a.test/docs/", ["a.test", "www.a.test"], ["b.a.test"]),
+        ("any", "", [], ["a.test"]),
     ],
 )
 def test_seed_hosts_are_known_by_their_anchors(mode, anchor, anchors, others):
     """Whether the anchors were there from the start, come from a seed, from a log or from an earlier scope."""
-    scopes = [CompiledScope(Scope(mode), [anchor] if anchor else []) for _ in range(2)]
-    scopes += [CompiledScope(Scope(mode)) for _ in range(3)]
+    scopes = [CompiledScope(Scope(mode=mode, max_depth=0), [anchor] if anchor else []) for _ in range(2)]
+    scopes += [CompiledScope(Scope(mode=mode, max_depth=0)) for _ in range(3)]
     assert scopes[2].add_seed(f"www.{anchor.split('/')[0] or 'a.test'}", "/docs/x?y=/z/") == anchor
     assert scopes[2].add_seed(anchor.split("/")[0] or "a.test", "/docs/") == "", "it is known"
     scopes[3].is_anchor("other.test")
@@ -138,15 +137,15 @@ def test_seed_hosts_are_known_by_their_anchors(mode, anchor, anchors, others):
         assert scope.anchors == ({anchor} if anchor else set())
 
 
-@pytest.mark.parametrize("mode", [ScopeMode.UNSPECIFIED, ScopeMode.PREFIX])
+@pytest.mark.parametrize("mode", ["host", "prefix"])
 def test_the_partitions_of_an_anchor_are_those_of_its_host_and_its_www_variant(mode):
     """A domain may have hosts everywhere."""
     hosts = [f"h{number}.test" for number in range(20)]
-    anchors = [f"{host}/docs/" if mode is ScopeMode.PREFIX else host for host in hosts]
+    anchors = [f"{host}/docs/" if mode == "prefix" else host for host in hosts]
     for host, anchor in zip(hosts, anchors, strict=True):
         keys = [parse_url(f"http://{name}/docs/").fingerprint for name in (host, f"www.{host}")]
         assert anchored_in(mode, anchor, 8) == {partition_of(key, 8) for key in keys}
-    assert anchored_in(ScopeMode.DOMAIN, "a.test", 8) == set(range(8))
+    assert anchored_in("domain", "a.test", 8) == set(range(8))
 
 
 async def test_what_many_jobs_remember_as_refused_has_one_bound(tmp_path, monkeypatch):

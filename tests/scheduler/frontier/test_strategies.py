@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from typing import get_args
 
 from hypothesis import given
 from hypothesis import strategies as st
+from nephila.kernel.documents.job_schema import Order
 from nephila.kernel.link_position import IN_MAIN, IN_NAV
-from nephila.kernel.messages import Strategy
-from nephila.scheduler.frontier.strategies import HEAD, MAX_ORDER, SEED_PRIORITY, STRATEGIES, inherited, row_of
+from nephila.scheduler.frontier.strategies import HEAD, MAX_ORDER, SEED_PRIORITY, STRATEGIES, inherited
 
 URLS = [(0, 255), (1, 10), (1, 200), (2, 255), (3, 0)]
 """(depth, priority) in the order of arrival."""
@@ -19,6 +20,10 @@ def popped(name: str) -> list[tuple[int, int]]:
     row = STRATEGIES[name]
     arrivals = [(row.order(*url), -n if row.newest_first else n, url) for n, url in enumerate(URLS)]
     return [url for _, _, url in sorted(arrivals)]
+
+
+def test_every_strategy_of_a_job_has_a_row():
+    assert set(STRATEGIES) == set(get_args(Order))
 
 
 def test_each_strategy_has_its_order():
@@ -32,12 +37,6 @@ def test_each_strategy_has_its_order():
 def test_orders_fit_their_field_and_leave_the_head_alone(name, depth, priority):
     """1 .. 2^24 - 1 for any depth a message can hold: nothing of a strategy's goes before the head."""
     assert HEAD < STRATEGIES[name].order(depth, priority) <= MAX_ORDER
-
-
-def test_every_number_of_the_messages_has_a_row():
-    """Each strategy of CrawlJob is in the table once."""
-    assert sorted(row.number for row in STRATEGIES.values()) == sorted(Strategy)
-    assert all(row_of(row.number) is row for row in STRATEGIES.values())
 
 
 def test_relevance_fades_over_pages_that_say_nothing():

@@ -8,7 +8,8 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nephila.kernel.messages import CrawlJob, FetchKind, FetchOutcome, HostUse, Politeness, Scope, ScopeMode, Seed
+from nephila.kernel.documents.job_schema import Politeness, Scope
+from nephila.kernel.messages import FetchKind, FetchOutcome, HostUse, Seed
 from nephila.kernel.reasons.table import row_of_outcome
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, SEEDS
@@ -16,6 +17,7 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.politeness.host_pace import MARGIN_S, HostPace, from_state, is_refusal, took_s
 
+from tests.jobs import crawl_job
 from tests.scheduler.world import JOB, Answer, World, chain, site
 
 CONFIG = SchedulerConfig()
@@ -152,7 +154,7 @@ async def test_one_slow_host_does_not_hold_up_the_others(tmp_path):
         return Answer(status=429, retry_after_s=500) if request.host == "h7.test" else web(request)
 
     world = await World(tmp_path, slow).start()
-    world.crawl(*[f"http://h{i}.test/" for i in range(100)], scope=Scope(ScopeMode.ANY))
+    world.crawl(*[f"http://h{i}.test/" for i in range(100)], scope=Scope(mode="any", max_depth=0))
     world.run(5)
     assert len(world.rows) == 99
     await world.scheduler.close()
@@ -350,7 +352,7 @@ async def test_two_fetches_at_once_wait_for_one_robots(tmp_path):
         return Answer(took_s=3)
 
     world = await World(tmp_path, web).start()
-    job = CrawlJob("t", "t", 1, [], Scope(), Politeness(1.0, 2, False))
+    job = crawl_job("t", "t", 1, [], Scope(max_depth=0), Politeness(delay="1s", concurrency_per_host=2))
     world.bus.publish(JOBS, 0, job)
     for number in range(4):
         world.bus.publish(SEEDS, 0, Seed("t", f"http://a.test/{number}"))
@@ -452,8 +454,8 @@ async def test_fetches_at_once_are_not_early(tmp_path):
     pages = {"/": [f"/{number}" for number in range(8)], **{f"/{number}": [] for number in range(8)}}
     world = await EarlyWorld(tmp_path, site(pages)).start()
     world.early_s = 4.0
-    two = Politeness(5.0, 2, True)
-    world.bus.publish(JOBS, 0, CrawlJob(JOB, JOB, 1, [], Scope(max_depth=-1), two))
+    two = Politeness(delay="5s", concurrency_per_host=2, respect_robots=False)
+    world.bus.publish(JOBS, 0, crawl_job(JOB, JOB, 1, [], Scope(max_depth=-1), two))
     world.bus.publish(SEEDS, 0, Seed(JOB, "http://a.test/"))
     world.run()
     assert len(world.rows) == 9

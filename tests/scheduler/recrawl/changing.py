@@ -12,7 +12,8 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from hashlib import md5
 
-from nephila.kernel.messages import Outcome, Receipt, Recrawl, UrlState
+from nephila.kernel.documents.job_schema import Recrawl
+from nephila.kernel.messages import Outcome, Receipt, UrlState
 from nephila.scheduler.recrawl.due_table import DueTable
 from nephila.scheduler.recrawl.policy import RecrawlPolicy
 

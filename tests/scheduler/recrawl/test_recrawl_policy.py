@@ -9,14 +9,15 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nephila.kernel.messages import Outcome, Receipt, Recrawl, UrlState
-from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.documents.field_types import duration_text, instant_text
+from nephila.kernel.documents.job_schema import Recrawl
+from nephila.kernel.messages import Outcome, Receipt, UrlState
 from nephila.scheduler.recrawl.change_rate import START_RATE, Prior, estimate
 from nephila.scheduler.recrawl.policy import WINDOW, RecrawlPolicy
 
 NOW = 1_800_000_000.0
 HOUR, DAY = 3_600.0, 86_400.0
-ADAPTIVE = Recrawl(min_s=HOUR, max_s=14 * DAY)
+ADAPTIVE = Recrawl(min=duration_text(HOUR), max=duration_text(14 * DAY))
 KEY = bytes(range(16))
 
 
@@ -49,13 +50,13 @@ def lived(policy: RecrawlPolicy, texts: str, state: UrlState | None = None) -> U
 
 def test_refresh_at_makes_pages_due_once():
     """Without another frequency: at the instant, not again after the fetch; a later instant starts another run."""
-    policy = RecrawlPolicy(Recrawl(monitor=True, refresh_at=NOW - 10))
+    policy = RecrawlPolicy(Recrawl(monitor=True, refresh_at=instant_text(NOW - 10)))
     state = policy.after(page(seed=True), fetched(page()), NOW - 100)
     assert state.next_at == NOW - 10
     state = policy.after(state, fetched(state), NOW)
     assert state.next_at == 0
     assert policy.reapplied(state, NOW + 5).next_at == 0
-    later = RecrawlPolicy(Recrawl(monitor=True, refresh_at=NOW + DAY))
+    later = RecrawlPolicy(Recrawl(monitor=True, refresh_at=instant_text(NOW + DAY)))
     state = later.reapplied(state, NOW + 60)
     assert state.next_at == NOW + DAY
     refused = later.after(state, failed(state), NOW + DAY + 1)
@@ -65,9 +66,9 @@ def test_refresh_at_makes_pages_due_once():
 
 def test_refresh_at_beside_a_frequency_only_makes_pages_due_earlier():
     """The interval stays."""
-    policy = RecrawlPolicy(Recrawl(every_s=10 * DAY))
+    policy = RecrawlPolicy(Recrawl(every=duration_text(10 * DAY)))
     state = policy.after(page(), fetched(page()), NOW)
-    policy = RecrawlPolicy(Recrawl(every_s=10 * DAY, refresh_at=NOW + DAY))
+    policy = RecrawlPolicy(Recrawl(every=duration_text(10 * DAY), refresh_at=instant_text(NOW + DAY)))
     state = policy.reapplied(state, NOW + HOUR)
     assert state.next_at == NOW + DAY
     state = policy.after(state, fetched(state), NOW + DAY + 1)
@@ -170,7 +171,7 @@ def test_the_interval_shrinks_on_change_and_grows_otherwise():
 
 def test_bounds_hold_for_pages_that_always_or_never_change():
     """A page that changes all the time is fetched every min, one that never does at max in the end."""
-    policy = RecrawlPolicy(Recrawl(min_s=HOUR, max_s=DAY))
+    policy = RecrawlPolicy(Recrawl(min=duration_text(HOUR), max=duration_text(DAY)))
     restless = lived(policy, "ab" * 40)
     assert HOUR <= restless.interval_s < 1.6 * HOUR
     assert lived(policy, "a" * 60).interval_s > 0.8 * DAY
@@ -198,7 +199,7 @@ def test_old_evidence_fades():
 
 def test_pages_fetched_together_do_not_come_due_together():
     """Of 1,000 pages fetched in one second no 20 are due within the same hundredth of the spread."""
-    policy = RecrawlPolicy(Recrawl(min_s=DAY, max_s=9 * DAY))
+    policy = RecrawlPolicy(Recrawl(min=duration_text(DAY), max=duration_text(9 * DAY)))
     due = []
     for number in range(1000):
         state = page()
@@ -211,7 +212,7 @@ def test_pages_fetched_together_do_not_come_due_together():
 
 def test_a_fixed_interval_is_kept_whatever_the_page_does():
     """Within five per cent; a failure does not change it."""
-    policy = RecrawlPolicy(Recrawl(every_s=HOUR))
+    policy = RecrawlPolicy(Recrawl(every=duration_text(HOUR)))
     state = lived(policy, "abaaab")
     assert state.interval_s == pytest.approx(HOUR, rel=0.051)
     lost = policy.after(state, failed(state), state.next_at)
@@ -228,7 +229,7 @@ def test_a_receipt_that_comes_again_changes_nothing():
 
 def test_only_seeds_are_monitored():
     """The rest is fetched once, when it is new; without a policy nothing is fetched again."""
-    policy = RecrawlPolicy(Recrawl(every_s=HOUR, monitor=True))
+    policy = RecrawlPolicy(Recrawl(every=duration_text(HOUR), monitor=True))
     assert (policy.watches(True), policy.watches(False)) == (True, False)
     assert not RecrawlPolicy(None).watches(True)
     assert RecrawlPolicy(ADAPTIVE).watches(False)
@@ -250,7 +251,7 @@ def test_a_page_is_gone_after_404_and_410_in_a_row():
 
 def test_a_page_that_comes_back_is_not_counted_as_missing():
     """404 must come in a row, and other failures neither count nor reset."""
-    policy = RecrawlPolicy(Recrawl(min_s=HOUR, max_s=DAY, gone_after=2))
+    policy = RecrawlPolicy(Recrawl(min=duration_text(HOUR), max=duration_text(DAY), gone_after=2))
     state = lived(policy, "a")
     state = policy.after(state, failed(state, 404), NOW + DAY)
     state = policy.after(state, failed(state, 503), NOW + 2 * DAY)
@@ -263,7 +264,7 @@ def test_a_page_that_comes_back_is_not_counted_as_missing():
 
 def test_a_failure_keeps_what_is_known_and_comes_later():
     """Each one doubles the wait up to max; evidence, text and validators stay."""
-    policy = RecrawlPolicy(Recrawl(min_s=HOUR, max_s=2 * DAY))
+    policy = RecrawlPolicy(Recrawl(min=duration_text(HOUR), max=duration_text(2 * DAY)))
     state = lived(policy, "abab")
     lost = state
     for _ in range(10):
@@ -318,7 +319,7 @@ def test_a_sitemap_that_always_says_now_is_believed_once():
 
 def test_no_change_is_believed_of_a_site_that_has_announced_one():
     """Then the next fetch is put off as by a 304, but not beyond max; a date alone may mean any time of its day."""
-    policy = RecrawlPolicy(Recrawl(min_s=HOUR, max_s=3 * DAY))
+    policy = RecrawlPolicy(Recrawl(min=duration_text(HOUR), max=duration_text(3 * DAY)))
     state = lived(policy, "aaaa")
     stale = state.fetched_at - 5 * DAY
     assert policy.after_lastmod(state, stale, state.fetched_at + HOUR) is None, "it has proved nothing yet"
@@ -354,7 +355,7 @@ def test_times_that_cannot_be_are_ignored(lastmod):
 
 def test_a_gone_page_that_is_announced_gets_one_more_try():
     """One, not three."""
-    policy = RecrawlPolicy(Recrawl(min_s=HOUR, max_s=DAY, gone_after=1))
+    policy = RecrawlPolicy(Recrawl(min=duration_text(HOUR), max=duration_text(DAY), gone_after=1))
     state = lived(policy, "aab")
     gone = policy.after(state, failed(state, 410), state.next_at)
     assert gone.next_at == 0.0
@@ -374,7 +375,7 @@ def at(text: str) -> float:
 
 def test_all_pages_are_due_at_the_instants_of_cron():
     """In UTC, at the first one after the fetch."""
-    policy = RecrawlPolicy(Recrawl(cron="0 6 * * 1-5"))
+    policy = RecrawlPolicy(None, "0 6 * * 1-5")
     friday = policy.after(page(), fetched(page()), at("2026-11-20T05:59:59"))
     assert friday.next_at == at("2026-11-20T06:00:00")
     assert policy.after(friday, fetched(friday), at("2026-11-20T06:00:30")).next_at == at("2026-11-23T06:00:00")
@@ -383,7 +384,7 @@ def test_all_pages_are_due_at_the_instants_of_cron():
 
 def test_downtime_is_made_up_for_by_one_run():
     """A run that was slept through is due at once, ten of them are due once."""
-    policy = RecrawlPolicy(Recrawl(cron="0 * * * *"))
+    policy = RecrawlPolicy(None, "0 * * * *")
     state = policy.after(page(), fetched(page()), at("2026-11-20T05:30"))
     woken = policy.reapplied(state, at("2026-11-20T16:20"))
     assert woken.next_at == at("2026-11-20T06:00")
@@ -392,58 +393,30 @@ def test_downtime_is_made_up_for_by_one_run():
 
 def test_a_clock_set_back_does_not_repeat_a_run():
     """The instant that was served is not due again; a clock that had been years ahead does not stop the schedule."""
-    policy = RecrawlPolicy(Recrawl(cron="0 6 * * *"))
+    policy = RecrawlPolicy(None, "0 6 * * *")
     state = policy.after(page(), fetched(page()), at("2026-11-20T05:00"))
     assert policy.after(state, fetched(state), at("2026-11-20T05:10")).next_at == at("2026-11-21T06:00")
     ahead = policy.after(page(), fetched(page()), at("2033-01-01T00:00"))
     assert policy.reapplied(ahead, at("2026-11-20T05:10")).next_at == at("2026-11-20T06:00")
 
 
-@pytest.mark.parametrize(
-    ("recrawl", "field"),
-    [
-        (Recrawl(cron="0 6 * *"), "recrawl.cron"),
-        (Recrawl(cron="0 0 6 * * *"), "recrawl.cron"),
-        (Recrawl(cron="61 6 * * *"), "recrawl.cron.*bad minute"),
-        (Recrawl(cron="0 0 31 2 *"), "recrawl.cron"),
-        (Recrawl(cron="@daily"), "recrawl.cron"),
-        (Recrawl(cron="1," * 500 + "1 * * * *"), "recrawl.cron"),
-        (Recrawl(cron="0 6 * * *", every_s=60), "recrawl.every and recrawl.cron"),
-        (Recrawl(every_s=-1), "recrawl.every"),
-        (Recrawl(every_s=math.nan), "recrawl.every"),
-        (Recrawl(min_s=math.inf), "recrawl.min"),
-        (Recrawl(min_s=DAY, max_s=HOUR), "recrawl.min"),
-        (Recrawl(max_s=0.01), "recrawl.max"),
-    ],
-)
-def test_a_bad_policy_is_refused_in_one_line_that_names_the_field(recrawl, field):
-    """Before anything is crawled."""
-    with pytest.raises(UsageError, match=field) as caught:
-        RecrawlPolicy(recrawl)
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 200
-
-
-def test_one_bound_alone_is_enough():
-    """The other follows."""
-    assert (RecrawlPolicy(Recrawl(min_s=90 * DAY)).max_s, RecrawlPolicy(Recrawl(max_s=60)).min_s) == (90 * DAY, 60)
-
-
 # ---- clocks
 
 
 @pytest.mark.parametrize("jump_s", [-HOUR, HOUR, -400 * DAY, 400 * DAY])
-@pytest.mark.parametrize("recrawl", [ADAPTIVE, Recrawl(every_s=DAY), Recrawl(cron="0 6 * * *")])
-def test_a_clock_that_jumps_neither_freezes_nor_storms(jump_s, recrawl):
+@pytest.mark.parametrize(
+    ("recrawl", "cron"), [(ADAPTIVE, ""), (Recrawl(every=duration_text(DAY)), ""), (None, "0 6 * * *")]
+)
+def test_a_clock_that_jumps_neither_freezes_nor_storms(jump_s, recrawl, cron):
     """Whatever the clock has been, a loaded page is due within one interval, and after one fetch not at once again."""
-    policy = RecrawlPolicy(recrawl)
+    policy = RecrawlPolicy(recrawl, cron)
     state = lived(policy, "abaab")
     now = state.fetched_at + 60 + jump_s
     loaded = policy.reapplied(state, now)
     assert 0 < loaded.next_at <= now + max(state.interval_s, DAY)
     assert loaded.fetched_at <= now
     again = policy.after(loaded, fetched(loaded, b"b"), max(now, loaded.next_at))
-    assert again.next_at - again.fetched_at >= (60 if recrawl.cron else 0.94 * HOUR)
+    assert again.next_at - again.fetched_at >= (60 if cron else 0.94 * HOUR)
     assert again.next_at - again.fetched_at <= 14 * DAY
     assert policy.reapplied(again, again.fetched_at + 1) == again
 
@@ -460,10 +433,10 @@ def test_a_clock_set_back_between_two_fetches_is_no_evidence():
 
 def test_a_changed_policy_applies_to_what_is_known():
     """Shorter bounds make pages due earlier; a policy that was off starts with what is there."""
-    slow = RecrawlPolicy(Recrawl(every_s=30 * DAY))
+    slow = RecrawlPolicy(Recrawl(every=duration_text(30 * DAY)))
     state = lived(slow, "aa")
     assert (
-        RecrawlPolicy(Recrawl(every_s=HOUR)).reapplied(state, state.fetched_at).next_at
+        RecrawlPolicy(Recrawl(every=duration_text(HOUR))).reapplied(state, state.fetched_at).next_at
         <= state.fetched_at + 1.05 * HOUR
     )
     assert RecrawlPolicy(None).reapplied(state, state.fetched_at).next_at == 0.0

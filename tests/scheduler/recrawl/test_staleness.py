@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.messages import Recrawl
+from nephila.kernel.documents.field_types import duration_text
+from nephila.kernel.documents.job_schema import Recrawl
 
 from tests.scheduler.recrawl.changing import DAY_S, HOUR_S, Copies, Page, adaptive, fixed, web
 
@@ -37,11 +38,11 @@ def test_staleness_is_measured_as_it_is_defined():
 @pytest.mark.parametrize("seed", [1, 2])
 def test_rates_that_are_learnt_beat_a_fixed_interval(seed):
     """Means from an hour to a month, learnt from nothing: p95 below 0.8 of that of a fixed interval."""
-    assert ratio(Recrawl(min_s=HOUR_S, max_s=30 * DAY_S), 60, seed) < 0.8
+    assert ratio(Recrawl(min=duration_text(HOUR_S), max=duration_text(30 * DAY_S)), 60, seed) < 0.8
 
 
 def test_a_true_sitemap_helps_and_a_lying_one_does_little_harm():
     """Read every six hours: what it says is used as far as it has proved true."""
-    adaptive_alone = Recrawl(min_s=2 * HOUR_S, max_s=30 * DAY_S)
+    adaptive_alone = Recrawl(min=duration_text(2 * HOUR_S), max=duration_text(30 * DAY_S))
     assert ratio(adaptive_alone, 40, 3, sitemap_s=6 * HOUR_S) < 0.6
     assert ratio(adaptive_alone, 40, 3, sitemap_s=6 * HOUR_S, lying=True) < 0.8

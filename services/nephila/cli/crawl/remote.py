@@ -14,8 +14,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from nephila import __version__
 from nephila.cli.client import call
 from nephila.cli.crawl.run import NOTHING_FETCHED
@@ -27,10 +25,11 @@ from nephila.cli.target import Target
 from nephila.cli.terminal import sanitize
 from nephila.control import api
 from nephila.control.api import Control
-from nephila.kernel.documents.job_to_document import to_document
+from nephila.kernel.documents.job_document import document_of, lists_of, spec_of, urls_of, with_spec
+from nephila.kernel.documents.job_schema import Seed as SeedOfJob
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.programs.crawl.plan import make_plan
-from nephila.programs.crawl.run import Request, read_all_seeds, read_job, urls_of
+from nephila.programs.crawl.run import Request, read_all_seeds, read_job, seed_urls
 from nephila.programs.options import IN_SERVICE
 from nephila.programs.output_directory import Run
 
@@ -70,7 +69,7 @@ def crawl(request: Request, target: Target, *, as_json: bool, quiet: bool) -> in
         raise UsageError("nothing to crawl: give a URL, a job.yaml or --seeds FILE")
     run = Run(
         program=f"nephila {__version__}",
-        seeds=request.urls or urls_of(document),
+        seeds=request.urls or seed_urls(document),
         seed_file=request.seed_file,
         document=document,
         options=request.options,
@@ -111,8 +110,9 @@ def rules_of(plan: Plan) -> list[dict[str, Any]]:
 
     documents = read_all([plan.rules])
     if plan.all_rules:
-        plan.job.rules = [document.name for document in documents]
-    return [document.content for document in documents if document.name in plan.job.rules]
+        plan.job = with_spec(plan.job, rules=[document.name for document in documents])
+    wanted = spec_of(plan.job).rules
+    return [document.content for document in documents if document.name in wanted]
 
 
 async def _submit(
@@ -128,12 +128,14 @@ async def _submit(
         raise UserError(f"there is a job {name!r} already; give yours another name, or delete that one")
     if rules:
         await control.apply_rules(api.ApplyRules(rules=rules))
-    sources = [(kind, place) for kind, place in plan.sources if kind != "file"]
+    spec = spec_of(plan.job)
+    lists = lists_of(spec)
     rest = (seed.url for seed in seeds if seed.source not in ("sitemap", "feed"))
-    first = list(itertools.islice(rest, max(len(plan.job.seeds), 0 if sources else 1)))
-    job = msgspec.structs.replace(plan.job, seeds=first)
+    first = list(itertools.islice(rest, max(len(urls_of(spec)), 0 if lists else 1)))
+    seeds_of_job = [*(SeedOfJob(url=url) for url in first), *(SeedOfJob(**{kind: url}) for kind, url in lists)]
+    job = document_of(with_spec(plan.job, seeds=seeds_of_job))
     more = next(rest, None)
-    answer = await control.apply_job(api.ApplyJob(job=to_document(job, sources), seeds_follow=more is not None))
+    answer = await control.apply_job(api.ApplyJob(job=job, seeds_follow=more is not None))
     refused += [(one.url, one.reason) for one in answer.refused]
     if more is None:
         return answer.generation

@@ -14,7 +14,7 @@ from nephila import native
 from nephila.cli.output import program
 from nephila.cli.terminal import sanitize
 from nephila.kernel.reasons.table import Reason
-from nephila.programs.crawl.plan import job_of
+from nephila.programs.crawl.plan import spec_of_run
 from nephila.storage.source import display_name
 
 if TYPE_CHECKING:
@@ -287,5 +287,5 @@ def _more_pages(run: Run) -> str:
     """The option without which a crawl that has reached its limit would end at once."""
     if run.reason != "max_pages":
         return ""
-    _, job = job_of(run)
-    return f"--max-pages {2 * job.scope.max_pages} " if job.scope is not None else ""
+    _, spec = spec_of_run(run)
+    return f"--max-pages {2 * spec.scope.max_pages} "

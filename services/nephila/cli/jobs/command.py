@@ -192,19 +192,18 @@ def _print_change(answer: api.JobChanged, *, as_json: bool) -> None:
 def _check_sources(documents: Iterable[Any]) -> None:
     """A file of seeds that cannot be read is an error before any job is changed."""
     for document in documents:
-        for kind, name in document.sources:
-            if kind == "file":
-                try:
-                    Path(name).open("rb").close()
-                except OSError as error:
-                    raise UsageError(f"{document.location}: cannot read the seeds {name}: {error.strerror}") from None
+        for name in document.files:
+            try:
+                Path(name).open("rb").close()
+            except OSError as error:
+                raise UsageError(f"{document.location}: cannot read the seeds {name}: {error.strerror}") from None
 
 
 async def _apply(control: Control, document: Any, refused: list[tuple[str, str]]) -> api.JobApplied:
     """The job, then the seeds of its files in batches; each is taken before the next is read."""
     from nephila.programs.job_files import read_sources
 
-    files = any(kind == "file" for kind, _ in document.sources)
+    files = bool(document.files)
     answer = await control.apply_job(api.ApplyJob(job=document.content, seeds_follow=files))
     refused += [(one.url, one.reason) for one in answer.refused]
     if files:

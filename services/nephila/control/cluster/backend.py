@@ -146,7 +146,7 @@ class ClusterBackend(Backend):
         return self._tenants
 
     def check_job(self, document: JobDocument) -> None:
-        for name in document.job.rules:
+        for name in document.spec.rules:
             if name not in self._rules:
                 raise UserError(
                     f"{document.location}: the system has no rule {name!r} (spec.rules); see nephila rules deploy"

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from nephila.control import api
+from nephila.kernel.documents.job_document import keeps_routes, spec_of
 from nephila.kernel.fragment_routes import parse_for
 from nephila.kernel.messages import CrawlJob, ExplainAnswer, ExplainQuery, Outcome, Quarantine
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
@@ -78,8 +79,10 @@ class Queries:
     async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> api.UrlsForgotten:
         """See `Backend.forget`. Each partition is asked in turn, FORGET_BATCH URLs at a time."""
         parts: dict[int, list[tuple[str, Outcome]]] = {}
+        routes = keeps_routes(spec_of(job))
         for url, outcome in urls:
-            parts.setdefault(partition_of(parse_for(job, url).fingerprint, self._partitions), []).append((url, outcome))
+            number = partition_of(parse_for(routes, url).fingerprint, self._partitions)
+            parts.setdefault(number, []).append((url, outcome))
         total = api.UrlsForgotten(name=job.uid, forgotten=0)
         for part in parts.values():
             for start in range(0, len(part), FORGET_BATCH):

@@ -23,7 +23,7 @@ from nephila.control.throughput import Rates
 from nephila.kernel.bus.contract import Bus, Receipt
 from nephila.kernel.documents import job_document
 from nephila.kernel.live_settings import Scope
-from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, Render, RuleVerdict, Seed
+from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, RuleVerdict, Seed
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS, SEEDS
@@ -142,12 +142,12 @@ class LocalBackend(Backend):
 
     def check_job(self, document: job_document.JobDocument) -> None:
         self._check_sinks(document)
-        if trafilatura_text.lacks_library(document.job):
+        if trafilatura_text.lacks_library(document.spec):
             raise UserError(f"{document.location}: {trafilatura_text.MISSING}")
         self._check_rules(document)
-        if document.job.render > Render.NEVER and self._parts.no_browser:
+        mode = document.spec.render
+        if mode != "never" and self._parts.no_browser:
             # Its pages would end as failed(no_browser).
-            mode = document.content["spec"]["render"]
             raise UserError(f"{document.location}: spec.render: {mode} needs a browser: {self._parts.no_browser}")
 
     def _check_sinks(self, document: job_document.JobDocument) -> None:
@@ -158,8 +158,7 @@ class LocalBackend(Backend):
                     f"{document.location}: this program does not write {sink} (spec.sinks); "
                     f"start it with nephila up --format {wanted}"
                 )
-        parse = document.job.parse
-        if parse is not None and parse.requisites and "warc" not in self._formats:
+        if document.spec.parse.requisites and "warc" not in self._formats:
             wanted = ",".join((*self._formats, "warc"))
             raise UserError(
                 f"{document.location}: requisites (spec.parse.requisites) are stored into archives, and this program "
@@ -170,7 +169,7 @@ class LocalBackend(Backend):
         if self._files is not None:
             self._files.check()
         known = self.rules
-        for name in document.job.rules:
+        for name in document.spec.rules:
             if name not in known:
                 where = f"in {self._files.path}" if self._files else "here; start it with nephila up --rules DIR"
                 raise UserError(

@@ -11,6 +11,8 @@ import re2
 
 from nephila.kernel import messages as m
 from nephila.kernel.documents.browser_schema import Browser, Step
+from nephila.kernel.documents.field_types import seconds
+from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.runtime.errors import UNREADABLE
 
 log = logging.getLogger(__name__)
@@ -84,11 +86,13 @@ class Instructions:
         if job.deleted:
             self._jobs.pop(job.uid, None)
             return
-        browser = msgspec.json.decode(job.browser, type=Browser) if job.browser else Browser()
-        politeness = job.politeness or m.Politeness()
-        requisites = job.parse is not None and job.parse.requisites > 0
+        spec = spec_of(job)
         self._jobs[job.uid] = _Job(
-            politeness.ignore_robots, politeness.delay_s, browser, frozenset(job.rules), requisites
+            not spec.politeness.respect_robots,
+            seconds(spec.politeness.delay),
+            spec.browser,
+            frozenset(spec.rules),
+            spec.parse.requisites > 0,
         )
         self._choose()
 

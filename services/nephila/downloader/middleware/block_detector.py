@@ -17,6 +17,7 @@ from nephila.downloader.middleware.block_pages import LOGIN_PAGE, SCAN_BYTES, bl
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.outcome import ROBOTS
 from nephila.kernel import messages as m
+from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.reasons.table import Reason
 
 
@@ -30,7 +31,7 @@ class BlockDetector(Middleware):
 
     def on_job(self, job: m.CrawlJob) -> None:
         """See `Middleware.on_job`."""
-        if job.login is not None and not job.deleted:
+        if not job.deleted and spec_of(job).login is not None:
             self._with_login.add(job.uid)
         else:
             self._with_login.discard(job.uid)

@@ -12,6 +12,7 @@ from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.headers import split_header
 from nephila.downloader.middleware.contract import Middleware
 from nephila.kernel import messages as m
+from nephila.kernel.documents.job_document import spec_of
 
 LANGUAGE = "Accept-Language"
 
@@ -47,11 +48,12 @@ class JobRequests(Middleware):
         """See `Middleware.on_job`."""
         self._jobs.pop(job.uid, None)
         if self.acts_on(job) and not job.deleted:
-            self._jobs[job.uid] = job.language, job.max_page_bytes
+            spec = spec_of(job)
+            self._jobs[job.uid] = spec.language, spec.max_page_bytes
 
     def acts_on(self, job: m.CrawlJob | None) -> bool:
         """See `Middleware.acts_on`."""
-        return job is not None and bool(job.language or job.max_page_bytes)
+        return job is not None and bool((spec := spec_of(job)).language or spec.max_page_bytes)
 
     def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
         """See `Middleware.on_request`."""

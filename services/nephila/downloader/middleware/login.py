@@ -34,12 +34,15 @@ from nephila.downloader.http.target import Target
 from nephila.downloader.middleware.block_pages import is_captcha_page
 from nephila.downloader.middleware.contract import Middleware, PausedError
 from nephila.downloader.middleware.login_form import has_password_field, login_form
-from nephila.downloader.middleware.rendered_login import BrowserLogin, RenderedLogin, read_steps
+from nephila.downloader.middleware.rendered_login import BrowserLogin, RenderedLogin
 from nephila.downloader.middleware.secrets import SecretError, from_environment, from_file
 from nephila.downloader.outcome import REDIRECTS, location_of
 from nephila.downloader.proxies.selection import NoProxyError
 from nephila.downloader.routing.router import Router
 from nephila.kernel import messages as m
+from nephila.kernel.documents.field_types import seconds
+from nephila.kernel.documents.job_document import spec_of
+from nephila.kernel.documents.job_schema import Login, LoginField
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.net.public_suffix import site_of
 from nephila.kernel.reasons.table import Reason, status_reason
@@ -67,14 +70,14 @@ class LoginRefusedError(Exception):
 class _Session:
     """The login session of one job."""
 
-    def __init__(self, job: m.CrawlJob, login: m.Login) -> None:
+    def __init__(self, login: Login, delay_s: float) -> None:
         self.login = login
-        self.delay_s = job.politeness.delay_s if job.politeness is not None else 0.0
+        self.delay_s = delay_s
         self.target = Target(login.url)
         self.site = site_of(self.target.host)
         self.check = re2.compile(login.check) if login.check else None
         self.lost = re2.compile(login.lost) if login.lost else None
-        self.steps = read_steps(login.steps) if login.steps else []
+        self.steps = login.steps
         self.open = False
         self.proven = False
         """The site has accepted the login: its answer matched `check`, or a page was served."""
@@ -123,15 +126,15 @@ class SiteLogin(Middleware):
 
     def acts_on(self, job: m.CrawlJob | None) -> bool:
         """See `Middleware.acts_on`."""
-        return job is not None and job.login is not None
+        return job is not None and spec_of(job).login is not None
 
     def on_job(self, job: m.CrawlJob) -> None:
         """See `Middleware`."""
-        before = self._sessions.get(job.uid)
-        if job.deleted or job.login is None:
+        before, spec = self._sessions.get(job.uid), spec_of(job)
+        if job.deleted or spec.login is None:
             self._sessions.pop(job.uid, None)
-        elif before is None or before.login != job.login:
-            self._sessions[job.uid] = _Session(job, job.login)
+        elif before is None or before.login != spec.login:
+            self._sessions[job.uid] = _Session(spec.login, seconds(spec.politeness.delay))
         if before is not None and before is not self._sessions.get(job.uid) and before.task is not None:
             before.task.cancel()
 
@@ -354,7 +357,7 @@ class SiteLogin(Middleware):
             handle.abort()
             raise
 
-    def _value(self, field: m.LoginField) -> str:
+    def _value(self, field: LoginField) -> str:
         try:
             if field.env:
                 return from_environment(field.env)

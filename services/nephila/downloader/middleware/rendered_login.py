@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-import msgspec
-
 from nephila.downloader.http.contract import SiteCookies
 from nephila.downloader.http.route import Route
 from nephila.downloader.http.target import Target
@@ -42,8 +40,3 @@ class BrowserLogin(Protocol):
 
     async def log_in(self, request: FetchRequest, login: RenderedLogin) -> LoggedInPage:
         """Run the steps. Raises `FetchError`; the reason is step where an element of a step never came."""
-
-
-def read_steps(document: str) -> list[LoginStep]:
-    """The steps of a job's login."""
-    return msgspec.json.decode(document, type=list[LoginStep])

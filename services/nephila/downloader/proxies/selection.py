@@ -26,6 +26,7 @@ from nephila.downloader.proxies.selector import DIRECT, Selector, parse_selector
 from nephila.downloader.proxies.sessions import ProxySessions
 from nephila.downloader.proxies.use import ProxyTries, ProxyUse
 from nephila.kernel import messages as m
+from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.reasons.table import Reason, tunnel_status_of
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
@@ -145,7 +146,7 @@ class ProxySelection:
         if job.deleted:
             self._class_of_job.pop(job.uid, None)
             return
-        self._class_of_job[job.uid] = job.proxy_class
+        self._class_of_job[job.uid] = spec_of(job).proxy_class
 
     def selector(self, request: m.FetchRequest, target: Target) -> Selector | None:
         """The proxies that a request may use; None: it uses none."""

@@ -118,7 +118,7 @@ class Planner:
         old = self._entries.get(plan.name)
         policy = self._policies.get((plan.frequency, plan.time_zone))
         if policy is None:
-            policy = RecrawlPolicy(frequency(plan.frequency, plan.time_zone))
+            policy = frequency(plan.frequency, plan.time_zone)
             self._policies[plan.frequency, plan.time_zone] = policy
         if progress is not None:
             self._clock = max(self._clock, progress.tag - 1 / plan.score)

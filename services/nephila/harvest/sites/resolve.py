@@ -94,7 +94,7 @@ def check(sites: Sites) -> None:
     for name in sites.directories:
         with errors:
             document = job(sites, name, 0.0)
-            if any(kind == "file" for kind, _ in document.sources):
+            if document.files:
                 raise UsageError(f"{document.location}: seeds: a site has no files of seeds; list the URLs")
     errors.raise_all()
 

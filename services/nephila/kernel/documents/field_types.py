@@ -89,6 +89,11 @@ def seconds(duration: str) -> float:
     return sum((float(number) * UNITS[unit] for number, unit in _PART.findall(duration)), 0.0)
 
 
+def duration_text(seconds: float) -> str:
+    """Seconds as a document has them, to the microsecond: 90.5 → "90.5s"."""
+    return f"{seconds:.6f}".rstrip("0").rstrip(".") + "s"
+
+
 def check_duration(text: str) -> str:
     """The text, if it is a duration. Raises `ValueError` with the reason."""
     if not re.fullmatch(_DURATION, text, re.ASCII):

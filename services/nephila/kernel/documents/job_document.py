@@ -1,43 +1,36 @@
-"""Converts a CrawlJob document to the message that all services read.
+"""The CrawlJob document: read from YAML or JSON, carried by the message `CrawlJob` as bytes, decoded by services.
 
 The same document is a file for `nephila crawl` and `nephila jobs apply`, JSON of the control API, and a custom
-resource. Invariants: each error is one line with file:line:column; the defaults are those of the command line; a
-document that is read from `content` again is the same job. The caller reads files of seeds.
+resource. Invariants: each error of `from_node` is one line with file:line:column; the defaults are those of the command
+line; equal jobs have equal bytes. The caller reads files of seeds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from nephila.kernel.documents import cron, document_files
+from nephila.kernel.documents import document_files
 from nephila.kernel.documents import job_schema as schema
-from nephila.kernel.documents.browser_schema import Browser
-from nephila.kernel.documents.field_types import instant_s, seconds
+from nephila.kernel.documents.field_types import API_VERSION
+from nephila.kernel.documents.job_migration import spec_before
+from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.documents.struct_reader import read
 from nephila.kernel.documents.yaml import Node, from_builtins
 from nephila.kernel.fragment_routes import ROUTE
-from nephila.kernel.messages import (
-    CrawlJob,
-    FetchWindows,
-    HostBudget,
-    HostPolicy,
-    Login,
-    LoginField,
-    Parse,
-    Politeness,
-    Quota,
-    Recrawl,
-    Render,
-    Scope,
-    Traps,
-)
+from nephila.kernel.messages import CrawlJob
 
 LOGOUT = r"(?i)([/=:_.?&]|user)(log|sign)[-_]?(out|off)([/?&=#.]|$)"
 """URLs that end a session when they are fetched."""
+
+
+_KEPT = 64
+"""Decoded documents that are kept: services of one program read the same message, one after the other."""
+_DECODER = msgspec.json.Decoder(JobSpec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +40,22 @@ class JobDocument:
     content: dict[str, Any]
     """The document as JSON values, without defaults; `from_json` reads it again."""
     job: CrawlJob
-    """The job, generation 0; its seeds are the plain URLs of the document."""
-    sources: tuple[tuple[str, str], ...]
-    """The other seeds in order: (file, sitemap or feed; name or URL)."""
-    sinks: tuple[str, ...]
+    """The job, generation 0."""
+    spec: JobSpec
+    """What services read of the job."""
+    files: tuple[str, ...]
+    """Names of files of seeds. The job does not have them: they belong to the program that reads the document."""
     location: str
 
     @property
     def name(self) -> str:
         """The job's name and uid."""
         return self.job.uid
+
+    @property
+    def sinks(self) -> tuple[str, ...]:
+        """The outputs in addition to the database."""
+        return tuple(dict.fromkeys(sink.type for sink in self.spec.sinks))
 
 
 def load(data: bytes, name: str) -> list[JobDocument]:
@@ -77,128 +76,92 @@ def distinct(found: Iterable[JobDocument]) -> list[JobDocument]:
 def from_node(node: Node) -> JobDocument:
     """The job of a YAML node. Raises `UsageError` with the place."""
     document = read(node, schema.CrawlJob)
-    seeds = [seed.source for seed in document.spec.seeds]
-    job = _job(document.metadata.name, document.spec, [value for kind, value in seeds if kind == "url"])
-    protect_session(job)
-    keep_routes(job)
-    return JobDocument(
-        msgspec.to_builtins(document),
-        job,
-        tuple(seed for seed in seeds if seed[0] != "url"),
-        tuple(dict.fromkeys(sink.type for sink in document.spec.sinks)),
-        node.location,
+    content = msgspec.to_builtins(document)
+    files = tuple(seed.file for seed in document.spec.seeds if seed.file)
+    spec = settled(document.spec)
+    return JobDocument(content, job_of(document.metadata.name, spec), spec, files, node.location)
+
+
+# ---- the message
+
+
+def job_of(uid: str, spec: JobSpec) -> CrawlJob:
+    """The job of a `settled` spec, generation 0."""
+    site = spec.site.name if spec.site is not None else ""
+    document = msgspec.json.encode(msgspec.structs.replace(spec, paused=False))
+    return CrawlJob(uid=uid, name=uid, paused=spec.paused, tenant=spec.tenant, site=site, document=document)
+
+
+def spec_of(job: CrawlJob) -> JobSpec:
+    """The wanted state of a job. `CrawlJob.paused` counts, `JobSpec.paused` is never set here. For whoever takes over a
+    job, not for each URL. The struct is shared: nobody changes it."""
+    return _decoded(job.document) if job.document else spec_before(job)
+
+
+@lru_cache(_KEPT)
+def _decoded(document: bytes) -> JobSpec:
+    return _DECODER.decode(document)
+
+
+def with_spec(job: CrawlJob, **changed: Any) -> CrawlJob:
+    """The job with other values of fields of its spec."""
+    new = job_of(job.uid, settled(msgspec.structs.replace(spec_of(job), **changed)))
+    new.generation, new.paused = job.generation, job.paused
+    return new
+
+
+def document_of(job: CrawlJob) -> dict[str, Any]:
+    """The document of a job, without defaults and files of seeds; `from_json` reads the same job from it."""
+    spec = without_empty(msgspec.to_builtins(spec_of(job)))
+    paused = {"paused": True} if job.paused else {}
+    return {"apiVersion": API_VERSION, "kind": "CrawlJob", "metadata": {"name": job.uid}, "spec": {**paused, **spec}}
+
+
+def without_empty(content: dict[str, Any]) -> dict[str, Any]:
+    """JSON values without sections that have only defaults."""
+    found = {key: without_empty(one) if isinstance(one, dict) else one for key, one in content.items()}
+    return {key: one for key, one in found.items() if one != {}}
+
+
+def urls_of(spec: JobSpec) -> list[str]:
+    """The pages among the seeds."""
+    return [seed.url for seed in spec.seeds if seed.url]
+
+
+def lists_of(spec: JobSpec) -> list[tuple[str, str]]:
+    """The sitemaps and feeds among the seeds: (kind, URL)."""
+    return [seed.source for seed in spec.seeds if seed.sitemap or seed.feed]
+
+
+def keeps_routes(spec: JobSpec) -> bool:
+    """Whether routes are part of the URLs of a job."""
+    return ROUTE in spec.parse.follow
+
+
+# ---- what follows from other keys
+
+
+def settled(spec: JobSpec) -> JobSpec:
+    """The spec in the form that services read: each value once, and with what follows from its keys."""
+    spec = msgspec.structs.replace(
+        spec,
+        seeds=[seed for seed in spec.seeds if not seed.file],
+        keywords=keywords(spec.keywords),
+        windows=list(dict.fromkeys(spec.windows)),
+        rules=list(dict.fromkeys(spec.rules)),
     )
-
-
-def protect_session(job: CrawlJob) -> None:
-    """Exclude links that log out from a job that keeps cookies: a fetch of such a link would end its session."""
-    if not (job.cookies or job.login is not None):
-        return
-    scope = job.scope = job.scope or Scope(max_depth=-1)
-    if LOGOUT not in scope.exclude:
-        scope.exclude = [*scope.exclude, LOGOUT]
-
-
-def keep_routes(job: CrawlJob) -> None:
-    """Routes are pages in a job that renders: only a browser can tell them apart."""
-    if job.render > Render.NEVER:
-        parse = job.parse = job.parse or Parse()
-        if ROUTE not in parse.follow:
-            parse.follow = [*parse.follow, ROUTE]
+    follow, exclude = list(dict.fromkeys(spec.parse.follow)), spec.scope.exclude
+    if spec.render != "never" and ROUTE not in follow:
+        # Routes are pages: only a browser can tell them apart.
+        follow.append(ROUTE)
+    if (spec.cookies or spec.login is not None) and LOGOUT not in exclude:
+        # The fetch of a link that logs out would end the session.
+        exclude = [*exclude, LOGOUT]
+    spec.parse = msgspec.structs.replace(spec.parse, follow=follow)
+    spec.scope = msgspec.structs.replace(spec.scope, exclude=exclude)
+    return spec
 
 
 def keywords(words: Iterable[str]) -> list[str]:
-    """Keywords as the message has them: lower case, blanks collapsed, each once."""
+    """Keywords in the form that pages are compared with: lower case, blanks collapsed, each once."""
     return list(dict.fromkeys(text for word in words if (text := " ".join(word.lower().split()))))
-
-
-def _job(name: str, spec: schema.JobSpec, seeds: list[str]) -> CrawlJob:
-    scope, budget, traps, parse = spec.scope, spec.host_budget, spec.traps, spec.parse
-    return CrawlJob(
-        uid=name,
-        name=name,
-        seeds=seeds,
-        scope=Scope(schema.MODES[scope.mode], scope.include, scope.exclude, scope.max_depth, scope.max_pages),
-        politeness=_politeness(spec.politeness),
-        keep_links=spec.links,
-        paused=spec.paused,
-        strategy=schema.STRATEGY_NUMBERS[spec.strategy],
-        keywords=keywords(spec.keywords),
-        recrawl=_recrawl(spec),
-        windows=FetchWindows(list(dict.fromkeys(spec.windows)), _zone(spec)) if spec.windows else None,
-        host_budget=HostBudget(budget.pages, budget.bytes, seconds(budget.time), budget.queued)
-        if budget != schema.HostBudget()
-        else None,
-        traps=Traps(traps.off, traps.cap_fetches, traps.cap_share) if traps != schema.Traps() else None,
-        weight=spec.weight,
-        tenant=spec.tenant,
-        site=spec.site.name if spec.site is not None else "",
-        quota=_quota(spec.quota),
-        site_quota=_quota(spec.site.quota) if spec.site is not None else None,
-        sitemaps=spec.sitemaps,
-        rules=list(dict.fromkeys(spec.rules)),
-        parse=Parse(
-            list(dict.fromkeys(parse.follow)),
-            parse.nofollow == "skip",
-            schema.MAIN_TEXTS[parse.main_text],
-            schema.NEAR_COPIES[parse.near_copies],
-            parse.requisites,
-        )
-        if parse != schema.Parse()
-        else None,
-        cookies=spec.cookies,
-        render=schema.RENDERS[spec.render],
-        browser=msgspec.json.encode(spec.browser).decode() if spec.browser != Browser() else "",
-        login=_login(spec.login) if spec.login else None,
-        proxy_class=spec.proxy_class,
-        language=spec.language,
-        max_page_bytes=spec.max_page_bytes,
-        schemes=msgspec.json.encode(spec.schemes).decode() if spec.schemes is not None else "",
-    )
-
-
-def _quota(quota: schema.Quota) -> Quota | None:
-    if not (quota.pages or quota.bytes or quota.browser_seconds):
-        return None
-    return Quota(quota.pages, quota.bytes, quota.browser_seconds, schema.QUOTA_PERIODS[quota.per])
-
-
-def _login(login: schema.Login) -> Login:
-    fields = [LoginField(field.name, field.value, field.env, field.file) for field in login.fields]
-    steps = msgspec.json.encode(login.steps).decode() if login.steps else ""
-    return Login(login.url, fields, login.check, login.lost, steps)
-
-
-def _politeness(politeness: schema.Politeness) -> Politeness:
-    return Politeness(
-        seconds(politeness.delay),
-        politeness.concurrency_per_host,
-        not politeness.respect_robots,
-        politeness.adaptive,
-        [
-            HostPolicy(host.host, seconds(host.delay) if host.delay is not None else -1.0, host.concurrency or 0)
-            for host in politeness.hosts
-        ],
-    )
-
-
-def _recrawl(spec: schema.JobSpec) -> Recrawl | None:
-    if spec.recrawl is None and not spec.schedule:
-        return None
-    recrawl = spec.recrawl or schema.Recrawl()
-    shortest, longest, every = (seconds(text or "0") for text in (recrawl.min, recrawl.max, recrawl.every))
-    return Recrawl(
-        shortest,
-        longest,
-        every,
-        cron=spec.schedule,
-        monitor=recrawl.monitor,
-        gone_after=recrawl.gone_after,
-        refresh_at=instant_s(recrawl.refresh_at) if recrawl.refresh_at else 0.0,
-        freshness_s=seconds(recrawl.freshness) if recrawl.freshness else 0.0,
-        time_zone=_zone(spec) if spec.schedule else "",
-    )
-
-
-def _zone(spec: schema.JobSpec) -> str:
-    return spec.time_zone if spec.time_zone != cron.UTC else ""

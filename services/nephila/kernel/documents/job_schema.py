@@ -7,7 +7,7 @@ becomes a job: `job_document`.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from msgspec import Meta, field
 
@@ -29,7 +29,7 @@ from nephila.kernel.documents.field_types import (
 )
 from nephila.kernel.documents.scheme_schema import Schemes
 from nephila.kernel.documents.struct_reader import Section
-from nephila.kernel.messages import MainText, NearCopies, QuotaPeriod, Render, ScopeMode, Strategy
+from nephila.kernel.messages import NearCopies, Render, ScopeMode
 from nephila.kernel.requisites import MAX_REQUISITES
 from nephila.native import UrlError, parse_url
 
@@ -41,20 +41,9 @@ MODES: dict[str, ScopeMode] = {
     "any": ScopeMode.ANY,
 }
 Order = Literal["bfs", "dfs", "best-first"]
-STRATEGY_NUMBERS: dict[str, Strategy] = {
-    "bfs": Strategy.UNSPECIFIED,
-    "dfs": Strategy.DFS,
-    "best-first": Strategy.BEST_FIRST,
-}
 LinkKind = Literal["canonical", "alternate", "feed", "next", "form", "script", "route", "json"]
 FOLLOW = get_args(LinkKind)
 MainTextName = Literal["density", "trafilatura", "all", "none"]
-MAIN_TEXTS: dict[str, MainText] = {
-    "density": MainText.UNSPECIFIED,
-    "trafilatura": MainText.TRAFILATURA,
-    "all": MainText.ALL,
-    "none": MainText.NONE,
-}
 NearCopiesMode = Literal["store", "mark", "skip"]
 NEAR_COPIES: dict[str, NearCopies] = {
     "store": NearCopies.UNSPECIFIED,
@@ -62,7 +51,7 @@ NEAR_COPIES: dict[str, NearCopies] = {
     "skip": NearCopies.SKIP,
 }
 RenderMode = Literal["never", "auto", "always"]
-RENDERS: dict[str, Render] = {"never": Render.UNSPECIFIED, "auto": Render.AUTO, "always": Render.ALWAYS}
+RENDERS: dict[str, Render] = {"never": Render.NEVER, "auto": Render.AUTO, "always": Render.ALWAYS}
 Sink = Literal[
     "sqlite", "postgres", "jsonl", "markdown", "warc", "raw", "parquet", "dataset", "chunks", "opensearch", "items"
 ]
@@ -137,7 +126,6 @@ TenantName = Annotated[
     str,
     Meta(max_length=63, pattern="^([a-z0-9]([a-z0-9-]*[a-z0-9])?)?$", extra={"what": "a name of a-z, 0-9 and hyphens"}),
 ]
-QUOTA_PERIODS: Final = {"run": QuotaPeriod.RUN, "day": QuotaPeriod.DAY, "month": QuotaPeriod.MONTH}
 PerHost = Annotated[int, Meta(ge=1, le=1000)]
 
 
@@ -366,7 +354,7 @@ class JobSpec(Section, kw_only=True):
 
     paused: bool = False
     """No URL of the job is fetched."""
-    seeds: Annotated[list[Seed], Meta(max_length=50_000)] = field(default_factory=list)
+    seeds: Annotated[list[Seed], Meta(extra_json_schema={"maxItems": 50_000})] = field(default_factory=list)
     """Where to start: URLs, files, sitemaps, feeds. At least one, unless the job has schemes."""
     scope: Scope = field(default_factory=Scope)
     """Which URLs belong to the job."""
@@ -428,8 +416,6 @@ class JobSpec(Section, kw_only=True):
     """Keyword schemes; their searches are seeds. `nephila schemes apply` writes them."""
 
     def __post_init__(self) -> None:
-        if not self.seeds and self.schemes is None:
-            raise ValueError("it has no seeds")
         if self.login is not None and self.login.steps and self.render == "never":
             raise ValueError("its steps need a browser: set spec.render to always, or auto", "login")
         if self.time_zone != cron.UTC and not (self.schedule or self.windows):
@@ -460,3 +446,7 @@ class CrawlJob(Section):
     """The name of the job is part of the key of its rows."""
     spec: JobSpec
     """The whole desired state."""
+
+    def __post_init__(self) -> None:
+        if not self.spec.seeds and self.spec.schemes is None:
+            raise ValueError("it has no seeds", "spec")

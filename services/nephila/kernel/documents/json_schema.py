@@ -22,6 +22,7 @@ def json_schema(cls: type[Section]) -> dict[str, Any]:
         first = type_of(section).fields[0].encode_name
         for name, text in field_texts(section).items():
             schema["properties"][name] = {"description": text, **schema["properties"][name]}
+        schema["additionalProperties"] = False
         if section.ONLY_ONE:
             schema |= {"minProperties": 1, "maxProperties": 1}
         if section.SHORT:

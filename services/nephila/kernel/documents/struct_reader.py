@@ -27,9 +27,10 @@ ONE_OR_MORE: dict[str, Any] = {"oneOrMore": True}
 """`Meta.extra_json_schema` of a list that may be written as its only item."""
 
 
-class Section(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
-    """A map of a document. `__post_init__` checks what only several keys together say: it raises `ValueError` with the
-    reason and, as second argument, the key that the reason is about."""
+class Section(msgspec.Struct, rename="camel", omit_defaults=True):
+    """A map of a document. `read` refuses unknown keys; a service that decodes JSON skips those of a later version.
+    `__post_init__` checks what only several keys together say: it raises `ValueError` with the reason and, as second
+    argument, the key that the reason is about."""
 
     SHORT: ClassVar[bool] = False
     """The value of the first key may be written instead of the map."""
@@ -100,7 +101,7 @@ def _section(node: Node, path: str, kind: inspect.StructType, notes: Mapping[str
     except ValueError as error:
         reason, *keys = error.args
         place = node.value[keys[0]].value if keys and keys[0] in node.value else node
-        raise place.error(f"{'.'.join([where, *keys])}: {reason}") from None
+        raise place.error(f"{'.'.join([path, *keys]).strip('.') or where}: {reason}") from None
 
 
 def _list(node: Node, path: str, kind: inspect.ListType, notes: Mapping[str, Any]) -> list[Any]:
@@ -108,7 +109,7 @@ def _list(node: Node, path: str, kind: inspect.ListType, notes: Mapping[str, Any
         if "oneOrMore" in notes:
             return [_value(node, path, kind.item_type)]
         raise node.form_error(f"{path} has to be a list; write [a, b], or each value on a line of its own after '- '")
-    least, most = kind.min_length or 0, kind.max_length or len(node.value)
+    least, most = kind.min_length or 0, kind.max_length or notes.get("maxItems", len(node.value))
     if not least <= len(node.value) <= most:
         raise node.form_error(f"{path} has {len(node.value):,} values; it may have {least} to {most:,}")
     errors, found = UsageErrors(), []

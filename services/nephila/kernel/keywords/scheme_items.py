@@ -79,9 +79,9 @@ class SchemeEvaluator:
         return Evaluated(None, {**note, FIELDS: kept} if kept else note)
 
 
-def evaluator_of(schemes: str) -> SchemeEvaluator:
-    """The evaluator of a job's section `schemes`, JSON."""
-    return SchemeEvaluator(msgspec.json.decode(schemes, type=Schemes).schemes)
+def evaluator_of(schemes: Schemes) -> SchemeEvaluator:
+    """The evaluator of a job's section `schemes`."""
+    return SchemeEvaluator(schemes.schemes)
 
 
 def _searched(scheme: NamedScheme) -> tuple[object, object]:

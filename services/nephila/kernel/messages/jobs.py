@@ -179,59 +179,72 @@ class Login(msgspec.Struct, array_like=True, gc=False):
 
 
 class CrawlJob(msgspec.Struct, array_like=True, gc=False):
-    """The whole desired state of a crawl. Topic `jobs` (compacted by uid)."""
+    """The whole desired state of a crawl. Topic `jobs` (compacted by uid). Fields that are marked (before
+    documents) are set in messages of earlier versions only, which have no document;
+    kernel/documents/job_migration.py reads them.
+    """
 
     uid: str = ""
     name: str = ""
     # Rises with each change of the desired state.
     generation: int = 0
+    # (before documents)
     seeds: list[str] = msgspec.field(default_factory=list)
+    # (before documents)
     scope: Scope | None = None
+    # (before documents)
     politeness: Politeness | None = None
-    # Keep the links of each page in the table `links`.
+    # (before documents)
     keep_links: bool = False
     paused: bool = False
+    # (before documents)
     strategy: Strategy = Strategy.UNSPECIFIED
-    # Words and phrases that best-first looks for, in lower case.
+    # (before documents)
     keywords: list[str] = msgspec.field(default_factory=list)
+    # (before documents)
     recrawl: Recrawl | None = None
+    # (before documents)
     host_budget: HostBudget | None = None
+    # (before documents)
     traps: Traps | None = None
-    # Share of the fetches relative to other jobs; 0 means 1.
+    # (before documents)
     weight: float = 0.0
-    # Sitemaps named in robots.txt and /sitemap.xml of seed hosts are seeds as well.
+    # (before documents)
     sitemaps: bool = False
     # The job and all that is known of its URLs is dropped; rows stay.
     deleted: bool = False
-    # Names of the rules that pages are read by; none: generic extraction.
+    # (before documents)
     rules: list[str] = msgspec.field(default_factory=list)
-    # Null: all of it as its zeros say.
+    # (before documents)
     parse: Parse | None = None
-    # Cookies that sites set are kept and sent back to them.
+    # (before documents)
     cookies: bool = False
-    # Null: no login.
+    # (before documents)
     login: Login | None = None
-    # Whether pages are rendered in a browser.
+    # (before documents)
     render: Render = Render.UNSPECIFIED
-    # The section spec.browser of the document as JSON; empty: its defaults.
+    # (before documents)
     browser: str = ""
-    # Proxies of the job: any, direct, a class, "/" and a country, or both; empty: as the downloader is set.
+    # (before documents)
     proxy_class: str = ""
-    # The section spec.schemes of the document as JSON; empty: none.
+    # (before documents)
     schemes: str = ""
-    # Accept-Language of the requests for pages; empty: as the downloader is set.
+    # (before documents)
     language: str = ""
-    # Largest page that is stored, on the wire and decoded; 0 = as the downloader is set.
+    # (before documents)
     max_page_bytes: int = 0
     # The tenant that the job belongs to; empty: none.
     tenant: str = ""
     # The site that the job belongs to; empty: none.
     site: str = ""
-    # Null: no quota, of the job and of all jobs of its site together.
+    # (before documents)
     quota: Quota | None = None
+    # (before documents)
     site_quota: Quota | None = None
-    # Null: the job fetches at all hours.
+    # (before documents)
     windows: FetchWindows | None = None
+    # The section spec of the CrawlJob document as JSON, without `paused` and files of seeds.
+    document: bytes = b""
 
 
 class FetchWindows(msgspec.Struct, array_like=True, gc=False):

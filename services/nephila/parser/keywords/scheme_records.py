@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from nephila.kernel import messages as m
+from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.keywords.scheme_items import SEARCH, ContentPage, SchemeEvaluator, evaluator_of
 from nephila.kernel.stages import CONTENT, NAVIGATION
 
@@ -28,8 +29,9 @@ class SchemeRecords:
     def update_job(self, job: m.CrawlJob) -> None:
         """Apply a new or changed job. O(keywords)."""
         self._evaluators.pop(job.uid, None)
-        if job.schemes and not job.deleted:
-            self._evaluators[job.uid] = evaluator_of(job.schemes)
+        schemes = spec_of(job).schemes
+        if schemes is not None and not job.deleted:
+            self._evaluators[job.uid] = evaluator_of(schemes)
 
     def complete(self, record: m.Record, links: Iterable[m.Outlinks] = ()) -> None:
         """Set the item and the metadata of a page with a context, if its job has schemes; of a page of results also

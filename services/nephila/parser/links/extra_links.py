@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from nephila.kernel import messages as m
+from nephila.kernel.documents.job_schema import Parse
 from nephila.kernel.fragment_routes import ROUTE, is_route
 from nephila.kernel.requisites import MAX_REQUISITES
 from nephila.native import to_utf8
@@ -66,13 +66,10 @@ class _Titles:
         return one_line(text[:MAX_SCRIPT_CHARS])[:200]
 
 
-def kinds_of(job: m.CrawlJob, follow: bool, rendered: bool) -> list[str]:
+def kinds_of(parse: Parse, follow: bool, rendered: bool) -> list[str]:
     """The kinds to read from a page. `follow`: its links may be followed. A browser has loaded the requisites of a page
     that it rendered."""
-    parse = job.parse
-    if parse is None:
-        return []
-    kinds = list(parse.follow) if follow else []
+    kinds: list[str] = [*parse.follow] if follow else []
     return [REQUISITES, *kinds] if parse.requisites and not rendered else kinds
 
 

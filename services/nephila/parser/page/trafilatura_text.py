@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from nephila.kernel.messages import CrawlJob, MainText
+from nephila.kernel.documents.job_schema import JobSpec
 from nephila.parser.sandbox import Task
 
 LIBRARY: Final = "trafilatura"
@@ -37,9 +37,9 @@ def is_installed() -> bool:
     return importlib.util.find_spec(LIBRARY) is not None
 
 
-def lacks_library(job: CrawlJob) -> bool:
+def lacks_library(job: JobSpec) -> bool:
     """Whether a job needs the library and it is not installed."""
-    return job.parse is not None and job.parse.main_text == MainText.TRAFILATURA and not is_installed()
+    return job.parse.main_text == LIBRARY and not is_installed()
 
 
 def payload_of(source: bytes, url: str, max_text_bytes: int) -> bytes:

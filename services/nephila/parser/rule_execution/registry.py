@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nephila.kernel import messages as m
+from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.runtime.errors import UsageError
 from nephila.parser.rules.load import from_text
 from nephila.parser.rules.match import RuleSet
@@ -69,10 +70,11 @@ class RuleRegistry:
     def update_job(self, job: m.CrawlJob) -> None:
         """The desired state of a job."""
         self._sets.pop(job.uid, None)
-        if job.deleted or not job.rules:
+        rules = spec_of(job).rules
+        if job.deleted or not rules:
             self._names_by_job.pop(job.uid, None)
         else:
-            self._names_by_job[job.uid] = tuple(job.rules)
+            self._names_by_job[job.uid] = tuple(rules)
 
     def has_rules(self, job: str) -> bool:
         """Whether a job has rules."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nephila.kernel.messages import NearCopies, Parse, Render
-from nephila.programs.crawl.plan import job_of, run_formats
+from nephila.programs.crawl.plan import run_formats, spec_of_run
 from nephila.programs.output_directory import Run
 
 FROM_DATABASE: Final = frozenset({"sqlite", "postgres", "parquet"})
@@ -31,16 +30,16 @@ RULES, LINKS, MAIN_TEXT, NEAR_COPIES, FOLLOW, RENDER, REQUISITES, SCOPE = (
 
 def additions(before: Run, after: Run) -> list[str]:
     """The additions of the options of `after`. Rules and links out of scope are found with the plan of the run."""
-    (_, old), (_, new) = job_of(before), job_of(after)
-    was, now = old.parse or Parse(), new.parse or Parse()
+    (_, old), (_, new) = spec_of_run(before), spec_of_run(after)
+    was, now = old.parse, new.parse
     known = {*run_formats(before), *FROM_DATABASE}
     found = [name for name in run_formats(after) if name not in known]
     checks = {
-        LINKS: new.keep_links and not old.keep_links,
+        LINKS: new.links and not old.links,
         MAIN_TEXT: now.main_text != was.main_text,
-        NEAR_COPIES: now.near_copies not in (NearCopies.UNSPECIFIED, was.near_copies),
+        NEAR_COPIES: now.near_copies not in ("store", was.near_copies),
         FOLLOW: not set(now.follow) <= set(was.follow),
         REQUISITES: now.requisites > was.requisites,
-        RENDER: max(new.render, Render.NEVER) != max(old.render, Render.NEVER),
+        RENDER: new.render != old.render,
     }
     return found + [name for name, added in checks.items() if added]

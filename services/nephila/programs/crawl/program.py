@@ -14,14 +14,14 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from functools import partial
 
-import msgspec
+from msgspec.structs import replace
 
 from nephila.control import job_view
 from nephila.control.local.backend import LocalBackend
 from nephila.control.operations import Operations
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.messages import CrawlJob, ScopeMode
+from nephila.kernel.documents.job_document import spec_of, urls_of, with_spec
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import DEAD, JOBS, SEEDS
@@ -158,7 +158,7 @@ class CrawlProgram:
         result.out_of_scope = job_view.out_of_scope(self.scheduler, self.plan.job.uid)
         result.ended = sum(self.scheduler.ended(self.plan.job.uid).values())
         result.requests = self.scheduler.requests
-        result.rules = list(self.plan.job.rules)
+        result.rules = list(spec_of(self.plan.job).rules)
         result.errors = dict(self.scheduler.errors)
         if self.assembly.browser is not None and self.assembly.browser.browser is not None:
             result.browser = self.assembly.browser.browser.figures()
@@ -197,12 +197,13 @@ class CrawlProgram:
             return
         self.rules.start()
         if self.plan.all_rules:
-            self.plan.job.rules = list(self.rules.names)
+            self.plan.job = with_spec(self.plan.job, rules=list(self.rules.names))
 
     def _on_rules_changed(self) -> None:
         assert self.rules is not None
         known = job_view.spec(self.scheduler, self.plan.job.uid) or self.plan.job
-        job = msgspec.structs.replace(known, rules=list(self.rules.names), generation=known.generation + 1)
+        job = with_spec(known, rules=list(self.rules.names))
+        job.generation += 1
         self.bus.publish(JOBS, 0, job)
 
     def _publish_job(self) -> None:
@@ -210,11 +211,14 @@ class CrawlProgram:
         job = self.plan.job
         known = job_view.spec(self.scheduler, job.uid)
         if known is not None:
+            old, new = spec_of(known), spec_of(job)
+            urls = restored((seed.url for seed in new.seeds), urls_of(old))
+            seeds = [replace(seed, url=url) for seed, url in zip(new.seeds, urls, strict=True)]
+            job = self.plan.job = with_spec(job, seeds=seeds)
             job.generation = known.generation + 1
-            job.seeds = restored(job.seeds, known.seeds)
             # In another mode the seeds set new anchors: before they are read, queued URLs would count as out of scope.
-            self._scope_mode_changed = mode_of(known) != mode_of(job)
-            if known.scope != job.scope:
+            self._scope_mode_changed = old.scope.mode != new.scope.mode
+            if old.scope != new.scope:
                 self.result.links_lost = job_view.links_lost(self.scheduler, job.uid)
             self.scheduler.hold(self._scope_mode_changed or bool(self.plan.refetch))
         self.bus.publish(JOBS, 0, job)
@@ -246,8 +250,8 @@ class CrawlProgram:
             return
         source, uid = self.plan.rows, self.plan.job.uid
         kinds = [kind for kind in self.plan.refetch if kind not in (COPIES, DUE, LINKS)]
-        due, politeness = DUE in self.plan.refetch, self.plan.job.politeness
-        ignores = politeness is not None and politeness.ignore_robots
+        due = DUE in self.plan.refetch
+        ignores = not spec_of(self.plan.job).politeness.respect_robots
         number = 0
 
         async def part() -> None:
@@ -323,8 +327,3 @@ class CrawlProgram:
                 self.result.window = job_view.window_waited_for(self.scheduler, self.plan.job.uid)
                 self.result.waiting_hosts = self.scheduler.waiting_hosts()
                 self.stop("waiting")
-
-
-def mode_of(job: CrawlJob) -> ScopeMode:
-    """How the scope of a job is anchored."""
-    return job.scope.mode if job.scope else ScopeMode.UNSPECIFIED

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from nephila import __version__
 from nephila.kernel.documents.field_types import parse_rate
+from nephila.kernel.documents.job_document import lists_of, spec_of, urls_of
 from nephila.kernel.messages import CrawlJob, Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.seeds import STDIN, is_job_file, read_seeds, seed_url
@@ -172,7 +173,7 @@ def resolve_run(request: Request, directory: Directory) -> Run:
         request.clear = _clear_mode(request, directory)
         return Run(
             program=f"nephila {__version__}",
-            seeds=request.urls or urls_of(document),
+            seeds=request.urls or seed_urls(document),
             seed_file=request.seed_file,
             options=request.options,
             document=document,
@@ -245,7 +246,7 @@ def read_job(request: Request) -> dict[str, Any] | None:
     return documents[0].content
 
 
-def urls_of(document: dict[str, Any] | None) -> list[str]:
+def seed_urls(document: dict[str, Any] | None) -> list[str]:
     seeds = document["spec"]["seeds"] if document else []
     return [seed["url"] for seed in seeds if "url" in seed]
 
@@ -265,16 +266,15 @@ def read_all_seeds(run: Run, plan: Plan, refused: list[tuple[str, str]], *, alre
     then reported, not an error, and standard input is not read.
     """
     uid = plan.job.uid
-    for url in plan.job.seeds:
+    spec = spec_of(plan.job)
+    for url in urls_of(spec):
         if not is_redacted(url):
             yield Seed(uid, url)
         elif not already_read:
             raise UsageError(f"{url}: give this URL again with its user and password; run.json keeps no secrets")
-    for kind, place in plan.sources:
-        if kind != "file":
-            yield Seed(uid, place, kind)
-    files = [place for kind, place in plan.sources if kind == "file"]
-    for name in (*files, run.seed_file):
+    for kind, place in lists_of(spec):
+        yield Seed(uid, place, kind)
+    for name in (*plan.files, run.seed_file):
         for url in _urls_of(name, run, refused, already_read=already_read):
             yield Seed(uid, url, "file")
 
@@ -302,7 +302,7 @@ def _file_seeds(name: str, refused: list[tuple[str, str]]) -> Iterator[str]:
 
 def _open_first_seed(seeds: Iterator[Seed], plan: Plan, run: Run) -> Iterator[Seed]:
     """The seeds with the first one read, so that a wrong file is an error before anything is created."""
-    named = [(place, "the seeds ") for kind, place in plan.sources if kind == "file"]
+    named = [(place, "the seeds ") for place in plan.files]
     for name, option in (*named, (run.seed_file, "--seeds ")):
         if name in ("", STDIN):
             continue

@@ -179,7 +179,7 @@ class ExplainQueryHandler:
 
 
 def _candidates(jobs: list[Job], url: str) -> list[Job]:
-    seen = [job for job in jobs if parse_for(job.spec, url).fingerprint in job.seen]
+    seen = [job for job in jobs if parse_for(job.routes, url).fingerprint in job.seen]
     if seen:
         return seen[:CANDIDATES]
     parts = parse_url(url)

@@ -285,7 +285,7 @@ class PartitionOwner:
             return
         self.begin_turn()
         try:
-            parts = parse_for(job.spec, seed.url)
+            parts = parse_for(job.routes, seed.url)
         except UrlError as error:
             self.counts.refused_seeds.append((seed.url, str(error)))
         else:

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from nephila.kernel.messages import CrawlJob
-from nephila.scheduler.frontier.shares import Shares
+from nephila.scheduler.frontier.shares import Sharer, Shares
 
 
 class SharedSlots:
@@ -24,9 +23,9 @@ class SharedSlots:
         self._shares = shares
         self._in_flight = in_flight
         self._wake = wake
-        self._claims: dict[str, dict[int, CrawlJob]] = {}
+        self._claims: dict[str, dict[int, Sharer]] = {}
         """Job → partitions with a ready host of it, in the order of their turns."""
-        self._grants: dict[int, list[CrawlJob]] = {}
+        self._grants: dict[int, list[Sharer]] = {}
         """Partition → jobs for which it has been given a slot, and has not used it."""
 
     @property
@@ -34,7 +33,7 @@ class SharedSlots:
         """Slots that nobody has; negative after a takeover."""
         return self.limit - self._in_flight() - sum(map(len, self._grants.values()))
 
-    def next(self, partition: int, able: Iterable[CrawlJob]) -> str:
+    def next(self, partition: int, able: Iterable[Sharer]) -> str:
         """The job that a partition fetches for now, and is charged; the empty string when it has no slot. `able`: jobs
         for which it has a ready host. Slots that are free go to other partitions by the shares."""
         jobs = {job.uid: job for job in able}
@@ -54,7 +53,7 @@ class SharedSlots:
             self._shares.refund(granted)
         self._give(-1)
 
-    def refund(self, job: CrawlJob) -> None:
+    def refund(self, job: Sharer) -> None:
         """A job did not use its slot."""
         self._shares.refund(job)
 
@@ -74,7 +73,7 @@ class SharedSlots:
             free -= 1
         return ""
 
-    def _set_claims(self, partition: int, jobs: dict[str, CrawlJob]) -> None:
+    def _set_claims(self, partition: int, jobs: dict[str, Sharer]) -> None:
         for uid in [uid for uid, claims in self._claims.items() if partition in claims and uid not in jobs]:
             self._drop_claim(uid, partition)
         for uid, job in jobs.items():

@@ -134,7 +134,7 @@ class Replay:
             found.outstanding.clear()
         _requeue_interrupted(self.dispatcher, found, now, utc_now)
         for job in jobs:
-            if job.spec.parse is not None and job.spec.parse.requisites:
+            if job.document.parse.requisites:
                 _find_requisites(self.dispatcher, job)
         found.urls = sum(job.queued for job in jobs)
         return found

@@ -54,9 +54,9 @@ Each of n jobs may hold 1/n of them; a job with more keeps them until it refuses
 def put_job(frontier: Frontier, spec: CrawlJob) -> Job | None:
     """Apply and log a new job, a changed one, or a deletion. Held links that a changed scope accepts are admitted."""
     known = frontier.jobs.get(spec.uid)
-    scope = known.spec.scope if known is not None else None
+    scope = known.document.scope if known is not None else None
     job = frontier.put_job(spec)
-    if job is not None and known is not None and spec.scope != scope:
+    if job is not None and known is not None and job.document.scope != scope:
         admit_held(frontier, job)
     return job
 
@@ -92,9 +92,9 @@ def add_seed(
 def add_sitemaps(frontier: Frontier, job: Job, host_key: str, origin: str, robots: Robots | None) -> None:
     """Admit the sitemaps of a seed's host, where the job wants them: those in its robots.txt, else the usual one. They
     add no anchor, because a sitemap may be on another host."""
-    if not job.spec.sitemaps or not job.is_seed_host(host_key):
+    if not job.document.sitemaps or not job.is_seed_host(host_key):
         return
-    for parts in sitemap_seeds(job.spec, origin, robots):
+    for parts in sitemap_seeds(job.document, origin, robots):
         if parts.fingerprint not in job.seen:
             admit(frontier, job, parts.fingerprint, parts.href, parts.host_key, 0, flags=SEED, priority=SEED_PRIORITY)
 

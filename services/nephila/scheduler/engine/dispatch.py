@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Protocol
 
-from nephila.kernel.messages import CrawlJob, FetchRequest, Outcome
+from nephila.kernel.messages import FetchRequest, Outcome
 from nephila.kernel.reasons.table import Reason
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.outcomes import OutcomeHandler
@@ -25,7 +25,7 @@ from nephila.scheduler.frontier.queue_entry import (
     unpack,
     unpack_context,
 )
-from nephila.scheduler.frontier.shares import Shares
+from nephila.scheduler.frontier.shares import Sharer, Shares
 from nephila.scheduler.frontier.strategies import HEAD
 from nephila.scheduler.politeness.robots import origin_of, robots_request
 from nephila.scheduler.traps.url_shape import shape
@@ -64,13 +64,13 @@ def trap(host: Host, job: Job, entry: Entry, frontier: Frontier) -> str:
 class Slots(Protocol):
     """Slots that several frontiers share; `SharedSlots` in `scheduler/cluster` states more."""
 
-    def next(self, partition: int, able: Iterable[CrawlJob]) -> str:
+    def next(self, partition: int, able: Iterable[Sharer]) -> str:
         """The job that the partition fetches for now; the empty string when it has no slot."""
 
     def leave(self, partition: int) -> None:
         """The partition dispatches nothing now."""
 
-    def refund(self, job: CrawlJob) -> None:
+    def refund(self, job: Sharer) -> None:
         """A job did not use its slot."""
 
 
@@ -258,16 +258,16 @@ class Dispatcher:
         return self._next_share(able) if len(able) > 1 else single
 
     def _next_share(self, able: list[Job]) -> Job:
-        job = self.frontier.jobs[self._shares.next([job.spec for job in able])]
-        self._refund = partial(self._shares.refund, job.spec)
+        job = self.frontier.jobs[self._shares.next(able)]
+        self._refund = partial(self._shares.refund, job)
         return job
 
     def _next_slot(self, slots: Slots, able: list[Job]) -> Job | None:
-        uid = slots.next(self._partition, [job.spec for job in able])
+        uid = slots.next(self._partition, able)
         if not uid:
             return None
         job = self.frontier.jobs[uid]
-        self._refund = partial(slots.refund, job.spec)
+        self._refund = partial(slots.refund, job)
         return job
 
     @property

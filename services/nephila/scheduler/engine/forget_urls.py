@@ -36,7 +36,7 @@ def forget_urls(dispatcher: Dispatcher, job: Job, urls: Iterable[tuple[str, Outc
     fetch_no = job.last_fetch_no + 1
     for url, outcome in urls:
         try:
-            parts = parse_for(job.spec, url)
+            parts = parse_for(job.routes, url)
         except UrlError:
             found.unknown += 1
             continue

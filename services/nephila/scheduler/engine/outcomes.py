@@ -362,7 +362,7 @@ class OutcomeHandler:
         """Queue the target like any URL: scope, seen set, robots.txt, pace and egress guard apply."""
         entry = waiting.entry
         try:
-            target = redirected(job.spec, outcome.location, entry.url)
+            target = redirected(job.routes, outcome.location, entry.url)
         except UrlError:
             self._end(waiting, job, out, Reason.BAD_REDIRECT, outcome)
             return

@@ -12,6 +12,7 @@ import contextlib
 
 import msgspec
 
+from nephila.kernel.documents.job_document import urls_of
 from nephila.kernel.fragment_routes import parse_for
 from nephila.kernel.messages import UrlState
 from nephila.kernel.requisites import level_of
@@ -36,9 +37,9 @@ class Refetch:
         self._seeds: set[bytes] = set()
         self._credentials: dict[str, list[str]] = {}
         """Host key → credentials of seeds."""
-        for url in job.spec.seeds:
+        for url in urls_of(job.document):
             with contextlib.suppress(UrlError):
-                parts = parse_for(job.spec, url)
+                parts = parse_for(job.routes, url)
                 self._seeds.add(parts.fingerprint)
                 if credentials := credentials_of(url):
                     self._credentials.setdefault(parts.host_key, []).append(credentials)
@@ -82,7 +83,7 @@ class Refetch:
         `url`, `key`: as in the table."""
         frontier, job = self.frontier, self.job
         try:
-            parts = parse_for(job.spec, self._as_found(url, key)[0])
+            parts = parse_for(job.routes, self._as_found(url, key)[0])
         except UrlError:
             return False
         if parts.fingerprint in job.seen or not job.scope.decide(parts.href, parts.host_key, depth).admitted:
@@ -95,11 +96,11 @@ class Refetch:
     def _as_found(self, url: str, key: bytes) -> tuple[str, str]:
         """(URL, host key) of a row. Rows have no credentials: those of a seed of the host are put back where the key
         was made with them. Raises `UrlError`."""
-        parts = parse_for(self.job.spec, url)
+        parts = parse_for(self.job.routes, url)
         if parts.fingerprint != key:
             for credentials in self._credentials.get(parts.host_key, ()):
                 found = with_credentials(url, credentials)
-                if parse_for(self.job.spec, found).fingerprint == key:
+                if parse_for(self.job.routes, found).fingerprint == key:
                     return found, parts.host_key
         return url, parts.host_key
 

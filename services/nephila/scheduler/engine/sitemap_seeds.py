@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nephila.kernel.messages import CrawlJob
+from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.net.robots import Robots
 from nephila.native import UrlError, UrlParts, parse_url
 
@@ -19,7 +19,7 @@ MAX_URL_CHARS: Final = 8192
 DEFAULT_PATH: Final = "/sitemap.xml"
 
 
-def sitemap_seeds(job: CrawlJob, origin: str, robots: Robots | None) -> list[UrlParts]:
+def sitemap_seeds(job: JobSpec, origin: str, robots: Robots | None) -> list[UrlParts]:
     """The sitemaps to fetch for an origin ("https://host"), each once; none when the job wants none.
 
     `robots` is the origin's robots.txt, None when it has no rules. O(its bytes).

@@ -90,7 +90,7 @@ def explain(
     `attempts`: outstanding URLs that `restore` found; `row` and `fetches`: rows of the tables `pages` and `fetches` for
     the URL; `now`: monotonic seconds; `home` completes the commands in sentences.
     """
-    parts = parse_for(job.spec, url)
+    parts = parse_for(job.routes, url)
     frontier = dispatcher.frontier
     key = parts.fingerprint
     host = frontier.hosts.find(parts.host_key)

@@ -323,7 +323,7 @@ def budget(dispatcher: Dispatcher, host: Host | None, job: Job) -> BudgetFact:
         Spend("pages of the job", job.ended[Outcome.STORED], job.max_pages),
         Spend("fetches of the host", use.pages, job.budget.pages),
         Spend("bytes of the host", use.bytes, job.budget.bytes),
-        Spend("seconds of the host", round(use.time_s, 3), job.budget.time_s),
+        Spend("seconds of the host", round(use.time_s, 3), job.budget_time_s),
         Spend("queued of the host", held, job.budget.queued),
     ]
     fact = BudgetFact([one for one in limits if one.limit], "", "", job.leased)

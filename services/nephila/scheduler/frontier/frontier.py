@@ -601,7 +601,7 @@ class Frontier:
             self.apply_quotas()
 
     def _put_quotas(self, job: Job) -> None:
-        if self.quotas.put(job.spec):
+        if self.quotas.put(job.uid, job.document):
             self.quotas.renew(job.uid, self.utc_now)
         job.note_quotas(self.quotas.rooms(job.uid))
 

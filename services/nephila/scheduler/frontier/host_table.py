@@ -22,7 +22,7 @@ from nephila.scheduler.frontier.prepared_hosts import PreparedHosts
 from nephila.scheduler.politeness.host_pace import from_state
 from nephila.scheduler.politeness.robots import crawl_delay_s, from_log, to_log
 from nephila.scheduler.politeness.robots_cache import RobotsCache
-from nephila.scheduler.traps.novelty import CAP_FETCHES, CAP_SHARE, NoveltyTracker
+from nephila.scheduler.traps.novelty import NoveltyTracker
 
 log = logging.getLogger(__name__)
 
@@ -202,8 +202,8 @@ def novelty_of(host: Host, job: Job) -> NoveltyTracker:
     known = host.novelty.get(job.uid)
     if known is None:
         known = host.novelty[job.uid] = NoveltyTracker(job.uid, host.key)
-    known.cap_fetches = job.traps.cap_fetches or CAP_FETCHES
-    known.cap_share = job.traps.cap_share or CAP_SHARE
+    known.cap_fetches = job.traps.cap_fetches
+    known.cap_share = job.traps.cap_share
     return known
 
 

@@ -6,25 +6,17 @@ from collections import Counter
 from enum import Enum
 
 from nephila.kernel.documents import fetch_windows
-from nephila.kernel.messages import (
-    CrawlJob,
-    HostBudget,
-    HostUse,
-    Outcome,
-    Politeness,
-    Quarantine,
-    Render,
-    Scope,
-    ScopeMode,
-    Traps,
-)
+from nephila.kernel.documents.field_types import seconds
+from nephila.kernel.documents.job_document import keeps_routes, spec_of, urls_of
+from nephila.kernel.documents.job_schema import RENDERS
+from nephila.kernel.messages import CrawlJob, HostUse, Outcome, Quarantine
 from nephila.native import HostStore, Trie, UrlError, parse_url
 from nephila.scheduler.frontier.held_links import HeldLinks
 from nephila.scheduler.frontier.queue_entry import SEED, Entry, is_requisite
 from nephila.scheduler.frontier.quotas import Room
 from nephila.scheduler.frontier.scope import CompiledScope
 from nephila.scheduler.frontier.seen import Seen
-from nephila.scheduler.frontier.strategies import StrategyRow, row_of
+from nephila.scheduler.frontier.strategies import STRATEGIES, StrategyRow
 from nephila.scheduler.politeness.host_policy import HostPolicies
 from nephila.scheduler.recrawl.due_table import DueTable
 from nephila.scheduler.recrawl.policy import RecrawlPolicy
@@ -120,30 +112,32 @@ class Job:
         self.spec = spec
         self.uid = spec.uid
         self._stopped = spec.paused or bool(self._holds)
-        windows = spec.windows
-        self.windows = (
-            fetch_windows.compiled(tuple(windows.hours), windows.time_zone) if windows and windows.hours else None
-        )
+        self.document = document = spec_of(spec)
+        """The document of the job. What a URL needs of it is compiled below."""
+        self.tenant, self.weight = document.tenant, document.weight
+        self.routes = keeps_routes(document)
+        windows = tuple(document.windows)
+        self.windows = fetch_windows.compiled(windows, document.time_zone) if windows else None
         """Hours in which the job fetches; None: all."""
         self.has_quotas = False
         """Whether fetches are counted in quotas."""
-        self.scope = CompiledScope(spec.scope or Scope(), anchors)
-        self.strategy: StrategyRow = row_of(int(spec.strategy))
-        politeness = spec.politeness or Politeness()
-        self.policies = HostPolicies(politeness)
-        self.ignore_robots = politeness.ignore_robots
-        self.max_pages = spec.scope.max_pages if spec.scope else 0
-        self.budget = spec.host_budget or HostBudget()
-        self.counts_host_use = bool(self.budget.pages or self.budget.bytes or self.budget.time_s)
+        self.scope = CompiledScope(document.scope, anchors)
+        self.strategy: StrategyRow = STRATEGIES[document.strategy]
+        self.policies = HostPolicies(document.politeness)
+        self.ignore_robots = not document.politeness.respect_robots
+        self.max_pages = document.scope.max_pages
+        self.budget = document.host_budget
+        self.budget_time_s = seconds(self.budget.time)
+        self.counts_host_use = bool(self.budget.pages or self.budget.bytes or self.budget_time_s)
         """Whether fetches count against a budget per host."""
-        self.traps = spec.traps or Traps()
-        self.recrawl = RecrawlPolicy(spec.recrawl)
-        self.render = spec.render or Render.NEVER
+        self.traps = document.traps
+        self.recrawl = RecrawlPolicy(document.recrawl, document.schedule, document.time_zone)
+        self.render = RENDERS[document.render]
         self._seed_hosts: frozenset[str] | None = None
 
     def change(self, spec: CrawlJob) -> None:
         """Apply a new desired state. It holds for queued URLs too."""
-        self._recheck = self._recheck or spec.scope != self.spec.scope
+        self._recheck = self._recheck or spec_of(spec).scope != self.document.scope
         self.forget_rejected()
         scope = self.scope
         self._apply(spec, ())
@@ -216,10 +210,10 @@ class Job:
 
     def is_seed_host(self, host_key: str) -> bool:
         """Whether the scope is anchored at a host; without anchors, whether a seed is there. O(1) amortised."""
-        if self.scope.mode != ScopeMode.ANY:
+        if self.scope.mode != "any":
             return self.scope.is_anchor(host_key)
         if self._seed_hosts is None:
-            self._seed_hosts = frozenset(filter(None, map(_host_key, self.spec.seeds)))
+            self._seed_hosts = frozenset(filter(None, map(_host_key, urls_of(self.document))))
         return host_key in self._seed_hosts
 
     def lease(self) -> None:
@@ -305,8 +299,8 @@ class Job:
             return f"the budget of {budget.pages:,} fetches per host is spent"
         if budget.bytes and use.bytes >= budget.bytes:
             return f"the budget of {budget.bytes:,} bytes per host is spent"
-        if budget.time_s and use.time_s >= budget.time_s:
-            return f"the budget of {budget.time_s:g} s per host is spent"
+        if self.budget_time_s and use.time_s >= self.budget_time_s:
+            return f"the budget of {self.budget_time_s:g} s per host is spent"
         return ""
 
     def reject(self, url_key: bytes, limit: int) -> None:

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from nephila.kernel.messages import CrawlJob, Quota, QuotaPeriod, QuotaUse
+from nephila.kernel.documents.field_types import instant_s
+from nephila.kernel.documents.job_schema import JobSpec, Quota, QuotaPer
+from nephila.kernel.messages import QuotaUse
 from nephila.scheduler.frontier.tenants import Tenant
-
-_WORDS = {QuotaPeriod.RUN: "per run", QuotaPeriod.DAY: "per day", QuotaPeriod.MONTH: "per month"}
 
 
 class Period(NamedTuple):
@@ -29,12 +29,12 @@ class Period(NamedTuple):
     """Infinite for a run."""
 
 
-def period(per: QuotaPeriod, utc: float, run: float = 0.0) -> Period:
+def period(per: QuotaPer, utc: float, run: float = 0.0) -> Period:
     """The period at an instant. `run`: what tells one run of a job from the next."""
-    if per is QuotaPeriod.MONTH:
+    if per == "month":
         first = datetime.fromtimestamp(utc, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         return Period(first.timestamp(), (first + timedelta(days=32)).replace(day=1).timestamp())
-    if per is QuotaPeriod.DAY:
+    if per == "day":
         start = utc // 86_400 * 86_400
         return Period(start, start + 86_400)
     return Period(run, math.inf)
@@ -87,19 +87,19 @@ class Quotas:
         """UTC instant at which the jobs are compared with their quotas again: the end of a period for which a job
         waits, or at once after a change."""
 
-    def put(self, job: CrawlJob) -> bool:
+    def put(self, uid: str, job: JobSpec) -> bool:
         """Take over the quotas of a job; returns whether it has any."""
-        run = job.recrawl.refresh_at if job.recrawl is not None else 0.0
+        run = instant_s(job.recrawl.refresh_at) if job.recrawl is not None and job.recrawl.refresh_at else 0.0
         tenant = self._tenants.get(job.tenant)
-        quotas = (
-            (account_of(job.uid), job.quota),
-            (f"site:{job.site}", job.site_quota if job.site else None),
-            (f"tenant:{job.tenant}", tenant.quota if tenant is not None else None),
-        )
-        found = tuple(_Account(name, quota, run) for name, quota in quotas if quota is not None and _limits(quota))
-        self._accounts.pop(job.uid, None)
+        quotas = [(account_of(uid), job.quota)]
+        if job.site is not None:
+            quotas.append((f"site:{job.site.name}", job.site.quota))
+        if tenant is not None:
+            quotas.append((f"tenant:{job.tenant}", tenant.quota))
+        found = tuple(_Account(name, quota, run) for name, quota in quotas if _limits(quota))
+        self._accounts.pop(uid, None)
         if found:
-            self._accounts[job.uid] = found
+            self._accounts[uid] = found
             for account in found:
                 self._rooms.setdefault(account.name, Room())
             self.check_at(-math.inf)
@@ -190,8 +190,7 @@ class Quotas:
                     kind, _, name = account.name.partition(":")
                     until = "" if end == math.inf else f", until {datetime.fromtimestamp(end, UTC):%Y-%m-%dT%H:%M:%SZ}"
                     found = UsedUp(
-                        f"the quota of the {kind} {name}, {words} {_WORDS.get(account.quota.per, 'per run')}, is used "
-                        f"up{until}",
+                        f"the quota of the {kind} {name}, {words} per {account.quota.per}, is used up{until}",
                         end,
                     )
         return found
@@ -278,13 +277,13 @@ def add(total: QuotaUse, use: QuotaUse) -> None:
 
 
 def _limits(quota: Quota) -> bool:
-    return bool(quota.pages or quota.bytes or quota.browser_s)
+    return bool(quota.pages or quota.bytes or quota.browser_seconds)
 
 
 def _fetches_left(quota: Quota, use: QuotaUse) -> float:
     """Fetches that a quota leaves, where each costs what the ones before cost on average."""
     left = quota.pages - use.pages if quota.pages else math.inf
-    for limit, used in ((quota.bytes, use.bytes), (quota.browser_s, use.browser_s)):
+    for limit, used in ((quota.bytes, use.bytes), (quota.browser_seconds, use.browser_s)):
         if limit and used:
             left = min(left, (limit - used) * use.pages / used)
     return left
@@ -295,6 +294,6 @@ def _exceeded(quota: Quota, use: QuotaUse) -> str:
         return f"{quota.pages:,} pages"
     if quota.bytes and use.bytes >= quota.bytes:
         return f"{quota.bytes:,} bytes"
-    if quota.browser_s and use.browser_s >= quota.browser_s:
-        return f"{quota.browser_s:g} browser-seconds"
+    if quota.browser_seconds and use.browser_s >= quota.browser_seconds:
+        return f"{quota.browser_seconds:g} browser-seconds"
     return ""

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import re2
 
-from nephila.kernel.messages import Scope, ScopeMode
+from nephila.kernel.documents.job_schema import MODES, Mode, Scope
 from nephila.kernel.net.public_suffix import registrable_domain
 from nephila.kernel.runtime.errors import UsageError
 from nephila.native import partition_of
@@ -34,10 +34,10 @@ def bare_host(host_key: str) -> str:
     return host_key[4:] if host_key.startswith("www.") else host_key
 
 
-def anchored_in(mode: ScopeMode, anchor: str, partitions: int) -> set[int]:
+def anchored_in(mode: Mode, anchor: str, partitions: int) -> set[int]:
     """Partitions that may have URLs inside this anchor: all for a domain, else those of the host and its
     www variant."""
-    if mode == ScopeMode.DOMAIN:
+    if mode == "domain":
         return set(range(partitions))
     bare = anchor.partition("/")[0]
     return {
@@ -78,18 +78,18 @@ class CompiledScope:
         self._include = compile_patterns(scope.include, "include")
         self._exclude = compile_patterns(scope.exclude, "exclude")
         self.anchors: set[str] = set(anchors)
-        self.native = link_scope(int(scope.mode), self.anchors, scope.include, scope.exclude)
+        self.native = link_scope(int(MODES[scope.mode]), self.anchors, scope.include, scope.exclude)
         """The same decisions in the native core, without the depth; None where only Python has them."""
         self._hosts: set[str] = set()
         self._hosts_of = 0
 
     def anchor_of(self, host_key: str, path: str) -> str:
         """The anchor that a seed with this host and path adds; empty for mode any."""
-        if self.mode == ScopeMode.UNSPECIFIED:
+        if self.mode == "host":
             return bare_host(host_key)
-        if self.mode == ScopeMode.DOMAIN:
+        if self.mode == "domain":
             return registrable_domain(host_key)
-        if self.mode == ScopeMode.PREFIX:
+        if self.mode == "prefix":
             return bare_host(host_key) + path.partition("?")[0].rpartition("/")[0] + "/"
         return ""
 
@@ -106,7 +106,7 @@ class CompiledScope:
 
     def is_anchor(self, host_key: str) -> bool:
         """Whether some anchor is this host, its domain, or a directory on it. O(1) amortised."""
-        if self.mode == ScopeMode.PREFIX:
+        if self.mode == "prefix":
             if self._hosts_of != len(self.anchors):  # anchors are only ever added
                 self._hosts = {anchor.partition("/")[0] for anchor in self.anchors}
                 self._hosts_of = len(self.anchors)
@@ -122,9 +122,9 @@ class CompiledScope:
             self.anchors |= old.anchors
             return
         hosts = {anchor.partition("/")[0] for anchor in old.anchors}
-        if self.mode == ScopeMode.DOMAIN:
+        if self.mode == "domain":
             self.anchors |= {registrable_domain(host) for host in hosts}
-        elif self.mode == ScopeMode.UNSPECIFIED and old.mode == ScopeMode.PREFIX:
+        elif self.mode == "host" and old.mode == "prefix":
             self.anchors |= hosts
 
     def excluded(self, url: str) -> str:
@@ -151,12 +151,12 @@ class CompiledScope:
 
     def _inside(self, url: str, host_key: str) -> Verdict:
         mode = self.mode
-        if mode == ScopeMode.ANY:
+        if mode == "any":
             return _ANY
-        if mode == ScopeMode.UNSPECIFIED:
+        if mode == "host":
             bare = bare_host(host_key)
             return Verdict(bare in self.anchors, f"host {bare} is {'' if bare in self.anchors else 'not '}a seed host")
-        if mode == ScopeMode.DOMAIN:
+        if mode == "domain":
             domain = registrable_domain(host_key)
             known = domain in self.anchors
             return Verdict(known, f"domain {domain} is {'' if known else 'not '}a seed domain")

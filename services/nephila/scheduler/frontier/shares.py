@@ -6,13 +6,21 @@ Each choice is charged; `refund` undoes it. Invariant: the shares hold among the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
-from nephila.kernel.messages import CrawlJob
 from nephila.scheduler.frontier.fair_share import FairShare
 
 _TENANT = "\1"
 """Prefix of tenants among the keys; no name of a job begins with it."""
 _SPARE = 64
+
+
+class Sharer(Protocol):
+    """What the shares know of a job."""
+
+    uid: str
+    tenant: str
+    weight: float
 
 
 class Shares:
@@ -25,7 +33,7 @@ class Shares:
         self._inside: dict[str, FairShare[str]] = {}
         """Tenant → shares of its jobs in what the tenant gets."""
 
-    def next(self, candidates: Iterable[CrawlJob]) -> str:
+    def next(self, candidates: Iterable[Sharer]) -> str:
         """Choose one of the jobs that have work, at least one, and charge it one fetch; returns its uid."""
         tenants: dict[str, dict[str, float]] = {}
         weights: dict[str, float] = {}
@@ -41,7 +49,7 @@ class Shares:
             return _charge(self._inside.setdefault(chosen, FairShare()), tenants[chosen])
         return chosen
 
-    def refund(self, job: CrawlJob) -> None:
+    def refund(self, job: Sharer) -> None:
         """Undo a charge of a job that used no fetch."""
         if job.tenant:
             self._top.refund(_TENANT + job.tenant)

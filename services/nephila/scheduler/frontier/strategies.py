@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from nephila.kernel.link_position import NAV, POSITIONS
-from nephila.kernel.messages import Strategy
 
 HEAD: Final = 0
 """Order of URLs that come before all others of their host."""
@@ -28,9 +27,8 @@ DECAY_IN_NAV: Final = 0.25
 
 
 class StrategyRow(NamedTuple):
-    """A strategy: its number in messages, its order, and which of equal URLs comes first."""
+    """A strategy: its order, and which of equal URLs comes first."""
 
-    number: Strategy
     order: Callable[[int, int], int]
     newest_first: bool = False
     relevance: bool = False
@@ -50,16 +48,10 @@ def _by_priority(depth: int, priority: int) -> int:
 
 
 STRATEGIES: Final[dict[str, StrategyRow]] = {
-    "bfs": StrategyRow(Strategy.UNSPECIFIED, _by_depth),
-    "dfs": StrategyRow(Strategy.DFS, _deepest, newest_first=True),
-    "best-first": StrategyRow(Strategy.BEST_FIRST, _by_priority, relevance=True),
+    "bfs": StrategyRow(_by_depth),
+    "dfs": StrategyRow(_deepest, newest_first=True),
+    "best-first": StrategyRow(_by_priority, relevance=True),
 }
-_BY_NUMBER: Final = {int(row.number): row for row in STRATEGIES.values()}
-
-
-def row_of(number: int) -> StrategyRow:
-    """The row of a job's strategy. O(1)."""
-    return _BY_NUMBER[number]
 
 
 def inherited(priority: int, parent_priority: int, flag: int = 0) -> int:

@@ -10,11 +10,11 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from nephila.kernel.messages import Quota, QuotaPeriod
+from nephila.kernel.documents.job_schema import Quota, QuotaPer
 from nephila.kernel.runtime.errors import UsageError, suggest
 
 _NUMBERS = ("pages", "bytes", "browserSeconds", "share")
-_PERIODS = {"day": QuotaPeriod.DAY, "month": QuotaPeriod.MONTH}
+_PERIODS: dict[str, QuotaPer] = {"day": "day", "month": "month"}
 
 
 class Tenant(NamedTuple):
@@ -40,7 +40,7 @@ def tenants(entries: Iterable[str], where: str = "scheduler.tenants") -> dict[st
 
 def _tenant(settings: list[str], where: str) -> Tenant:
     values = {"pages": 0.0, "bytes": 0.0, "browserSeconds": 0.0, "share": 1.0}
-    per = QuotaPeriod.DAY
+    per: QuotaPer = "day"
     for setting in settings:
         key, _, text = setting.partition("=")
         if key == "per":
@@ -58,5 +58,5 @@ def _tenant(settings: list[str], where: str) -> Tenant:
             raise UsageError(f"{where}: {key} must be a number from 0 on, not {text!r}")
     if not values["share"]:
         raise UsageError(f"{where}: share must be above 0")
-    quota = Quota(int(values["pages"]), int(values["bytes"]), values["browserSeconds"], per)
+    quota = Quota(int(values["pages"]), int(values["bytes"]), math.ceil(values["browserSeconds"]), per)
     return Tenant(quota, values["share"])

@@ -8,27 +8,24 @@ scheduler takes the longest delay and the smallest concurrency.
 
 from __future__ import annotations
 
-import math
-
-from nephila.kernel.messages import HostPolicy, Politeness
+from nephila.kernel.documents.field_types import seconds
+from nephila.kernel.documents.job_schema import Host, Politeness
 from nephila.kernel.runtime.errors import UsageError
 from nephila.native import UrlError, parse_url
 
 ADAPTIVE_FACTOR = 5.0
 ADAPTIVE_MIN_S = 1.0
 ADAPTIVE_MAX_S = 30.0
-AS_THE_JOB = -1.0
-"""Delay of a policy that leaves the delay of the job."""
 
 
 class HostPolicies:
-    """Raises `UsageError` for an invalid delay or pattern."""
+    """Raises `UsageError` for an invalid pattern."""
 
     def __init__(self, politeness: Politeness) -> None:
-        self._delay_s = _seconds("delay", politeness.delay_s)
-        self._concurrency = max(1, politeness.concurrency_per_host)
+        self._delay_s = seconds(politeness.delay)
+        self._concurrency = politeness.concurrency_per_host
         self._adaptive = politeness.adaptive
-        self._ignore_robots = politeness.ignore_robots
+        self._respect_robots = politeness.respect_robots
         self._exact: dict[str, int] = {}
         self._below: dict[str, int] = {}
         self._found: list[tuple[float, int]] = []
@@ -43,7 +40,7 @@ class HostPolicies:
     def delay_s(self, host: str, crawl_delay_s: float = 0.0, took_s: float = 0.0) -> float:
         """Seconds from the end of a fetch to the start of the next. O(labels of the host's name)."""
         delay_s = self._configured(host)[0]
-        if not self._ignore_robots:
+        if self._respect_robots:
             delay_s = max(delay_s, crawl_delay_s)
         if self._adaptive:
             delay_s = max(delay_s, min(max(ADAPTIVE_FACTOR * took_s, ADAPTIVE_MIN_S), ADAPTIVE_MAX_S))
@@ -71,7 +68,7 @@ class HostPolicies:
                     patterns.append(self._below.get(f"{name}:{port}"))
         return min((number for number in patterns if number is not None), default=None)
 
-    def _add(self, policy: HostPolicy) -> None:
+    def _add(self, policy: Host) -> None:
         wild = policy.host.startswith("*.")
         name = policy.host[2:] if wild else policy.host
         try:
@@ -80,14 +77,6 @@ class HostPolicies:
             key = parse_url(f"http://{name}/").host_key
         except (UrlError, ValueError) as error:
             raise UsageError(f"politeness of {policy.host!r}: {error}") from None
-        delay_s = self._delay_s
-        if policy.delay_s != AS_THE_JOB:
-            delay_s = _seconds(f"politeness of {policy.host!r}: delay", policy.delay_s)
+        delay_s = self._delay_s if policy.delay is None else seconds(policy.delay)
         (self._below if wild else self._exact).setdefault(key, len(self._found))
         self._found.append((delay_s, policy.concurrency or self._concurrency))
-
-
-def _seconds(what: str, value: float) -> float:
-    if not math.isfinite(value) or value < 0:
-        raise UsageError(f"{what}: {value:g} is no number of seconds from 0 up")
-    return value

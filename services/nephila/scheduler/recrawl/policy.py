@@ -20,21 +20,20 @@ import math
 
 import msgspec
 
-from nephila.kernel.documents.cron import Schedule
-from nephila.kernel.messages import Outcome, Receipt, Recrawl, UrlState
-from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.documents.cron import UTC, Schedule
+from nephila.kernel.documents.field_types import instant_s, seconds
+from nephila.kernel.documents.job_schema import Recrawl
+from nephila.kernel.messages import Outcome, Receipt, UrlState
 from nephila.scheduler.recrawl.change_rate import DAY_S, Prior, rate_of
 
 PRICE = 0.4
 """k above: the price of a fetch against time spent staler than min."""
 MIN_S = 3_600.0
 MAX_S = 30 * DAY_S
-"""Defaults of the bounds where only one is given."""
-SHORTEST_S = 1.0
+"""Bounds of a policy that is not adaptive."""
 EARLY = 0.1
 """A refresh run also takes pages that would be due within this share of their interval. Otherwise, with a daily
 interval and a daily run, each run would miss the pages that jitter made due a minute later."""
-GONE_AFTER = 3
 WINDOW = 64
 """Checks after which all evidence is halved: rates change, and 32 checks determine one within a fifth."""
 JITTER = 0.1
@@ -53,31 +52,20 @@ _MIX = 0x9E3779B97F4A7C15
 class RecrawlPolicy:
     """When the pages of one job are fetched again."""
 
-    def __init__(self, recrawl: Recrawl | None) -> None:
-        """Raises `UsageError` with the name of the field."""
+    def __init__(self, recrawl: Recrawl | None, schedule: str = "", time_zone: str = UTC) -> None:
+        """`schedule`: five fields of cron in `time_zone`; empty: none."""
         recrawl = recrawl or Recrawl()
-        for name in ("min_s", "max_s", "every_s"):
-            value = getattr(recrawl, name)
-            if not (value == 0 or (math.isfinite(value) and value >= SHORTEST_S)):
-                raise UsageError(f"recrawl.{name[:-2]}: {value:g} s is not a time of at least {SHORTEST_S:g} s")
-        if recrawl.every_s and recrawl.cron:
-            raise UsageError("recrawl.every and recrawl.cron exclude each other; leave one out")
         self.prior = Prior()
         self.monitor = recrawl.monitor
-        self.gone_after = recrawl.gone_after or GONE_AFTER
-        self.every_s = recrawl.every_s
-        self.refresh_at = recrawl.refresh_at
-        self.freshness_s = recrawl.freshness_s
+        self.gone_after = recrawl.gone_after
+        self.every_s = seconds(recrawl.every or "0")
+        self.refresh_at = instant_s(recrawl.refresh_at) if recrawl.refresh_at else 0.0
+        self.freshness_s = seconds(recrawl.freshness or "0")
         """Objective for the age of the last check; 0 = none."""
-        try:
-            self.schedule = Schedule(recrawl.cron, recrawl.time_zone) if recrawl.cron else None
-        except ValueError as error:
-            raise UsageError(f"recrawl.cron: {recrawl.cron[:50]!r} {error}") from None
-        self.adaptive = bool((recrawl.min_s or recrawl.max_s) and not self.every_s and not self.schedule)
-        self.min_s = recrawl.min_s or min(MIN_S, recrawl.max_s or MIN_S)
-        self.max_s = recrawl.max_s or max(MAX_S, self.min_s)
-        if self.min_s > self.max_s:
-            raise UsageError(f"recrawl.min: {self.min_s:g} s is longer than recrawl.max, {self.max_s:g} s")
+        self.schedule = Schedule(schedule, time_zone) if schedule else None
+        self.adaptive = recrawl.min is not None and not self.schedule
+        self.min_s = seconds(recrawl.min) if recrawl.min is not None else MIN_S
+        self.max_s = seconds(recrawl.max) if recrawl.max is not None else MAX_S
 
     @property
     def active(self) -> bool:

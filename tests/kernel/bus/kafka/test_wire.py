@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from nephila.kernel import messages
 from nephila.kernel.bus.kafka import wire
 from nephila.kernel.bus.kafka.wire import CODECS, HEADERS, UnknownFormat, frame_of, message_of, seal, unseal
+from nephila.kernel.documents.job_schema import Politeness, Scope
 from nephila.kernel.messages import (
     Anchor,
     CrawlJob,
@@ -23,23 +24,23 @@ from nephila.kernel.messages import (
     FrontierCommit,
     Outlinks,
     Page,
-    Politeness,
     QueuedUrl,
     Receipt,
     Receipts,
     Record,
-    Scope,
     Seed,
 )
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.topics import TOPICS
+
+from tests.jobs import crawl_job
 
 SAMPLES = [
     Seed("j", "https://ü.example/", "cli"),
     FetchOutcome("j", b"\0" * 16, result=FetchResult.REDIRECT, status=301, started_at=1.25, location="x"),
     Receipts("j", [Receipt(b"k", 2, messages.Outcome.STORED), Receipt()]),
     Record("j", links=Outlinks("j", depth=3, fingerprints=b"\x01" * 32), outcome=messages.Outcome.FAILED),
-    CrawlJob("u", seeds=["a", "b"], scope=Scope(max_depth=-1), politeness=Politeness(), keywords=["ä"]),
+    crawl_job("u", seeds=["a", "b"], scope=Scope(max_depth=-1), politeness=Politeness(delay="0"), keywords=["ä"]),
     FrontierCommit(3, queued=[QueuedUrl("j", b"k", "u", priority=255)], anchors=[Anchor("j", "p")]),
     Page("j", body=b"\xff" * 5000),
 ]
@@ -67,7 +68,7 @@ def test_every_message_of_the_route_has_a_form():
 def test_any_text_and_any_bytes(texts, data):
     """What utf-8 can write arrives."""
     record = Record("j", text=data, title="".join(texts))
-    job = CrawlJob("u", seeds=texts)
+    job = crawl_job("u", seeds=texts)
     assert message_of(Record, frame_of(Record, record)) == record
     assert message_of(CrawlJob, frame_of(CrawlJob, job)) == job
 

@@ -9,9 +9,12 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 import msgspec
-from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, PartitionStatus, Scope
+from nephila.kernel.documents.job_schema import Scope
+from nephila.kernel.messages import JobProgress, JobStatus, PartitionStatus
 from nephila.scheduler.cluster.jobs.job_protocol import JobProtocol, coordinating_partition
 from nephila.scheduler.cluster.jobs.job_view import JobView
+
+from tests.jobs import crawl_job
 
 JOB = "j"
 
@@ -231,7 +234,7 @@ class World:
         self.bad = {n for n in range(pages) if rng.random() < 0.3}
         """Pages that cannot be fetched."""
         self.time = 1e9
-        self.jobs = {JOB: CrawlJob(JOB, generation=1, scope=Scope(max_pages=budget))}
+        self.jobs = {JOB: crawl_job(JOB, generation=1, scope=Scope(max_depth=0, max_pages=budget))}
         self.statuses: list[JobStatus] = []
         self.progress: list[JobProgress] = []
         self.links: list[list[int]] = [[] for _ in range(self.partitions)]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, PartitionStatus, QuotaGrant, Scope
+from nephila.kernel.documents.job_schema import Scope
+from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, PartitionStatus, QuotaGrant
 from nephila.scheduler.cluster.jobs.coordinator import Coordinator
 from nephila.scheduler.cluster.jobs.job_protocol import REPEAT_S, JobProtocol, coordinating_partition
 from nephila.scheduler.cluster.jobs.job_view import JobView
 from nephila.scheduler.cluster.jobs.page_quota import PageQuota
+
+from tests.jobs import crawl_job
 
 JOB = "j"
 
@@ -115,7 +118,7 @@ def test_places_of_another_time_of_the_job_count_for_nothing(view):
 
 def spec(**fields: object) -> CrawlJob:
     """The job, without a budget unless it says so."""
-    return CrawlJob(JOB, JOB, 1, scope=Scope(**fields))  # type: ignore[arg-type]
+    return crawl_job(JOB, JOB, 1, scope=Scope(**fields))  # type: ignore[arg-type]
 
 
 def spoken(coordinator: Coordinator, job: CrawlJob) -> JobStatus:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from nephila.kernel.messages import CrawlJob, JobStatus, Politeness, Scope, ScopeMode, Seed
+from nephila.kernel.documents.job_schema import Politeness, Scope
+from nephila.kernel.messages import JobStatus, Seed
 from nephila.kernel.topics import JOB_STATUS, JOBS, SEEDS
 from nephila.scheduler.cluster.jobs.job_view import JobView
 
+from tests.jobs import crawl_job
 from tests.scheduler.cluster.cluster_rig import PARTITIONS, Site, World, web
 
 HOSTS, PAGES = 6, 9
@@ -71,8 +73,8 @@ async def test_a_scope_that_is_widened_leads_to_the_same_pages(world, when):
         world.kill("a")
         await world.start("b")
         await world.give("b")
-    scope = Scope(mode=ScopeMode.ANY, max_depth=-1)
-    world.outside.publish(JOBS, 0, CrawlJob("t", "t", 2, [], scope, Politeness(1.0, 1, True)))
+    scope = Scope(mode="any", max_depth=-1)
+    world.outside.publish(JOBS, 0, crawl_job("t", "t", 2, [], scope, Politeness(delay="1s", respect_robots=False)))
     await world.until(HOSTS * PAGES)
     status = await until_done(world)
     world.check()
@@ -142,7 +144,7 @@ async def test_an_anchor_is_known_to_all_partitions(tmp_path):
     await world.start("b")
     await world.give("a", 0, 1)
     await world.give("b", 2, 3)
-    world.submit("http://first.org/", mode=ScopeMode.DOMAIN)
+    world.submit("http://first.org/", mode="domain")
     await until_done(world)
     assert len(world.rows) == len(hosts) + 1
     world.kill("a")

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.messages import (
-    CrawlJob,
-    JobStatus,
-    PartitionStatus,
-    Politeness,
-    Quota,
-    QuotaPeriod,
-    QuotaUse,
-    Scope,
-    ScopeMode,
-    Seed,
-)
+from nephila.kernel.documents.job_schema import Politeness, Quota, Scope
+from nephila.kernel.messages import JobStatus, PartitionStatus, QuotaUse, Seed
 from nephila.kernel.topics import JOB_STATUS, JOBS, SEEDS
 from nephila.scheduler.cluster.jobs.job_view import JobView
 from nephila.scheduler.cluster.jobs.quota_uses import quota_uses
 
+from tests.jobs import crawl_job
 from tests.scheduler.cluster.cluster_rig import Site, World
 
 DAY = 86_400.0
@@ -41,9 +32,9 @@ def page(number: int) -> str:
 
 
 def submit(world: World, pages: range, name: str = "t", **spec: object) -> None:
-    politeness = Politeness(1.0, 1, True)
-    scope = Scope(mode=ScopeMode.ANY, max_depth=-1)
-    world.outside.publish(JOBS, 0, CrawlJob(name, name, 1, [], scope, politeness, **spec))
+    politeness = Politeness(delay="1s", respect_robots=False)
+    scope = Scope(mode="any", max_depth=-1)
+    world.outside.publish(JOBS, 0, crawl_job(name, name, 1, [], scope, politeness, **spec))
     for number in pages:
         world.outside.publish(SEEDS, world.partition(page(number)), Seed(name, page(number)))
 
@@ -63,7 +54,7 @@ async def test_a_quota_holds_in_all_partitions_and_a_killed_scheduler_does_not_l
     await world.start("b")
     await world.give("a", 0, 1)
     await world.give("b", 2, 3)
-    submit(world, range(HOSTS), quota=Quota(150, per=QuotaPeriod.DAY))
+    submit(world, range(HOSTS), quota=Quota(pages=150, per="day"))
     await world.run(40.0)
     first = len(world.rows)
     assert 150 <= first <= 150 + OVER

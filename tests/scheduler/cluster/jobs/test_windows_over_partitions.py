@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.messages import FetchWindows
 
 from tests.scheduler.cluster.cluster_rig import Site, World
 from tests.scheduler.cluster.jobs.test_quotas_over_partitions import page, status_of, submit
@@ -28,7 +27,7 @@ async def test_a_window_holds_in_all_partitions_and_after_a_takeover(world):
     await world.start("b")
     await world.give("a", 0, 1)
     await world.give("b", 2, 3)
-    submit(world, range(PAGES), windows=FetchWindows(["22:00-06:00", "06:02-07:00"]))
+    submit(world, range(PAGES), windows=["22:00-06:00", "06:02-07:00"])
     await world.run(40.0)
     status = status_of(world)
     assert status.window.startswith("waits for its window, 22:00-06:00, 06:02-07:00 UTC, until ")

@@ -23,8 +23,9 @@ from nephila.kernel.messages import Envelope, Frame, FrameEncoding
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.native import KEY_VERSION
 
-VERSION: int = 1
-"""Version written, and the highest that is read. It rises when an older release would misread, not for new fields."""
+VERSION: int = 2
+"""Version written, and the highest that is read; 1 has jobs without a document. It rises when an older release would
+misread, not for new fields."""
 MAX_MESSAGE_BYTES: int = 64 << 20
 COMPRESS_FROM_BYTES: int = 1024
 """Smaller messages are not compressed."""

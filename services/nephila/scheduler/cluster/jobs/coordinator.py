@@ -16,6 +16,7 @@ redirect's target before the row of the redirect, so anything that could still a
 
 from __future__ import annotations
 
+from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.messages import CrawlJob, JobStatus, PartitionStatus, QuotaGrant
 from nephila.scheduler.cluster.jobs.job_view import JobView
 
@@ -32,6 +33,8 @@ class Coordinator:
         self._idle_snapshot: IdleSnapshot | None = None
         self._read = False
         self._asked = 0
+        self._generation, self._max_pages = -1, 0
+        """The page budget of the job, and the generation that it is of."""
 
     @property
     def pending_end_check(self) -> IdleSnapshot | None:
@@ -66,8 +69,9 @@ class Coordinator:
         status.paused = spec.paused
         status.quota = max((part.quota for part in parts), default="")
         status.window = max((part.window for part in parts), default="")
-        budget = spec.scope.max_pages if spec.scope is not None else 0
-        if budget:
+        if spec.generation != self._generation:
+            self._generation, self._max_pages = spec.generation, spec_of(spec).scope.max_pages
+        if budget := self._max_pages:
             status.spent = status.stored >= budget
             self._grant(status, budget, {} if restarted else {one.partition: one.pages for one in before.granted})
         self._check_done(status, spec, parts)

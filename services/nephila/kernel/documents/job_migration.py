@@ -1,29 +1,36 @@
-"""From the message CrawlJob back to a CrawlJob document: what the API shows, and what a command line submits.
+"""Migration: the wanted state of a job in a message of a program before 0.4, which has fields and no document.
 
-Invariant: the document that is made of a message reads as the same message (`job_document.from_json`), but for seeds
-that are not URLs: sitemaps and feeds are messages of their own.
+Such messages are in commit logs and snapshots of format 5, and in records of format 1. Nothing else reads these fields,
+and nothing writes them. A field of a job that is added from now on is none of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
 
-from nephila.kernel.documents.field_types import API_VERSION, instant_text
-from nephila.kernel.documents.job_schema import MAIN_TEXTS, MODES, NEAR_COPIES, QUOTA_PERIODS, RENDERS, STRATEGY_NUMBERS
-from nephila.kernel.messages import CrawlJob, Login, Parse, Politeness, Quota, Recrawl
+from nephila.kernel.documents.field_types import duration_text, instant_text
+from nephila.kernel.documents.job_schema import MODES, NEAR_COPIES, RENDERS, JobSpec
+from nephila.kernel.messages import CrawlJob, Login, MainText, Parse, Politeness, Quota, QuotaPeriod, Recrawl, Strategy
 
 V = TypeVar("V")
+_STRATEGIES = {"bfs": Strategy.UNSPECIFIED, "dfs": Strategy.DFS, "best-first": Strategy.BEST_FIRST}
+_MAIN_TEXTS = {
+    "density": MainText.UNSPECIFIED,
+    "trafilatura": MainText.TRAFILATURA,
+    "all": MainText.ALL,
+    "none": MainText.NONE,
+}
+_PERIODS = {"run": QuotaPeriod.RUN, "day": QuotaPeriod.DAY, "month": QuotaPeriod.MONTH}
 
 
-def to_document(job: CrawlJob, sources: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
-    """The document of a job. `sources`: (sitemap or feed, URL) of its other seeds."""
+def spec_before(job: CrawlJob) -> JobSpec:
+    """The wanted state, but for sitemaps and feeds among the seeds: such messages do not have them."""
     spec: dict[str, Any] = {
-        "paused": job.paused,
-        "seeds": [*({"url": url} for url in job.seeds), *({kind: url} for kind, url in sources)],
-        "strategy": _key(STRATEGY_NUMBERS, job.strategy),
+        "seeds": [{"url": url} for url in job.seeds],
+        "strategy": _key(_STRATEGIES, job.strategy),
         "politeness": _politeness(job.politeness or Politeness()),
         "sitemaps": job.sitemaps,
         "links": job.keep_links,
@@ -58,7 +65,7 @@ def to_document(job: CrawlJob, sources: Iterable[tuple[str, str]] = ()) -> dict[
         spec["hostBudget"] = {
             "pages": budget.pages,
             "bytes": budget.bytes,
-            "time": _duration(budget.time_s),
+            "time": duration_text(budget.time_s),
             "queued": budget.queued,
         }
     if (traps := job.traps) is not None:
@@ -78,7 +85,7 @@ def to_document(job: CrawlJob, sources: Iterable[tuple[str, str]] = ()) -> dict[
         spec["login"] = _login(job.login)
     if job.schemes:
         spec["schemes"] = msgspec.json.decode(job.schemes)
-    return {"apiVersion": API_VERSION, "kind": "CrawlJob", "metadata": {"name": job.uid}, "spec": spec}
+    return msgspec.convert(spec, JobSpec)
 
 
 def _politeness(politeness: Politeness) -> dict[str, Any]:
@@ -86,12 +93,12 @@ def _politeness(politeness: Politeness) -> dict[str, Any]:
     for one in politeness.hosts:
         host: dict[str, Any] = {"host": one.host}
         if one.delay_s >= 0:
-            host["delay"] = _duration(one.delay_s)
+            host["delay"] = duration_text(one.delay_s)
         if one.concurrency:
             host["concurrency"] = one.concurrency
         hosts.append(host)
     return {
-        "delay": _duration(politeness.delay_s),
+        "delay": duration_text(politeness.delay_s),
         "concurrencyPerHost": politeness.concurrency_per_host or 1,
         "respectRobots": not politeness.ignore_robots,
         "adaptive": politeness.adaptive,
@@ -102,9 +109,9 @@ def _politeness(politeness: Politeness) -> dict[str, Any]:
 def _recrawl(recrawl: Recrawl) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if recrawl.min_s or recrawl.max_s:
-        found |= {"min": _duration(recrawl.min_s), "max": _duration(recrawl.max_s)}
+        found |= {"min": duration_text(recrawl.min_s or 3600.0), "max": duration_text(recrawl.max_s or 30 * 86_400.0)}
     if recrawl.every_s:
-        found["every"] = _duration(recrawl.every_s)
+        found["every"] = duration_text(recrawl.every_s)
     if recrawl.monitor:
         found["monitor"] = True
     if recrawl.gone_after:
@@ -112,7 +119,7 @@ def _recrawl(recrawl: Recrawl) -> dict[str, Any]:
     if recrawl.refresh_at:
         found["refreshAt"] = instant_text(recrawl.refresh_at)
     if recrawl.freshness_s:
-        found["freshness"] = _duration(recrawl.freshness_s)
+        found["freshness"] = duration_text(recrawl.freshness_s)
     spec: dict[str, Any] = {"schedule": recrawl.cron} if recrawl.cron else {}
     if recrawl.time_zone:
         spec["timeZone"] = recrawl.time_zone
@@ -123,7 +130,7 @@ def _parse(parse: Parse) -> dict[str, Any]:
     return {
         "follow": list(parse.follow),
         "nofollow": "skip" if parse.skip_nofollow else "follow",
-        "mainText": _key(MAIN_TEXTS, parse.main_text),
+        "mainText": _key(_MAIN_TEXTS, parse.main_text),
         "nearCopies": _key(NEAR_COPIES, parse.near_copies),
         "requisites": parse.requisites,
     }
@@ -134,7 +141,7 @@ def _quota(quota: Quota) -> dict[str, Any]:
         "pages": quota.pages,
         "bytes": quota.bytes,
         "browserSeconds": int(quota.browser_s),
-        "per": _key(QUOTA_PERIODS, quota.per),
+        "per": _key(_PERIODS, quota.per),
     }
 
 
@@ -150,7 +157,3 @@ def _login(login: Login) -> dict[str, Any]:
 
 def _key(table: Mapping[str, V], value: V) -> str:
     return next((key for key, known in table.items() if known == value), next(iter(table)))
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.6f}".rstrip("0").rstrip(".") + "s"

@@ -1,0 +1,86 @@
+"""Options of a crawl that a job document has as well: each is set at its path in the spec (`Option.path`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any
+
+from msgspec import inspect
+
+from nephila.kernel.documents.browser_schema import check_selector
+from nephila.kernel.documents.field_types import duration_text
+from nephila.kernel.documents.job_schema import JobSpec
+from nephila.kernel.documents.struct_reader import type_of, unwrapped
+from nephila.kernel.requisites import PER_PAGE
+from nephila.kernel.runtime.errors import UsageError
+from nephila.programs.options import Option, table
+
+BROWSER = ("wait_for", "screenshot")
+"""Options of rendered pages."""
+
+
+def apply_options(spec: JobSpec, options: Mapping[str, Any]) -> None:
+    """Set the options that are present. Raises `UsageError`."""
+    for name, (_, option) in table().items():
+        if name in options and option.path and not option.in_service:
+            section, field = place_of(spec, option.path)
+            flag = f"--{name.replace('_', '-')}"
+            convert = CONVERTED.get(name, lambda given, present: given)
+            value = _value(convert(options[name], getattr(section, field.name)), option)
+            _check_words(field, value, flag, option)
+            setattr(section, field.name, value)
+    if options.get("cookies"):
+        spec.cookies = True
+    for name in BROWSER:
+        if options.get(name) and spec.render == "never":
+            raise UsageError(f"--{name.replace('_', '-')} needs a browser: add --render always, or auto")
+
+
+def place_of(spec: JobSpec, path: str) -> tuple[Any, inspect.Field]:
+    """The section and the field of a path like scope.maxDepth."""
+    *sections, key = path.split(".")
+    section = reduce(lambda above, name: getattr(above, _field(above, name).name), sections, spec)
+    return section, _field(section, key)
+
+
+def _field(section: Any, key: str) -> inspect.Field:
+    return next(field for field in type_of(section.__class__).fields if field.encode_name == key)
+
+
+def _value(value: Any, option: Option) -> Any:
+    return duration_text(value) if option.seconds else value
+
+
+def _check_words(field: inspect.Field, value: Any, flag: str, option: Option) -> None:
+    """Whether a word, or each of some words, is one that the field has."""
+    kind, _ = unwrapped(field.type)
+    if isinstance(kind, inspect.ListType):
+        kind, _ = unwrapped(kind.item_type)
+    if isinstance(kind, inspect.LiteralType):
+        known = option.metavar.split("|") if isinstance(value, str) else kind.values
+        for word in [value] if isinstance(value, str) else value:
+            if word not in kind.values:
+                raise UsageError(f"{flag} {word!r} is none of {', '.join(map(str, known))}")
+
+
+def _words(given: list[str], _: object) -> list[str]:
+    return [word.strip() for text in given for word in text.split(",") if word.strip()]
+
+
+def _selector(given: str, present: str) -> str:
+    try:
+        return check_selector(given) if given else present
+    except ValueError as error:
+        raise UsageError(f"--wait-for {given!r} {error}") from None
+
+
+CONVERTED: dict[str, Callable[[Any, Any], Any]] = {
+    "ignore_robots": lambda given, _: not given,
+    "wait_for": _selector,
+    "screenshot": lambda given, present: list(dict.fromkeys([*present, *(["screenshot"] if given else [])])),
+    "keywords": _words,
+    "follow": _words,
+    "page_requisites": lambda given, present: (present or PER_PAGE) if given else 0,
+}
+"""Option → the value of its field, from the given value and the present one; all others are as they are given."""
