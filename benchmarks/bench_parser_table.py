@@ -12,6 +12,7 @@ On wcxb-dev our F1 is an upper bound: the model was trained on these pages.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import io
 import json
@@ -108,20 +109,32 @@ def with_tree() -> Work:
 
 
 def whole_page() -> Work:
-    """All that the service does with a page: its kind, the pass, SHA-256, record and links."""
+    """All that the service does with a page: its kind, the pass, SHA-256, record and links, published on a local bus."""
     from nephila.kernel import messages as m
+    from nephila.kernel.bus.contract import Delivery
+    from nephila.kernel.bus.local import LocalBus
     from nephila.kernel.runtime.clock import SystemClock
-    from nephila.native import page_pass, sniff_encoding
+    from nephila.kernel.topics import OUTLINKS, PAGES, RECORDS
     from nephila.parser.config import ParserConfig
-    from nephila.parser.page.body_kind import HEAD_BYTES, kind_of
-    from nephila.parser.page_to_record import RecordBuilder
+    from nephila.parser.service import build
 
-    maker = RecordBuilder(ParserConfig(), SystemClock(), page_pass, sniff_encoding)
-    job = m.CrawlJob(uid="j")
+    clock = SystemClock()
+    bus = LocalBus(clock)
+    published: list[Any] = []
+
+    def take(delivery: Delivery) -> None:
+        published.append(delivery.message)
+        delivery.ack()
+
+    for topic in (OUTLINKS, RECORDS):
+        bus.subscribe(topic, "bench", take, credits=100)
+    asyncio.run(build(ParserConfig(), bus, clock, with_judge=False).start())
 
     def work(body: bytes) -> Taken:
+        published.clear()
         page = m.Page(job="j", url_key=bytes(16), url=URL, status=200, content_type="text/html", body=body)
-        links, record, _ = maker.parse(page, job, body, *kind_of("text/html", body[:HEAD_BYTES]))
+        bus.publish(PAGES, 0, page)
+        *links, record = published
         return Taken(sum(len(one.flags) for one in links), record.title, len(record.text))
 
     return work

@@ -1,11 +1,11 @@
-"""The page pass of the native core and its result, as types; and the facts about a page that rules need.
+"""The page pass of the native core and its result, as types.
 
 The core itself (`nephila.native`) is chosen in `build()`; tests pass a fake with the same attributes.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Protocol
 
 
 class PagePass(Protocol):
@@ -107,16 +107,3 @@ class PageCall(Protocol):
     def __call__(
         self, body: bytes, url: str, encoding: str, *, max_links: int, max_text_bytes: int, agent: str
     ) -> PagePass: ...
-
-
-class PageFacts(NamedTuple):
-    """Facts of a parsed page that decide where its rule may run."""
-
-    encoding: str
-    """WHATWG name."""
-    depth: int
-    """Greatest nesting depth of its elements, an upper bound."""
-    follow: bool
-    """Whether its links may be followed."""
-    markdown: Any = None
-    """What its Markdown has yet to be made from in a child process (`markdown.MarkdownSource`); None: nothing."""
