@@ -45,6 +45,10 @@ crawl: $(STAMP)  ## make crawl URL=https://example.org/ [OUT=crawl-out] [ARGS='-
 test: $(DEV)  ## the tests that everybody runs: everything but the mark full (WORKERS=N processes, default: cores + 1)
 	@$(PYTEST) -n $(WORKERS) --dist worksteal -m 'not full' $(ARGS)
 
+.PHONY: test-quick
+test-quick: $(DEV)  ## a minute of tests of the folders that differ from main, changed test files first (ARGS='--base COMMIT --seconds 60')
+	@$(BIN)/python -m tools.quick_tests --workers $(WORKERS) $(ARGS)
+
 test-full: $(DEV)  ## the rest: whole programs, services over Kafka
 	@$(PYTEST) -n $(WORKERS) --dist worksteal -m full $(ARGS)
 
@@ -57,18 +61,23 @@ test-long: $(DEV)  ## the state machines at 100,000 operations each
 mutants: $(DEV)  ## faults put into chosen modules, one at a time: which tests notice (ARGS='scheduler/frontier --count 40 --seed 2'; some 10 s each)
 	@$(BIN)/python -m tools.mutants $(ARGS)
 
+CORE_FILES ?= src/robots/*.rs
+CORE_TESTS ?= tests/native
+.PHONY: mutants-core
+mutants-core: $(DEV)  ## the same for the native core, with cargo-mutants, its unit tests and CORE_TESTS='tests/native' (CORE_FILES='src/robots/*.rs' ARGS='--shard 0/20 --sharding round-robin')
+	@cargo mutants --version > /dev/null || { echo "install cargo-mutants: cargo install cargo-mutants --locked"; exit 2; }
+	@rm -rf build/mutants-core && mkdir -p build && cp -r services/nephila/native build/mutants-core
+	@NEPHILA_CHECKOUT="$(CURDIR)" NEPHILA_TESTS="$(CORE_TESTS)" PYO3_PYTHON="$(CURDIR)/$(BIN)/python" \
+	 LD_LIBRARY_PATH="$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_config_var("LIBDIR"))')" \
+	 cargo mutants -d build/mutants-core/core --in-place --profile mutants --no-default-features \
+	 --minimum-test-timeout 120 -f '$(CORE_FILES)' $(ARGS) -- --tests
+
 bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (about a quarter of an hour, 4 GB)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_seen $(ARGS)
 
-bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs beside SQLite and RocksDB (about a quarter of an hour, 2 GB)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_hosts --rivals 1000000 $(ARGS)
-
-bench-tls: $(DEV)  ## CPU of a TLS connection, full and resumed handshakes, and of a page over HTTP/1.1 and HTTP/2 (about 3 minutes)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check 'h2>=4.1'
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_tls $(ARGS)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_http2 $(ARGS)
+bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs (about ten minutes, 2 GB)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_hosts $(ARGS)
 
 images: $(DEV)  ## build the images of all services from dist/ (ARGS='--dev --load COMMAND', see python -m tools.images --help)
 	@$(BIN)/python -m tools.images $(ARGS)
@@ -101,10 +110,6 @@ canary: $(DEV)   ## 1,000 attempts to reach a private address through crawler an
 flips: $(DEV)    ## a killed crawl with one bit of a file flipped, resumed: 200 places of every file (about 15 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.e2e.flips $(ARGS)
 
-bench-endings: $(DEV)  ## crawls over the services that end by themselves with the right count, a scheduler killed before (WEB=DIR)
-	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_endings --web $(WEB) $(ARGS)
-
 bench-services: $(DEV)  ## CPU per page of each service over Kafka and PostgreSQL, broker and database beside it (WEB=DIR)
 	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_services --web $(WEB) $(ARGS)
@@ -125,15 +130,6 @@ bench-browser: $(DEV)  ## 500 rendered pages beside Playwright, Crawlee and Craw
 
 bench-dns: $(DEV)  ## the DNS cache at 10^6 names beside a dict and aiohttp's; a crawl of 5,000 hosts with and without it
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_dns $(ARGS)
-
-bench-ring: $(DEV)  ## partitions moved and load when members join and leave, beside modulo and aiokafka's sticky assignor
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_ring
-
-bench-rule-health: $(DEV)  ## the alarm on rules whose site has changed: its delay, false alarms, cost (about three minutes)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_rule_health $(ARGS)
-
-bench-addresses: $(DEV)  ## one pace at a server address over 1-8 schedulers: turns beside BUbiNG's factor, in a model
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_addresses
 
 bench-handover: $(DEV)  ## pauses of a partition with a million URLs when its scheduler changes (about five minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_handover $(ARGS)
@@ -164,13 +160,8 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/python -m tools.dashboards --check
 	@$(BIN)/hadolint --config .hadolint.yaml docker/Dockerfile docker/Dockerfile.browser docker/dev/*.Dockerfile
 	@$(BIN)/python -m tools.metrics_reference --check
+	@$(BIN)/python -m tools.reasons_reference --check
 	@PYTHONPATH=services $(BIN)/python -m tools.crds --check
-
-bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated month, against a fixed interval
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_freshness
-
-bench-near-duplicates: $(DEV)  ## simhash per page, look-ups at 10^6 and 10^7 pages, precision and recall by threshold (2 minutes)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_near_duplicates $(ARGS)
 
 bench-harvest: $(DEV)  ## six months of sites and directories on a virtual clock, then keyword schemes (some minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_harvest $(ARGS)
@@ -180,9 +171,9 @@ bench-papers: $(DEV)  ## the headlines of the five source papers beside ours (so
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_papers --web $(WEB) $(ARGS)
 
-bench-parser: $(DEV)  ## a page without and with a tree beside rivals, F1 of main text (WCXB=DIR), titles, rules (some minutes)
+bench-parser: $(DEV)  ## a page without and with a tree beside rivals, titles, rules (about two minutes)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_parser_table --wcxb $(WCXB) $(ARGS)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_parser $(ARGS)
 
 bench-documents: $(DEV)  ## child processes and their calls, PDFs, feeds beside feedparser, the dearest of hostile pages
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_documents
@@ -192,12 +183,6 @@ bench-admission: $(DEV)  ## floods of pages of 10 KB to 20 MB in cgroups of 256 
 
 bench-callbacks: $(DEV)  ## the longest callback while a crawl meets hostile servers and pages (about two minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_callbacks $(ARGS)
-
-bench-tls-memory: $(DEV)  ## memory over 35,000 HTTPS pages from servers that close each connection (about two minutes)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_tls_memory $(ARGS)
-
-bench-storage: $(DEV)  ## rows into SQLite and into a PostgreSQL server of the bench's own
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_storage $(ARGS)
 
 proto: $(DEV)  ## generate kernel/messages from proto/
 	@$(BIN)/python tools/protogen.py
@@ -210,17 +195,22 @@ wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (
 	@$(BIN)/python -m zipfile -l dist/nephila-*-cp311-abi3-*.whl | grep 'native/_core.abi3.so' > /dev/null || { echo "the native core was not built: install Rust (https://rustup.rs)"; exit 1; }
 	@du -h dist/nephila-*-cp311-abi3-*.whl
 
+.PHONY: release
+release: $(DEV)  ## make release VERSION=1.2.3: the number in all places, wheel, chart, SBOM and checksums in dist/, a commit and a tag; pushes nothing
+	@$(BIN)/python -m tools.release '$(VERSION)' $(ARGS)
+
 .PHONY: samples
 samples: $(DEV)  ## write the frozen sample of every format again: only when a format number rises (docs/formats.md)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.formats.samples
 	@$(BIN)/buf build --exclude-source-info -o proto/baseline.binpb
 
 .PHONY: schema
-schema: $(DEV)  ## write docs/*.schema.json, docs/openapi.json, docs/configuration.md and docs/metrics.md
+schema: $(DEV)  ## write docs/*.schema.json, docs/openapi.json, docs/configuration.md, docs/metrics.md and the reasons in docs/explain.md
 	@$(BIN)/python tools/schemas.py
 	@$(BIN)/python tools/openapi.py
 	@$(BIN)/python tools/configuration.py
 	@$(BIN)/python -m tools.metrics_reference
+	@$(BIN)/python -m tools.reasons_reference
 
 chart: $(DEV)  ## write what charts/nephila generates: schema and table of its values, dashboards, CRDs
 	@$(BIN)/python -m tools.chart_values

@@ -198,6 +198,7 @@ class HostileServer:
                 said = await self.respond((await reader.readuntil(b"\r\n\r\n")).decode("latin-1"))
                 if callable(said):
                     await said(writer)
+                    return
                 writer.write(said)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -228,7 +229,7 @@ def child(out: str, arguments: list[str]) -> None:
         if spent >= NOTED_S:
             noted.append((time.monotonic(), spent, name_of(handle._callback)))
 
-    asyncio.Handle._run = timed  # type: ignore[method-assign]
+    asyncio.Handle._run = timed  # type: ignore[method-assign, assignment]
     from nephila.__main__ import main as command_line
 
     sys.argv = ["nephila", *arguments]

@@ -28,6 +28,7 @@ from typing import Any
 
 from nephila.downloader.dns.hash_tree import HashTree
 
+from benchmarks.measure import resident_bytes
 from benchmarks.report import RESULTS, save, table, versions
 from tests.dns_server import DnsServer
 
@@ -78,18 +79,13 @@ def aiohttp_table(names: list[str], answers: list[Any]) -> Callable[[str], Any]:
 CACHES = {"hash_tree": hash_tree, "dict": plain_dict, "aiohttp": aiohttp_table}
 
 
-def resident() -> int:
-    """Bytes of this process."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-
-
 def one_cache(kind: str, count: int) -> dict[str, Any]:
     """In a process of its own."""
     names = [f"host{number}.example{number % 977}.org" for number in range(count)]
     answers = [((f"10.{n >> 16 & 255}.{n >> 8 & 255}.{n & 255}",), 0) for n in range(count)]
-    before, began = resident(), time.process_time()
+    before, began = resident_bytes(), time.process_time()
     get = CACHES[kind](names, answers)
-    put_s, memory = time.process_time() - began, resident() - before
+    put_s, memory = time.process_time() - began, resident_bytes() - before
     rng = random.Random(7)
     asked = [names[rng.randrange(count)] for _ in range(HITS)]
     hot = [names[rng.randrange(1000)] for _ in range(HITS)]

@@ -35,7 +35,7 @@ HOSTILE = (
 )  # fmt: skip
 
 
-def least_ms(work: Callable[[], Any], seconds: Callable[[], float] = time.process_time) -> float:
+def least_ms(work: Callable[..., Any], seconds: Callable[[], float] = time.process_time) -> float:
     """Milliseconds a call, the least of ROUNDS."""
     found = []
     for _ in range(ROUNDS):

@@ -332,7 +332,8 @@ def main(argv: list[str] | None = None) -> int:
             )
         )
         return 0
-    runs = {name: run(*name.split(":"), args.directory) for name in args.runs.split(",")}
+    wanted = [name.split(":") for name in args.runs.split(",")]
+    runs = {f"{shape}:{urls}": run(shape, urls, args.directory) for shape, urls in wanted}
     for title, columns in (("filling", COLUMNS), ("restart and fetches", RESTART)):
         print(
             report.table(

@@ -38,9 +38,9 @@ from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS
 from nephila.native import parse_url, partition_of
 
-from benchmarks.bench_bus import cpu_of
 from benchmarks.report import save, table, versions
 from tools.kafka_broker import Broker
+from tools.system import cpu_s
 
 PARTITIONS = 4
 DELAY_S = 1.0
@@ -184,11 +184,11 @@ async def run(folder: Path, broker: Broker, urls: int, hosts: int) -> dict[str, 
     try:
         schedulers.start("a")
         await schedulers.until("a", "partitions", PARTITIONS)
-        began, cpu = time.monotonic(), cpu_of(schedulers.programs["a"].pid)
+        began, cpu = time.monotonic(), cpu_s(schedulers.programs["a"].pid)
         total = await load(bus, {moving: (hosts, urls // hosts), staying: STAYING})
         await schedulers.until("a", "hosts", hosts + STAYING[0])
         await schedulers.until("a", "urls_queued", total * 0.95)
-        cpu = cpu_of(schedulers.programs["a"].pid) - cpu
+        cpu = cpu_s(schedulers.programs["a"].pid) - cpu
         print(f"{total:,} URLs loaded in {time.monotonic() - began:.0f} s, {cpu * 1e6 / total:.1f} CPU-us each")
         await asyncio.sleep(WATCH_S)
         now = time.monotonic()

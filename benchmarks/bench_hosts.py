@@ -1,7 +1,7 @@
 """The host store at 10^5 to 10^7 URLs: cost per push, pop and workbench step, pauses of checkpoints, restore, memory.
 
 usage: python -m benchmarks.bench_hosts [--urls 100000,1000000,10000000] [--shapes zipf,one-host,one-each]
-                                        [--rivals 1000000] [--directory DIR]
+                                        [--directory DIR]
 
 Each line is a process of its own. URLs have 90 bytes and are pushed in pages of 50, with a checkpoint per 500,000.
 Shape zipf: a host per ten URLs, the largest with a tenth of all. Then everything is restored, and a workbench of all
@@ -25,7 +25,6 @@ from nephila.native import IMPLEMENTATION, HostStore
 
 from benchmarks import measure, report
 from benchmarks.measure import Clock
-from benchmarks.rivals_hosts import RIVALS
 
 PAGE = 50
 CHECKPOINT = 500_000
@@ -55,33 +54,6 @@ def packed(number: int, rank: int) -> bytes:
     """A packed URL of 90 bytes or so: fingerprint, counters, URL."""
     key = (number * 0x9E3779B97F4A7C15F39CC0605CEDC835 & (1 << 128) - 1).to_bytes(16, "big")
     return key + bytes(13) + b"https://www.host-%d.test/archive/2026/article-about-no-%d" % (rank, number)
-
-
-def rival(name: str, urls: int, directory: str) -> dict[str, Any]:
-    """Shape zipf into a rival, then a URL from each of as many hosts at random as there are."""
-    rng, push, save, pop = random.Random(5), Clock(), Clock(), Clock()
-    try:
-        before, store, number, peak = measure.rss_mb(getpid()), RIVALS[name](directory), 0, 0.0
-    except ImportError as error:
-        return {"absent": f"{error.name} is not installed"}
-    for page in ranks("zipf", urls, rng):
-        orders = [rng.randrange(8) for _ in page]
-        batch = [packed(number + n, rank) for n, rank in enumerate(page)]
-        push(lambda h=page, o=orders, b=batch: store.push_many(h, JOB, o, b))
-        number += PAGE
-        if number % CHECKPOINT == 0 or number == urls:
-            save(store.checkpoint)
-            peak = max(peak, measure.rss_mb(getpid()))
-    hosts = rng.choices(range(urls // 10), k=urls // 10)
-    pop(lambda: [store.pop(host, JOB) for host in hosts])
-    return {
-        "push_us": push.cpu_s / urls * 1e6,
-        "push_all_us": (push.cpu_s + save.cpu_s) / urls * 1e6,
-        "push_all_wall_us": (push.wall_s + save.wall_s) / urls * 1e6,
-        "longest_pause_s": save.longest_s,
-        "pop_us": pop.cpu_s / len(hosts) * 1e6,
-        "peak_mb": peak - before,
-    }
 
 
 def fill(store: HostStore, shape: str, urls: int) -> dict[str, Any]:
@@ -129,7 +101,7 @@ def drain(store: HostStore, urls: int) -> dict[str, Any]:
         hosts = take(lambda now=now: ready(store, now))
         found = pop(lambda hosts=hosts: [store.pop(host, JOB) for host in hosts])
         more = [(host, now + 1 + rng.random() * 60) for host, url in zip(hosts, found, strict=True) if url]
-        put(lambda more=more: [store.schedule(host, at) for host, at in more])
+        put(lambda more=more: schedule(store, more))
         steps += len(hosts)
     return {
         "steps": steps,
@@ -145,6 +117,12 @@ def ready(store: HostStore, now: float) -> list[int]:
     while len(out) < TURN and (host := store.take_ready(now)) >= 0:
         out.append(host)
     return out
+
+
+def schedule(store: HostStore, due: list[tuple[int, float]]) -> None:
+    """Back to the workbench."""
+    for host, at in due:
+        store.schedule(host, at)
 
 
 def one(shape: str, urls: int, directory: str) -> dict[str, Any]:
@@ -180,29 +158,22 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def label(name: str, run: dict[str, Any]) -> str:
-    """The name of a row; it shows when a rival is not installed."""
-    return f"{name}: {run['absent']}" if "absent" in run else name
-
-
 def main(argv: list[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="benchmarks.bench_hosts", description="The host store at three sizes.")
     parser.add_argument("--urls", default="100000,1000000,10000000")
     parser.add_argument("--shapes", default="zipf,one-host,one-each")
-    parser.add_argument("--rivals", nargs="*", type=int, default=[], metavar="URLS", help="SQLite and RocksDB as well")
     parser.add_argument("--directory", help="where the files go; a temporary directory when not given")
     parser.add_argument("--one", nargs=2, metavar=("SHAPE", "URLS"), help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.one:
         what, urls = args.one[0], int(args.one[1])
-        print(json.dumps((rival if what in RIVALS else one)(what, urls, args.directory)))
+        print(json.dumps(one(what, urls, args.directory)))
         return 0
     sizes = [int(size) for size in args.urls.split(",")]
     shapes = args.shapes.split(",")
     runs = {f"{shape} {urls}": child(shape, urls, args.directory) for shape in shapes for urls in sizes}
-    runs |= {f"{name} {urls}": child(name, urls, args.directory) for name in RIVALS for urls in args.rivals}
-    rows = [(label(name, run), *(run.get(key, "") for key in COLUMNS.values())) for name, run in runs.items()]
+    rows = [(name, *(run.get(key, "") for key in COLUMNS.values())) for name, run in runs.items()]
     print(report.table(("shape and URLs", *COLUMNS), rows))
     path = report.save("hosts", {"implementation": IMPLEMENTATION, "runs": runs})
     print(f"raw: benchmarks/results/{path.name}")

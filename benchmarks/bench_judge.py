@@ -10,7 +10,6 @@ stand in the manifest. The verdict is written beside the other results, with the
 import argparse
 import json
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from benchmarks import report
 from benchmarks.plainweb import listening
+from tools.system import free_port
 
 ROOT = Path(__file__).parents[1]
 
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace, folder: Path) -> int:
     """Everything in *folder*; returns the judge's exit code."""
     web, log, out = folder / "web", folder / "log", folder / "out"
     shape = ["--pages", args.pages, "--hosts", args.hosts, "--max-depth", args.max_depth]
-    port = _free_port()
+    port = free_port()
     module("benchmarks.web.generate", str(web), *shape, "--port", str(port), check=True)
     took_s = crawl(args, web, log, out, port)
     judging = ["--log", str(log), "--manifest", str(web), "--db", str(out), "--delay", args.delay]
@@ -90,12 +90,6 @@ def module(
 
 def _python(name: str, *words: str) -> list[str]:
     return [sys.executable, "-m", name, *words]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

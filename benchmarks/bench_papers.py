@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import bench_admission, bench_dns, bench_harvest, bench_pages, bench_seen, plainweb, report
+from benchmarks import bench_admission, bench_dns, bench_harvest, bench_pages, bench_seen, plainweb, report, seen_rivals
 
 PAGES_PER_MIN = 14_099 / 3
 """P1: 14,099 pages a minute on 3 machines."""
@@ -64,7 +64,7 @@ def seen(keys: int) -> list[Row]:
     """P1: the MD5 tree beside a hash table and a Bloom filter, CPU time of a look-up that misses."""
     rows = {
         name: bench_seen.alone(bench_seen.contest, name, "uniform", keys, 50)
-        for name in bench_seen.RIVALS
+        for name in seen_rivals.RIVALS
         if name in ("trie", "hash table in Python", "Bloom 1 %")
     }
     trie = rows.pop("trie")

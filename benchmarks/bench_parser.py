@@ -1,171 +1,258 @@
-"""What rules cost: fields on top of a tree, in the child process, and the choice of a rule among thousands.
+"""What parsing a page costs: one table, rivals beside.
 
-CPU time; each figure is the least of some rounds, since only what disturbs makes one larger.
+    python -m benchmarks.bench_parser [--readability FILE] [PAGE...]
+
+Cost: CPU-ms of a page of 79 KB (and of the files named), the least of some rounds: disturbances only make a round
+longer. Each line names what it takes from the page, with the number of links and characters. Then titles on the pages
+of Readability's tests, and what rules cost (`rule_costs`). Libraries and data that are absent are named. Quality of
+main text: `bench_maintext`.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import resource
+import json
+import tarfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from nephila.parser.rules.document import Document
-from nephila.parser.rules.extract import extract
-from nephila.parser.rules.load import RuleDocument, load
-from nephila.parser.rules.match import RuleSet
-from nephila.rulekit.run_rule import RuleRunner
-from nephila.rulekit.stored_pages import StoredPage
+from benchmarks.rule_costs import page, rules
 
-ROUNDS = 5
+ROUNDS = 9
+ROUND_S = 0.05
+DATA = Path("../shared/data")
 URL = "https://www.example.org/2026/10/page"
-HEAD = """apiVersion: nephila.dev/v1
-kind: ParseRule
-metadata: {name: bench}
-spec:
-  match: {url: '^https://'}
-  fields:
-"""
-CSS = """
-    title: {css: "h1"}
-    heading: {css: ".page-title, .entry-title"}
-    first: {css: "p"}
-    links: {css: "li a[href]", attr: href}
-    image: {css: "img[src]", attr: src, type: url}
-    date: {css: "time[datetime]", attr: datetime, type: date}
-    about: {meta: description}
-    body: {css: "main p", all: true, join: " "}
-"""
-XPATH = """
-    title: {xpath: "//h1"}
-    heading: {xpath: "//*[contains(@class, 'title')]"}
-    first: {xpath: "//p"}
-    links: {xpath: "//li/a/@href"}
-    image: {xpath: "//img/@src", type: url}
-    date: {xpath: "//time/@datetime", type: date}
-    about: {xpath: "//meta[@name='description']/@content"}
-    body: {xpath: "//main//p", all: true, join: " "}
-"""
 
 
-def rule(fields: str) -> RuleDocument:
-    """A rule with these fields."""
-    return load((HEAD + fields.strip("\n") + "\n").encode(), "bench")[0]
+class Taken(NamedTuple):
+    """What came of a page; -1 and "" where a row does not take it."""
+
+    links: int
+    title: str
+    text_chars: int
 
 
-Seconds = Callable[[], float]
+Work = Callable[[bytes], Taken]
 
 
-def least_us(work: Callable[[], object], times: int, seconds: Seconds = time.process_time) -> float:
-    """Microseconds of CPU a call."""
-    return min(_round_us(work, times, seconds) for _ in range(ROUNDS))
+def least_ms(work: Callable[..., object]) -> float:
+    """CPU-ms of a call: the least of the means of `ROUNDS` rounds of `ROUND_S` each."""
+    work()
+    start = time.process_time()
+    work()
+    calls = max(1, int(ROUND_S / max(time.process_time() - start, 1e-6)))
+    best = float("inf")
+    for _ in range(ROUNDS):
+        start = time.process_time()
+        for _ in range(calls):
+            work()
+        best = min(best, (time.process_time() - start) / calls)
+    return 1000 * best
 
 
-def _round_us(work: Callable[[], object], times: int, seconds: Seconds) -> float:
-    before = seconds()
-    for _ in range(times):
-        work()
-    return (seconds() - before) / times * 1e6
+# ---- ours
 
 
-def in_children(pids: list[int]) -> Seconds:
-    """CPU of this process and of some others, as the kernel counts it in ticks."""
-    tick = os.sysconf("SC_CLK_TCK")
+def _pass(main_text: bool) -> Work:
+    from nephila.native import page_pass, sniff_encoding
+    from nephila.parser.page.charset import encoding_of
 
-    def seconds() -> float:
-        parts = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
-        return time.process_time() + sum(int(part[11]) + int(part[12]) for part in parts) / tick
+    def work(body: bytes) -> Taken:
+        found = page_pass(body, URL, encoding_of(body, "", sniff_encoding), main_text=main_text)
+        # Attributes are made when they are read: a crawl reads these.
+        taken = (found.lang, found.description, found.canonical, found.robots, found.meta, found.refresh)
+        packed = (
+            found.link_urls,
+            found.link_ends,
+            found.fingerprints,
+            found.host_spans,
+            found.anchors,
+            found.link_flags,
+        )
+        assert len(taken) + len(packed) == 12
+        text = found.main_text if main_text else found.text
+        return Taken(found.link_count, found.title, len(text))
 
-    return seconds
-
-
-def page() -> bytes:
-    """79 KB like those of the bench web: 103 links, paragraphs, a list, some attributes."""
-    links = "".join(
-        f'<li class="item n{n}"><a class="l" href="/2026/10/p{n}?q={n}">Link number {n}</a></li>' for n in range(103)
-    )
-    words = "the quick brown spider spins its golden web between two old trees near the slow river " * 5
-    paragraphs = "".join(f'<p class="par">{words}<b>{n}</b> {words[:200]}</p>' for n in range(105))
-    head = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A page</title>'
-        '<meta name="description" content="About spiders"></head><body><nav><ul>'
-    )
-    return (
-        f'{head}{links}</ul></nav><main><h1 class="title">Golden <i>silk</i></h1><time datetime="2026-10-12">12 October'
-        f'</time><img src="/a.png" alt="">{paragraphs}</main></body></html>'
-    ).encode()
+    return work
 
 
-def fields(body: bytes, name: str) -> None:
-    """A tree, and what 8 fields add to it."""
-    nodes = len(Document(body, URL).tree.css("*"))
-    print(f"page {name}: {len(body):,} bytes, {nodes:,} elements")
-
-    def tree() -> Document:
-        document = Document(body, URL, "utf-8", "text/html")
-        assert document.tree is not None
-        return document
-
-    css, xpath = rule(CSS), rule(XPATH)
-    bare = least_us(tree, 200)
-    with_css = least_us(lambda: extract(css.rule, tree()), 200)
-    print(f"  tree {bare:6.0f} us; rule of 8 CSS fields {with_css - bare:6.0f} us on top")
-
-    def etree() -> Document:
-        document = Document(body, URL, "utf-8", "text/html")
-        assert document.etree is not None
-        return document
-
-    inline = least_us(lambda: extract(xpath.rule, etree()), 50)
-    stored = StoredPage(URL, "text/html", "utf-8", body, "bench")
-    with RuleRunner() as runner:
-        found = runner.run(xpath, stored)
-        assert found.items == extract(xpath.rule, etree()).items, found.problems
-        whole = least_us(lambda: runner.run(xpath, stored), 200, in_children(runner.pids))
-    print(f"  rule of 8 XPath fields {inline:6.0f} us with its tree; {whole:6.0f} us by way of the child, all in")
+def without_tree() -> Work:
+    """The page pass as a crawl uses it: links, title, main text, metadata."""
+    return _pass(True)
 
 
-def matching(count: int) -> None:
-    """One URL among many rules."""
-    documents = [
-        load(
-            (
-                f"apiVersion: nephila.dev/v1\nkind: ParseRule\nmetadata: {{name: r{n}}}\n"
-                f"spec: {{match: {{url: '^https://(www\\.)?site{n}\\.example/\\d{{4}}/.+'}}, fields: {{a: h1}}}}\n"
-            ).encode(),
-            "bench",
-        )[0].rule
-        for n in range(count)
-    ]
-    began = time.process_time()
-    rules = RuleSet(documents)
-    made = time.process_time() - began
-    urls = [f"https://www.site{(n * 7919) % count}.example/2026/some-article-{n}" for n in range(2000)]
-    misses = [f"https://elsewhere{n}.example/2026/x" for n in range(2000)]
-    cold = _round_us(lambda: [list(rules.for_url(url)) for url in urls], 1, time.process_time) / len(urls)
-    hit = least_us(lambda: [list(rules.for_url(url)) for url in urls], 1) / len(urls)
-    miss = least_us(lambda: [list(rules.for_url(url)) for url in misses], 1) / len(misses)
-    assert all(len(list(rules.for_url(url))) == 1 for url in urls)
-    print(
-        f"{count:,} rules: made in {made:.2f} s; a URL {hit:.1f} us (first time {cold:.1f}), one without a rule"
-        f" {miss:.1f} us"
-    )
+def without_main_text() -> Work:
+    """The same without main text."""
+    return _pass(False)
+
+
+def with_tree() -> Work:
+    """The page pass, and a tree of the page for rules."""
+    from nephila.parser.rules.document import Document
+
+    first = _pass(True)
+
+    def work(body: bytes) -> Taken:
+        taken = first(body)
+        assert Document(body, URL, "utf-8", "text/html").tree is not None
+        return taken
+
+    return work
+
+
+def whole_page() -> Work:
+    """All that the service does with a page: its kind, the pass, SHA-256, record and links."""
+    from nephila.kernel import messages as m
+    from nephila.kernel.runtime.clock import SystemClock
+    from nephila.native import page_pass, sniff_encoding
+    from nephila.parser.config import ParserConfig
+    from nephila.parser.page.body_kind import HEAD_BYTES, kind_of
+    from nephila.parser.page_to_record import RecordBuilder
+
+    maker = RecordBuilder(ParserConfig(), SystemClock(), page_pass, sniff_encoding)
+    job = m.CrawlJob(uid="j")
+
+    def work(body: bytes) -> Taken:
+        page = m.Page(job="j", url_key=bytes(16), url=URL, status=200, content_type="text/html", body=body)
+        links, record, *_ = maker.parse(page, job, body, *kind_of("text/html", body[:HEAD_BYTES]))
+        return Taken(sum(len(one.flags) for one in links), record.title, len(record.text))
+
+    return work
+
+
+def one_document() -> Work:
+    """`nephila extract`: with a tree, media, author and date."""
+    from nephila.parser.single.extract import extract
+
+    def work(body: bytes) -> Taken:
+        found = extract(body, URL, "text/html")
+        return Taken(len(found["links"]), found["title"], len(found["text"]))
+
+    return work
+
+
+# ---- rivals, each as its documentation has it
+
+
+def selectolax() -> Work:
+    """A tree, title, resolved links and all text."""
+    from urllib.parse import urljoin
+
+    from selectolax.lexbor import LexborHTMLParser
+
+    def work(body: bytes) -> Taken:
+        tree = LexborHTMLParser(body)
+        title = tree.css_first("title")
+        links = {urljoin(URL, node.attributes.get("href") or "") for node in tree.css("a[href]")}
+        return Taken(len(links), title.text() if title else "", len(tree.body.text() if tree.body else ""))
+
+    return work
+
+
+def lxml() -> Work:
+    """A tree, title, resolved links and all text."""
+    from urllib.parse import urljoin
+
+    from lxml import html
+
+    def work(body: bytes) -> Taken:
+        tree = html.fromstring(body)
+        links = {urljoin(URL, href) for href in tree.xpath("//a/@href")}
+        return Taken(len(links), tree.findtext(".//title") or "", len(tree.text_content()))
+
+    return work
+
+
+def turbohtml() -> Work:
+    """A tree, links, and its record of the article: text, title, byline, date, language."""
+    from urllib.parse import urljoin
+
+    from turbohtml import parse
+
+    def work(body: bytes) -> Taken:
+        tree = parse(body)
+        article = tree.article()
+        links = {urljoin(URL, str(node.attrs.get("href", ""))) for node in tree.select("a[href]")}
+        return Taken(len(links), article.title or "", len(article.text))
+
+    return work
+
+
+COSTS: dict[str, tuple[Callable[[], Work], str]] = {
+    "page pass": (without_tree, "links title main-text meta  <= 0.25"),
+    "  of which main text": (without_main_text, "(the difference)            <= 0.10"),
+    "page pass and tree": (with_tree, "links title main-text meta  <= 0.60"),
+    "parser, whole page": (whole_page, "record and links as they go on"),
+    "nephila extract": (one_document, "links title main-text meta media"),
+    "selectolax": (selectolax, "links title all-text"),
+    "lxml": (lxml, "links title all-text"),
+    "turbohtml": (turbohtml, "links title main-text meta"),
+}
+"""Row → what makes its work, and what it takes from a page with the bound of the design."""
+
+
+def cost_rows(name: str, body: bytes) -> Iterator[str]:
+    """CPU-ms of everything on one page."""
+    yield f"-- CPU-ms of a page: {name}, {len(body):,} bytes"
+    known: dict[str, float] = {}
+    for row, (make, takes) in COSTS.items():
+        try:
+            work = make()
+        except ImportError as error:
+            yield f"{row:22} not installed ({error.name})"
+            continue
+        taken, cost = work(body), least_ms(lambda work=work: work(body))
+        known[row] = cost
+        shown = known["page pass"] - cost if "of which" in row else cost
+        links = f"{taken.links:5} links" if taken.links >= 0 else "    - links"
+        yield f"{row:22} {shown:8.3f}  {links}  {taken.text_chars:7} chars  {taken.title[:16]:16}  {takes}"
+
+
+def title_row(archive: Path) -> str:
+    """How many titles of readability's test pages are as its metadata has them."""
+    if not archive.is_file():
+        return f"-- titles: {archive} is not there"
+    from nephila.parser.single.extract import extract
+
+    right = count = 0
+    with tarfile.open(archive) as tar:
+        names = [name for name in tar.getnames() if name.endswith("/expected-metadata.json")]
+        for name in names:
+            result = json.loads(_read(tar, name)).get("title")
+            if result:
+                found = extract(
+                    _read(tar, name.replace("expected-metadata.json", "source.html")), "http://fakehost/", "text/html"
+                )
+                count += 1
+                right += " ".join(str(found["title"]).split()) == " ".join(result.split())
+    return f"-- titles as readability has them: {right} of {count} ({right / max(count, 1):.1%}; >= 95 %)"
+
+
+def _read(tar: tarfile.TarFile, name: str) -> bytes:
+    file = tar.extractfile(name)
+    return file.read() if file is not None else b""
 
 
 def main() -> None:
-    """Print all figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Read the arguments and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pages", nargs="*", type=Path, help="pages besides the one of the bench")
+    parser.add_argument(
+        "--readability", type=Path, default=DATA / "readability-test-pages" / "test-pages.tar.xz", metavar="FILE"
+    )
     arguments = parser.parse_args()
-    fields(page(), "of the bench")
-    for path in arguments.pages:
-        fields(path.read_bytes(), path.name)
-    for count in (10, 5_000):
-        matching(count)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(f"peak memory {peak:,} MiB")
+    from nephila.native import IMPLEMENTATION
+
+    print(f"native core: {IMPLEMENTATION}")
+    bodies = [("of the bench", page()), *((path.name, path.read_bytes()) for path in arguments.pages)]
+    for name, body in bodies:
+        for line in cost_rows(name, body):
+            print(line, flush=True)
+    print(title_row(arguments.readability), flush=True)
+    print("-- rules (CPU)", flush=True)
+    rules(bodies)
 
 
 if __name__ == "__main__":

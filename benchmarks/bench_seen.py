@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from benchmarks import report
+from benchmarks.measure import resident_bytes
 from benchmarks.seen_rivals import RIVALS, SMALL, Absent
 
 HOSTS = 100_000
@@ -52,12 +53,6 @@ def zipf(keys: int, batch: int, seed: int) -> Iterator[bytes]:
 STREAMS: dict[str, Callable[[int, int, int], Iterator[bytes]]] = {"uniform": uniform, "zipf": zipf}
 
 
-def rss() -> int:
-    """Bytes of this process that are in memory."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * 4096
-
-
 def least(rounds: int, rival: Any, batches: list[Any]) -> tuple[float, int]:
     """CPU seconds of asking for all batches, the least of some rounds; and how many keys were said to be there."""
     best, known = float("inf"), 0
@@ -75,7 +70,7 @@ def contest(name: str, stream: str, keys: int, batch: int) -> dict[str, Any]:
         rival = RIVALS[name](keys)
     except Absent as absent:
         return {"absent": str(absent)}
-    before, spent, sample, number = rss(), 0.0, [], 0
+    before, spent, sample, number = resident_bytes(), 0.0, [], 0
     every = max(1, keys // ASKED)
     source = STREAMS[stream](keys, batch, 3)
     while buffers := list(itertools.islice(source, CHUNK)):
@@ -88,7 +83,7 @@ def contest(name: str, stream: str, keys: int, batch: int) -> dict[str, Any]:
         number += len(buffers)
         del batches, buffers
     inserted = number * batch
-    grown = rss() - before - sum(map(sys.getsizeof, sample))
+    grown = resident_bytes() - before - sum(map(sys.getsizeof, sample))
     memory = rival.memory(grown)
     random.Random(4).shuffle(sample)
     hits, known = least(rival.rounds, rival, [rival.prepare(buffer) for buffer in sample])
@@ -238,7 +233,7 @@ def main() -> None:
         results.append({"keys": keys, "stream": stream, "batch": arguments.batch, "rows": rows, "bulk": rates})
     print("\n".join(clustered(results)))
     if not arguments.no_save:
-        versions = report.versions("nephila", "rbloom", "redis", "rocksdict")
+        versions = report.versions("nephila", "rbloom")
         print(report.save("seen", {"versions": versions, "results": results}).name)
 
 

@@ -23,8 +23,7 @@ from typing import Any
 
 import psycopg
 
-from benchmarks import plainweb, report
-from benchmarks.bench_workers import named
+from benchmarks import measure, plainweb, report
 from tools.system import SERVICES, System, cpu_s
 
 PARTITIONS = 16
@@ -71,7 +70,7 @@ def once(web: plainweb.PlainWeb, args: argparse.Namespace, folder: Path, service
     system = System(folder, settings(args.concurrency), partitions=args.partitions)
     if services:
         system.environment["PYTHONPATH"] = services
-    servers = args.server_pids or named("nginx")
+    servers = args.server_pids or measure.named("nginx")
     try:
         system.open()
         members = [system.add(service) for service in args.services.split(",")]

@@ -76,7 +76,12 @@ async def measure(folder: Path, files: list[Path]) -> dict[str, float]:
     for topic in (OUTLINKS, RECORDS):
         counted(topic)
     records: list[m.Record] = []
-    bus.subscribe(RECORDS, "rows", lambda delivery: (records.append(delivery.message), delivery.ack())[1], credits=10)
+
+    def keep(delivery: Delivery) -> None:
+        records.append(delivery.message)
+        delivery.ack()
+
+    bus.subscribe(RECORDS, "rows", keep, credits=10)
     parser = build(ParserConfig(), bus, SystemClock(), with_judge=False)
     await parser.start()
     for path in files:

@@ -19,30 +19,9 @@ from statistics import median
 from typing import Any
 
 from benchmarks import bench_pages, measure, plainweb, report
+from tools.system import cpu_s
 
-TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 EVERY_S = 0.02
-
-
-def cpu_s(pid: int) -> float:
-    """User and system time of one process, all its threads; 0 when it is gone."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) * TICK_S
-
-
-def named(name: str) -> list[int]:
-    """Processes of that name."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/comm"):
-        try:
-            if path.read_text().strip() == name:
-                found.append(int(path.parent.name))
-        except OSError:
-            continue
-    return found
 
 
 class Watch(threading.Thread):
@@ -74,7 +53,7 @@ def once(
     out = folder / "out"
     extra = ["--workers", str(workers), *(("--max-pages", str(limit)) if limit else ())]
     command = bench_pages.nephila(web, args.nephila.split(), args.concurrency, extra).command(out)
-    servers = args.server_pids or named("nginx")
+    servers = args.server_pids or measure.named("nginx")
     served = sum(map(cpu_s, servers))
     started = time.monotonic()
     process = measure.start(["taskset", "-c", args.cores, *command], measure.cores()[0], log=folder / "log")
@@ -107,7 +86,7 @@ def summary(runs: list[dict[str, Any]], starts: dict[int, dict[str, Any]]) -> li
         pages = of[0]["pages"]
 
         def per_page(name: str, less: float = 0.0, of: list[dict[str, Any]] = of, pages: int = pages) -> float:
-            return round((median(run[name] for run in of) - less) / pages * 1000, 4)
+            return float(round((median(run[name] for run in of) - less) / pages * 1000, 4))
 
         rows.append(
             {

@@ -44,7 +44,7 @@ class Clock:
         self.cpu_s = self.wall_s = self.longest_s = self.longest_cpu_s = 0.0
         self.calls = 0
 
-    def __call__(self, call: Callable[[], Any]) -> Any:
+    def __call__(self, call: Callable[..., Any]) -> Any:
         cpu, wall = time.process_time(), time.perf_counter()
         result = call()
         took = time.perf_counter() - wall
@@ -105,6 +105,18 @@ def children(pid: int) -> list[int]:
         return []
 
 
+def named(name: str) -> list[int]:
+    """Processes of that name."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/comm"):
+        try:
+            if path.read_text().strip() == name:
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
 def rss_mb(pid: int) -> float:
     """The resident memory of a living process; 0 when it is gone."""
     try:
@@ -113,3 +125,8 @@ def rss_mb(pid: int) -> float:
         return 0.0
     line = next((line for line in text.splitlines() if line.startswith("VmRSS")), "VmRSS: 0 kB")
     return int(line.split()[1]) / 1024
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

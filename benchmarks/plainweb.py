@@ -93,7 +93,7 @@ def is_own(port: int, token: str, address: str = "127.0.0.1") -> bool:
     """Whether the server on a port is the one that was started with this token."""
     try:
         with urllib.request.urlopen(f"http://{address}:{port}{OWN_PATH}", timeout=5) as answer:
-            return answer.read(len(token) + 1) == token.encode()
+            return bool(answer.read(len(token) + 1) == token.encode())
     except (OSError, http.client.HTTPException):
         return False
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable
@@ -129,30 +128,17 @@ class PythonSet(Rival):
         return sum([key in keys for key in batch])
 
 
-class HexSet(PythonSet):
-    """A Python set of MD5 as hex."""
-
-    def prepare(self, buffer: bytes) -> list[str]:
-        """32 hex digits a key."""
-        return [record.hex() for record in records(buffer)]
-
-
-class UrlSet(PythonSet):
-    """A Python set of URLs of about 70 characters: no MD5 at all."""
-
-    def prepare(self, buffer: bytes) -> list[str]:
-        """A URL a key."""
-        return [f"https://www.{r[:4].hex()}.example/section/{r[4:].hex()}.html" for r in records(buffer)]
-
-
-class PythonBuckets(UrlSet):
+class PythonBuckets(Rival):
     """A plain hash table as one writes it by hand: buckets of lists, twice as many as keys, of URLs."""
 
     rounds = 1
 
     def __init__(self, keys: int) -> None:
-        super().__init__(keys)
         self.buckets: list[list[str] | None] = [None] * (2 * keys)
+
+    def prepare(self, buffer: bytes) -> list[str]:
+        """A URL of about 70 characters a key."""
+        return [f"https://www.{r[:4].hex()}.example/section/{r[4:].hex()}.html" for r in records(buffer)]
 
     def insert(self, batch: list[str]) -> None:
         """Look, then append."""
@@ -188,112 +174,14 @@ class Bloom(Rival):
         return sum([key in known for key in batch])
 
 
-class SharpBloom(Bloom):
-    """The same with 0.01 %."""
-
-    rate = 0.0001
-
-
-class Redis(Rival):
-    """A set of digests in a Redis on loopback; CPU of both processes, memory of the server."""
-
-    rounds = 1
-
-    def __init__(self, keys: int) -> None:
-        program, client = shutil.which("redis-server"), need("redis")
-        if program is None:
-            raise Absent("redis-server is not installed")
-        self.folder = tempfile.mkdtemp(prefix="bench-seen-")
-        socket = f"{self.folder}/socket"
-        options = ["--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", self.folder]
-        self.server = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL)
-        self.client = client.Redis(unix_socket_path=socket)
-        for _ in range(100):
-            try:
-                self.client.ping()
-                break
-            except client.ConnectionError:
-                time.sleep(0.05)
-        self.empty = self.client.info("memory")["used_memory"]
-
-    def insert(self, batch: list[bytes]) -> None:
-        """One SADD a batch."""
-        self.client.sadd("seen", *batch)
-
-    def ask(self, batch: list[bytes]) -> int:
-        """One SMISMEMBER a batch."""
-        return sum(self.client.smismember("seen", batch))
-
-    def cpu_s(self) -> float:
-        """Client and server."""
-        used = self.client.info("cpu")
-        return time.process_time() + used["used_cpu_user"] + used["used_cpu_sys"]
-
-    def memory(self, rss_growth: int) -> int:
-        """Memory of the server."""
-        return int(self.client.info("memory")["used_memory"]) - self.empty
-
-    def close(self) -> None:
-        """End the server."""
-        self.server.terminate()
-        self.server.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
-class RocksDb(Rival):
-    """RocksDB (rocksdict) with a Bloom filter of 10 bits a key, no log; RSS and files."""
-
-    rounds = 1
-
-    def __init__(self, keys: int) -> None:
-        self.rocks = need("rocksdict")
-        self.folder = tempfile.mkdtemp(prefix="bench-seen-")
-        options = self.rocks.Options(raw_mode=True)
-        options.create_if_missing(True)
-        table = self.rocks.BlockBasedOptions()
-        table.set_bloom_filter(10, False)
-        options.set_block_based_table_factory(table)
-        self.db = self.rocks.Rdict(self.folder, options)
-        self.write_options = self.rocks.WriteOptions()
-        self.write_options.disable_wal = True
-
-    def insert(self, batch: list[bytes]) -> None:
-        """One write batch."""
-        writes = self.rocks.WriteBatch(raw_mode=True)
-        for key in batch:
-            writes.put(key, b"")
-        self.db.write(writes, self.write_options)
-
-    def ask(self, batch: list[bytes]) -> int:
-        """One multi-get a batch."""
-        return sum([value is not None for value in self.db.get(batch)])
-
-    def more(self) -> dict[str, float]:
-        """Its files."""
-        self.db.flush()
-        return {"disk_bytes": float(sum(path.stat().st_size for path in Path(self.folder).iterdir()))}
-
-    def close(self) -> None:
-        """Close and remove it."""
-        self.db.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
 RIVALS: dict[str, Callable[[int], Rival]] = {
     "trie": NativeTrie,
     "trie with a budget": BoundedTrie,
     "Python set of digests": PythonSet,
-    "Python set of hex": HexSet,
-    "Python set of URLs": UrlSet,
     "hash table in Python": PythonBuckets,
     "Bloom 1 %": Bloom,
-    "Bloom 0.01 %": SharpBloom,
-    "Redis set of digests": Redis,
-    "RocksDB": RocksDb,
 }
 """By the name in the table. "hash table in Python" is buckets written by hand; the sets are CPython's own."""
 
-SMALL = frozenset(
-    {"Python set of hex", "Python set of URLs", "hash table in Python", "Redis set of digests", "RocksDB"}
-)
+SMALL = frozenset({"hash table in Python"})
 """Those that take much memory or many microseconds a key: they run at --small keys at most."""

@@ -15,6 +15,7 @@ from tests.bucket_fixtures import bucket, s3_server  # noqa: F401 - fixtures of 
 from tests.fetcher_fixtures import make_fetcher  # noqa: F401 - fixtures of all tests
 from tests.postgres_fixtures import mortal, postgres, store  # noqa: F401 - fixtures of all tests
 from tests.required import required
+from tests.time_budget import register as register_time_budget
 from tools.install import Missing
 from tools.kafka_broker import Broker
 
@@ -37,6 +38,11 @@ ALLOWED = ("root may", "no RLIMIT_FSIZE", "is not in this history")
 
 FULL = ("tests/e2e/",)
 """Tests of whole programs. They carry the mark `full` unless they carry the mark `smoke`."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Count the time of folders on CI."""
+    register_time_budget(config)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

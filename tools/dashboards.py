@@ -19,6 +19,7 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard, DatasourceVaria
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.common import LegendDisplayMode, LegendPlacement
 from grafana_foundation_sdk.models.dashboard import DataSourceRef
+from nephila.kernel.reasons.table import Reason, status_reason
 
 from tools.metrics_reference import all_metrics
 
@@ -26,8 +27,8 @@ HELP = {name: metric.help for name, metric in all_metrics().items()}
 FOLDER = Path(__file__).parents[1] / "charts" / "nephila" / "dashboards"
 SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 HERE = '{namespace="$namespace"}'
-REFUSED = '{namespace="$namespace",reason=~"http_429|http_503|http_403"}'
-ROBOTS = '{namespace="$namespace",reason="robots"}'
+REFUSED = f'{{namespace="$namespace",reason=~"{"|".join(status_reason(one) for one in (429, 503, 403))}"}}'
+ROBOTS = f'{{namespace="$namespace",reason="{Reason.ROBOTS}"}}'
 
 
 @dataclass(frozen=True, slots=True)

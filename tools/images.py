@@ -1,6 +1,6 @@
 """Builds the images from dist/*.whl: services, the downloader with a browser, the command line; on request dev images.
 
-    python -m tools.images [--tag 0.1.0] [--base IMAGE] [--dev] [--load COMMAND]
+    python -m tools.images [--tag TAG] [--base IMAGE] [--dev] [--load COMMAND]
 
 `--load` runs a command for each image, with the path of its archive as last word: `kind load image-archive`.
 """
@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 from tools.kafka_broker import cache
+from tools.release import version
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ("scheduler", "downloader", "parser", "storage", "operator", "cli")
@@ -57,7 +58,7 @@ def dev_image(name: str, kind: str, tag: str, base: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tag", default="0.1.0")
+    parser.add_argument("--tag", default=version())
     parser.add_argument(
         "--base", default="python:3.11-slim-bookworm", help="a Debian image with Python >= 3.11 and pip"
     )

@@ -26,7 +26,9 @@ def main() -> None:
     if not parser.parse_args().check:
         TARGET.write_text(text())
     elif not TARGET.exists() or TARGET.read_text() != text():
-        raise SystemExit(f"{TARGET.name} differs from control/api.py and control/http/routes.py; run `make schema`")
+        raise SystemExit(
+            f"{TARGET.name} differs from the types and routes of services/nephila/control; run `make schema`"
+        )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Writes the bill of materials of each image as CycloneDX JSON: dist/sbom/<image>.cdx.json.
 
-    python -m tools.sbom [--tag 0.1.0] [--images]
+    python -m tools.sbom [--tag TAG] [--images]
 
 Python libraries come from docker/lock, with version and hashes. `--images` adds the Debian packages, as dpkg lists them
 in the built images.
@@ -20,6 +20,7 @@ from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
 from tools.images import IMAGES, docker
+from tools.release import version
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "docker" / "lock"
@@ -73,7 +74,7 @@ def bill(image: str, tag: str, packages: str = "") -> str:
 def main() -> None:
     """Write all documents."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tag", default="0.1.0")
+    parser.add_argument("--tag", default=version())
     parser.add_argument("--images", action="store_true", help="with the Debian packages of the built images")
     options = parser.parse_args()
     TARGET.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,7 @@ def build(town: Town) -> None:
 def _bound(fan_out: int, depth: int) -> int:
     """Pages of a tree whose root stands at depth 2 and whose leaves at *depth*, at most twice the cap."""
     levels = max(0, depth - 1)
-    return min(sum(fan_out**level for level in range(levels)), 2 * CAP_FETCHES)
+    return min(sum(int(fan_out**level) for level in range(levels)), 2 * CAP_FETCHES)
 
 
 def _open(town: Town, host: Host, prefix: str, start: str, kind: str, action: Action, bound: int) -> None:

@@ -30,8 +30,10 @@ def test_why_there_is_no_page(options, url, reason):
 
 def test_private_addresses_are_refused():
     """The egress guard is the crawl's."""
-    with pytest.raises(nephila.UserError, match=r"denied\(address\)|robots"):
-        nephila.fetch("http://127.0.0.1:9/")
+    with serve(lambda request: Reply("<title>Private</title>")) as web:
+        with pytest.raises(nephila.UserError, match=r"denied\(address\)"):
+            nephila.fetch(f"http://127.0.0.1:{web.port}/")
+        assert web.paths(f"127.0.0.1:{web.port}") == []
 
 
 def test_a_redirect_to_another_host_is_followed():

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.pauses import pauses
+from tools.release import version
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "tests" / "cluster" / "site.py"
@@ -363,12 +364,12 @@ class Show:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--namespace", default="nephila-show")
-    parser.add_argument("--tag", default="0.1.0")
+    parser.add_argument("--tag", default=version())
     parser.add_argument("--hosts", type=int, default=20)
     parser.add_argument("--pages", type=int, default=300, help="pages of each host")
     parser.add_argument("--limit", type=float, default=1200, help="seconds for the rest of the crawl")
-    parser.add_argument("--kafka-image", default="nephila-dev-kafka:0.1.0")
-    parser.add_argument("--postgres-image", default="nephila-dev-postgres:0.1.0")
+    parser.add_argument("--kafka-image", default=f"nephila-dev-kafka:{version()}")
+    parser.add_argument("--postgres-image", default=f"nephila-dev-postgres:{version()}")
     parser.add_argument("--set", action="append", default=[], help="a further value of the chart; may be repeated")
     parser.add_argument("--keep", action="store_true", help="do not uninstall")
     show = Show(parser.parse_args())

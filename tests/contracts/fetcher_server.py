@@ -35,13 +35,20 @@ class Server:
     Bytes are followed by a close when `close` is set or the head says so.
     """
 
-    def __init__(self, *answers: bytes | Talk, close: bool = False, tls: bool | ssl.SSLContext = False) -> None:
+    def __init__(
+        self,
+        *answers: bytes | Talk,
+        close: bool = False,
+        tls: bool | ssl.SSLContext = False,
+        host: str = "127.0.0.1",
+    ) -> None:
         self.answers = list(answers)
         self.requests: list[str] = []
         self.connections = 0
         self.asked = asyncio.Event()
         self.lost = asyncio.Event()
         self.port = 0
+        self._host = host
         self._close = close
         self._tls = tls
         self._server: asyncio.Server | None = None
@@ -53,7 +60,7 @@ class Server:
         if self._tls is True:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(CERTIFICATE)
-        self._server = await asyncio.start_server(self._on_connection, "127.0.0.1", 0, ssl=context)
+        self._server = await asyncio.start_server(self._on_connection, self._host, 0, ssl=context)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 

@@ -13,13 +13,14 @@ import pytest
 from nephila.cli.harvest.schemes import ControlTarget
 from nephila.control import api
 from nephila.control.api import Control
-from nephila.control.cluster import ClusterControl
+from nephila.control.cluster.backend import ClusterBackend
 from nephila.control.http.application import application
 from nephila.control.http.client import at_directory
 from nephila.control.http.routes import ROUTES
 from nephila.control.http.server import unix_server
-from nephila.control.local import LocalControl, Parts
-from nephila.control.rule_store import RuleStore
+from nephila.control.local.backend import LocalBackend, Parts
+from nephila.control.local.rule_store import RuleStore
+from nephila.control.operations import Operations
 from nephila.harvest.schemes import applying, documents
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.documents import job_document
@@ -125,7 +126,7 @@ class LocalRig(Rig):
         self.world = await World(directory / "frontier", site({"/0": []})).start()
         parts = Parts(self.world.bus, self.world.clock, self.world.scheduler)
         store = RuleStore(directory, self.world.bus)
-        self.control = LocalControl(parts, directory, ("sqlite",), rules=store)
+        self.control = Operations(LocalBackend(parts, directory, ("sqlite",), rules=store))
         self.turning = asyncio.ensure_future(self._turn())
 
     async def _turn(self) -> None:
@@ -158,7 +159,7 @@ class ClusterRig(Rig):
         bus = FakeKafkaBus(FakeKafka(16), clock, "api")
         bus.eager = True
         self.schedulers = Schedulers(bus)
-        self.control = ClusterControl(bus, clock, Letters(), partitions=PARTITIONS, place="broker:1")
+        self.control = Operations(ClusterBackend(bus, clock, Letters(), partitions=PARTITIONS, place="broker:1"))
         member = MemberStatus("scheduler/s-0", "scheduler", "s-0", state=MemberState.READY, at=clock.now())
         bus.publish(MEMBERS, 0, member)
 
@@ -436,6 +437,17 @@ async def test_a_setting_that_no_service_reads_is_refused(rig):
         with pytest.raises(UserError, match=line if rig.has_settings else "no live settings"):
             await rig.control.change_settings(api.ChangeSettings(settings={"log_level": "debug", name: value}))
     assert (await rig.control.get_settings(api.Empty())).settings == {}
+
+
+async def test_changes_and_directories_without_database_and_sites(rig):
+    """One line each; one program may have no sites."""
+    with pytest.raises(UserError, match=r"set api\.store" if rig.has_settings else "no database at"):
+        await rig.control.list_changes(api.ListChanges())
+    if not rig.has_settings:
+        assert (await rig.control.list_directories(api.Empty())).directories == []
+        return
+    with pytest.raises(api.NotFound, match="nephila sites list"):
+        await rig.control.list_directories(api.Empty())
 
 
 async def test_health_of_rules_is_a_list(rig):

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import brotli
+import nephila
 import pytest
 import zstandard
 from fetcher_server import Server, chunked, get, request_at, request_to, response
@@ -247,7 +248,7 @@ async def test_request_head(make_fetcher: MakeFetcher) -> None:
         lines = server.requests[0].split("\r\n")
         assert lines[0] == "GET /a%20b?q=1 HTTP/1.1"
         assert f"Host: site.test:{server.port}" in lines
-        assert "User-Agent: Nephila/0.1.0 (+https://nephila.dev/bot)" in lines
+        assert f"User-Agent: Nephila/{nephila.__version__} (+https://nephila.dev/bot)" in lines
         assert "Accept-Encoding: gzip, deflate, br, zstd" in lines
         assert len([line for line in lines if line.lower().startswith("host:")]) == 1
         assert "Authorization" not in server.requests[0]

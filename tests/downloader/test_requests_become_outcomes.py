@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from downloader_room import Room, answer
 from nephila.kernel.messages import FetchKind, FetchResult
 from nephila.kernel.topics import OUTCOMES
@@ -52,6 +54,25 @@ async def test_ack_waits_for_both() -> None:
     assert room.bus.unacked == 2
     room.held[1].ack()
     assert room.bus.unacked == 0
+
+
+async def test_the_memory_of_a_page_is_held_until_its_record_is_durable() -> None:
+    """And the outcomes are counted by result."""
+    room = Room(per_host=0, per_address=0)
+    await room.downloader.start()
+    room.hold = True
+    released: list[str] = []
+    for number, name in enumerate(("page", "error")):
+        room.request(f"http://a.test/{number}")
+        await room.settle()
+        made = answer(200 if name == "page" else 404, b"x")
+        made.memory = SimpleNamespace(release=lambda name=name: released.append(name))
+        room.reply(number, made)
+    assert released == ["error"]
+    for delivery in room.held:
+        delivery.ack()
+    assert released == ["error", "page"]
+    assert room.downloader.ended == {FetchResult.FETCHED: 1, FetchResult.FAILED: 1}
 
 
 async def test_not_modified() -> None:

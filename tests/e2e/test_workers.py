@@ -206,7 +206,10 @@ def test_settings_that_a_worker_refuses_are_one_line(tmp_path):
 
 
 def test_one_pace_for_an_address_whoever_fetches(tmp_path):
-    """Twelve hosts on one address, new to everybody: no two starts within the gap, no more at once than allowed."""
+    """Six hosts on one address, new to everybody: no two starts within the gap, no more at once than allowed.
+
+    The server sees a start some time after it: on a loaded machine, by up to half of the gap."""
+    gap_s = 0.4
     starts: list[float] = []
     at_once = [0, 0]
     guard = threading.Lock()
@@ -216,7 +219,7 @@ def test_one_pace_for_an_address_whoever_fetches(tmp_path):
             starts.append(time.monotonic())
             at_once[0] += 1
             at_once[1] = max(at_once)
-        time.sleep(0.25)
+        time.sleep(2.5 * gap_s)  # without the limit, three at once
         with guard:
             at_once[0] -= 1
         return None if request.path == "/robots.txt" else page()
@@ -224,15 +227,15 @@ def test_one_pace_for_an_address_whoever_fetches(tmp_path):
     pace = {
         f"NEPHILA_{service}__{name}": value
         for service in ("SCHEDULER", "DOWNLOADER")
-        for name, value in (("PER_ADDRESS", "2"), ("ADDRESS_GAP_S", "0.15"))
+        for name, value in (("PER_ADDRESS", "2"), ("ADDRESS_GAP_S", str(gap_s)))
     }
-    seeds = [f"http://h{number}.test/" for number in range(12)]
+    seeds = [f"http://h{number}.test/" for number in range(6)]
     with serve(slow) as web:
         process = start(web, tmp_path, *seeds, *WORKERS, delay="0.1", **pace)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    assert len(rows(tmp_path)) == 12
-    assert len(starts) == 24
+    assert len(rows(tmp_path)) == 6
+    assert len(starts) == 12
     gaps = [after - before for before, after in itertools.pairwise(starts)]
-    assert min(gaps) > 0.12, sorted(gaps)[:5]
+    assert min(gaps) > gap_s / 2, sorted(gaps)[:5]
     assert at_once[1] <= 2

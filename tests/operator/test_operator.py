@@ -219,6 +219,20 @@ async def test_a_leader_that_cannot_renew_its_lease_ends(running: Running) -> No
         await lose()
 
 
+async def test_an_operator_that_cannot_prepare_ends_with_the_cause(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not lead without a Lease."""
+
+    async def broken(self: Cluster) -> list[str]:
+        raise ValueError("no answer of an API server")
+
+    monkeypatch.setattr(Cluster, "missing_kinds", broken)
+    with pytest.raises(ValueError, match="no answer of an API server"):
+        async with running.operator() as operator:
+            await running.server.until(lambda: operator.unready == "ended")
+
+
 async def test_rules_of_a_folder_become_resources_and_a_bad_commit_changes_only_its_status(running: Running) -> None:
     server, folder = running.server, running.folder / "rules"
     (folder / "shop").mkdir(parents=True)

@@ -12,8 +12,8 @@ from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.topics import RECORDS, RULES
 from nephila.parser.in_progress import PageKind
-from nephila.parser.markdown import MAX_LOOP_TAGS
 from nephila.parser.page import trafilatura_text
+from nephila.parser.page.html_tree import MAX_DEPTH
 from nephila.parser.steps import STEPS, Step
 
 from tests.parser.parser_room import FakePass, Room
@@ -56,17 +56,17 @@ def test_every_kind_of_page_has_a_step_that_fills_its_row() -> None:
 
 @pytest.fixture
 async def room(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A parser whose job has Markdown, main text and rules, and whose children answer at once, in this process."""
+    """A parser whose job has extra links, main text and rules; the tree of its pages is too deep for this process."""
     monkeypatch.setattr(trafilatura_text, "is_installed", lambda: True)
-    made = Room(FakePass(main_text=b"own", text=b"own"), markdown=True)
-    job = m.CrawlJob(uid="j", rules=["r"], parse=m.Parse(main_text=m.MainText.TRAFILATURA))
+    made = Room(FakePass(main_text=b"own", text=b"own", depth=MAX_DEPTH + 1))
+    job = m.CrawlJob(uid="j", rules=["r"], parse=m.Parse(follow=["next"], main_text=m.MainText.TRAFILATURA))
     await made.start(job)
     made.bus.publish(RULES, 0, m.ParseRule("r", XPATH.text, XPATH.rule.version))
     yield made
     await made.parser.close()
 
 
-BODY = b"<h1>One</h1>" + b"<b>x</b>" * MAX_LOOP_TAGS
+BODY = b"<h1>One</h1>"
 
 
 async def test_a_drain_waits_for_all_children_of_a_page(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,18 +74,18 @@ async def test_a_drain_waits_for_all_children_of_a_page(room: Room, monkeypatch:
     asked: list[tuple[str, bool]] = []
 
     async def fail(task: Any, spooled: Any, payload: Any) -> Any:
-        asked.append((task.name, b"<h1>One</h1>" in payload(spooled.take())))
+        asked.append((task.name, BODY in payload(spooled.take())))
         raise ValueError(task.name)
 
     monkeypatch.setattr(room.parser._child_queue, "run", fail)
     assert room.send(BODY) == []
     assert room.parser.in_children == 1
     await room.parser.drain(30.0)
-    assert asked == [("markdown", True), ("trafilatura", True), ("rules", True)]
+    assert asked == [("links", True), ("trafilatura", True), ("rules", True)]
     (record,) = room.log
     assert isinstance(record, m.Record)
     problems = {name: text for name, text in json.loads(record.meta).items() if name.endswith("problem")}
-    assert problems == {"markdown_problem": "markdown", "text_problem": "trafilatura"}
+    assert problems == {"links_problem": "links", "text_problem": "trafilatura"}
     assert (record.text, json.loads(record.meta)["rule_problems"], room.bus.unacked) == (b"own", "rules", 0)
 
 

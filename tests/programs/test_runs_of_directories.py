@@ -10,7 +10,7 @@ from nephila.control import api
 from nephila.harvest.sites.planner import Planner
 from nephila.harvest.sites.site_documents import load
 from nephila.harvest.sites.store import RunEnd, open_store
-from nephila.harvest.sites.verdicts import Verdict
+from nephila.kernel.reasons.row import Verdict
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
 from nephila.programs.site_runner import MAX_RUN_S, POLL_S, SETTLE_S, SiteRunner

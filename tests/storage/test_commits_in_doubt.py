@@ -171,6 +171,23 @@ def test_an_error_after_a_commit_ends_the_writer(tmp_path: Path, monkeypatch: py
     assert len(rows(tmp_path)) == 1
 
 
+def test_the_first_error_of_closing_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deleted file, then a disk without room: the deleted file is the news, and every output is closed."""
+    store = writer(tmp_path)
+    store.commit([record(1)], [page(1)], [])
+    (tmp_path / "pages.jsonl").unlink()
+    close = Sqlite.close
+
+    def full(self: Sqlite) -> None:
+        close(self)
+        raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "nephila.db"))
+
+    monkeypatch.setattr(Sqlite, "close", full)
+    with pytest.raises(UserError, match=r"pages\.jsonl"):
+        store.close()
+    assert not open_files(tmp_path)
+
+
 def test_a_writer_that_cannot_open_leaves_nothing_open(tmp_path: Path) -> None:
     """The database is closed again: its log is gone, and another program may write to it."""
     (tmp_path / "pages.jsonl").write_text("mine")

@@ -47,13 +47,14 @@ async def _run(control: Control, work: Callable[[Control], Awaitable[T]]) -> T:
 
 
 async def _over_kafka(settings: KafkaConfig, work: Callable[[Control], Awaitable[T]]) -> T:
-    from nephila.control.cluster import open_cluster
+    from nephila.control.cluster.connection import open_cluster
+    from nephila.control.operations import Operations
 
-    async with open_cluster(settings) as control:
-        found = await work(control)
-        if control.waiting:
-            note(f"waiting until the schedulers have read the seeds of {', '.join(control.waiting)}")
-            await control.finish()
+    async with open_cluster(settings) as backend:
+        found = await work(Operations(backend))
+        if waiting := backend.held.waiting:
+            note(f"waiting until the schedulers have read the seeds of {', '.join(waiting)}")
+            await backend.held.finish()
         return found
 
 

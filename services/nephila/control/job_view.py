@@ -1,6 +1,6 @@
 """The state of the scheduler as programs and the control API read it; no other file outside that service reads it.
 
-Only `release` and `forget` change something, by methods of the scheduler. Deleted jobs are not shown.
+Nothing is changed. Deleted jobs are not shown.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from nephila.control import api
+from nephila.control.job_report import job_report
 from nephila.kernel.fragment_routes import parse_for, parse_routed
-from nephila.kernel.messages import CrawlJob, Outcome, Quarantine
+from nephila.kernel.messages import CrawlJob, JobStatus, Outcome, Quarantine
 from nephila.native import parse_url
-from nephila.scheduler.engine.forget_urls import Forgotten
 from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.explain import explain as explain_url
 from nephila.scheduler.explain.facts import Home
@@ -36,43 +36,34 @@ def specs(scheduler: Scheduler) -> dict[str, CrawlJob]:
 
 def job(scheduler: Scheduler, uid: str, rate: float = 0.0) -> api.Job:
     """How a job stands. O(1)."""
-    known = scheduler.frontier.jobs[uid]
-    ended = scheduler.ended(uid)
-    return api.Job(
-        name=known.spec.name or uid,
-        state=_state(known),
-        generation=known.spec.generation,
-        observed_generation=known.spec.generation,
+    answer = job_report(scheduler.frontier.jobs[uid].spec, _status(scheduler, uid), rate)
+    answer.browser_s = round(scheduler.frontier.quotas.browser_s(uid), 3)
+    answer.freshness = scheduler.freshness(uid)
+    return answer
+
+
+def _status(scheduler: Scheduler, uid: str) -> JobStatus:
+    """The status that the coordinator of a job would publish."""
+    known, ended = scheduler.frontier.jobs[uid], scheduler.ended(uid)
+    quota, window = known.hold(Hold.QUOTA), known.hold(Hold.WINDOW)
+    done = not (known.waiting or known.leased)
+    return JobStatus(
+        uid,
+        known.spec.generation,
         queued=known.queued,
         in_flight=known.leased,
         stored=ended[Outcome.STORED],
         denied=ended[Outcome.DENIED],
         failed=ended[Outcome.FAILED],
         dropped=ended[Outcome.DROPPED],
-        rate=round(rate, 2),
-        quota=known.hold(Hold.QUOTA),
-        window=known.hold(Hold.WINDOW),
+        done=done,
+        # Or the budget of each host with queued URLs is.
+        spent=known.budget_spent or bool(done and known.queued and not quota and not window),
+        quota=quota,
+        window=window,
         links_held=len(known.held),
         links_lost=known.held.lost,
-        tenant=known.spec.tenant,
-        site=known.spec.site,
-        browser_s=round(scheduler.frontier.quotas.browser_s(uid), 3),
-        freshness=scheduler.freshness(uid),
     )
-
-
-def _state(job: Job) -> api.JobState:
-    if job.spec.paused:
-        return "paused"
-    if job.budget_spent:
-        return "limit"
-    if job.hold(Hold.QUOTA) and (job.queued or job.leased):
-        return "quota"
-    if job.hold(Hold.WINDOW) and (job.queued or job.leased):
-        return "window"
-    if job.waiting or job.leased:
-        return "running"
-    return "limit" if job.queued else "idle"
 
 
 def ended_total(scheduler: Scheduler, uid: str) -> int:
@@ -143,16 +134,6 @@ def next_fetch(scheduler: Scheduler) -> float | None:
     return min((at for at in instants if at is not None), default=None)
 
 
-def take_refused(scheduler: Scheduler) -> list[tuple[str, str]]:
-    """(URL, reason) of seeds that were not admitted since the last call."""
-    return scheduler.take_refused_seeds()
-
-
-def quarantines(scheduler: Scheduler, uid: str) -> list[api.Quarantine]:
-    """Parts of hosts that a job no longer fetches from, and those released by hand."""
-    return [quarantine(one) for one in scheduler.quarantines(uid)]
-
-
 def quarantine(one: Quarantine) -> api.Quarantine:
     """As the API lists it."""
     return api.Quarantine(
@@ -163,16 +144,6 @@ def quarantine(one: Quarantine) -> api.Quarantine:
         fetches=one.fetches,
         released=one.released,
     )
-
-
-def release(scheduler: Scheduler, uid: str, host: str, place: str) -> bool:
-    """Take a part of a host out of quarantine; False when it is in none."""
-    return scheduler.release(uid, host, place)
-
-
-def forget(scheduler: Scheduler, uid: str, urls: Iterable[tuple[str, Outcome]]) -> Forgotten | None:
-    """Forget URLs of a job; None without the job."""
-    return scheduler.forget(uid, urls)
 
 
 # ---- explain
@@ -269,10 +240,13 @@ def choose(known: Mapping[str, CrawlJob], name: str) -> list[str]:
     if not name:
         return list(known)
     if name not in known:
-        raise api.NotFound(
-            f"there is no job {name!r}" + (f"; there are {', '.join(list(known)[:20])}" if known else "")
-        )
+        raise no_job(known, name)
     return [name]
+
+
+def no_job(known: Mapping[str, CrawlJob], name: str) -> api.NotFound:
+    """The error for an unknown name; it lists some known ones."""
+    return api.NotFound(f"there is no job {name!r}" + (f"; there are {', '.join(list(known)[:20])}" if known else ""))
 
 
 def best(found: list[Explanation]) -> Explanation:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from nephila.control.cluster import ClusterControl
+from nephila.control.cluster.backend import ClusterBackend
+from nephila.control.cluster.dead_letters import KafkaDeadLetters
 from nephila.control.config import ControlConfig
-from nephila.control.dead_letters import KafkaDeadLetters
 from nephila.control.http.tokens import read_token
+from nephila.control.operations import Operations
 from nephila.kernel.bus.contract import Bus
 from nephila.kernel.runtime.clock import Clock
 from nephila.scheduler.frontier.tenants import tenants
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 class ControlService:
     """`lifecycle.Service`; the program serves `control` over HTTP with `token`."""
 
-    def __init__(self, control: ClusterControl, token: str) -> None:
-        self.control = control
+    def __init__(self, backend: ClusterBackend, token: str) -> None:
+        self._backend = backend
+        self.control = Operations(backend)
         self.token = token
 
     async def start(self) -> None:
@@ -37,7 +39,7 @@ class ControlService:
 
     async def close(self) -> None:
         """Jobs that wait for their seeds stay paused."""
-        self.control.close()
+        self._backend.close()
 
 
 def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
@@ -45,7 +47,7 @@ def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
     kafka = cast("KafkaBus", bus)
     token = read_token(config.token_file, "api.token_file")
     letters = KafkaDeadLetters(kafka.config, kafka.claim_store)
-    control = ClusterControl(
+    backend = ClusterBackend(
         kafka,
         clock,
         letters,
@@ -54,4 +56,4 @@ def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
         rows=config.store or None,
         tenants=tenants(config.tenants, "api.tenants"),
     )
-    return ControlService(control, token)
+    return ControlService(backend, token)

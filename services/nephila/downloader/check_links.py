@@ -14,6 +14,7 @@ from msgspec import structs
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.fetch_page import MAX_HOPS, SingleFetcher
 from nephila.kernel.messages import FetchResult
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.process_setup import run_loop
 from nephila.native import UrlError, parse_url
@@ -35,7 +36,7 @@ def check_links(
         try:
             hosts.setdefault(parse_url(url).host_key, []).append(url)
         except UrlError:
-            on_result(url, 0, "bad_url")
+            on_result(url, 0, Reason.BAD_URL)
     settings = structs.replace(config, accept=NO_TYPE, per_address=4, address_gap_s=min(delay_s, 0.25))
     run_loop(_check(hosts, settings, delay_s, on_result, obey_robots))
 
@@ -63,10 +64,10 @@ async def _check_one(fetcher: SingleFetcher, url: str, obey_robots: bool) -> tup
                 return 0, refusal
             outcome, _page = await fetcher.fetch(url, any_type=False)
         except UserError:
-            return 0, "timeout"
+            return 0, Reason.TIMEOUT
         if outcome.result is FetchResult.REDIRECT and outcome.location:
             url = outcome.location
             continue
         works = outcome.result in (FetchResult.FETCHED, FetchResult.CONTENT_TYPE)
         return outcome.status, "" if works else outcome.reason or "unknown"
-    return 0, "too_many_redirects"
+    return 0, Reason.TOO_MANY_REDIRECTS

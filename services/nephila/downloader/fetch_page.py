@@ -14,6 +14,7 @@ from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult, Page
 from nephila.kernel.net.robots import Policy, Robots, policy_for, product_token
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.process_setup import run_loop
@@ -137,19 +138,19 @@ class SingleFetcher:
         if address not in self._allowed:
             outcome, _ = await self.fetch(address, FetchKind.ROBOTS)
             policy = "allow" if outcome.result is FetchResult.DENIED else policy_for(outcome.status, outcome.reason)
-            reason = "robots" if outcome.status else outcome.reason
-            self._allowed[address] = (policy, Robots(_rules_of(outcome, policy)), reason or "robots")
+            reason = Reason.ROBOTS if outcome.status else outcome.reason
+            self._allowed[address] = (policy, Robots(_rules_of(outcome, policy)), reason or Reason.ROBOTS)
         policy, rules, reason = self._allowed[address]
         if policy == "disallow":
             return reason
-        return "" if rules.allowed(self._agent, parse_url(url).path_query) else "robots"
+        return "" if rules.allowed(self._agent, parse_url(url).path_query) else Reason.ROBOTS
 
 
 async def _fetch_page(url: str, config: DownloaderConfig, obey_robots: bool) -> Page:
     async with SingleFetcher(config) as fetcher:
         for _ in range(MAX_HOPS + 1):
             if obey_robots and (refusal := await fetcher.refusal(url)):
-                raise UserError(f"{url}: {'denied' if refusal == 'robots' else 'failed'}({refusal})")
+                raise UserError(f"{url}: {'denied' if refusal == Reason.ROBOTS else 'failed'}({refusal})")
             outcome, page = await fetcher.fetch(url)
             if outcome.result is FetchResult.REDIRECT and outcome.location:
                 url = parse_url(outcome.location, url).href
@@ -163,7 +164,7 @@ async def _fetch_page(url: str, config: DownloaderConfig, obey_robots: bool) -> 
 def _failure(url: str, outcome: FetchOutcome) -> str:
     """As `Outcome(reason)` is written everywhere, with the status where there was an answer."""
     if outcome.result is FetchResult.CONTENT_TYPE:
-        ended = "dropped(content_type)"
+        ended = f"dropped({Reason.CONTENT_TYPE})"
     else:
         ended = f"{'denied' if outcome.result is FetchResult.DENIED else 'failed'}({outcome.reason or 'unknown'})"
     return f"{url}: {ended}{f', status {outcome.status}' if outcome.status else ''}"

@@ -8,25 +8,28 @@ from __future__ import annotations
 from email.utils import parsedate_to_datetime
 
 from nephila.downloader.http.contract import HttpResponse
-from nephila.downloader.http.deadlines import MEMORY
 from nephila.downloader.http.target import Target
 from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.outcomes import given_back
+from nephila.kernel.reasons.table import AnyReason, Reason, row_of, set_reason, status_reason
 
 # Names of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
 ROBOTS, FETCHED, NOT_MODIFIED = m.FetchKind.ROBOTS, m.FetchResult.FETCHED, m.FetchResult.NOT_MODIFIED
+NONE = Reason.NONE
 REDIRECTS = frozenset((300, 301, 302, 303, 307, 308))
 MAX_RETRY_AFTER_S = 86_400.0
 MAX_LOCATION = 8192
 """Characters of a redirect target, as of a link in a page: WARC readers reject record headers over 32 KB."""
 
 
-def undialled(request: m.FetchRequest, result: m.FetchResult, reason: str, detail: str, now: float) -> m.FetchOutcome:
+def undialled(
+    request: m.FetchRequest, result: m.FetchResult, reason: AnyReason, detail: str, now: float
+) -> m.FetchOutcome:
     """The outcome of a request that ended before a server was dialled."""
     outcome = given_back(request)
     outcome.result = result
-    outcome.reason = reason
+    set_reason(outcome, reason)
     outcome.detail = detail
     outcome.ended_at = now
     return outcome
@@ -37,7 +40,9 @@ def outcome_of(
 ) -> m.FetchOutcome:
     """The outcome of a response; `target` is the last URL fetched (a robots.txt may have been redirected)."""
     outcome = given_back(request)
-    outcome.result, outcome.reason, outcome.detail, outcome.location = _judge(request, target, response)
+    outcome.result, reason, outcome.detail, outcome.location = _judge(request, target, response)
+    if reason:
+        set_reason(outcome, reason)
     outcome.status = response.status
     outcome.started_at = started
     outcome.ended_at = ended
@@ -52,25 +57,28 @@ def outcome_of(
     return outcome
 
 
-def _judge(request: m.FetchRequest, target: Target, response: HttpResponse) -> tuple[m.FetchResult, str, str, str]:
+def _judge(
+    request: m.FetchRequest, target: Target, response: HttpResponse
+) -> tuple[m.FetchResult, AnyReason, str, str]:
+    if reason := response.reason:
+        result = m.FetchResult.FAILED
+        if reason == Reason.CONTENT_TYPE:
+            result = m.FetchResult.CONTENT_TYPE
+        elif row_of(reason).ends is None:
+            # Given back with started_at: the server may have seen it, so the host delay applies; no attempt is counted.
+            result = m.FetchResult.UNSPECIFIED
+        return result, reason, response.detail, ""
     status = response.status
-    if response.reason == "content_type":
-        return m.FetchResult.CONTENT_TYPE, "content_type", response.detail, ""
-    if response.reason in ("stale", MEMORY):
-        # Given back with started_at: the server may have seen it, so the host delay applies; no attempt is counted.
-        return m.FetchResult.UNSPECIFIED, response.reason, response.detail, ""
-    if response.reason:
-        return m.FetchResult.FAILED, response.reason, response.detail, ""
     if 200 <= status < 300:
-        return FETCHED, "", "", ""
+        return FETCHED, NONE, "", ""
     if status == 304 and (request.etag or request.last_modified):
-        return NOT_MODIFIED, "", "", ""
+        return NOT_MODIFIED, NONE, "", ""
     if status in REDIRECTS and (status != 300 or "location" in response.headers):
         try:
-            return m.FetchResult.REDIRECT, "", "", parse_routed(_location(response), target.href).href
+            return m.FetchResult.REDIRECT, NONE, "", parse_routed(_location(response), target.href).href
         except ValueError as error:
-            return m.FetchResult.FAILED, "bad_redirect", str(error), ""
-    return m.FetchResult.FAILED, f"http_{status}", "", ""
+            return m.FetchResult.FAILED, Reason.BAD_REDIRECT, str(error), ""
+    return m.FetchResult.FAILED, status_reason(status), "", ""
 
 
 def location_of(target: Target, response: HttpResponse) -> Target:
@@ -140,7 +148,11 @@ def page_of(request: m.FetchRequest, response: HttpResponse, started: float, end
     )
 
 
-_TRUNCATED = {"too_large": "length", "timeout": "time", "disconnected": "disconnect"}
+_TRUNCATED: dict[AnyReason, str] = {
+    Reason.TOO_LARGE: "length",
+    Reason.TIMEOUT: "time",
+    Reason.DISCONNECTED: "disconnect",
+}
 
 
 def exchange_of(

@@ -51,6 +51,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.outcomes import given_back
+from nephila.kernel.reasons.table import AnyReason, Reason
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.histogram import NETWORK_S, Histogram
 
@@ -248,7 +249,7 @@ class Pipeline:
             try:
                 target = fetch.target = Target(fetch.request.url)
             except ValueError as error:
-                return self._end(fetch, m.FetchResult.FAILED, "bad_url", str(error))
+                return self._end(fetch, m.FetchResult.FAILED, Reason.BAD_URL, str(error))
         try:
             route = self._router.cached(target, fetch.request)
         except (EgressError, ResolveError) as error:
@@ -320,7 +321,7 @@ class Pipeline:
             self._global_slots.cancel(fetch)
             self.slow_given_back += 1
             detail = "the share of slow hosts is in use"
-            return self._end_paused(fetch, reason="slow", detail=detail, retry_after_s=SLOW_PAUSE_S)
+            return self._end_paused(fetch, reason=Reason.SLOW, detail=detail, retry_after_s=SLOW_PAUSE_S)
         self._watch_slow()
         return WAIT
 
@@ -400,7 +401,7 @@ class Pipeline:
         except Exception as error:
             log.exception("a middleware failed before a request")
             fetch.handle = None
-            self._end(fetch, m.FetchResult.FAILED, "internal", type(error).__name__)
+            self._end(fetch, m.FetchResult.FAILED, Reason.INTERNAL, type(error).__name__)
         else:
             fetch.handle = None
             self._run(fetch, MEMBERSHIP)
@@ -418,7 +419,7 @@ class Pipeline:
             return self._end(fetch, m.FetchResult.FAILED, error.reason, error.detail)
         except Exception as error:  # a fault of a middleware costs this fetch, not the slots that it holds
             log.exception("a middleware failed on a request")
-            return self._end(fetch, m.FetchResult.FAILED, "internal", type(error).__name__)
+            return self._end(fetch, m.FetchResult.FAILED, Reason.INTERNAL, type(error).__name__)
         if not fetch.started:
             fetch.started = self._clock.now()
         fetch.stage = RESPONSE
@@ -495,10 +496,10 @@ class Pipeline:
         if step is not Step.ACCEPT:
             outcome = given_back(request)
             if step is Step.COMPARE:
-                outcome.reason, outcome.detail = "second_fetch", f"compared with the page through {use.proxy.name}"
+                outcome.reason, outcome.detail = Reason.SECOND_FETCH, f"compared with the page through {use.proxy.name}"
             else:
                 detail = response.detail or f"status {response.status} by {use.proxy.name}"
-                outcome.reason, outcome.detail = "proxy", detail
+                outcome.reason, outcome.detail = Reason.PROXY, detail
             outcome.wire_bytes = response.wire_bytes
             outcome.started_at, outcome.ended_at = fetch.started, self._clock.now()
             outcome.address = fetch.origin_address or response.address
@@ -516,7 +517,7 @@ class Pipeline:
             return self._end(fetch, m.FetchResult.FAILED, error.reason, str(error))
         return self._end_paused(fetch, error.reason, str(error), WAIT_S)
 
-    def _end_paused(self, fetch: InFlight, reason: str, detail: str, retry_after_s: float) -> Verdict:
+    def _end_paused(self, fetch: InFlight, reason: Reason, detail: str, retry_after_s: float) -> Verdict:
         """Give a request back before its dial; its host pauses."""
         outcome = given_back(fetch.request)
         outcome.reason, outcome.detail, outcome.retry_after_s = reason, detail, retry_after_s
@@ -556,7 +557,7 @@ class Pipeline:
             response.reason, response.detail = error.reason, error.detail
         except Exception as error:  # a fault of a middleware costs this fetch, not the host
             log.exception("a middleware failed on a response")
-            response.reason, response.detail = "internal", type(error).__name__
+            response.reason, response.detail = Reason.INTERNAL, type(error).__name__
 
     # ---- slow hosts
 
@@ -584,7 +585,7 @@ class Pipeline:
                     self._run(following, ADDRESS_SLOT)
         for fetch in self._global_slots.excess():
             self.slow_given_back += 1
-            self.give_back(fetch, "slow", SLOW_PAUSE_S)
+            self.give_back(fetch, Reason.SLOW, SLOW_PAUSE_S)
         if self._global_slots.waiting:
             self._watch_slow()
 
@@ -619,11 +620,11 @@ class Pipeline:
             return True
         start_by = fetch.request.start_by
         if start_by and self._clock.now() > start_by:
-            self._end(fetch, m.FetchResult.EXPIRED, "expired", "not started in time")
+            self._end(fetch, m.FetchResult.EXPIRED, Reason.EXPIRED, "not started in time")
             return True
         return False
 
-    def give_back(self, fetch: InFlight, reason: str = "", retry_after_s: float = 0.0) -> None:
+    def give_back(self, fetch: InFlight, reason: Reason = Reason.NONE, retry_after_s: float = 0.0) -> None:
         """Stop a request and end it without a result; the scheduler sends it again."""
         self.stop(fetch)
         outcome = given_back(fetch.request)
@@ -636,20 +637,20 @@ class Pipeline:
 
     def _end_busy(self, fetch: InFlight) -> Verdict:
         outcome = given_back(fetch.request)
-        outcome.reason = "busy"
+        outcome.reason = Reason.BUSY
         outcome.address = fetch.route.pace_address
         self._clock.call_soon(lambda: self._on_end(fetch, outcome))
         return END
 
     def _end_unresolved(self, fetch: InFlight, error: Exception) -> Verdict:
         if isinstance(error, EgressError):
-            return self._end(fetch, m.FetchResult.DENIED, "address", str(error))
+            return self._end(fetch, m.FetchResult.DENIED, Reason.ADDRESS, str(error))
         if isinstance(error, NotLookedUpError):
-            return self._end(fetch, m.FetchResult.UNSPECIFIED, "not_resolved", str(error))
+            return self._end(fetch, m.FetchResult.UNSPECIFIED, Reason.NOT_RESOLVED, str(error))
         detail = str(error) if isinstance(error, ResolveError) else f"{type(error).__name__}: {error}"
-        return self._end(fetch, m.FetchResult.FAILED, "dns", detail)
+        return self._end(fetch, m.FetchResult.FAILED, Reason.DNS, detail)
 
-    def _end(self, fetch: InFlight, result: m.FetchResult, reason: str, detail: str) -> Verdict:
+    def _end(self, fetch: InFlight, result: m.FetchResult, reason: AnyReason, detail: str) -> Verdict:
         """End a request before its dial, in the next turn of the event loop: the outcome may bring the next request of
         the host, which may end in the same way."""
         outcome = undialled(fetch.request, result, reason, detail, self._clock.now())

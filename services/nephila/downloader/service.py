@@ -52,6 +52,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.live_settings import CONNECTIONS, SPEED
 from nephila.kernel.outcomes import given_back
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.runtime.histogram import Histogram
@@ -278,7 +279,7 @@ class Downloader:
                 page = page_of(request, response, fetch.started, self._clock.now())
         except Exception as error:  # a fault of this program must not block the host for ever
             log.exception("a response could not be read")
-            outcome = undialled(request, m.FetchResult.FAILED, "internal", type(error).__name__, self._clock.now())
+            outcome = undialled(request, m.FetchResult.FAILED, Reason.INTERNAL, type(error).__name__, self._clock.now())
         if page is not None:
             for one in response.exchanges:
                 self._archive(fetch, one.target, one.response, one.started, one.ended)
@@ -360,7 +361,7 @@ class Downloader:
                 if memory is not None:
                     receipts[0].add_done_callback(memory.release)
             except PermanentError as error:
-                outcome.result, outcome.reason, outcome.detail = m.FetchResult.FAILED, "too_large", str(error)
+                outcome.result, outcome.reason, outcome.detail = m.FetchResult.FAILED, Reason.TOO_LARGE, str(error)
         self.ended[outcome.result] += 1
         self.wire_bytes += outcome.wire_bytes
         receipts.append(self._bus.publish(OUTCOMES, partition, outcome))

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult
-
-GONE = "the downloader that had it is gone"
-"""Detail of an outcome that is reported for a downloader that ended; the URL is rarely the cause."""
-LOGIN_PAGE = "a login page instead of content"
-"""Detail of a blocked fetch that concerns one URL and not the pace of its host."""
+from nephila.kernel.reasons.table import Reason, set_reason
 
 
 def given_back(request: FetchRequest) -> FetchOutcome:
@@ -35,6 +31,7 @@ def gone(request: FetchRequest, at: float) -> FetchOutcome:
     """The outcome of a request whose downloader ended at an instant (seconds since 1970 UTC), as if its lease had
     expired then."""
     outcome = given_back(request)
-    outcome.result, outcome.reason, outcome.detail = FetchResult.FAILED, "lease_expired", GONE
+    outcome.result, outcome.detail = FetchResult.FAILED, "the downloader that had it is gone"
+    set_reason(outcome, Reason.DOWNLOADER_GONE)
     outcome.started_at = outcome.ended_at = at
     return outcome

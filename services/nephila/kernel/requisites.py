@@ -12,8 +12,7 @@ from typing import Final
 
 from nephila.kernel.messages import Context
 
-DROPPED_REASON: Final = "requisite"
-"""Reason of a URL that ended as dropped, because it is a requisite."""
+_KEY: Final = "requisite"
 PER_PAGE: Final = 200
 """Requisites of one page where the job gives no number."""
 MAX_REQUISITES: Final = 500
@@ -23,7 +22,7 @@ MAX_LEVEL: Final = 3
 that it imports."""
 
 
-_NOTE: Final = re.compile(rf'{{"{DROPPED_REASON}":"([1-9])"}}')
+_NOTE: Final = re.compile(rf'{{"{_KEY}":"([1-9])"}}')
 
 
 def level_of(context: Context | None) -> int:
@@ -34,7 +33,7 @@ def level_of(context: Context | None) -> int:
 def note_of(context: Context | None) -> str:
     """Metadata of the row of a requisite, by which a later fetch of it is one as well; empty for a page."""
     level = level_of(context)
-    return f'{{"{DROPPED_REASON}":"{level}"}}' if level else ""
+    return f'{{"{_KEY}":"{level}"}}' if level else ""
 
 
 def context_of(note: str) -> Context | None:

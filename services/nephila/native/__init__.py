@@ -31,8 +31,10 @@ if TYPE_CHECKING:
         Trie,
         UrlError,
         UrlParts,
+        best_of_srcset,
         is_storable,
         is_tidy,
+        markdown,
         page_pass,
         parse_any,
         parse_url,
@@ -68,8 +70,10 @@ else:
     Trie = _chosen.Trie
     UrlError = _chosen.UrlError
     UrlParts = _chosen.UrlParts
+    best_of_srcset = _chosen.best_of_srcset
     is_storable = _chosen.is_storable
     is_tidy = _chosen.is_tidy
+    markdown = _chosen.markdown
     page_pass = _chosen.page_pass
     parse_any = _chosen.parse_any
     parse_url = _chosen.parse_url
@@ -116,9 +120,11 @@ __all__ = [
     "Trie",
     "UrlError",
     "UrlParts",
+    "best_of_srcset",
     "check_implementation",
     "is_storable",
     "is_tidy",
+    "markdown",
     "page_pass",
     "parse_any",
     "parse_url",

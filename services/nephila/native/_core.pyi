@@ -201,6 +201,8 @@ def training_table(body: bytes, encoding: str) -> tuple[bytes, bytes, bytes, byt
 def main_text_by(body: bytes, encoding: str, scores: Sequence[int]) -> bytes:
     """The main text by other scores (thousandths of log-odds, one a line) than the model's."""
 
+def markdown(body: bytes, encoding: str, lines: bytes, base: str, nowhere: str = "") -> bytes: ...
+def best_of_srcset(srcset: str) -> str: ...
 def page_pass(
     body: bytes,
     url: str,

@@ -159,8 +159,6 @@ class Controller:
             if plan.finalizers is not None:
                 body = await self._resources.set_finalizers(kind, body, plan.finalizers)
                 self._store(key, body)
-                if plan.again == "never":
-                    return "never"
             elif plan.request is not None:
                 applied, refusal, problem = await self._observer.send(plan.request)
                 seen = await self._observe(kind, name)

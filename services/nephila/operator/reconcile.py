@@ -62,7 +62,7 @@ def delete(body: Mapping[str, Any], seen: Observed, noun: str, request: Request 
         return report(("Unknown", "Deleting", f"the {noun} cannot be deleted yet: {reason}"), "retry")
     if request is not None:
         return Plan(request=request)
-    return Plan(finalizers=[one for one in finalizers_of(body) if one != FINALIZER], again="never")
+    return Plan(finalizers=[one for one in finalizers_of(body) if one != FINALIZER])
 
 
 def write_status(

@@ -10,7 +10,8 @@ from typing import Final
 
 from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import ROUTE
-from nephila.kernel.requisites import DROPPED_REASON, MAX_LEVEL, level_of, note_of
+from nephila.kernel.reasons.table import Reason
+from nephila.kernel.requisites import MAX_LEVEL, level_of, note_of
 from nephila.kernel.runtime.clock import Clock
 from nephila.native import simhash
 from nephila.parser.config import ParserConfig
@@ -230,7 +231,7 @@ def record_of(page: m.Page) -> m.Record:
 def from_requisite(p: PageInProgress) -> None:
     """The row of a requisite, and the requisites of a style."""
     page, record = p.page, p.record
-    record.outcome, record.reason, record.meta = m.Outcome.DROPPED, DROPPED_REASON, note_of(page.context)
+    record.outcome, record.reason, record.meta = m.Outcome.DROPPED, Reason.REQUISITE, note_of(page.context)
     limit = p.job.parse.requisites if p.job.parse is not None else 0
     if page.content_type == STYLE and level_of(page.context) < MAX_LEVEL and limit:
         p.links = requisite_links(page, requisites_of_style(p.body, limit), limit)

@@ -16,6 +16,7 @@ from typing import Final
 
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime import failpoints
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError
@@ -282,7 +283,7 @@ class Parser:
         self.failed += 1
         record = record_of(page)
         record.outcome = m.Outcome.FAILED
-        record.reason = "dead_letter"
+        record.reason = Reason.DEAD_LETTER
         # The error may quote undecodable text; the row must be storable.
         text = f"{type(error).__name__}: {error}".encode("utf-8", "replace").decode()
         record.meta = to_json({"error": text}, [], self.config.max_meta_chars, 1)

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Final, NamedTuple, TypeVar
 
 from nephila.kernel import messages as m
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.shells import SHELL, SHELL_LINKS, is_shell
 from nephila.native import to_utf8
@@ -22,6 +23,7 @@ from nephila.parser.documents.read import read_document
 from nephila.parser.in_progress import NO_PASS, PageInProgress, PageKind, Work
 from nephila.parser.keywords.scheme_records import SchemeRecords
 from nephila.parser.links.extra_links import extra_links_of, kinds_of, tree_of
+from nephila.parser.markdown import page_markdown
 from nephila.parser.page import trafilatura_text
 from nephila.parser.page.body_kind import BodyKind
 from nephila.parser.page.charset import Classify, Sniff, encoding_of, encoding_of_text
@@ -101,7 +103,7 @@ class PageSteps:
 
     def not_modified(self, p: PageInProgress) -> Answer:
         """Row that keeps the stored copy."""
-        p.record.reason = "not_modified"
+        p.record.reason = Reason.NOT_MODIFIED
         p.record.not_modified = True
         return None
 
@@ -173,22 +175,8 @@ class PageSteps:
 
     def markdown(self, p: PageInProgress) -> Answer:
         """Main text as Markdown."""
-        from nephila.parser.markdown import is_for_child, markdown_source, page_markdown
-
-        if not is_for_child(p.body):
-            p.record.markdown = page_markdown(p.body, p.encoding, p.found)
-            return None
-        source = markdown_source(p.body, p.found)
-        if source is None:
-            return None
-        from nephila.parser.markdown import child
-
-        convert = self._in_child(p, child.MARKDOWN, lambda body: child.payload_of(body, p.encoding, source))
-
-        async def work() -> None:
-            p.record.markdown = await convert()
-
-        return work
+        p.record.markdown = page_markdown(p.body, p.encoding, p.found)
+        return None
 
     def extra_links(self, p: PageInProgress) -> Answer:
         """Further kinds of links."""
@@ -286,7 +274,6 @@ _FETCHED: Final = _ANY - {PageKind.REQUISITE, PageKind.NOT_MODIFIED}
 _INLINE: Final = frozenset((PageKind.HTML,))
 _HTML: Final = frozenset((PageKind.HTML, PageKind.LONG_HTML))
 _DECODED: Final = _HTML | {PageKind.TEXT}
-_MANY_TAGS: Final = "above 4,000 tags"
 _COSTLY_TREE: Final = "above 256 KiB or 120 levels"
 _COSTLY_RULE: Final = f"not bounded, slow, or a page {_COSTLY_TREE}"
 
@@ -300,7 +287,7 @@ STEPS: Final[tuple[Step, ...]] = (
     Step(PageSteps.pdf, frozenset((PageKind.PDF,)), child="always"),
     Step(PageSteps.document, frozenset((PageKind.TEXT, PageKind.FILE))),
     Step(PageSteps.shell, _INLINE, "rendered: no", lambda s, job, rendered: not rendered),
-    Step(PageSteps.markdown, _INLINE, "`markdown`", lambda s, *_: s.config.markdown, _MANY_TAGS, "markdown_problem"),
+    Step(PageSteps.markdown, _INLINE, "`markdown`", lambda s, *_: s.config.markdown),
     Step(PageSteps.extra_links, _HTML, "`follow`, `requisites`", _has_extra_links, _COSTLY_TREE, "links_problem"),
     Step(PageSteps.main_text, _INLINE, "`mainText: trafilatura`", _uses_trafilatura, "always", "text_problem"),
     Step(PageSteps.items, _DECODED, "`rules`", lambda s, job, _: s.has_rules(job), _COSTLY_RULE, "rule_problems"),

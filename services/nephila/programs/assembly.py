@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
-from nephila.control.local import Parts
+from nephila.control.local.backend import Parts
 from nephila.downloader.admission.admission import make_budget
 from nephila.downloader.browser.refusal import RefuseBrowserRequests
 from nephila.downloader.service import build as build_downloader

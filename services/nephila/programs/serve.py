@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from nephila.control import job_view
 from nephila.control.api import SEED_BATCH, Job
-from nephila.control.local import LocalControl
-from nephila.control.rule_store import RuleStore
+from nephila.control.local.backend import LocalBackend
+from nephila.control.local.rule_store import RuleStore
+from nephila.control.operations import Operations
 from nephila.harvest.sites.store import FILE as SITES
 from nephila.harvest.webhooks.sender import WebhookSender
 from nephila.kernel.bus.local import LocalBus
@@ -51,12 +52,12 @@ class UpProgram:
         `webhooks`: builds the sender of changes. `beside`: metrics of what runs beside the services."""
         self.clock = clock or SystemClock()
         self.assembly = Assembly(
-            configs, self.clock, LocalBus(self.clock), on_fatal=self._fatal, on_turn=lambda: self.control.note()
+            configs, self.clock, LocalBus(self.clock), on_fatal=self._fatal, on_turn=lambda: self.backend.note()
         )
         directory = configs.storage.directory
         self.rules = RuleWatcher(rules, self.assembly.bus, self.clock) if rules is not None else None
         self._applied_rules = RuleStore(directory, self.assembly.bus)
-        self.control = LocalControl(
+        self.backend = LocalBackend(
             self.assembly.control_parts,
             directory,
             configs.storage.formats,
@@ -66,6 +67,7 @@ class UpProgram:
             on_change=on_change,
             directories=partial(directories_of, directory / SITES),
         )
+        self.control = Operations(self.backend)
         self.webhooks = webhooks(self.clock) if webhooks is not None else None
         metrics = partial(program_metrics, self.assembly, self.webhooks, beside)
         self.servers = ControlServers(self.control, directory, tcp, metrics=metrics)

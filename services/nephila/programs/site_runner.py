@@ -18,8 +18,9 @@ from nephila.harvest.sites.planner import Plan, Planner, Start
 from nephila.harvest.sites.site_documents import Sites
 from nephila.harvest.sites.store import Run, RunEnd, SiteStore
 from nephila.harvest.sites.surt import is_below
-from nephila.harvest.sites.verdicts import EFFECTS, ListState, Verdict, of_row
+from nephila.harvest.sites.verdicts import EFFECTS, ListState, of_row
 from nephila.kernel.documents.field_types import instant_s
+from nephila.kernel.reasons.row import Verdict
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
 from nephila.storage.rows import iso

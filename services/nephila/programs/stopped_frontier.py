@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from nephila.control.local import LocalControl, Parts
+from nephila.control.local.backend import LocalBackend, Parts
+from nephila.control.operations import Operations
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.config import load
@@ -19,7 +20,7 @@ from nephila.scheduler.standalone import Scheduler
 
 
 @asynccontextmanager
-async def stopped_frontier(directory: Directory) -> AsyncIterator[LocalControl]:
+async def stopped_frontier(directory: Directory) -> AsyncIterator[Operations]:
     """Raises `UserError` when there is no crawl, when it is damaged, or when a program runs there."""
     run = directory.read()
     if run is None or not directory.has_log:
@@ -34,6 +35,6 @@ async def stopped_frontier(directory: Directory) -> AsyncIterator[LocalControl]:
         await scheduler.start()
         try:
             store = rows if isinstance(rows, str) else None
-            yield LocalControl(Parts(bus, clock, scheduler), directory.path, (), store, once=True)
+            yield Operations(LocalBackend(Parts(bus, clock, scheduler), directory.path, (), store, once=True))
         finally:
             await scheduler.close()

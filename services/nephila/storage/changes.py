@@ -15,6 +15,7 @@ import hashlib
 from typing import NamedTuple
 
 from nephila.kernel import messages as m
+from nephila.kernel.reasons.table import Reason
 
 NEW, CHANGED, SAME, MOVED, GONE = "new", "changed", "same", "moved", "gone"
 AWAY = (GONE, MOVED)
@@ -47,9 +48,9 @@ class StoredVersion(NamedTuple):
     """It ended as a dead letter: a replayed record of the same fetch replaces the row."""
 
 
-REDIRECT = "redirect"
+REDIRECT = Reason.REDIRECT
 """Reason of a row whose URL redirects."""
-DEAD_LETTER = "dead_letter"
+DEAD_LETTER = Reason.DEAD_LETTER
 """Reason of a row whose record became a dead letter."""
 
 

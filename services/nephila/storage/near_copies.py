@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
 from nephila.kernel import messages as m
+from nephila.kernel.reasons.table import Reason
 from nephila.native import NearCopyIndex
 from nephila.storage.rows import NearCopy
 
-REASON: Final = "near_copy"
+REASON: Final = Reason.NEAR_COPY
 """Reason of a URL that ended as dropped, because its page is a near-copy."""
 _PREFIX: Final = 5
 """Hexadecimal digits of a url_key that an entry of the index holds."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from nephila.kernel import messages as m
 from nephila.kernel.item_parts import is_part
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.url_credentials import credentials_of, without_credentials
 from nephila.native import is_storable
 from nephila.storage.changes import CHANGED, NEW, Change, StoredVersion, copy_hash_of
@@ -56,7 +57,7 @@ COLUMNS = (
 OUTCOMES = ("unspecified", "stored", "denied", "failed", "dropped")
 """Text of each `Outcome`, by number."""
 
-NOT_MODIFIED = "not_modified"
+NOT_MODIFIED = Reason.NOT_MODIFIED
 """Reason of a row whose fetch only confirmed an earlier one (304)."""
 
 Row = tuple[Any, ...]

@@ -10,7 +10,7 @@ from nephila.control.http.application import application
 
 from tests.control.documents import document
 from tests.control.http.asgi import Answer, AsgiClient
-from tests.control.test_local_control import Desk
+from tests.control.local.test_local_control import Desk
 from tests.scheduler.world import World, site
 
 

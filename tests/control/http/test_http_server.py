@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nephila.control import api
-from nephila.control.change_feeds import FORMATS
 from nephila.control.http import application
 from nephila.control.http import server as http_server
 from nephila.control.http.application import MAX_BODY
+from nephila.control.http.change_feeds import FORMATS
 from nephila.control.http.client import at_directory, at_url
 from nephila.control.http.routes import ROUTES
 from nephila.control.http.server import tcp_server, unix_server
@@ -204,10 +204,51 @@ async def test_more_requests_than_allowed(server, tmp_path):
         await asyncio.sleep(0)
 
 
+async def test_as_many_requests_as_allowed_are_under_way(monkeypatch):
+    """One more is refused; one that has ended makes room."""
+    monkeypatch.setattr(application, "MAX_REQUESTS", 2)
+    begun, ended = asyncio.Semaphore(0), asyncio.Semaphore(0)
+
+    class Slow(Echo):
+        async def pause_job(self, request):
+            begun.release()
+            await ended.acquire()
+            return await super().pause_job(request)
+
+    app = application.application(Slow())
+
+    async def post():
+        sent = []
+
+        async def receive():
+            return {"type": "http.request", "body": b""}
+
+        async def send(message):
+            sent.append(message)
+
+        path = "/api/v1/jobs/a/pause"
+        scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": []}
+        await app(scope, receive, send)
+        return sent[0]["status"]
+
+    running = [asyncio.ensure_future(post()) for _ in range(2)]
+    for _ in running:
+        await asyncio.wait_for(begun.acquire(), 10)
+    assert await post() == 503
+    ended.release()
+    await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+    running.append(asyncio.ensure_future(post()))
+    await asyncio.wait_for(begun.acquire(), 10)
+    ended.release()
+    ended.release()
+    assert await asyncio.gather(*running) == [200, 200, 200]
+
+
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HT"])
 async def test_incomplete_requests_refuse_no_probe(tmp_path, monkeypatch, sent):
     """A further connection closes the one that waits longest, also one that was kept after an answer."""
     monkeypatch.setattr(http_server, "MAX_WAITING", 10)
+    monkeypatch.setattr(http_server, "HEAD_S", 3600.0)
     server = unix_server(application.application(Echo()), tmp_path)
     await server.open()
     kept = await asyncio.open_unix_connection(tmp_path / NAME)
@@ -218,7 +259,7 @@ async def test_incomplete_requests_refuse_no_probe(tmp_path, monkeypatch, sent):
         clients[-1][1].write(sent)
     assert (await ask(tmp_path, request(method="GET", path="/healthz")))[0] == 200
     assert (await ask(tmp_path, request()))[0] == 200
-    assert await kept[0].read() == b""
+    assert await asyncio.wait_for(kept[0].read(), 20) == b""
     for reader, _ in clients[:40]:
         with contextlib.suppress(ConnectionResetError):
             assert await reader.read() == b""
@@ -245,6 +286,25 @@ async def test_a_file_in_its_place_is_not_removed(tmp_path):
     with pytest.raises(UserError, match="is no socket; move it away"):
         await unix_server(application.application(Echo()), tmp_path).open()
     assert (tmp_path / NAME).read_text() == "mine"
+
+
+async def test_a_socket_of_another_kind_is_one_line(tmp_path):
+    """A program that takes no connections has bound it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+        other.bind(str(tmp_path / NAME))
+        with pytest.raises(UserError, match=f"cannot connect to {tmp_path / NAME}: .*wrong type"):
+            connect(tmp_path, 1.0)
+
+
+async def test_a_server_that_is_closed_twice_leaves_the_socket_of_the_next_program(tmp_path):
+    """The second close does nothing."""
+    first, second = (unix_server(application.application(Echo()), tmp_path) for _ in range(2))
+    await first.open()
+    await first.close()
+    await second.open()
+    await first.close()
+    assert (await ask(tmp_path, request()))[0] == 200
+    await second.close()
 
 
 async def test_a_directory_with_a_long_name(tmp_path):

@@ -1,4 +1,4 @@
-"""The limit on concurrent fetches: the formula, its first batch, its steps, and what the downloader does with it."""
+"""The limit on concurrent fetches: its first batch, its steps, and what the downloader does with it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,7 @@ from typing import Any
 import pytest
 from downloader_room import Room, answer
 from nephila.downloader.admission.admission import Admission
-from nephila.downloader.admission.capacity import (
-    Load,
-    Thresholds,
-    further_by_memory,
-    further_by_time,
-    headroom_of,
-    weight_of,
-)
+from nephila.downloader.admission.capacity import Thresholds
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.container import Usage
 from nephila.kernel.runtime.memory_budget import BODY_FACTOR, LARGE_BYTES, Kind, MemoryBudget
@@ -63,23 +56,6 @@ class Machine:
     def now(self) -> int:
         """The limit."""
         return self.admission.limit
-
-
-def test_the_formula() -> None:
-    """N = floor(W * min((M_L - m)/M, (C_L - c)/C)), with the figures of a container of 512 MB and one core."""
-    load = Load(memory_bytes=128 * MIB, memory_limit_bytes=512 * MIB, cpu_cores=0.5, cores=1.0)
-    headroom = headroom_of(load, Thresholds())
-    assert headroom.memory == pytest.approx(0.65)
-    assert headroom.cpu == pytest.approx(0.4)
-    assert headroom.resource == "cpu"
-    weight = weight_of(512 * MIB, 40 * MIB)
-    assert weight == 12
-    assert further_by_memory(weight, headroom) == 7
-    assert further_by_time(weight, 100, headroom) == 4
-    assert further_by_memory(weight, headroom, processes=2) == 3
-    full = headroom_of(Load(500 * MIB, 512 * MIB, 0.95, 1.0), Thresholds())
-    assert further_by_memory(weight, full) == -1
-    assert further_by_time(100, 100, full) == -5
 
 
 def test_it_begins_with_a_first_batch() -> None:

@@ -202,6 +202,20 @@ async def test_a_refresh_is_checked_by_the_guard() -> None:
     await found.close()
 
 
+async def test_a_refresh_in_flight_ends_with_the_resolver() -> None:
+    """It is cancelled: no task is left, and nothing more is stored."""
+    names, clock = Names(a_test=["8.8.8.8"]), ManualClock()
+    found = resolver(names, clock)
+    await found.resolve("a.test", 80)
+    clock.advance(50)
+    names.gate = asyncio.Event()
+    found.cached("a.test", 80)
+    await asyncio.sleep(0)
+    assert names.asked == ["a.test", "a.test"]
+    await found.close()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
 async def test_a_stale_answer_is_served_while_the_servers_fail() -> None:
     """For a limited time, with a new look-up every 30 s; the answer of a server ends it, a refusal as well."""
     names, clock = Names(a_test=["8.8.8.8"]), ManualClock()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import aiodns
 import pytest
 from downloader_room import Room
 from fetcher_server import Server, response
@@ -373,17 +374,32 @@ async def test_what_was_not_looked_up_is_given_back() -> None:
 
 async def test_a_channel_that_reaches_no_server_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its sockets may belong to a network that is gone; a second channel is tried before the look-up fails."""
-    whole, asked = aiodns_resolver._Channel.addresses, []
+    whole, asked = aiodns.DNSResolver.getaddrinfo, []
 
-    async def addresses(channel: aiodns_resolver._Channel, host: str) -> list[str]:
+    async def getaddrinfo(channel: aiodns.DNSResolver, host: str, **options: Any) -> Any:
         asked.append(channel)
         if channel is asked[0]:
-            raise aiodns_resolver._Unreachable("Could not contact DNS servers")
-        return await whole(channel, host)
+            raise aiodns.error.DNSError(aiodns.error.ARES_ECONNREFUSED, "Could not contact DNS servers")
+        return await whole(channel, host, **options)
 
-    monkeypatch.setattr(aiodns_resolver._Channel, "addresses", addresses)
+    monkeypatch.setattr(aiodns.DNSResolver, "getaddrinfo", getaddrinfo)
     assert await look_up({"a.test": ("8.8.8.8",)}, "a.test", "a.test") == [["8.8.8.8"], ["8.8.8.8"]]
     assert len(set(asked)) == 2
+
+
+async def test_an_answer_without_addresses_is_final(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From either resolver; the name is not asked again soon."""
+
+    async def nothing(channel: aiodns_resolver._Channel, host: str) -> Addresses:
+        return Addresses([])
+
+    monkeypatch.setattr(aiodns_resolver._Channel, "addresses", nothing)
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: [])
+    for resolver in (AiodnsResolver(("127.0.0.1:9",)), SystemResolver()):
+        with pytest.raises(ResolveError, match="no address") as caught:
+            await resolver.resolve("a.test")
+        assert caught.value.permanent
+        await resolver.close()
 
 
 async def test_a_name_that_does_not_exist_has_the_negative_ttl_of_its_zone() -> None:

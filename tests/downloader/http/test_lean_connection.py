@@ -297,6 +297,31 @@ async def test_a_slow_address_does_not_delay_the_next_one(monkeypatch: pytest.Mo
         await fetcher.close()
 
 
+@pytest.mark.parametrize(("count", "tried"), [(1, 1), (2, 2), (3, 3), (5, 3)])
+async def test_silent_addresses_are_tried_once_each(count: int, tried: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three of them at most; then the attempts in flight have the rest of the time."""
+    clock = ManualClock()
+    fetcher = LeanFetcher(settings(connect_timeout_s=30.0), clock)
+    dialled: list[str] = []
+
+    async def create_connection(make: Any, address: str, *args: Any, **options: Any) -> Any:
+        dialled.append(address)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", create_connection)
+    addresses = tuple(f"192.0.2.{number}" for number in range(1, count + 1))
+    answers: list[HttpResponse] = []
+    fetcher.fetch(request_at(TARGET, addresses, 80), answers.append)
+    for _ in range(8):
+        await asyncio.sleep(0)
+        clock.advance(STAGGER_S)
+    assert dialled == list(addresses[:tried])
+    assert answers == []
+    clock.advance(60)
+    assert [(answer.status, answer.reason) for answer in answers] == [(0, "timeout")]
+    await fetcher.close()
+
+
 async def test_an_address_that_fails_is_followed_at_once() -> None:
     """An unreachable IPv6 address costs no page and no wait."""
     fetcher = LeanFetcher(settings(), ManualClock())

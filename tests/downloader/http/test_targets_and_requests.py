@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.contract import HttpRequest
-from nephila.downloader.http.request import RequestHeads, media_filter, names_list
+from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
+from nephila.downloader.http.contract import HttpRequest, HttpResponse
+from nephila.downloader.http.request import RequestHeads, http_request_of, media_filter, names_list
 from nephila.downloader.http.route import direct_route
 from nephila.downloader.http.target import Target
 from nephila.downloader.outcome import retry_after_s
 from nephila.downloader.service import build
 from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.messages import FetchKind, FetchRequest
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.config import load
 from nephila.kernel.runtime.errors import UsageError
@@ -150,3 +154,29 @@ def test_unknown_settings() -> None:
 def test_names_of_sitemaps_and_feeds(path: str, expected: bool) -> None:
     """Only the last segment of the path counts."""
     assert names_list(path) is expected
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "any_type", "keep", "max_bytes"),
+    [
+        ("/a", {}, False, 0, 0),
+        ("/a", {"seed": True}, True, 0, 0),
+        ("/sitemap.xml.gz", {}, True, 0, 77),
+        ("/robots.txt", {"kind": FetchKind.ROBOTS}, True, 512_000, 0),
+        ("/sitemap.xml", {"kind": FetchKind.ROBOTS}, True, 512_000, 0),
+    ],
+)
+def test_what_a_request_takes(path: str, fields: dict[str, Any], any_type: bool, keep: int, max_bytes: int) -> None:
+    """A page has the limits of the settings, a list its own; of a robots.txt the first 500 KiB count."""
+    target = Target(f"http://a.test{path}")
+    route = direct_route(target, ("8.8.8.8",), 80)
+    made = http_request_of(FetchRequest(url=target.href, host="a.test", **fields), target, route, 77, None)
+    assert (made.any_type, made.keep, made.max_bytes, made.body) == (any_type, keep, max_bytes, None)
+
+
+def test_errors_of_the_system_are_broken_connections() -> None:
+    """With the error's text, cut; without one its name."""
+    for error, detail in ((ConnectionResetError("gone"), "gone"), (TimeoutError(), "TimeoutError")):
+        found = AiohttpFetcher._translate(HttpResponse(), error)
+        assert (found.reason, found.detail) == ("disconnected", detail)
+    assert AiohttpFetcher._translate(HttpResponse(), ValueError("x" * 300)).detail == "x" * 200

@@ -6,6 +6,8 @@ import asyncio
 
 from downloader_room import Room, answer
 from nephila.downloader.coordination import Coordination
+from nephila.downloader.in_flight import Stage
+from nephila.downloader.limits.fair_slots import FAST
 from nephila.kernel.messages import FetchResult
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.topics import PAGES
@@ -157,3 +159,25 @@ async def test_a_page_that_cannot_travel_ends_its_request(monkeypatch) -> None:
     assert (outcome.result, outcome.reason) == (FetchResult.FAILED, "too_large")
     assert "needs a blob store" in outcome.detail
     assert room.bus.unacked == 0
+
+
+async def test_a_slot_that_a_revoked_request_frees_starts_no_other_revoked_request() -> None:
+    """Also where the younger request, of a fast host, has the slot for which the older one waits."""
+    room = Room(concurrency=1, per_address=2, address_gap_s=1.0)
+    await room.downloader.start()
+    room.names.table["other.test"] = ("9.9.9.9",)
+    room.request("http://first.test/", partition=6)
+    await room.settle()
+    room.request("http://other.test/")
+    room.downloader._pipeline._speeds.learn("fast.test", FAST)
+    room.request("http://fast.test/")
+    await room.settle()
+    room.reply(0, answer(200))
+    older, younger = room.downloader._fetches
+    assert (older.stage, younger.stage) == (Stage.GLOBAL_SLOT, Stage.ADDRESS_SLOT)
+    revoking = asyncio.ensure_future(room.downloader.partitions.on_revoking(MINE))
+    await room.settle()
+    assert room.fetcher.urls == ["http://first.test/"]
+    await revoking
+    assert [outcome.result for outcome in room.outcomes[1:]] == [FetchResult.UNSPECIFIED] * 2
+    assert (room.downloader.in_flight, room.bus.unacked) == (0, 0)

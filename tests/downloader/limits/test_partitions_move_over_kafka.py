@@ -153,7 +153,7 @@ async def test_what_a_killed_member_had_in_hand_is_reported_after_its_session(ri
     await until(lambda: len(rig.said) == 1)
     rig.said.clear()
     killed_at = time.time()
-    vanish(a.bus)
+    await vanish(a.bus)
     b = await rig.member("b")
     rig.request(1, 2)
     await until(lambda: len(b.held) == PARTITIONS)

@@ -8,7 +8,7 @@ import pytest
 from downloader_room import Room, answer
 from nephila.downloader.http.deadlines import BODY, TimedFetch
 from nephila.downloader.limits.fair_slots import FAST, HOSTS, NEW, SLOW, FairSlots, HostSpeeds, Speed
-from nephila.kernel.messages import FetchResult
+from nephila.kernel.messages import FetchKind, FetchResult
 
 # ---- the slots
 
@@ -38,6 +38,19 @@ def test_slow_hosts_hold_their_share_while_others_wait() -> None:
     for number in range(20, 27):
         assert not slots.acquire(number, NEW)
     assert slots.excess() == [9, 8, 7, 6, 5, 4, 3]
+
+
+def test_slow_hosts_within_their_share_keep_their_slots() -> None:
+    """Also while others wait."""
+    slots: FairSlots[int] = FairSlots(10, 0.4)
+    for number in range(10):
+        assert slots.acquire(number, NEW)
+    assert not slots.acquire(20, NEW)
+    for number in range(4):
+        slots.mark_slow(number)
+        assert slots.excess() == []
+    slots.mark_slow(4)
+    assert slots.excess() == [4]
 
 
 def test_slow_hosts_alone_hold_all_slots() -> None:
@@ -152,6 +165,29 @@ async def test_a_fast_host_beside_dripping_ones() -> None:
     assert (outcome.result, outcome.reason) == (FetchResult.UNSPECIFIED, "slow")
     assert outcome.started_at > 0
     await room.downloader.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "took_s", "speed"),
+    [
+        (FetchKind.UNSPECIFIED, 200, 0.1, FAST),
+        (FetchKind.UNSPECIFIED, 404, 0.1, FAST),
+        (FetchKind.UNSPECIFIED, 0, 0.1, NEW),
+        (FetchKind.UNSPECIFIED, 200, 60.0, NEW),
+        (FetchKind.ROBOTS, 200, 0.1, NEW),
+    ],
+)
+async def test_a_page_that_comes_quickly_makes_its_host_fast(
+    kind: FetchKind, status: int, took_s: float, speed: Speed
+) -> None:
+    """A robots.txt is small and often cached: it proves nothing about pages."""
+    room = Room(per_address=0)
+    await room.downloader.start()
+    room.request("http://a.test/x", kind=kind)
+    await room.settle()
+    room.clock.advance(took_s)
+    room.reply(0, answer(status, reason="" if status else "disconnected"))
+    assert room.downloader._pipeline._speeds.of("a.test") is speed
 
 
 async def test_a_large_body_at_a_good_rate_is_not_slow() -> None:

@@ -9,10 +9,9 @@ import time
 import pytest
 from block_page_samples import BLOCKED, ORDINARY, Sample
 from downloader_room import Room, answer
-from nephila.downloader.middleware.block_pages import block_page_of, is_login_page
+from nephila.downloader.middleware.block_pages import LOGIN_PAGE, block_page_of, is_login_page
 from nephila.kernel import messages as m
 from nephila.kernel.messages import FetchResult
-from nephila.kernel.outcomes import LOGIN_PAGE
 from nephila.kernel.topics import JOBS
 
 from tests.acceptance import locate
@@ -137,6 +136,7 @@ async def test_a_login_page_counts_where_nobody_logs_in(seed: bool, login: bool,
     await room.settle()
     assert room.outcomes[0].reason == reason
     assert room.outcomes[0].detail == (LOGIN_PAGE if reason else "")
+    assert room.outcomes[0].cause == ("login_page" if reason else "")
 
 
 async def test_detection_can_be_off() -> None:

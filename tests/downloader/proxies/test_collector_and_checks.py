@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import ssl
 import threading
@@ -36,6 +37,8 @@ class Echo:
 
     def __init__(self) -> None:
         self.bodies: dict[str, str] = {}
+        self.heads: dict[str, str] = {}
+        """Path → the last request for it."""
 
     async def __aenter__(self) -> Echo:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -48,6 +51,7 @@ class Echo:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         path = head.split(" ")[1]
+        self.heads[path] = head
         body = self.bodies.get(path, head)
         writer.write(f"HTTP/1.1 200 OK\r\nX-Country: DE\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
         await writer.drain()
@@ -230,6 +234,51 @@ def test_credentials_of_an_api_are_checked_as_those_of_a_line(user: str) -> None
     body = f'[{{"host": "203.0.113.9", "port": 1, "user": "{user}"}}, "socks5://203.0.113.10:1"]'.encode()
     found = parse_json(body, "", "", "")
     assert ([endpoint.host for endpoint in found.endpoints], found.skipped) == (["203.0.113.10"], 1)
+
+
+@pytest.mark.parametrize("place", ["user", "password"])
+def test_credentials_have_255_bytes_at_most(place: str) -> None:
+    """Of UTF-8, as SOCKS5 counts them."""
+    parts = {"user": "u", "password": "p"}
+    for text, fits in (("x" * 255, True), ("x" * 256, False), ("\u00e9" * 127, True), ("\u00e9" * 128, False)):
+        given = {**parts, place: text}
+        body = json.dumps([{"host": "203.0.113.9", "port": 1, **given}]).encode()
+        assert [one.host for one in parse_json(body, "", "", "").endpoints] == ["203.0.113.9"] * fits
+
+
+async def test_an_api_is_asked_with_its_token(routers: Any, tmp_path: Path) -> None:
+    """A word alone is a bearer token; a scheme of its own is sent as it stands. A token that is missing is no list."""
+    (tmp_path / "word").write_text("s3cret\n")
+    (tmp_path / "scheme").write_text("Token abc")
+    async with Echo() as echo:
+        pool = await routers(
+            proxies=tuple(f"list {echo.url}/{name} token={name}" for name in ("word", "scheme", "missing")),
+            secrets=str(tmp_path),
+        )
+        await until(lambda: len(echo.heads) == 2)
+    assert len(pool) == 0
+    assert {path: head.partition("Authorization: ")[2].splitlines()[0] for path, head in echo.heads.items()} == {
+        "/word": "Bearer s3cret",
+        "/scheme": "Token abc",
+    }
+
+
+async def test_a_check_in_flight_ends_with_the_keeper() -> None:
+    """It is cancelled: a proxy that never answers does not delay the end of the program."""
+    clock, begun, pool = ManualClock(), asyncio.Event(), ProxyPool()
+    pool.replace("list", [parse_endpoint("http://203.0.113.1:80")])
+
+    async def check(proxy: Proxy) -> Any:
+        begun.set()
+        await asyncio.Event().wait()
+
+    validator = AsyncMock()
+    validator.check = check
+    keeper = ProxyKeeper(pool, [], validator, PoolFile("", clock), clock, collect_s=1, concurrency=1)
+    await keeper.start()
+    await asyncio.wait_for(begun.wait(), 60)
+    await asyncio.wait_for(keeper.close(), 60)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_the_pool_is_stored_in_a_thread() -> None:

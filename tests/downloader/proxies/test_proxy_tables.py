@@ -45,6 +45,13 @@ def test_rows_with_address_and_port_are_proxies(page: bytes, names: list[str], s
     assert found.skipped == skipped
 
 
+@pytest.mark.parametrize("line", [b"# <tr", b"# <td> <th>"])
+def test_a_list_with_a_part_of_a_table_is_a_list(line: bytes) -> None:
+    """A table has rows and cells."""
+    found = parse_lines(line + b"\n203.0.113.7:81\n", "", "", trusted=False)
+    assert [one.name for one in found.endpoints] == ["http://203.0.113.7:81"]
+
+
 def test_a_page_without_a_proxy_is_an_error() -> None:
     """A login page in the place of the list must not empty the pool."""
     with pytest.raises(ValueError, match="no table with addresses and ports"):

@@ -57,6 +57,7 @@ async def test_a_fault_before_the_request_is_repeated_through_the_next_proxy(rea
     room.reply(1, answer(200, b"x"))
     assert [outcome.result for outcome in room.outcomes] == [OK]
     assert all(proxy.used == 0 for proxy in room.pool.proxies())
+    assert sum(room.selection.faults.values()) == 1
 
 
 async def test_a_wrong_certificate_at_one_proxy_only_is_a_lie() -> None:

@@ -150,6 +150,16 @@ def test_a_slow_proxy_moves_to_the_end() -> None:
     ]
 
 
+def test_a_proxy_that_fails_moves_to_the_end() -> None:
+    """While its failures are too few to evict it."""
+    pool, proxies = pool_of(3)
+    assert pick(pool) == "p0"
+    pool.failed(proxies[0], Fault.DEAD, "a.test", 1.0)
+    assert proxies[0].state is ALIVE
+    assert sorted(pick(pool, "b.test", SORT_S) for _ in range(3)) == ["p0", "p1", "p2"]
+    assert pick(pool, "c.test", SORT_S) == "p1"
+
+
 def test_wrong_credentials_end_a_proxy_until_its_list_changes() -> None:
     """No check and no request uses it before."""
     pool, proxies = pool_of(1)

@@ -48,6 +48,13 @@ def test_strata_are_weighted_by_their_size():
     assert of_all([none]) is None
 
 
+@pytest.mark.parametrize(("right", "n"), [(0, 5), (5, 5), (1, 3), (270, 300)])
+def test_one_stratum_has_the_interval_of_a_simple_sample(right, n):
+    """A random sample of it is a simple random sample: the effective sample size is the number of labels."""
+    one = StratumCount("one", 10 * n, n, right, n - right)
+    assert of_all([one]) == pytest.approx(of_stratum(one), abs=1e-12)
+
+
 def test_the_interval_covers_the_truth_about_as_often_as_it_says():
     """1,000 simulated audits of 300 pages in four strata: 93 to 97.5 percent of the intervals have the truth."""
     rng = random.Random(1)

@@ -1,9 +1,8 @@
-"""The plan of the day: frequencies, order and share by score, limits of a day, and the cost of a decision."""
+"""The plan of the day: frequencies, order and share by score, and limits of a day."""
 
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter
 
 import pytest
@@ -171,17 +170,6 @@ def test_progress_survives_a_restart():
     assert second.running == ["s.3"]
     assert [second.next_at(plan.name) for plan in plans] == [first.next_at(plan.name) for plan in plans]
     assert drained(second, NOW + HOUR) == []
-
-
-def test_a_hundred_thousand_directories_cost_little_per_decision():
-    """Far below a millisecond each, with all due at once."""
-    planner = Planner(parallel=10**6)
-    for number in range(100_000):
-        planner.put(Plan(f"s.{number}", 1.0 + number % 9, "1d", start_at=NOW + 1), NOW)
-    started = time.process_time()
-    count = len(run(planner, NOW + 1))
-    assert count == 100_000
-    assert (time.process_time() - started) / count < 0.001
 
 
 def test_a_run_begins_in_a_window_of_its_directory():

@@ -93,18 +93,17 @@ def test_a_machine_that_has_less_left_than_the_container(tmp_path: Path) -> None
     assert usage.memory_limit_bytes - usage.memory_bytes == 100 * MIB
 
 
-def test_without_limits_the_machine_counts(tmp_path: Path) -> None:
+def test_without_limits_the_machine_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory of the machine; CPU of this process against all cores."""
     files = {
         "proc/self/cgroup": "0::/\n",
         "sys/fs/cgroup/cgroup.controllers": "cpu\n",
         "sys/fs/cgroup/cpu.max": "max 100000",
     }
-    before = time.process_time()
+    monkeypatch.setattr(time, "process_time", lambda: 12.5)
     usage = tree(tmp_path, files).read()
     assert (usage.memory_bytes, usage.memory_limit_bytes) == (8192000 * 1024, 16384000 * 1024)
-    assert usage.cores == 8
-    assert before <= usage.cpu_s <= time.process_time()
+    assert (usage.cpu_s, usage.cores) == (12.5, 8)
 
 
 def test_a_quota_above_the_cores_is_none(tmp_path: Path) -> None:
@@ -123,12 +122,9 @@ def test_files_that_make_no_sense_bind_nothing(tmp_path: Path, text: str) -> Non
 
 
 def test_this_machine_can_be_read() -> None:
-    """Whatever it is; twice, and cheaply."""
+    """Its files are those of no test; CPU time rises."""
     container = Container()
     first = container.read()
     assert 0 < first.memory_bytes < first.memory_limit_bytes
-    before = time.process_time()
-    for _ in range(20):
-        container.read()
-    assert (time.process_time() - before) / 20 < 0.01
+    assert first.cores > 0
     assert container.read().cpu_s >= first.cpu_s

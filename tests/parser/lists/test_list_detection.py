@@ -50,6 +50,7 @@ def sitemap(count: int) -> bytes:
         ("text/plain", "http://a/urllist.txt", b"http://a/", ListForm.TEXT_SITEMAP),
         ("text/plain", "http://a/sitemap/readme.txt", b"http://a/", None),
         ("text/plain", "http://a/list.txt", b"http://a/", None),
+        ("text/plain", "http://a/sitemap", b"http://a/", None),
         ("text/html", "http://a/sitemap.txt", b"http://a/", None),
         ("text/plain", "http://a/sitemap.txt", b" <html>", None),
         ("application/rss+xml", "", RSS, ListForm.FEED),

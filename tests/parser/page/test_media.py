@@ -32,10 +32,9 @@ def found(html: str) -> tuple[list[tuple[str, ...]], list[str]]:
         (",a", "a"),
         ("a,", "a"),
         ("a 320w, b 640w, /c_1,d 480w", "b"),
-        (None, ""),
     ],
 )
-def test_largest_candidate(srcset: str | None, best: str) -> None:
+def test_largest_candidate(srcset: str, best: str) -> None:
     """Of a srcset, by width or density; commas within URLs stay."""
     assert best_of_srcset(srcset) == best
 

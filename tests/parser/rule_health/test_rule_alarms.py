@@ -11,7 +11,7 @@ from nephila.kernel import messages as m
 from nephila.parser.rule_health.drift_test import LEARN, DriftTest, wilson
 from nephila.parser.rule_health.health import ITEMS, STALE_S, RuleHealth, decode, encode
 
-from benchmarks.rule_health_sites import LIST, NEWS, Field, Kind, Site, Watched, always, mixed, without
+from tests.parser.rule_health.rule_health_sites import LIST, NEWS, Field, Kind, Site, Watched, always, mixed, without
 
 LEARNED = 150
 """Pages of the site as it was."""
@@ -193,3 +193,15 @@ def test_counts_of_no_page_change_nothing() -> None:
     signal = DriftTest()
     assert not signal.add(0, 0)
     assert signal == DriftTest()
+
+
+def test_the_usual_share_follows_the_last_thousands_of_pages() -> None:
+    """Older pages lose their weight: years of one share do not outweigh a season of another one."""
+    test = DriftTest()
+    for _ in range(1_000):
+        test.add(100.0, 60.0)
+    assert test.usual == pytest.approx(0.6)
+    for _ in range(150):
+        test.add(100.0, 90.0)
+    assert 0.87 < test.usual <= 0.9
+    assert test.pages <= 5_000

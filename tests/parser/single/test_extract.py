@@ -119,6 +119,18 @@ def test_what_is_no_page(body: bytes, content_type: str, text: str) -> None:
     assert found["links"] == []
 
 
+def test_links_of_a_sitemap_have_their_dates() -> None:
+    """A link without a date has no key for it."""
+    body = (
+        b"<urlset><url><loc>http://a.test/new</loc><lastmod>2024-05-02</lastmod></url>"
+        b"<url><loc>http://a.test/undated</loc></url></urlset>"
+    )
+    assert extract(body, "http://a.test/sitemap.xml", "text/xml")["links"] == [
+        {"url": "http://a.test/new", "text": "", "nofollow": False, "lastmod": 1_714_608_000.0},
+        {"url": "http://a.test/undated", "text": "", "nofollow": False},
+    ]
+
+
 def test_batch_answers_every_line_in_order(tmp_path: Path) -> None:
     """One answer a line; what fails says why and stops nothing."""
     (tmp_path / "a.html").write_text(PAGE)
@@ -138,3 +150,19 @@ def test_batch_answers_every_line_in_order(tmp_path: Path) -> None:
     assert answers[2]["text"] == "1 < 2\n<b>"
     assert "cannot read" in answers[1]["error"]
     assert all(list(answer) == ["error"] for answer in answers[3:])
+
+
+def test_markdown_on_demand() -> None:
+    """Beside the plain text; never without being asked."""
+    body = b"<h1>Head</h1><p>A sentence that is long enough to be a sentence.</p>"
+    assert "markdown" not in extract(body, "http://a.test/")
+    assert "A sentence that" in extract(body, "http://a.test/", markdown=True)["markdown"]
+
+
+def test_tables_of_the_markdown() -> None:
+    """The rows of the text are one line each; the Markdown has their cells."""
+    prose = "The spider repairs its web every night, and nobody has counted how many insects end in it. " * 3
+    rows = "".join(f"<tr><td>Valley {n}<td>{n} webs" for n in range(4))
+    found = extract(f"<main><h1>Webs</h1><p>{prose}</p><table>{rows}</table>".encode(), "", markdown=True)
+    assert "Valley 1 | 1 webs\nValley 2 | 2 webs" in found["text"]
+    assert "| Valley 1 | 1 webs |\n" in found["markdown"]

@@ -59,7 +59,7 @@ def test_a_page_comes_out_as_it_went_in(pack) -> None:  # type: ignore[no-untype
     assert first._replace(offset=0) == ArchivedPage(
         "http://a.test/", 1714644000.0, 200, "text/html", "koi8-r", "none", b"<p>1", 0
     )
-    assert (second.url, second.body) == ("https://b.test/x", b"{}")
+    assert (second.url, second.status, second.body) == ("https://b.test/x", 200, b"{}")
     assert first.offset == len(b"".join(map(pack, parts[:2])))
 
 

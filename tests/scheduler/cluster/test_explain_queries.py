@@ -68,6 +68,15 @@ async def test_what_has_ended_is_sent_to_storage(world):
     assert "table pages of storage" in result["sentence"]
 
 
+async def test_expired_questions_hold_no_later_one_up(world):
+    """Each is acked when it is read, also one that is not answered."""
+    for number in range(250):
+        ask(world, "http://h0.test/6", left_s=-1.0, name=f"late{number}")
+    await world.run(1.0)
+    ask(world, "http://h0.test/6", name="q")
+    assert [answer.id for answer in await answers(world)] == ["q"]
+
+
 async def test_a_question_that_makes_no_sense_is_refused_in_a_line(world):
     """No such job, nothing of it there, no URL."""
     ask(world, "http://h1.test/", job="nobody", name="job")

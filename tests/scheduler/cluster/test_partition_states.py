@@ -138,35 +138,35 @@ EVENTS = (*map(enter, OwnerState), turn, seed_and_turn, log_grows, snapshot_is_o
 
 EXPECTED = """
 enter_loading
-    loading    loading
-    announcing announcing
-    serving    serving
-    draining   draining
-    lost       lost
+    loading    raises
+    announcing raises
+    serving    raises
+    draining   raises
+    lost       raises
 enter_announcing
     loading    announcing
-    announcing announcing
-    serving    serving
-    draining   draining
-    lost       lost
+    announcing raises
+    serving    raises
+    draining   raises
+    lost       raises
 enter_serving
     loading    serving
     announcing serving
-    serving    serving
-    draining   draining
-    lost       lost
+    serving    raises
+    draining   raises
+    lost       raises
 enter_draining
     loading    draining
     announcing draining
     serving    draining
     draining   draining
-    lost       lost
+    lost       raises
 enter_lost
     loading    lost
     announcing lost
     serving    lost
     draining   lost
-    lost       lost
+    lost       raises
 turn
     loading    loading
     announcing announcing
@@ -196,7 +196,7 @@ drop
     announcing lost
     serving    lost
     draining   lost
-    lost       lost
+    lost       raises
 """
 
 
@@ -214,14 +214,21 @@ def expected() -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
 async def test_every_event_in_every_state_of_a_partition(tmp_path: Path, event: Callable[[Rig], None]) -> None:
-    """Only a serving partition dispatches and takes snapshots; a lost one publishes and acks nothing more."""
+    """Only a serving partition dispatches and takes snapshots; a lost one publishes and acks nothing more. A forbidden
+    transition raises and leaves the state."""
     found = {}
     for state in OwnerState:
         rig = Rig(tmp_path / state.value, state)
         await rig.begin()
         rig.owner.due = False
-        event(rig)
-        found[state.value] = rig.observed()
+        if expected()[event.__name__][state.value] == "raises":
+            with pytest.raises(RuntimeError, match=f"partition 1: .* cannot follow {state.value}"):
+                event(rig)
+            assert rig.observed() == state.value
+            found[state.value] = "raises"
+        else:
+            event(rig)
+            found[state.value] = rig.observed()
     assert found == expected()[event.__name__]
 
 
@@ -256,3 +263,11 @@ async def test_a_partition_that_is_lost_while_it_is_handed_on_waits_for_nothing(
     rig.bus.take()
     rig.owner.advance()
     assert (rig.acked, rig.count(REQUESTS)) == ([], 0)
+
+
+async def test_a_partition_that_is_lost_before_it_is_handed_on_has_nothing_to_finish(tmp_path: Path) -> None:
+    """The bus may lose it between the decision to revoke and the revocation."""
+    rig = Rig(tmp_path, OwnerState.LOST)
+    await rig.begin()
+    await asyncio.wait_for(rig.owner.finish(), 10)
+    assert rig.owner.state is OwnerState.LOST

@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from nephila.kernel.messages import CrawlJob, FrontierCommit, HostState, Quarantine, RobotsTxt
+import msgspec
+from nephila.kernel.messages import CrawlJob, FrontierCommit, HostState, Quarantine, QueuedUrl, RobotsTxt
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.recovery import open_frontier, restore
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier
+from nephila.scheduler.frontier.queue_entry import pack_queued
 
 NOW, UTC = 50.0, 1_800_000_000.0
 
@@ -53,3 +55,23 @@ def test_a_commit_is_applied_once(tmp_path: Path) -> None:
     found = {frontier.store.name(number): frontier.hosts.get(number).pace.not_before for number in frontier.store.ids()}
     assert found == {"h1.test": NOW + 30.0, "h2.test": NOW + 30.0, "h3.test": NOW + 30.0}
     assert frontier.partitions[0].sequence == 3
+
+
+def test_a_delayed_url_that_is_queued_again_is_queued_once(tmp_path: Path) -> None:
+    """The later row of a URL holds: it waits no longer, and it is in one place."""
+    url = QueuedUrl("t", b"u" * 16, "http://a.test/", "a.test", 1, 0, 1)
+    later = msgspec.structs.replace(url, not_before=UTC + 30.0)
+    frontier = open_frontier(SchedulerConfig(directory=str(tmp_path), partitions=1), random.Random(1))
+    dispatcher = Dispatcher(frontier)
+    restore(
+        dispatcher,
+        [
+            FrontierCommit(0, 0, 1, jobs=[CrawlJob("t", "t", 1)]),
+            FrontierCommit(0, 0, 2, queued=[later]),
+            FrontierCommit(0, 0, 3, queued=[url]),
+        ],
+        NOW,
+        UTC,
+    )
+    assert frontier.store.items(0, frontier.jobs["t"].number) == [(2, pack_queued(url))]
+    assert list(dispatcher.delayed()) == []

@@ -7,6 +7,7 @@ import errno
 import os
 import random
 import shutil
+import struct
 
 import pytest
 from nephila.kernel.bus.local import LocalBus
@@ -244,6 +245,33 @@ def test_a_torn_frame_is_kept_as_a_file(tmp_path):
     (kept,) = (tmp_path / "f").glob("*.cut-*")
     assert path.read_bytes() + kept.read_bytes() == data[:-5]
     assert len(list(CommitLog(tmp_path / "f").recover())) == 39
+
+
+def test_a_frame_longer_than_the_file_is_cut_though_its_checksum_fits_the_rest(tmp_path):
+    """The length of the last frame was damaged: what follows it would be written into the middle of that frame."""
+
+    def lengthen(data):
+        last = len(frame(_encode(real_commits(40)[-1])))
+        data[-last] += 1
+
+    damaged_log(tmp_path / "f", lengthen)
+    log = CommitLog(tmp_path / "f")
+    assert list(log.recover()) == real_commits(40)[:-1]
+    log.open()
+    log.append([FrontierCommit(0, 0, 99)])
+    log.close()
+    assert list(CommitLog(tmp_path / "f").recover())[-1] == FrontierCommit(0, 0, 99)
+
+
+def test_a_torn_tail_that_ends_in_the_numbers_of_a_commit_is_cut(tmp_path):
+    """Remains of older data behind the break may look like the beginning of a commit."""
+    written(tmp_path)
+    path = tmp_path / "00000001.log"
+    size = path.stat().st_size
+    with path.open("ab") as file:
+        file.write(b"broken" + struct.pack("<II", 4, 0) + b"\x93\x00\x00\x06")
+    assert list(CommitLog(tmp_path).recover()) == commits(5)
+    assert path.stat().st_size == size
 
 
 def test_zeros_in_a_snapshot_are_not_its_end(tmp_path):

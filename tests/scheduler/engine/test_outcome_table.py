@@ -17,7 +17,6 @@ from nephila.kernel.messages import (
     Render,
     Scope,
 )
-from nephila.kernel.outcomes import GONE, LOGIN_PAGE
 from nephila.native import parse_url
 from nephila.scheduler.frontier.frontier import PartitionSlice
 from nephila.scheduler.frontier.host_state import TurnOutput
@@ -92,10 +91,11 @@ TABLE = {
     "500 with Retry-After": failed("http_500", "queued, fetch 1, tries 1", 7.0, status=500, retry_after_s=7.0),
     "timeout": failed("timeout", "queued, fetch 1, tries 1", 60.0),
     "blocked": failed("blocked", "queued, fetch 1, tries 1", 60.0, status=403),
-    "login page": failed("blocked", "failed(blocked)", status=200, detail=LOGIN_PAGE),
+    "forbidden in a browser": failed("robots", "denied(robots)", third="denied(robots)"),
+    "login page": failed("blocked", "failed(blocked)", status=200, cause="login_page"),
     **{reason: failed(reason, RETRY) for reason in ("dns", "connect", "tls", "disconnected", "proxy", "browser")},
     "lease expired": failed("lease_expired", RETRY),
-    "downloader gone": failed("lease_expired", RETRY, detail=GONE, third="delayed 8 s, fetch 1, tries 3"),
+    "downloader gone": failed("lease_expired", RETRY, cause="downloader_gone", third="delayed 8 s, fetch 1, tries 3"),
     "not consumed": failed("not_consumed", RETRY, third="delayed 8 s, fetch 1, tries 3"),
 }
 
@@ -272,11 +272,11 @@ def test_the_wait_before_a_retry_doubles_up_to_that_of_the_last_try() -> None:
     rig, request = leased(1)
     waits = []
     for _ in range(8):
-        rig.end(request, result=FAILED, reason="lease_expired", detail=GONE)
+        rig.end(request, result=FAILED, reason="lease_expired", cause="downloader_gone")
         waits.append(rig.state(URL).split()[1])
         request = rig.next_try(URL)
     assert waits == ["2", "4", "8", "8", "8", "8", "8", "8"]
-    rig.end(request, result=FAILED, reason="lease_expired", detail=GONE)
+    rig.end(request, result=FAILED, reason="lease_expired", cause="downloader_gone")
     assert rig.state(URL) == "failed(lease_expired)"
 
 

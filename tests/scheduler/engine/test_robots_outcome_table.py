@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from nephila.kernel.messages import FetchKind, FetchRequest, FetchResult, Politeness, Scope
-from nephila.kernel.outcomes import GONE
 from nephila.scheduler.politeness.robots import origin_of
 
 from tests.scheduler.engine.outcome_rig import OutcomeRig
@@ -42,7 +41,7 @@ TABLE: dict[str, tuple[dict[str, Any], str, str, float]] = {
     "lost": ({"result": FetchResult.LOST}, AGAIN.format(1), AGAIN.format(3), 1.0),
     "lease expired": ({"result": FAILED, "reason": "lease_expired"}, AGAIN.format(2), "disallow", 2.0),
     "downloader gone": (
-        {"result": FAILED, "reason": "lease_expired", "detail": GONE},
+        {"result": FAILED, "reason": "lease_expired", "cause": "downloader_gone"},
         AGAIN.format(2),
         AGAIN.format(4),
         2.0,

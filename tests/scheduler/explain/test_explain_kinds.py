@@ -1,23 +1,17 @@
-"""`explain` names the right reason for one URL of each kind; every reason a row can have has words."""
+"""`explain` names the right reason for one URL of each kind."""
 
 from __future__ import annotations
 
-import ast
-import itertools
-import re
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-import nephila
-import nephila.kernel.requisites
 import pytest
 from nephila.kernel.messages import (
     FetchKind,
     FetchWindows,
     HostBudget,
-    Outcome,
     Quarantine,
     Quota,
     Receipt,
@@ -31,10 +25,10 @@ from nephila.kernel.topics import RECEIPTS
 from nephila.native import parse_url, partition_of
 from nephila.scheduler.durability.commit_log import CommitLog
 from nephila.scheduler.durability.recovery import restore
-from nephila.scheduler.explain import facts, reasons
+from nephila.scheduler.explain import facts
 from nephila.scheduler.explain.explain import Explanation, explain
 from nephila.scheduler.explain.facts import LOOKED_AT, Home
-from nephila.scheduler.explain.reasons import Kind
+from nephila.scheduler.explain.kinds import Kind
 from nephila.scheduler.frontier.host_table import novelty_of
 
 from tests.scheduler.world import JOB, Answer, World, site
@@ -619,117 +613,3 @@ async def test_a_copy_that_is_due_is_known_to_be_queued_far_behind(tmp_path, mon
     reported = ended(world, waiting[-1]).reported()
     assert (reported.queued.position, reported.queued.fetch_no) == (0, 2)
     assert "; fetch 2 of it: " in reported.sentence
-
-
-# ---- reasons
-
-ROOMS = ("scheduler", "downloader", "parser", "storage")
-PASSED_ON = ("FetchError", "PausedError", "RenderError")
-"""Errors whose first argument is the reason of a failure, or of a request that is given back."""
-
-
-def written_reasons() -> set[tuple[str, str]]:
-    """(outcome or "", reason) that the sources of the four services write; reasons that are computed are left out, but
-    those that a constant names are resolved."""
-    trees = [
-        ast.parse(path.read_text())
-        for room in ROOMS
-        for path in (Path(nephila.__file__).parent / room).rglob("*.py")
-        if path.name not in ("explain.py", "facts.py", "reasons.py")
-    ]
-    shared = ast.parse(Path(nephila.kernel.requisites.__file__).read_text())
-    constants = dict(itertools.chain.from_iterable(_constants_of(tree) for tree in (shared, *trees)))
-    return {pair for tree in trees for pair in _reasons_in(tree, constants)}
-
-
-def _constants_of(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Names that a module gives to texts."""
-    for node in tree.body:
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
-            names = target.elts if isinstance(target, ast.Tuple) else [target]
-            values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-            for name, value in zip(names, values, strict=False):
-                if isinstance(name, ast.Name) and isinstance(value, ast.Constant) and isinstance(value.value, str):
-                    yield name.id, value.value
-
-
-def _reasons_in(tree: ast.AST, constants: dict[str, str]) -> Iterator[tuple[str, str]]:
-    pairs: list[tuple[str, ast.expr]] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            given = {word.arg: word.value for word in node.keywords}
-            if "reason" in given:
-                pairs.append((_end_of(given.get("outcome")), given["reason"]))
-            pairs += [("", one) for one in node.args[:1] if called in PASSED_ON]
-            pairs += _after_an_end(node.args)
-        elif isinstance(node, ast.Assign):
-            pairs += [("", one) for one in _assigned(node)]
-        elif isinstance(node, ast.FunctionDef) and node.name in ("_unwanted", "_judge"):
-            for one in ast.walk(node):
-                if isinstance(one, ast.Return) and one.value is not None:
-                    pairs += _after_an_end(one.value.elts) if isinstance(one.value, ast.Tuple) else [("", one.value)]
-    for outcome, value in pairs:
-        if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            yield outcome, value.value
-        elif isinstance(value, ast.Name | ast.Attribute):
-            name = value.id if isinstance(value, ast.Name) else value.attr
-            if name in constants:
-                yield outcome, constants[name]
-
-
-def _end_of(value: ast.expr | None) -> str:
-    """ "dropped" of Outcome.DROPPED; empty for what is no single outcome."""
-    text = ast.unparse(value) if value is not None else ""
-    return text.rpartition("Outcome.")[2].lower() if re.fullmatch(r"(m\.)?Outcome\.[A-Z]+", text) else ""
-
-
-def _after_an_end(arguments: list[ast.expr]) -> list[tuple[str, ast.expr]]:
-    """What follows Outcome.X or FetchResult.X in a call or a tuple."""
-    ends = ("Outcome.", "FetchResult.")
-    found = []
-    for first, second in itertools.pairwise(arguments):
-        if any(end in ast.unparse(first) for end in ends):
-            values = second.values if isinstance(second, ast.BoolOp) else [second]
-            found += [(_end_of(first), value) for value in values]
-    return found
-
-
-def _assigned(node: ast.Assign) -> list[ast.expr]:
-    (target,) = node.targets[:1]
-    targets = target.elts if isinstance(target, ast.Tuple) else [target]
-    values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-    return [v for t, v in zip(targets, values, strict=False) if isinstance(t, ast.Attribute) and t.attr == "reason"]
-
-
-def test_every_reason_that_the_code_writes_has_words():
-    """A new reason in a service fails here until reasons.py has words for it."""
-    found = {pair for pair in written_reasons() if pair[1]}
-    assert {("dropped", "near_copy"), ("denied", "robots"), ("failed", "too_many_redirects")} <= found
-    named = {reason for _, reason in found}
-    assert {"trap", "redirect", "dead_letter", "timeout", "too_large", "lease_expired", "bad_url"} <= named
-    assert {pair for pair in found if not reasons.is_known(*pair)} == set()
-
-
-def test_no_words_for_what_nobody_writes():
-    """The table does not outlive the reasons."""
-    kept = {reason for _, reason in reasons.REASONS if reason} | set(reasons.NO_END)
-    assert kept - {reason for _, reason in written_reasons()} == set()
-
-
-def test_each_reason_has_the_kind_of_its_outcome_and_stands_in_the_docs():
-    """No page that was left out on purpose counts as a failure."""
-    failures = {outcome for (outcome, _), reason in reasons.REASONS.items() if reason.kind == "failed"}
-    assert failures == {"failed"}
-    text = (Path(__file__).parents[3] / "docs" / "explain.md").read_text().partition("## Reasons of rows")[2]
-    kept = {reason for _, reason in reasons.REASONS if reason}
-    assert {reason for reason in kept if f"`{reason}`" not in text} == set()
-
-
-@pytest.mark.parametrize("outcome", [one.name.lower() for one in Outcome if one])
-def test_what_is_not_known_is_told_by_its_own_words(outcome):
-    """A row of a later version is no reason to fall silent; statuses are told by name where they have one."""
-    assert reasons.words(outcome, "new_word") == f"{outcome} (new_word)"
-    assert reasons.words(outcome, "http_404") == "the server answered 404 (not found)"
-    assert reasons.words(outcome, "http_799") == "the server answered 799"

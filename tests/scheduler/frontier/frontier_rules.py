@@ -24,8 +24,10 @@ from nephila.kernel.messages import (
     Record,
     Seed,
 )
+from nephila.kernel.reasons.row import Retry
+from nephila.kernel.reasons.table import row_of_outcome
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
-from nephila.scheduler.politeness.host_pace import is_refusal, may_retry
+from nephila.scheduler.politeness.host_pace import is_refusal
 
 from tests.scheduler.frontier.frontier_inputs import ANSWERS, BODIES, WORDS, picks, specs, uids, urls
 from tests.scheduler.frontier.frontier_model import HOSTS, KEYS, JobModel, Way
@@ -209,15 +211,19 @@ class Inputs(RuleBasedStateMachine):
             rig.again(way)
         elif kind == "moved":
             self.moved(way, job, target)
-        elif outcome.result is FetchResult.FAILED and may_retry(outcome.reason) and request.attempt < 3:
+        elif outcome.result is FetchResult.FAILED and self.may_retry(outcome) and request.attempt < 3:
             rig.again(way)
         else:
             way.state = "ending"
 
+    def may_retry(self, outcome: FetchOutcome) -> bool:
+        """Whether a failed fetch is worth another try."""
+        return row_of_outcome(outcome).retry is not Retry.NEVER
+
     def rest(self, host: str, outcome: FetchOutcome, delay_s: float) -> None:
         """The host is left alone at least so long."""
         if outcome.started_at:
-            pause = (outcome.retry_after_s or 60.0) if is_refusal(outcome) else 0.0
+            pause = (outcome.retry_after_s or 60.0) if is_refusal(outcome, row_of_outcome(outcome)) else 0.0
             free_at = self.rig.model.free_at
             free_at[host] = max(free_at[host], self.rig.now + max(delay_s, pause))
 

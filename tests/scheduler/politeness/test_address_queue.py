@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 
 import pytest
 from nephila.kernel.net.address_limits import AddressLimits
+from nephila.kernel.net.address_pace import AddressPace
 from nephila.scheduler.politeness.address_queue import AddressQueue
 
 
@@ -240,3 +241,17 @@ def test_times_may_start_at_zero() -> None:
     addresses.start("a", 0.0)
     addresses.wait("a", Host(), 0.0)
     assert addresses.next_ready() == 0.25
+
+
+def test_the_check_finds_a_queue_that_nobody_looks_at() -> None:
+    """A pace that gains room without a word to the queue: `look` was not called."""
+    pace = AddressPace(AddressLimits(1, 0.25))
+    addresses: AddressQueue[Host] = AddressQueue(AddressLimits(1, 0.25), pace=pace)
+    addresses.start("a", 0.0)
+    addresses.wait("a", Host(), 0.0)
+    addresses.check()
+    pace.end("a", 1.0)
+    with pytest.raises(AssertionError, match="a has room, and its queue waits for ever"):
+        addresses.check()
+    addresses.look("a", 1.0)
+    addresses.check()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nephila.kernel.messages import CrawlJob, FetchKind, FetchOutcome, HostUse, Politeness, Scope, ScopeMode, Seed
-from nephila.kernel.outcomes import LOGIN_PAGE
+from nephila.kernel.reasons.table import row_of_outcome
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.scheduler.config import SchedulerConfig
@@ -327,16 +327,16 @@ def test_everything_that_is_remembered_is_stored():
     [
         *((FetchOutcome(reason=reason), True) for reason in ("http_429", "http_503", "timeout", "blocked")),
         *((FetchOutcome(reason=reason), False) for reason in ("", "http_500", "http_404", "connect", "dns", "busy")),
-        (FetchOutcome(reason="blocked", detail=LOGIN_PAGE), False),
-        (FetchOutcome(reason="blocked", detail="another page"), True),
-        (FetchOutcome(reason="blocked", detail=LOGIN_PAGE, retry_after_s=3), True),
+        (FetchOutcome(reason="blocked", cause="login_page"), False),
+        (FetchOutcome(reason="blocked", cause="of_a_newer_version"), True),
+        (FetchOutcome(reason="blocked", cause="login_page", retry_after_s=3), True),
         (FetchOutcome(retry_after_s=3), True),
     ],
-    ids=lambda value: f"{value.reason}-{value.detail}-{value.retry_after_s}" if not isinstance(value, bool) else None,
+    ids=lambda value: f"{value.reason}-{value.cause}-{value.retry_after_s}" if not isinstance(value, bool) else None,
 )
 def test_outcomes_that_pause_the_host(outcome: FetchOutcome, refused: bool):
     """Refusals, and any outcome with Retry-After. A login page concerns its URL only: the session has ended."""
-    assert is_refusal(outcome) is refused
+    assert is_refusal(outcome, row_of_outcome(outcome)) is refused
 
 
 async def test_two_fetches_at_once_wait_for_one_robots(tmp_path):

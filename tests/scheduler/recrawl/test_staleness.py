@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nephila.kernel.messages import Recrawl
 
-from benchmarks.changing import DAY_S, HOUR_S, Copies, Page, adaptive, fixed, web
+from tests.scheduler.recrawl.changing import DAY_S, HOUR_S, Copies, Page, adaptive, fixed, web
 
 MONTH_S = 30 * DAY_S
 

@@ -8,7 +8,14 @@ import random
 
 import pytest
 from nephila.scheduler.traps import novelty
-from nephila.scheduler.traps.novelty import CAP_FETCHES, MAX_PATTERNS, NoveltyTracker
+from nephila.scheduler.traps.novelty import (
+    CAP_FETCHES,
+    MAX_PATTERNS,
+    SAME_TEXT,
+    WATCH_FROM,
+    NoveltyTracker,
+    PatternCounts,
+)
 from nephila.scheduler.traps.recent_hashes import RecentHashSet
 
 from benchmarks.web import endless
@@ -448,3 +455,36 @@ def test_what_keeps_coming_back_is_not_forgotten():
         memory.add(rng.getrandbits(64))
         if number % 10 == 0:
             assert not memory.add(77)
+
+
+@pytest.mark.parametrize(("texts", "duplicates", "closed"), [(1, 120, True), (10, 450, False), (10, 600, True)])
+def test_a_parameter_that_has_brought_texts_is_closed_later(texts, duplicates, closed):
+    """Without growth: one new text in 50 fetches keeps it open."""
+    judge = NoveltyTracker("j", "a.test")
+    for number in range(WATCH_FROM + texts + duplicates):
+        text = b"text %d" % number if number < WATCH_FROM + texts else b"one text"
+        judge.fetched(f"{ROOT}/view?id={number}", hashlib.md5(text).digest()[:8], number * 50, NOW)
+    assert list(judge.closed) == ["/view?id"] * closed
+
+
+@pytest.mark.parametrize(("since_self_link", "closes"), [(49, True), (50, False)])
+def test_a_directory_is_closed_while_it_grows_by_itself(since_self_link, closes):
+    """Its last new URL from within came at most half a cap ago."""
+    counts = PatternCounts()
+    for _ in range(100):
+        counts.record_duplicate(SAME_TEXT, fresh=True)
+    counts.self_links, counts.since_self_link = 100, since_self_link
+    assert counts.can_close(100.0, "/maze/") is closes
+
+
+def test_a_link_within_a_directory_is_no_novelty_for_it():
+    """From its first duplicates on; a link to another directory begins its run again."""
+    judge = NoveltyTracker("j", "a.test")
+    runs = []
+    for number in range(WATCH_FROM + 10):
+        judge.linked(f"{ROOT}/maze/p{number}", [f"{ROOT}/maze/p{number + 1}"])
+        judge.fetched(f"{ROOT}/maze/p{number}", b"one text", 1000, NOW)
+        runs += [run for place, _, _, run in judge.patterns() if place == "/maze/"]
+    assert runs[-6:] == list(range(runs[-1] - 5, runs[-1] + 1))
+    judge.linked(f"{ROOT}/maze/p0", [f"{ROOT}/articles/1"])
+    assert {run for place, _, _, run in judge.patterns()} == {0}

@@ -138,6 +138,17 @@ def test_standard_output(crawl, capsysbinary, format):
     assert capsysbinary.readouterr().out == first != b""
 
 
+def test_text_is_made_safe_for_a_terminal_only(crawl, capsysbinary, monkeypatch):
+    """A pipe or a file gets every byte as it is stored."""
+    export(crawl, "csv")
+    plain = capsysbinary.readouterr().out.decode()
+    export(crawl, "csv", shown=str.upper)
+    assert capsysbinary.readouterr().out.decode() == plain
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    export(crawl, "csv", shown=str.upper)
+    assert capsysbinary.readouterr().out.decode() == plain.upper() != plain
+
+
 def test_a_reader_that_goes_away_is_no_error(crawl):
     """`nephila export … | head -1` ends quietly."""
     code = (

@@ -77,7 +77,11 @@ def test_parts_of_tables_and_code_can_be_read_alone():
     assert len(found) > 2
     assert all(one.startswith("| name | n |\n|---|---|\n| name ") for one in found)
     assert [row for one in found for row in one.splitlines()[2:]] == rows
+    for size in range(60, 80):
+        assert max(map(len, texts("\n".join(["| name | n |", "|---|---|", *rows]), size))) <= size
     code = [f"line_{number} = {number}" for number in range(30)]
+    for size in range(60, 80):
+        assert max(map(len, texts("\n".join(["```python", *code, "```"]), size))) <= size
     found = texts("\n".join(["```python", *code, "```"]), 150)
     assert all(one.startswith("```python\n") and one.endswith("\n```") for one in found)
     assert [line for one in found for line in one.splitlines()[1:-1]] == code

@@ -13,6 +13,7 @@ import msgspec
 from nephila import native
 from nephila.cli.output import program
 from nephila.cli.terminal import sanitize
+from nephila.kernel.reasons.table import Reason
 from nephila.programs.crawl.plan import job_of
 from nephila.storage.source import display_name
 
@@ -196,10 +197,10 @@ def remarks(run: Run, result: Result) -> list[str]:
     """Lines that explain the numbers."""
     lines = []
     stored = run.outcomes.get("stored", 0)
-    denied = run.reasons.get("denied(robots)", 0)
+    denied = run.reasons.get(Reason.ROBOTS.ended, 0)
     if denied and not stored:
         lines.append("Nothing was fetched because robots.txt forbids it (or could not be read); see --ignore-robots.")
-    if run.reasons.get("denied(address)"):
+    if run.reasons.get(Reason.ADDRESS.ended):
         lines.append("Private or otherwise non-public addresses were refused; --allow-private opens them.")
     if not stored and not denied and run.rows:
         lines.append("No page was stored; see `nephila explain URL` for each URL.")

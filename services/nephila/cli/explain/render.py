@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from nephila.cli.terminal import sanitize
+from nephila.kernel.reasons.table import words
 from nephila.scheduler.explain.explain import utc
-from nephila.scheduler.explain.reasons import words
 
 if TYPE_CHECKING:
     from nephila.scheduler.explain.explain import Explanation

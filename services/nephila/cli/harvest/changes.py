@@ -123,7 +123,7 @@ def _print(one: api.Change) -> None:
 
 
 def _write_feed(found: list[api.Change], format: str, target: Target) -> None:
-    from nephila.control.change_feeds import FORMATS
+    from nephila.control.http.change_feeds import FORMATS
     from nephila.control.http.routes import PREFIX
 
     if target.server:

@@ -10,7 +10,7 @@ from typing import Final
 from nephila.cli.report.charts import shares, timeline
 from nephila.cli.report.facts import BROKEN, TOP, BrokenFact, Facts, PageFact, host_of
 from nephila.cli.report.markup import bars, count, instant, link, section, share, size, span, table, text
-from nephila.scheduler.explain.reasons import words
+from nephila.kernel.reasons.table import status_of, words
 
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _ENDS: Final = {
@@ -188,8 +188,7 @@ def _broken(facts: Facts) -> str:
 def _why(reason: str) -> str:
     """A few words for a column, the sentence as a tooltip."""
     short = reason.replace("_", " ")
-    if reason.startswith("http_") and reason[5:].isdecimal():
-        number = int(reason[5:])
+    if number := status_of(reason):
         known = number in set(HTTPStatus)
         short = f"{number} {HTTPStatus(number).phrase}" if known else str(number)
     return f'<span title="{text(words("failed", reason))}">{text(short, 40)}</span>'

@@ -16,6 +16,7 @@ import msgspec
 
 from nephila.cli.output import note
 from nephila.cli.terminal import escape_controls
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.errors import UsageError
 from nephila.programs.options import defaults
 from nephila.programs.output_directory import Directory
@@ -25,7 +26,7 @@ from nephila.storage.read.tabular import write_csv, write_jsonl
 from nephila.storage.source import Source
 
 FORMATS: Final = ("csv", "jsonl")
-ROBOTS: Final = "robots"
+ROBOTS: Final = Reason.ROBOTS
 """Reason of a URL that robots.txt forbids: it may work."""
 NAME: Final = "external-links.jsonl"
 _encode, _decode = msgspec.json.encode, msgspec.json.Decoder(dict).decode

@@ -23,7 +23,7 @@ from starlette.routing import Route as HttpRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nephila.control import api
-from nephila.control.change_feeds import FORMATS
+from nephila.control.http.change_feeds import FORMATS
 from nephila.control.http.openapi import document_bytes
 from nephila.control.http.routes import CODES, PREFIX, ROUTES, ErrorAnswer, ErrorBody, Route
 from nephila.kernel.runtime.errors import UNREADABLE, FormError, NotReadyError, UsageError, UserError
@@ -84,7 +84,8 @@ def application(
     if control is not None:
         routes.append(HttpRoute(f"{PREFIX}/openapi.json", openapi))
         routes += _api_routes(control, token, unready)
-        routes += [_feed_route(name, control, token, unready) for name in FORMATS]
+        for name in FORMATS:
+            routes.append(HttpRoute(f"{PREFIX}/changes/feed/{name}", _guarded(token, unready, _feed(name, control))))
     app = Starlette(
         routes=routes,
         middleware=[Middleware(_RequestLimit)],
@@ -121,7 +122,8 @@ def _api_routes(control: api.Control, token: str, unready: Callable[[], str]) ->
     """One for each path, so that 405 names every method of it."""
     paths: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = {}
     for route in ROUTES:
-        paths.setdefault(PREFIX + route.path, {})[route.method] = _endpoint(control, route, token, unready)
+        work = _guarded(token, unready, _operation(control, route))
+        paths.setdefault(PREFIX + route.path, {})[route.method] = work
 
     def dispatch(methods: dict[str, Callable[[Request], Awaitable[Response]]]) -> Any:
         async def endpoint(request: Request) -> Response:
@@ -132,10 +134,10 @@ def _api_routes(control: api.Control, token: str, unready: Callable[[], str]) ->
     return [HttpRoute(path, dispatch(methods), methods=list(methods)) for path, methods in paths.items()]
 
 
-def _endpoint(
-    control: api.Control, route: Route, token: str, unready: Callable[[], str]
+def _guarded(
+    token: str, unready: Callable[[], str], work: Callable[[Request], Awaitable[Response]]
 ) -> Callable[[Request], Awaitable[Response]]:
-    operation = getattr(control, route.operation)
+    """An endpoint that checks the token and answers errors in their one shape."""
 
     async def answer(request: Request) -> Response:
         if (refused := _unauthorized(request, token)) is not None:
@@ -143,7 +145,7 @@ def _endpoint(
         if reason := unready():
             return _error("unavailable", reason)
         try:
-            found = await operation(await _read(request, route))
+            return await work(request)
         except _Refusal as error:
             return _response(error.body)
         except UserError as error:
@@ -152,34 +154,33 @@ def _endpoint(
             return Response(status_code=CODES["timeout"])
         except Exception as error:
             return await _unexpected(request, error)
-        return Response(msgspec.json.encode(found), media_type="application/json")
 
     return answer
 
 
-def _feed_route(name: str, control: api.Control, token: str, unready: Callable[[], str]) -> HttpRoute:
-    """/changes/feed/NAME: the newest changes in a format of feed readers."""
+def _operation(control: api.Control, route: Route) -> Callable[[Request], Awaitable[Response]]:
+    operation = getattr(control, route.operation)
+
+    async def work(request: Request) -> Response:
+        return Response(
+            msgspec.json.encode(await operation(await _read(request, route))), media_type="application/json"
+        )
+
+    return work
+
+
+def _feed(name: str, control: api.Control) -> Callable[[Request], Awaitable[Response]]:
+    """The newest changes in a format of feed readers."""
     write, kind = FORMATS[name]
     listing = next(route for route in ROUTES if route.operation == "list_changes")
 
-    async def feed(request: Request) -> Response:
-        if (refused := _unauthorized(request, token)) is not None:
-            return refused
-        if reason := unready():
-            return _error("unavailable", reason)
-        try:
-            wanted = await _read(request, listing)
-            found = await control.list_changes(msgspec.structs.replace(wanted, newest=True))
-            body = await asyncio.to_thread(write, found.changes, str(request.url))
-        except _Refusal as error:
-            return _response(error.body)
-        except UserError as error:
-            return _error(_code(error), str(error))
-        except Exception as error:
-            return await _unexpected(request, error)
+    async def work(request: Request) -> Response:
+        wanted = await _read(request, listing)
+        found = await control.list_changes(msgspec.structs.replace(wanted, newest=True))
+        body = await asyncio.to_thread(write, found.changes, str(request.url))
         return Response(body, headers={"content-type": kind})
 
-    return HttpRoute(f"{PREFIX}/changes/feed/{name}", feed)
+    return work
 
 
 def _code(error: UserError) -> str:

@@ -13,6 +13,7 @@ import http.client
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import quote, urlencode, urlsplit
@@ -20,38 +21,38 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from nephila.control import api
-from nephila.control.http.routes import PREFIX, ROUTES, ErrorAnswer, to_http
+from nephila.control.http.routes import PREFIX, ROUTES, ErrorAnswer, Route, to_http
 from nephila.control.http.unix_socket import connect
 from nephila.kernel.runtime.errors import UNREADABLE, NotReadyError, UsageError, UserError
 
 TIMEOUT_S = 60.0
 """Longest wait for one answer; a program that writes to a slow disk is not dead."""
 MAX_ANSWER = 256 << 20
-_ROUTES = {route.operation: route for route in ROUTES}
 A = TypeVar("A")
 Dial = Callable[[], http.client.HTTPConnection]
 
 
-class HttpControl:
-    """See `nephila.control.api.Control`."""
+class _HttpControl:
+    """`nephila.control.api.Control`: its methods are made from the routes."""
 
     def __init__(self, dial: Dial, place: str, token: str = "") -> None:
         """`place`: how errors name the server."""
         self._dial = dial
         self._place = place
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        for route in ROUTES:
+            setattr(self, route.operation, partial(self._call, route))
 
-    async def _call(self, operation: str, request: msgspec.Struct, kind: type[A]) -> A:
-        found = await _in_thread(lambda: self._answer(operation, request))
+    async def _call(self, route: Route, request: msgspec.Struct) -> Any:
+        found = await _in_thread(lambda: self._answer(route, request))
         try:
-            return msgspec.convert(found, kind)
+            return msgspec.convert(found, route.answer)
         except UNREADABLE as error:
             raise NotReadyError(
-                f"{self._place} is not a nephila, or one of another version ({operation}: {error}); check the URL"
+                f"{self._place} is not a nephila, or one of another version ({route.operation}: {error}); check the URL"
             ) from None
 
-    def _answer(self, operation: str, request: msgspec.Struct) -> Any:
-        route = _ROUTES[operation]
+    def _answer(self, route: Route, request: msgspec.Struct) -> Any:
         path_fields, fields = to_http(route, request)
         path = PREFIX + route.path.format(**{name: quote(value, safe="") for name, value in path_fields.items()})
         headers, body = dict(self._headers), None
@@ -92,98 +93,6 @@ class HttpControl:
             raise NotReadyError(f"{self._place} refuses the token; name the file that holds it with --token-file")
         raise kinds.get(error.code, UserError)(message)
 
-    async def apply_job(self, request: api.ApplyJob) -> api.JobApplied:
-        """See `Control.apply_job`."""
-        return await self._call("apply_job", request, api.JobApplied)
-
-    async def list_jobs(self, request: api.Empty) -> api.JobList:
-        """See `Control.list_jobs`."""
-        return await self._call("list_jobs", request, api.JobList)
-
-    async def list_directories(self, request: api.Empty) -> api.DirectoryList:
-        """See `Control.list_directories`."""
-        return await self._call("list_directories", request, api.DirectoryList)
-
-    async def get_job(self, request: api.JobName) -> api.JobDetail:
-        """See `Control.get_job`."""
-        return await self._call("get_job", request, api.JobDetail)
-
-    async def pause_job(self, request: api.JobName) -> api.JobChanged:
-        """See `Control.pause_job`."""
-        return await self._call("pause_job", request, api.JobChanged)
-
-    async def resume_job(self, request: api.JobName) -> api.JobChanged:
-        """See `Control.resume_job`."""
-        return await self._call("resume_job", request, api.JobChanged)
-
-    async def delete_job(self, request: api.JobName) -> api.JobChanged:
-        """See `Control.delete_job`."""
-        return await self._call("delete_job", request, api.JobChanged)
-
-    async def add_seeds(self, request: api.AddSeeds) -> api.SeedsAdded:
-        """See `Control.add_seeds`."""
-        return await self._call("add_seeds", request, api.SeedsAdded)
-
-    async def list_quarantines(self, request: api.JobName) -> api.QuarantineList:
-        """See `Control.list_quarantines`."""
-        return await self._call("list_quarantines", request, api.QuarantineList)
-
-    async def release_quarantine(self, request: api.ReleaseQuarantine) -> api.QuarantineReleased:
-        """See `Control.release_quarantine`."""
-        return await self._call("release_quarantine", request, api.QuarantineReleased)
-
-    async def forget(self, request: api.ForgetUrls) -> api.UrlsForgotten:
-        """See `Control.forget`."""
-        return await self._call("forget", request, api.UrlsForgotten)
-
-    async def explain(self, request: api.ExplainUrl) -> api.Explained:
-        """See `Control.explain`."""
-        return await self._call("explain", request, api.Explained)
-
-    async def list_rules(self, request: api.Empty) -> api.RuleList:
-        """See `Control.list_rules`."""
-        return await self._call("list_rules", request, api.RuleList)
-
-    async def apply_rules(self, request: api.ApplyRules) -> api.RulesApplied:
-        """See `Control.apply_rules`."""
-        return await self._call("apply_rules", request, api.RulesApplied)
-
-    async def delete_rule(self, request: api.RuleName) -> api.RuleChange:
-        """See `Control.delete_rule`."""
-        return await self._call("delete_rule", request, api.RuleChange)
-
-    async def rule_health(self, request: api.Empty) -> api.RuleHealthList:
-        """See `Control.rule_health`."""
-        return await self._call("rule_health", request, api.RuleHealthList)
-
-    async def list_changes(self, request: api.ListChanges) -> api.ChangeList:
-        """See `Control.list_changes`."""
-        return await self._call("list_changes", request, api.ChangeList)
-
-    async def list_dead_letters(self, request: api.ListDeadLetters) -> api.DeadLetterList:
-        """See `Control.list_dead_letters`."""
-        return await self._call("list_dead_letters", request, api.DeadLetterList)
-
-    async def replay_dead_letters(self, request: api.ReplayDeadLetters) -> api.ReplayedList:
-        """See `Control.replay_dead_letters`."""
-        return await self._call("replay_dead_letters", request, api.ReplayedList)
-
-    async def list_members(self, request: api.Empty) -> api.MemberList:
-        """See `Control.list_members`."""
-        return await self._call("list_members", request, api.MemberList)
-
-    async def status(self, request: api.Empty) -> api.Status:
-        """See `Control.status`."""
-        return await self._call("status", request, api.Status)
-
-    async def get_settings(self, request: api.Empty) -> api.Settings:
-        """See `Control.get_settings`."""
-        return await self._call("get_settings", request, api.Settings)
-
-    async def change_settings(self, request: api.ChangeSettings) -> api.Settings:
-        """See `Control.change_settings`."""
-        return await self._call("change_settings", request, api.Settings)
-
 
 async def _in_thread(work: Callable[[], A]) -> A:
     """The result of a blocking call. Unlike those of `asyncio.to_thread`, the thread ends with the program."""
@@ -211,16 +120,16 @@ async def _in_thread(work: Callable[[], A]) -> A:
     return await done
 
 
-def at_directory(directory: Path) -> HttpControl | None:
+def at_directory(directory: Path) -> api.Control | None:
     """The program that runs in a directory; None when none does. Raises `UserError`."""
     first = connect(directory, TIMEOUT_S)
     if first is None:
         return None
     first.close()
-    return HttpControl(lambda: _Unix(directory), f"the program in {directory}")
+    return _control(lambda: _Unix(directory), f"the program in {directory}")
 
 
-def at_url(url: str, token: str = "") -> HttpControl:
+def at_url(url: str, token: str = "") -> api.Control:
     """A server at http(s)://HOST:PORT. Raises `UsageError`."""
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
@@ -231,7 +140,11 @@ def at_url(url: str, token: str = "") -> HttpControl:
     if not host or parts.scheme not in ("http", "https") or parts.path.rstrip("/") or parts.query or parts.username:
         raise UsageError(f"--server {url!r} is not a URL like http://HOST:PORT")
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    return HttpControl(lambda: kind(host, port, timeout=TIMEOUT_S), url, token)
+    return _control(lambda: kind(host, port, timeout=TIMEOUT_S), url, token)
+
+
+def _control(dial: Dial, place: str, token: str = "") -> api.Control:
+    return cast(api.Control, _HttpControl(dial, place, token))
 
 
 class _Unix(http.client.HTTPConnection):

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from nephila import __version__
-from nephila.control.change_feeds import FORMATS
+from nephila.control.http.change_feeds import FORMATS
 from nephila.control.http.routes import CODES, PREFIX, ROUTES, ErrorAnswer, Route
 from nephila.kernel.documents.job_schema import CrawlJob
 from nephila.kernel.documents.json_schema import json_schema

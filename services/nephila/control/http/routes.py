@@ -1,14 +1,11 @@
-"""The table of HTTP routes: one row for each method of `Control`, read by server, client and OpenAPI document.
-
-A field of the request that the path names is part of the path; of a GET and a DELETE the others are query parameters,
-of a POST and a PATCH they are the JSON body.
-"""
+"""The HTTP routes of the methods of `Control`, read by server, client and OpenAPI document; and the codes of errors."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 
@@ -46,37 +43,15 @@ class Route:
         return str(getattr(api.Control, self.operation).__doc__)
 
 
-ROUTES = (
-    Route("POST", "/jobs", "apply_job", api.ApplyJob, api.JobApplied),
-    Route("GET", "/jobs", "list_jobs", api.Empty, api.JobList),
-    Route("GET", "/directories", "list_directories", api.Empty, api.DirectoryList),
-    Route("GET", "/jobs/{name}", "get_job", api.JobName, api.JobDetail),
-    Route("DELETE", "/jobs/{name}", "delete_job", api.JobName, api.JobChanged),
-    Route("POST", "/jobs/{name}/pause", "pause_job", api.JobName, api.JobChanged),
-    Route("POST", "/jobs/{name}/resume", "resume_job", api.JobName, api.JobChanged),
-    Route("POST", "/jobs/{name}/seeds", "add_seeds", api.AddSeeds, api.SeedsAdded),
-    Route("GET", "/jobs/{name}/quarantines", "list_quarantines", api.JobName, api.QuarantineList),
-    Route(
-        "POST",
-        "/jobs/{name}/quarantines/release",
-        "release_quarantine",
-        api.ReleaseQuarantine,
-        api.QuarantineReleased,
-    ),
-    Route("POST", "/jobs/{name}/forget", "forget", api.ForgetUrls, api.UrlsForgotten),
-    Route("GET", "/explain", "explain", api.ExplainUrl, api.Explained),
-    Route("GET", "/rules", "list_rules", api.Empty, api.RuleList),
-    Route("POST", "/rules", "apply_rules", api.ApplyRules, api.RulesApplied),
-    Route("DELETE", "/rules/{name}", "delete_rule", api.RuleName, api.RuleChange),
-    Route("GET", "/rule-health", "rule_health", api.Empty, api.RuleHealthList),
-    Route("GET", "/changes", "list_changes", api.ListChanges, api.ChangeList),
-    Route("GET", "/dead-letters", "list_dead_letters", api.ListDeadLetters, api.DeadLetterList),
-    Route("POST", "/dead-letters/replay", "replay_dead_letters", api.ReplayDeadLetters, api.ReplayedList),
-    Route("GET", "/members", "list_members", api.Empty, api.MemberList),
-    Route("GET", "/status", "status", api.Empty, api.Status),
-    Route("GET", "/settings", "get_settings", api.Empty, api.Settings),
-    Route("PATCH", "/settings", "change_settings", api.ChangeSettings, api.Settings),
-)
+def _routes() -> Iterator[Route]:
+    for operation, method in vars(api.Control).items():
+        if hasattr(method, "http"):
+            verb, path = method.http
+            types = get_type_hints(method)
+            yield Route(verb, path, operation, types["request"], types["return"])
+
+
+ROUTES = tuple(_routes())
 """Every operation once."""
 
 

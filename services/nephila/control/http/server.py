@@ -35,7 +35,7 @@ END_S = 2.0
 class _Protocol(H11Protocol):
     """Closes connections on which no whole request head arrives in time."""
 
-    _timer: asyncio.TimerHandle | None = None
+    _timer: asyncio.TimerHandle
 
     def __init__(
         self,
@@ -63,8 +63,7 @@ class _Protocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._waiting.pop(self, None)
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.cancel()
         super().connection_lost(exc)
 
     @property

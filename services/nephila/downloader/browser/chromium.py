@@ -20,6 +20,7 @@ from nephila.downloader.browser.gateway.chromium_flags import chromium_flags
 from nephila.downloader.browser.memory_cgroup import MemoryCgroup
 from nephila.downloader.browser.process_tree import GroupMemory, cpu_of, is_renderer, kill, kill_group, members_of
 from nephila.downloader.browser.profiles import Profile
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.parent_death import die_with
 
 T = TypeVar("T")
@@ -123,7 +124,7 @@ async def _spawn(
             preexec_fn=prepare,
         )
     except OSError as error:
-        raise RenderError("browser", f"{command[0]} does not start: {error.strerror}") from None
+        raise RenderError(Reason.BROWSER, f"{command[0]} does not start: {error.strerror}") from None
     finally:
         os.close(stderr)
 
@@ -202,7 +203,7 @@ class Chromium:
         finally:
             ended.cancel()
         if self._process.returncode is not None:
-            raise RenderError("browser", f"Chromium ended at its start: {self._end_reason()}")
+            raise RenderError(Reason.BROWSER, f"Chromium ended at its start: {self._end_reason()}")
         return connecting.result()
 
     def _end_reason(self) -> str:

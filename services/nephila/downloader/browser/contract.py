@@ -26,6 +26,7 @@ import msgspec
 
 from nephila.downloader.http.contract import Exchange
 from nephila.downloader.http.route import NO_ROUTE, Route
+from nephila.kernel.reasons.table import AnyReason, Reason
 
 
 class GatewayAddress(NamedTuple):
@@ -101,8 +102,8 @@ class GatewayResult(msgspec.Struct, kw_only=True):
 
     document: DocumentResponse | None = None
     """None: no response of the document arrived; see `reason`."""
-    reason: str = ""
-    """Why the document failed, in the words of a fetcher: dns, connect, tls, timeout, address, too_large, robots."""
+    reason: AnyReason = Reason.NONE
+    """Why the document failed: dns, connect, tls, timeout, address, too_large, robots."""
     detail: str = ""
     requests: int = 0
     wire_bytes: int = 0

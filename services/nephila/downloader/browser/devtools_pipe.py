@@ -17,6 +17,7 @@ from typing import Final
 
 from nephila.downloader.browser import pipe_holder
 from nephila.downloader.browser.engine import RenderError
+from nephila.kernel.reasons.table import Reason
 
 SOCKET: Final = "devtools"
 
@@ -48,7 +49,7 @@ class DevToolsPipe:
             _bind(self._listener, directory)
         except OSError as error:
             self._listener.close()
-            raise RenderError("browser", f"no socket for DevTools in {directory}: {error}") from None
+            raise RenderError(Reason.BROWSER, f"no socket for DevTools in {directory}: {error}") from None
         self._listener.listen(1)
         self.executable = sys.executable
         self.arguments = ("-I", "-S", str(Path(pipe_holder.__file__)), directory, SOCKET)
@@ -64,7 +65,7 @@ class DevToolsPipe:
         if len(descriptors) != 2:
             for descriptor in descriptors:
                 os.close(descriptor)
-            raise RenderError("browser", "the driver has passed no pipe")
+            raise RenderError(Reason.BROWSER, "the driver has passed no pipe")
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)  # another child would keep the pipe open
         return PipeEnds(*descriptors)

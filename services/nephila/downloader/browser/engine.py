@@ -15,6 +15,7 @@ from nephila.downloader.browser.contract import Credentials
 from nephila.downloader.browser.instructions import PageInstructions
 from nephila.downloader.http.contract import SiteCookie
 from nephila.kernel.messages import Capture
+from nephila.kernel.reasons.table import Reason
 
 
 class WebStorage(msgspec.Struct, frozen=True):
@@ -71,7 +72,7 @@ class RenderedPage(msgspec.Struct, kw_only=True):
 class RenderError(Exception):
     """A page was not rendered: `reason` in one word, a text for people."""
 
-    def __init__(self, reason: str, detail: str) -> None:
+    def __init__(self, reason: Reason, detail: str) -> None:
         super().__init__(detail)
         self.reason = reason
         self.detail = detail

@@ -33,6 +33,7 @@ from nephila.downloader.middleware.rendered_login import LoggedInPage, RenderedL
 from nephila.kernel.documents.browser_schema import Browser
 from nephila.kernel.messages import Capture, FetchRequest
 from nephila.kernel.net.public_suffix import site_of
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.memory_budget import BODY_FACTOR, BROWSER_REQUEST_BYTES, Kind, MemoryBudget, Reservation
 from nephila.native import parse_url
@@ -42,8 +43,6 @@ log = logging.getLogger(__name__)
 HTML: Final = frozenset(("", "text/html", "application/xhtml+xml"))
 START_S: Final = 60.0
 """Time for the start of a browser and for pages before this one."""
-_WORDS: Final = {"time": "timeout", "bytes": "too_large", "requests": "too_large"}
-"""Limits of the gateway → reasons of a fetch."""
 _TOO_MUCH: Final = "more than browser_page_bytes in memory, or they came after the page"
 _BLOCKED: Final = "the setting browser_block refuses them; set it to [] and restart"
 HOST_PREFIX: Final = "__Host-"
@@ -125,7 +124,7 @@ class BrowserFetcher:
         except Exception as error:  # a request has to end, even if the browser fails in an unexpected way
             log.exception("a page could not be rendered")
             response = HttpResponse()
-            response.reason, response.detail = "internal", type(error).__name__
+            response.reason, response.detail = Reason.INTERNAL, type(error).__name__
         on_done(response)
 
     async def _response(self, request: HttpRequest, origin: FetchRequest) -> HttpResponse:
@@ -133,7 +132,7 @@ class BrowserFetcher:
         budget = instructions.browser.budget
         if spent := self._budget.spent(origin.job, origin.host, budget):
             response = HttpResponse()
-            response.reason, response.detail = "browser_budget", spent
+            response.reason, response.detail = Reason.BROWSER_BUDGET, spent
             return response
         config = self._config
         target = request.target
@@ -221,9 +220,11 @@ class BrowserFetcher:
         document = result.document
         if document is None:
             if result.reason:
-                response.reason, response.detail = _WORDS.get(result.reason, result.reason), result.detail
+                response.reason, response.detail = result.reason, result.detail
             else:
-                response.reason, response.detail = (error.reason, error.detail) if error else ("browser", "no response")
+                response.reason, response.detail = (
+                    (error.reason, error.detail) if error else (Reason.BROWSER, "no response")
+                )
             return response
         _copy(document, response)
         media = response.content_type
@@ -231,7 +232,7 @@ class BrowserFetcher:
             response.body = document.body
         elif media not in HTML:
             if not request.any_type and not self._is_wanted(media):
-                response.reason, response.detail = "content_type", media
+                response.reason, response.detail = Reason.CONTENT_TYPE, media
             response.body, response.wire_body = document.body, document.wire_body or None
         elif page is None:
             assert error is not None
@@ -240,7 +241,7 @@ class BrowserFetcher:
             response.unauthorized = result.unauthorized
             self._rendered(request, document, page, response)
         if result.reason and not response.reason and not response.rendered:
-            response.reason, response.detail = _WORDS.get(result.reason, result.reason), result.detail
+            response.reason, response.detail = result.reason, result.detail
         return response
 
     async def log_in(self, request: FetchRequest, login: RenderedLogin) -> LoggedInPage:
@@ -296,7 +297,7 @@ class BrowserFetcher:
             response.status = NAVIGATED
             response.headers = {**response.headers, "location": location}
         elif len(page.html) > (request.max_bytes or self._config.max_body_bytes):
-            response.reason, response.detail = "too_large", f"rendered: {len(page.html):,} bytes"
+            response.reason, response.detail = Reason.TOO_LARGE, f"rendered: {len(page.html):,} bytes"
         else:
             response.rendered = True
             response.page_url = page.url

@@ -24,6 +24,7 @@ from nephila.downloader.http.contract import SiteCookie
 from nephila.kernel.documents.browser_schema import Wait
 from nephila.kernel.documents.field_types import seconds
 from nephila.kernel.messages import Capture
+from nephila.kernel.reasons.table import Reason
 
 MAX_XHR: Final = 100
 MAX_XHR_BYTES: Final = 16 << 20
@@ -73,7 +74,7 @@ async def render_page(
             async with asyncio.timeout(task.timeout_s):
                 return await _unless_crashed(await _open(context), task)
         except TimeoutError:
-            raise RenderError("timeout", f"render: not complete after {task.timeout_s:g} s") from None
+            raise RenderError(Reason.TIMEOUT, f"render: not complete after {task.timeout_s:g} s") from None
 
 
 async def _unless_crashed(page: Page, task: RenderTask) -> RenderedPage:
@@ -187,11 +188,11 @@ async def _render(page: Page, task: RenderTask) -> RenderedPage:
     try:
         await page.goto(task.url, wait_until="commit", timeout=task.timeout_s * 1000)
     except PlaywrightTimeout:
-        raise RenderError("timeout", "render: no response of the document") from None
+        raise RenderError(Reason.TIMEOUT, "render: no response of the document") from None
     except PlaywrightError as error:
         if page.is_closed():
             raise
-        raise RenderError("navigation", _first_line(error)) from None
+        raise RenderError(Reason.NAVIGATION, _first_line(error)) from None
     await _wait(page, instructions.browser.wait, task.timeout_s * WAIT_SHARE)
     await run_steps(page, instructions.steps, task.login)
     if task.login is not None:
@@ -226,7 +227,7 @@ async def _content(page: Page) -> str:
             if page.is_closed():
                 raise
             if number == CONTENT_TRIES:
-                raise RenderError("browser", f"the page navigates without end: {_first_line(error)}") from None
+                raise RenderError(Reason.BROWSER, f"the page navigates without end: {_first_line(error)}") from None
             await asyncio.sleep(CONTENT_RETRY_S)
     raise AssertionError
 
@@ -249,7 +250,7 @@ async def _wait(page: Page, wait: Wait, longest_s: float) -> None:
         try:
             await page.wait_for_selector(f"css={wait.selector}", state="attached", timeout=limit_ms)
         except PlaywrightTimeout:
-            raise RenderError("step", f"wait: no element {wait.selector} in {wait.timeout}") from None
+            raise RenderError(Reason.STEP, f"wait: no element {wait.selector} in {wait.timeout}") from None
     if time_s := seconds(wait.time):
         await asyncio.sleep(time_s)
 

@@ -20,6 +20,7 @@ from nephila.downloader.browser.engine import BrowserGoneError, BrowserProcess, 
 from nephila.downloader.browser.memory_cgroup import delete_abandoned_cgroups
 from nephila.downloader.browser.page import PageCrashedError, render_page
 from nephila.downloader.browser.profiles import delete_abandoned
+from nephila.kernel.reasons.table import Reason
 
 log = logging.getLogger(__name__)
 
@@ -76,12 +77,14 @@ class PlaywrightProcess:
             return rendering.result()
         except PageCrashedError:
             if self._is_memory_spent():
-                raise RenderError("browser_memory", "the page took more memory than its browser may have") from None
-            raise RenderError("browser", "the page crashed") from None
+                raise RenderError(
+                    Reason.BROWSER_MEMORY, "the page took more memory than its browser may have"
+                ) from None
+            raise RenderError(Reason.BROWSER, "the page crashed") from None
         except PlaywrightError as error:
             if self._ended.done() or not self._browser.is_connected():
                 raise BrowserGoneError from None
-            raise RenderError("browser", str(error).split("\n", 1)[0][:300]) from None
+            raise RenderError(Reason.BROWSER, str(error).split("\n", 1)[0][:300]) from None
 
     def _is_memory_spent(self) -> bool:
         """Whether the process of a page was killed for its memory, here or by the kernel."""
@@ -158,7 +161,7 @@ class PlaywrightEngine:
                     timeout=START_S * 1000,
                 )
             except Exception as error:  # a driver that was killed fails in many ways
-                raise RenderError("browser", f"no connection to Chromium: {str(error)[:200]}") from None
+                raise RenderError(Reason.BROWSER, f"no connection to Chromium: {str(error)[:200]}") from None
 
         chromium, browser = await Chromium.start(
             self._executable,

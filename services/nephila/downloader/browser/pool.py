@@ -21,6 +21,7 @@ from nephila.downloader.browser.engine import (
     RenderError,
     RenderTask,
 )
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock, Timer
 
 log = logging.getLogger(__name__)
@@ -97,17 +98,17 @@ class BrowserPool:
 
     async def render(self, task: RenderTask) -> RenderedPage:
         """Render a page. Raises `RenderError`; the reason is browser where the browser failed, not the page."""
-        reason = "browser"
+        reason = Reason.BROWSER
         for _ in range(TRIES):
             member = await self._acquire()
             started = self._clock.monotonic()
             try:
                 return await self._render_in(member, task)
             except BrowserGoneError:
-                reason = "browser_memory" if member.retired == MEMORY else "browser"
+                reason = Reason.BROWSER_MEMORY if member.retired == MEMORY else Reason.BROWSER
                 log.warning("the browser ended while it rendered %s", task.url)
             except RenderError as error:
-                if error.reason == "browser_memory" and not member.retired:
+                if error.reason == Reason.BROWSER_MEMORY and not member.retired:
                     member.retired = MEMORY
                     log.warning("%s: %s", task.url, error.detail)
                 raise
@@ -145,7 +146,7 @@ class BrowserPool:
         if not done:
             log.warning("the browser hangs with %s and is killed", task.url)
             self._on_hang(member, rendering)
-            raise RenderError("timeout", "render: the browser did not answer")
+            raise RenderError(Reason.TIMEOUT, "render: the browser did not answer")
         page = rendering.result()
         self.pages += 1
         return page
@@ -171,7 +172,7 @@ class BrowserPool:
         async with self._room:
             while True:
                 if self._closed:
-                    raise RenderError("browser", "the browser is closed")
+                    raise RenderError(Reason.BROWSER, "the browser is closed")
                 able = [one for one in self._members if one.process is not None and self._has_room(one)]
                 if able and (len(self._members) >= self._limit or min(one.pages for one in able) == 0):
                     member = min(able, key=lambda one: one.pages)
@@ -199,7 +200,7 @@ class BrowserPool:
             raise
         if self._closed:
             await process.close()
-            raise RenderError("browser", "the browser is closed")
+            raise RenderError(Reason.BROWSER, "the browser is closed")
         member.process = process
         self.launched += 1
         async with self._room:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nephila.downloader.outcome import undialled
 from nephila.kernel.bus.contract import Bus, Delivery
 from nephila.kernel.messages import FetchResult
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import OUTCOMES, REQUESTS_BROWSER
 
@@ -23,5 +24,5 @@ class RefuseBrowserRequests:
         self._bus.subscribe(REQUESTS_BROWSER, "browser", self._on_request, credits=1000)
 
     def _on_request(self, delivery: Delivery) -> None:
-        outcome = undialled(delivery.message, FetchResult.FAILED, "no_browser", DETAIL, self._clock.now())
+        outcome = undialled(delivery.message, FetchResult.FAILED, Reason.NO_BROWSER, DETAIL, self._clock.now())
         delivery.ack_after((self._bus.publish(OUTCOMES, delivery.partition, outcome),))

@@ -13,6 +13,7 @@ from nephila.downloader.http.target import Target
 from nephila.kernel.documents.browser_schema import LoginStep, Step
 from nephila.kernel.documents.field_types import seconds
 from nephila.kernel.net.public_suffix import site_of
+from nephila.kernel.reasons.table import Reason
 
 GROW_S = 2.0
 """Longest wait for new elements after a scroll."""
@@ -35,18 +36,20 @@ async def run_steps(page: Page, steps: Sequence[Step], login: LoginValues | None
         except PlaywrightTimeout:
             if not step.optional:
                 target = getattr(step, step.action)
-                raise RenderError("step", f"step {number}: {step.action} {target!r}: not in {step.timeout}") from None
+                raise RenderError(
+                    Reason.STEP, f"step {number}: {step.action} {target!r}: not in {step.timeout}"
+                ) from None
 
 
 def _check_site(url: str, login_url: str, number: int) -> None:
     try:
         page, login = Target(url), Target(login_url)
     except ValueError:
-        raise RenderError("step", f"step {number}: the page has no URL: no secret is written") from None
+        raise RenderError(Reason.STEP, f"step {number}: the page has no URL: no secret is written") from None
     if site_of(page.host) != site_of(login.host):
-        raise RenderError("step", f"step {number}: the page is of another site, {page.host}: no secret is written")
+        raise RenderError(Reason.STEP, f"step {number}: the page is of another site, {page.host}: no secret is written")
     if login.scheme == "https" and page.scheme != "https":
-        raise RenderError("step", f"step {number}: the page is not https: no secret is written")
+        raise RenderError(Reason.STEP, f"step {number}: the page is not https: no secret is written")
 
 
 def _ms(step: Step) -> float:

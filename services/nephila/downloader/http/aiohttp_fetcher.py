@@ -30,6 +30,7 @@ from nephila.downloader.http.response.body import Body
 from nephila.downloader.http.response.decode import codings_of
 from nephila.downloader.http.tls import dial_error, tls_context
 from nephila.downloader.http.tunnel.aiohttp_tunnel import TUNNEL_OF_TASK, TunnelConnector
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.memory_budget import BODY_FACTOR, LARGE_BYTES, Kind, MemoryBudget, further, unlimited
 
@@ -159,7 +160,7 @@ class AiohttpFetcher:
     def _on_time_out(fetch: Fetch, response: HttpResponse) -> None:
         if response.status and not fetch.request.wants_body(response.status):
             return  # the status is sufficient
-        response.reason = MEMORY if fetch.waits_for_memory else "timeout"
+        response.reason = MEMORY if fetch.waits_for_memory else Reason.TIMEOUT
         response.detail = fetch.timed_out
 
     async def _try_addresses(self, fetch: Fetch) -> None:
@@ -174,7 +175,7 @@ class AiohttpFetcher:
             except aiohttp.ClientConnectorError as error:
                 found = dial_error(error.os_error, fetch.request.target.scheme)
                 if fetch.request.route.proxy is not None:
-                    found = FetchError("proxy", f"{fetch.request.route.proxy.name}: {found.detail}")
+                    found = FetchError(Reason.PROXY, f"{fetch.request.route.proxy.name}: {found.detail}")
             except FetchError as error:  # of the handshake with a proxy
                 if fetch.phase not in (CONNECT, TUNNEL):
                     raise
@@ -191,7 +192,7 @@ class AiohttpFetcher:
                 if fetch.phase in (CONNECT, TUNNEL) and fetch.request.route.proxy is not None:  # TLS within the tunnel
                     raise dial_error(error.__cause__ or error, fetch.request.target.scheme) from None
                 if fetch.reused and not fetch.response.status:
-                    raise FetchError("stale", "a kept connection broke before any answer") from None
+                    raise FetchError(Reason.STALE, "a kept connection broke before any answer") from None
                 raise self._translate(fetch.response, error) from None
             if number == len(addresses):
                 raise found from None
@@ -202,15 +203,15 @@ class AiohttpFetcher:
         cause = error.__cause__ or error
         text = " ".join(str(error).split())[:200] or type(error).__name__
         if isinstance(error, aiohttp.ClientResponseError):
-            return FetchError("protocol", " ".join(error.message.split())[:200])
+            return FetchError(Reason.PROTOCOL, " ".join(error.message.split())[:200])
         if isinstance(cause, aiohttp.http_exceptions.TransferEncodingError) and "Not enough data" not in cause.message:
-            return FetchError("protocol", " ".join(cause.message.split())[:200])
+            return FetchError(Reason.PROTOCOL, " ".join(cause.message.split())[:200])
         if isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, aiohttp.ClientOSError)):
             where = "within the body" if response.status else "before any answer"
-            return FetchError("disconnected", f"the connection was closed {where}: {text}")
+            return FetchError(Reason.DISCONNECTED, f"the connection was closed {where}: {text}")
         if isinstance(error, OSError):
-            return FetchError("disconnected", text)
-        return FetchError("protocol", text)
+            return FetchError(Reason.DISCONNECTED, text)
+        return FetchError(Reason.PROTOCOL, text)
 
     async def _request(self, fetch: Fetch, address: str) -> None:
         request = fetch.request
@@ -258,7 +259,7 @@ class AiohttpFetcher:
             response.content_type, response.charset = response_head.media_type(headers["content-type"])
         is_page = request.wants_body(status)
         if is_page and not request.any_type and not self._wanted(response.content_type):
-            response.reason, response.detail = "content_type", f"{response.content_type} is not wanted"
+            response.reason, response.detail = Reason.CONTENT_TYPE, f"{response.content_type} is not wanted"
             return False
         try:
             is_head = request.method == "HEAD"
@@ -269,7 +270,7 @@ class AiohttpFetcher:
                 reply.connection.protocol.force_close()
             limit = request.max_bytes or config.max_wire_bytes
             if is_page and length > limit and not request.keep:
-                raise FetchError("too_large", f"Content-Length {length} is over {limit}")
+                raise FetchError(Reason.TOO_LARGE, f"Content-Length {length} is over {limit}")
             if not is_page and length > DRAIN_BYTES:
                 response.truncated = "length"
                 return False
@@ -373,6 +374,7 @@ def _request_head(path: str, headers: Any) -> bytes:
 
 def _response_head(reply: aiohttp.ClientResponse) -> bytes:
     version = reply.version
-    major, minor = (version.major, version.minor) if version else (1, 1)
+    assert version is not None, "aiohttp sets it with the head"
+    major, minor = version.major, version.minor
     start = f"HTTP/{major}.{minor} {reply.status} {reply.reason or ''}\r\n".encode("latin-1", "replace")
     return start + b"".join(name + b": " + value + b"\r\n" for name, value in reply.raw_headers) + b"\r\n"

@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 from nephila.downloader.http.route import Route
 from nephila.downloader.http.target import Target
 from nephila.kernel.messages import Capture, FetchRequest
+from nephila.kernel.reasons.table import AnyReason, Reason
 from nephila.kernel.runtime.memory_budget import Reservation
 
 MAX_DIALS = 3
@@ -137,6 +138,10 @@ class HttpRequest:
         return {**(self.headers or {}), **(self.secret_headers or {})}
 
 
+# A name of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
+_NONE = Reason.NONE
+
+
 class HttpResponse:
     """The end of a fetch. `reason` is empty when a complete response came; `status` may be set as well as a reason.
 
@@ -185,7 +190,7 @@ class HttpResponse:
         self.wire_bytes = 0
         self.truncated = ""
         self.address = ""
-        self.reason = ""
+        self.reason: AnyReason = _NONE
         self.detail = ""
         self.head_at = 0.0
         """Monotonic instant at which the response head was complete; 0 without one."""
@@ -239,7 +244,7 @@ class Fetcher(Protocol):
 class FetchError(Exception):
     """A fetch ends without a response: `reason` in one word, a text for people."""
 
-    def __init__(self, reason: str, detail: str) -> None:
+    def __init__(self, reason: AnyReason, detail: str) -> None:
         super().__init__(detail)
         self.reason = reason
         self.detail = detail

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from nephila.downloader.config import DownloaderConfig
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock, Timer
 
 CONNECT, TUNNEL, HEADERS, BODY = 1, 2, 3, 4
 """Phases. TUNNEL: the proxy is connected, and its server is not."""
-MEMORY = "memory"
+MEMORY = Reason.MEMORY
 """Reason of a fetch that waited for memory until its time limit, and first word of its detail."""
 
 

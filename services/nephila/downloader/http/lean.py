@@ -21,6 +21,7 @@ from nephila.downloader.http.route import ProxyHop
 from nephila.downloader.http.target import Target
 from nephila.downloader.http.tls import ResumingContext, dial_error, tls_context
 from nephila.downloader.http.tunnel.open_tunnel import InnerTls, connect_through
+from nephila.kernel.reasons.table import AnyReason, Reason
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.memory_budget import MemoryBudget, unlimited
 
@@ -193,7 +194,7 @@ class LeanFetcher:
             try:
                 return await loop.create_connection(lambda: Connection(self, key), address, route.port)
             except OSError as error:
-                raise FetchError("proxy", f"{hop.name}: {error.strerror or error}") from None
+                raise FetchError(Reason.PROXY, f"{hop.name}: {error.strerror or error}") from None
         context = self._context()
         inner = InnerTls(context, route.tls_name) if route.tls_name else None
         return await connect_through(
@@ -211,7 +212,7 @@ class LeanFetcher:
                 task.result()[1].drop()  # type: ignore[index]
             return
         if task.cancelled():
-            self._not_connected(exchange, FetchError("connect", "the attempt was cancelled"))
+            self._not_connected(exchange, FetchError(Reason.CONNECT, "the attempt was cancelled"))
         elif (error := task.exception()) is not None:
             self._not_connected(exchange, dial_error(error, exchange.request.target.scheme))
         else:
@@ -273,7 +274,7 @@ class LeanFetcher:
             self._tls.keep_session(tls)
         connection.drop()
 
-    def fail(self, exchange: Exchange, reason: str, detail: str) -> None:
+    def fail(self, exchange: Exchange, reason: AnyReason, detail: str) -> None:
         """The fetch ends without a usable response."""
         response = exchange.response
         response.reason = reason
@@ -291,7 +292,7 @@ class LeanFetcher:
         """
         connection = exchange.connection
         reused = connection is not None and connection.requests > 1
-        self.fail(exchange, "stale" if reused else "disconnected", detail)
+        self.fail(exchange, Reason.STALE if reused else Reason.DISCONNECTED, detail)
 
     def idle_lost(self, connection: Connection) -> None:
         """The server closed an idle connection, or sent bytes on it without a request."""
@@ -312,11 +313,11 @@ class LeanFetcher:
     def time_out(self, exchange: Exchange, detail: str) -> None:
         """A limit is exceeded. After an attempt to connect, the next address may follow."""
         if self._stop_dials(exchange) and detail.startswith("connect:"):
-            self._not_connected(exchange, FetchError("timeout", detail))
+            self._not_connected(exchange, FetchError(Reason.TIMEOUT, detail))
             return
         connection = exchange.connection
         if connection is None or not connection.give_up():
-            self.fail(exchange, MEMORY if exchange.waits_for_memory else "timeout", detail)
+            self.fail(exchange, MEMORY if exchange.waits_for_memory else Reason.TIMEOUT, detail)
 
     def _on_tick(self, now: float) -> bool:
         for connection in self._pool.expired(now):

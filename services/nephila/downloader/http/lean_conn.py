@@ -18,6 +18,7 @@ from nephila.downloader.http.response import response_head
 from nephila.downloader.http.response.body import Body
 from nephila.downloader.http.response.chunked import Chunked
 from nephila.downloader.http.response.decode import codings_of
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.memory_budget import BODY_FACTOR, Kind, further
 
 if TYPE_CHECKING:
@@ -204,9 +205,9 @@ class Connection(asyncio.BufferedProtocol):
             self._exchange = None
             self._fetcher.lost(exchange, f"the connection was {how} before any answer")
         elif state == HEAD:
-            self._fail(FetchError("disconnected", f"the connection was {how} within the headers"))
+            self._fail(FetchError(Reason.DISCONNECTED, f"the connection was {how} within the headers"))
         else:
-            self._fail(FetchError("disconnected", f"the connection was {how} within the body"))
+            self._fail(FetchError(Reason.DISCONNECTED, f"the connection was {how} within the body"))
 
     # ---- head
 
@@ -223,7 +224,7 @@ class Connection(asyncio.BufferedProtocol):
         while True:
             end = response_head.find_end(buffer, max(at, start), stop)
             if (end if end >= 0 else stop) - at > MAX_HEAD_BYTES:
-                raise FetchError("protocol", "headers over 64 KiB")
+                raise FetchError(Reason.PROTOCOL, "headers over 64 KiB")
             if end < 0:
                 self._begin_head(buffer, at, stop)
                 return
@@ -233,10 +234,10 @@ class Connection(asyncio.BufferedProtocol):
             if status >= 200:
                 break
             if status == 101:
-                raise FetchError("protocol", "the server switches protocols without a request")
+                raise FetchError(Reason.PROTOCOL, "the server switches protocols without a request")
             self._interim += 1
             if self._interim > MAX_INTERIM:
-                raise FetchError("protocol", f"over {MAX_INTERIM} heads with a status of 1xx")
+                raise FetchError(Reason.PROTOCOL, f"over {MAX_INTERIM} heads with a status of 1xx")
         self._head = None
         if view is None:
             view = memoryview(bytes(buffer))
@@ -275,7 +276,7 @@ class Connection(asyncio.BufferedProtocol):
             response.content_type, response.charset = response_head.media_type(value)
         wanted = exchange.request.wants_body(status)
         if wanted and not exchange.request.any_type and not fetcher.wanted(response.content_type):
-            response.reason = "content_type"
+            response.reason = Reason.CONTENT_TYPE
             response.detail = f"{response.content_type} is not wanted"
             self._state = GONE
             fetcher.done(exchange, False)
@@ -298,7 +299,7 @@ class Connection(asyncio.BufferedProtocol):
         if length >= 0:
             limit = request.max_bytes or config.max_wire_bytes
             if length > limit and not keep:
-                raise FetchError("too_large", f"Content-Length {length} is over {limit}")
+                raise FetchError(Reason.TOO_LARGE, f"Content-Length {length} is over {limit}")
             if not wanted and length > DRAIN_BYTES:
                 exchange.response.truncated = "length"
                 self._finish(b"", False)
@@ -516,4 +517,4 @@ class _StaleError(FetchError):
     """The bytes belong to an earlier response."""
 
     def __init__(self) -> None:
-        super().__init__("protocol", "bytes of an earlier answer")
+        super().__init__(Reason.PROTOCOL, "bytes of an earlier answer")

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from typing import Any
 
 from nephila.downloader.http.contract import FetchError
+from nephila.kernel.reasons.table import Reason
 
 MAX_SESSIONS = 2000
 """Sessions stored for resumption, about 4 KB each; the one used least recently is dropped."""
@@ -78,11 +79,11 @@ def dial_error(error: BaseException, scheme: str) -> FetchError:
         return error
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     if isinstance(error, ssl.SSLCertVerificationError):
-        return FetchError("tls", f"certificate: {error.verify_message}")
+        return FetchError(Reason.TLS, f"certificate: {error.verify_message}")
     if isinstance(error, ssl.SSLError):
-        return FetchError("tls", f"handshake: {error.reason or text}")
+        return FetchError(Reason.TLS, f"handshake: {error.reason or text}")
     if scheme == "https" and isinstance(error, (ConnectionResetError, ConnectionAbortedError, EOFError)):
-        return FetchError("tls", f"the connection was closed during the handshake: {text}")
+        return FetchError(Reason.TLS, f"the connection was closed during the handshake: {text}")
     if isinstance(error, OSError):
-        return FetchError("connect", text)
-    return FetchError("connect", f"{type(error).__name__}: {text}")
+        return FetchError(Reason.CONNECT, text)
+    return FetchError(Reason.CONNECT, f"{type(error).__name__}: {text}")

@@ -13,11 +13,11 @@ from nephila.downloader.http.contract import FetchError, HttpResponse
 from nephila.downloader.http.response.body import Body
 from nephila.downloader.http.response.decode import codings_of
 from nephila.downloader.http.target import Target
-from nephila.downloader.middleware.block_pages import SCAN_BYTES, block_page_of
+from nephila.downloader.middleware.block_pages import LOGIN_PAGE, SCAN_BYTES, block_page_of
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.outcome import ROBOTS
 from nephila.kernel import messages as m
-from nephila.kernel.outcomes import LOGIN_PAGE
+from nephila.kernel.reasons.table import Reason
 
 
 class BlockDetector(Middleware):
@@ -47,10 +47,13 @@ class BlockDetector(Middleware):
         if response.error_body:
             body = _decoded(self._config, response)
         found = block_page_of(response.status, response.headers, response.content_type, body, target.path)
-        if not found or (found == LOGIN_PAGE and (request.seed or request.job in self._with_login)):
+        if not found:
+            return
+        reason = Reason.LOGIN_PAGE if found is LOGIN_PAGE else Reason.BLOCKED
+        if reason is Reason.LOGIN_PAGE and (request.seed or request.job in self._with_login):
             return
         self.found[found.partition(":")[0]] += 1
-        response.reason, response.detail = "blocked", found
+        response.reason, response.detail = reason, found
 
 
 def _decoded(config: DownloaderConfig, response: HttpResponse) -> bytes:

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 
 import re2
 
-from nephila.kernel.outcomes import LOGIN_PAGE
-
 SCAN_BYTES = 64 << 10
 PAGE_BYTES = 32 << 10
 """A page with status 2xx that is longer is content, unless a header says otherwise."""
@@ -104,11 +102,15 @@ _SPACE = _compile(r"(\s|&nbsp;)+")
 _LOGIN_PATH = re.compile(r"log-?_?[io]n|sign-?_?[iu][np]|auth|account|session|regist|passw|member|sso", re.I)
 
 
+LOGIN_PAGE = "a login page instead of content"
+"""The kind of a page with the form of a login."""
+
+
 def block_page_of(status: int, headers: Mapping[str, str], content_type: str, body: bytes, path: str) -> str:
     """The product or kind of a block page in a few words; empty: an ordinary response.
 
-    `body` is decoded, of any status. `path` is that of the URL. `LOGIN_PAGE` is a page with a password field under a
-    path that names no login. O(SCAN_BYTES); an ordinary page costs about a microsecond.
+    `body` is decoded, of any status. `path` is that of the URL. `LOGIN_PAGE`: a page with a password field under a path
+    that names no login. O(SCAN_BYTES); an ordinary page costs about a microsecond.
     """
     if not _HEADER_NAMES.isdisjoint(headers):
         for name, value, product in HEADERS:

@@ -12,12 +12,13 @@ from typing import Any
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.target import Target
 from nephila.kernel import messages as m
+from nephila.kernel.reasons.table import Reason
 
 
 class PausedError(Exception):
     """Work before a request failed for a while: the request is given back, and its host pauses."""
 
-    def __init__(self, reason: str, detail: str, retry_after_s: float) -> None:
+    def __init__(self, reason: Reason, detail: str, retry_after_s: float) -> None:
         super().__init__(detail)
         self.reason = reason
         self.retry_after_s = retry_after_s

@@ -42,6 +42,7 @@ from nephila.downloader.routing.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.net.public_suffix import site_of
+from nephila.kernel.reasons.table import Reason, status_reason
 from nephila.kernel.runtime.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -148,7 +149,7 @@ class SiteLogin(Middleware):
     async def _await_session(self, session: _Session, request: m.FetchRequest) -> None:
         """Wait for the session. The first request starts the login; it continues when that request is aborted."""
         if session.refused:
-            raise FetchError("login", session.refused)
+            raise FetchError(Reason.LOGIN, session.refused)
         if session.task is None:
             self._check_pause(session)
             if session.failure is not None and self._clock.monotonic() - session.failed_at < RETRY_S:
@@ -164,12 +165,12 @@ class SiteLogin(Middleware):
         if session.failure is not None:
             raise _copy(session.failure)
         if session.refused:
-            raise FetchError("login", session.refused)
+            raise FetchError(Reason.LOGIN, session.refused)
 
     def _check_pause(self, session: _Session) -> None:
         rest_s = session.paused_until - self._clock.monotonic()
         if rest_s > 0:
-            raise PausedError("login", session.problem, rest_s)
+            raise PausedError(Reason.LOGIN, session.problem, rest_s)
 
     async def _open(self, session: _Session, request: m.FetchRequest) -> None:
         session.failure = None
@@ -190,7 +191,7 @@ class SiteLogin(Middleware):
                 log.warning("job %s: %s", request.job, error.detail)
         except Exception as error:  # a login that failed in an unexpected way is not repeated at once either
             session.failed_at = self._clock.monotonic()
-            session.failure = FetchError("internal", f"login: {type(error).__name__}")
+            session.failure = FetchError(Reason.INTERNAL, f"login: {type(error).__name__}")
             log.exception("job %s: the login at %s failed", request.job, session.target.host_header)
         else:
             session.open, session.since = True, self._clock.monotonic()
@@ -265,7 +266,7 @@ class SiteLogin(Middleware):
         try:
             page = await self._browser.log_in(request, login)
         except FetchError as error:
-            if error.reason in ("step", "navigation"):
+            if error.reason in (Reason.STEP, Reason.NAVIGATION):
                 raise LoginRefusedError(error.detail) from None
             raise FetchError(error.reason, f"login at {session.target.host_header}: {error.detail}") from None
         if page.unauthorized and session.check is None:
@@ -296,7 +297,7 @@ class SiteLogin(Middleware):
         else:
             raise LoginRefusedError(f"more than {MAX_HOPS} redirects")
         if response.status == 429 or response.status >= 500:
-            raise FetchError(f"http_{response.status}", f"login: {target.host_header} answers {response.status}")
+            raise FetchError(status_reason(response.status), f"login: {target.host_header} answers {response.status}")
         if response.status >= 400:
             raise LoginRefusedError(f"status {response.status}")
         return _text(response), target
@@ -311,14 +312,14 @@ class SiteLogin(Middleware):
             try:
                 use = await proxies.lease(request, target, route)
             except NoProxyError as error:
-                raise FetchError("proxy", f"login: {error}") from None
+                raise FetchError(Reason.PROXY, f"login: {error}") from None
         try:
             response = await self._exchange(request, target, route if use is None else use.route, body)
         finally:
             if proxies is not None and use is not None:
                 proxies.release(use)
         if response.reason:
-            reason = "disconnected" if response.reason == "stale" else response.reason
+            reason = Reason.DISCONNECTED if response.reason == Reason.STALE else response.reason
             raise FetchError(reason, f"login at {target.host_header}: {response.detail}")
         if session.delay_s:
             pause = asyncio.get_running_loop().create_future()
@@ -333,7 +334,7 @@ class SiteLogin(Middleware):
         except EgressError as error:
             raise LoginRefusedError(str(error)) from None
         except ResolveError as error:
-            raise FetchError("dns", f"login: {error}") from None
+            raise FetchError(Reason.DNS, f"login: {error}") from None
 
     async def _exchange(
         self, request: m.FetchRequest, target: Target, route: Route, body: bytes | None
@@ -393,7 +394,7 @@ class SiteLogin(Middleware):
                 "are the credentials right? If that page is forbidden to this user, set spec.login.check"
             )
             log.error("job %s: %s", request.job, session.refused)
-            response.reason, response.detail = "login", session.refused
+            response.reason, response.detail = Reason.LOGIN, session.refused
             session.open = False
             return
         renewals = session.renewed_for.get(request.url_key, 0)
@@ -453,13 +454,13 @@ def _refuse_empty(session: _Session, target: Target, response: HttpResponse) -> 
     """Fail a page that has no content in a new session either: its scripts get 401 or lead to the login page. One whose
     scripts get 403 may be whole."""
     if response.unauthorized == UNAUTHORIZED:
-        response.reason, response.detail = "login", "its site answers the scripts of the page with 401"
+        response.reason, response.detail = Reason.LOGIN, "its site answers the scripts of the page with 401"
     elif _is_led_to_login(session, target, response):
-        response.reason, response.detail = "login", "the scripts of the page lead to the login page"
+        response.reason, response.detail = Reason.LOGIN, "the scripts of the page lead to the login page"
 
 
 def _give_back(response: HttpResponse, detail: str) -> None:
-    response.status, response.reason, response.detail = 0, "stale", detail
+    response.status, response.reason, response.detail = 0, Reason.STALE, detail
 
 
 def _copy(error: FetchError) -> FetchError:

@@ -19,6 +19,7 @@ from nephila.downloader.http.target import Target
 from nephila.downloader.middleware.contract import Middleware, PausedError
 from nephila.downloader.outcome import MAX_RETRY_AFTER_S, ROBOTS
 from nephila.kernel import messages as m
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
 
@@ -115,4 +116,4 @@ class Throttle(Middleware):
 
 
 async def _pause(rate: Rate, target: Target, wait_s: float) -> None:
-    raise PausedError("throttle", f"the rate of {rate.prefix or target.host_header} is reached", wait_s)
+    raise PausedError(Reason.THROTTLE, f"the rate of {rate.prefix or target.host_header} is reached", wait_s)

@@ -19,7 +19,6 @@ import msgspec
 from nephila.downloader.http.contract import HttpResponse
 from nephila.downloader.http.route import ProxyHop, Route, proxied
 from nephila.downloader.http.target import Target
-from nephila.downloader.http.tunnel.proxy_handshake import TUNNEL_REFUSED
 from nephila.downloader.proxies.pool import Need, ProxyPool
 from nephila.downloader.proxies.proxy import Fault, Proxy
 from nephila.downloader.proxies.second_fetches import SecondFetches, Served
@@ -27,6 +26,7 @@ from nephila.downloader.proxies.selector import DIRECT, Selector, parse_selector
 from nephila.downloader.proxies.sessions import ProxySessions
 from nephila.downloader.proxies.use import ProxyTries, ProxyUse
 from nephila.kernel import messages as m
+from nephila.kernel.reasons.table import Reason, tunnel_status_of
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
 
@@ -50,7 +50,7 @@ BAN_STATUSES = frozenset((403, 429))
 class NoProxyError(Exception):
     """No proxy can serve a request. `final`: the request fails, for `reason`; else its host waits."""
 
-    def __init__(self, text: str, final: bool, reason: str = "proxy") -> None:
+    def __init__(self, text: str, final: bool, reason: Reason = Reason.PROXY) -> None:
         super().__init__(text)
         self.final = final
         self.reason = reason
@@ -243,7 +243,7 @@ class ProxySelection:
         if fault is None:
             return Step.ACCEPT
         if fault is Fault.NO_TUNNEL:
-            status = int(response.reason.removeprefix(TUNNEL_REFUSED))
+            status = tunnel_status_of(response.reason)
             self.pool.refused_tunnel(proxy, target.port, status, self._clock.monotonic())
         if tries.by_tunnel and fault in (Fault.DEAD, Fault.NO_TUNNEL):
             fault = Fault.UNREACHABLE  # a proxy may permit CONNECT only to port 443
@@ -256,7 +256,7 @@ class ProxySelection:
             return Step.RETRY
         # Most often the server is the cause: with no proxy left, this is its result.
         if tries.by_tunnel:
-            response.status, response.reason, response.detail = 407, "", ""
+            response.status, response.reason, response.detail = 407, Reason.NONE, ""
         return Step.ACCEPT
 
     def after_response(
@@ -274,7 +274,7 @@ class ProxySelection:
         fault = _fault_of_response(response) if reached else None
         key = (request.job, request.url_key)
         if fault is None:
-            if reached and response.reason != "stale":
+            if reached and response.reason != Reason.STALE:
                 self.pool.succeeded(use.proxy, self._clock.monotonic() - use.since)
                 for suspect, suspected in tries.suspects:
                     if suspected is not Fault.REFUSED or response.status != 407:
@@ -378,7 +378,7 @@ class ProxySelection:
                     self._reported.clear()
                 self._reported.add(text)
                 log.error("%s", text)
-            return NoProxyError(text, not self.pool.has_candidate(selector), reason="no_tunnel")
+            return NoProxyError(text, not self.pool.has_candidate(selector), reason=Reason.NO_TUNNEL)
         return NoProxyError(detail or f"no proxy of {named} works", now - since >= self._give_up_s)
 
     def _use(self, proxy: Proxy, target: Target, route: Route, now: float, by_tunnel: bool) -> ProxyUse:
@@ -413,31 +413,31 @@ def route_through(proxy: Proxy, target: Target, route: Route, names: str, by_tun
 
 def _fault_before_request(response: HttpResponse) -> Fault | None:
     """The fault of a fetch that has not reached the server."""
-    if response.reason.startswith(TUNNEL_REFUSED):
+    if tunnel_status_of(response.reason):
         return Fault.NO_TUNNEL
     match response.reason:
-        case "proxy":
+        case Reason.PROXY:
             return Fault.DEAD
-        case "proxy_auth":
+        case Reason.PROXY_AUTH:
             return Fault.REFUSED
-        case "connect":
+        case Reason.CONNECT:
             return Fault.UNREACHABLE
-        case "tls":
+        case Reason.TLS:
             return Fault.TAMPERED
-        case "timeout" if response.detail.startswith("connect:"):
+        case Reason.TIMEOUT if response.detail.startswith("connect:"):
             return Fault.DEAD
-        case "timeout" if response.detail.startswith("tunnel:"):
+        case Reason.TIMEOUT if response.detail.startswith("tunnel:"):
             return Fault.UNREACHABLE
     return None
 
 
 def _fault_of_response(response: HttpResponse) -> Fault | None:
     """The fault of a fetch that the server may have seen."""
-    if response.status in BAN_STATUSES or response.reason == "blocked":
+    if response.status in BAN_STATUSES or response.reason in (Reason.BLOCKED, Reason.LOGIN_PAGE):
         return Fault.BANNED
     match response.reason:
-        case "timeout":
+        case Reason.TIMEOUT:
             return Fault.SLOW
-        case "disconnected" | "protocol" | "encoding":
+        case Reason.DISCONNECTED | Reason.PROTOCOL | Reason.ENCODING:
             return Fault.BROKEN
     return None

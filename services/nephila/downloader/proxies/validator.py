@@ -25,6 +25,7 @@ from nephila.downloader.proxies.countries import Countries
 from nephila.downloader.proxies.proxy import Fault, Proxy
 from nephila.downloader.proxies.selection import route_through
 from nephila.kernel.net.egress import EgressError
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 
 ECHO_BYTES = 256 << 10
@@ -145,7 +146,7 @@ class Validator:
         try:
             addresses, port = await self._resolver.resolve(target.dial_host, target.port)
         except (EgressError, ResolveError) as error:
-            response.reason, response.detail = "connect", f"the check URL: {error}"
+            response.reason, response.detail = Reason.CONNECT, f"the check URL: {error}"
             return response, token
         route: Route = direct_route(target, addresses, port)
         self._echo_addresses.update((target.dial_host, *addresses))
@@ -170,10 +171,10 @@ class Validator:
 
 def _judge(response: HttpResponse, token: str) -> tuple[Fault | None, str]:
     """The fault of an echo, and why."""
-    if response.status == 407 or response.reason == "proxy_auth":
+    if response.status == 407 or response.reason == Reason.PROXY_AUTH:
         return Fault.REFUSED, response.detail or "407"
     if response.reason:
-        return (Fault.TAMPERED if response.reason == "tls" else Fault.DEAD), response.detail
+        return (Fault.TAMPERED if response.reason == Reason.TLS else Fault.DEAD), response.detail
     if response.status != 200:
         return Fault.DEAD, f"status {response.status} for the check URL"
     if token.encode() not in response.body:

@@ -231,6 +231,8 @@ class Planner:
             places = ((name, entry.version) in waiting) + ((name, entry.version) in due) + entry.running
             assert places == 1, f"{name} is in {places} places"
             assert entry.running == (name in self._charged), f"{name} is charged and does not run"
+        demand = sum(entry.demand for entry in self._entries.values())
+        assert math.isclose(self._demand, demand, rel_tol=1e-6, abs_tol=1e-6), f"demand is {self._demand}, not {demand}"
         assert self._held <= self._charged.keys(), "a directory is held and does not run"
 
     # ---- parts

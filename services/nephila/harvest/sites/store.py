@@ -20,8 +20,9 @@ import msgspec
 from nephila.harvest.sites import resolve
 from nephila.harvest.sites.planner import Progress
 from nephila.harvest.sites.site_documents import Site, Sites, merged
-from nephila.harvest.sites.verdicts import EFFECTS, ListState, Verdict
+from nephila.harvest.sites.verdicts import EFFECTS, ListState
 from nephila.kernel.messages import UrlState
+from nephila.kernel.reasons.row import Verdict
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.faults import sqlite_fault
 

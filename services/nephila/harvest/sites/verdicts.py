@@ -1,44 +1,17 @@
 """The verdict on one list in one run of its directory: fetched with new pages, fetched and the same, or a fault. Pure.
 
-A list is a seed of the directory. `OF_REASON` maps the end of its fetch to a verdict; `EFFECTS` has everything that
-follows from a verdict. Invariant: every reason of a row has a verdict (a test reads the reasons of the scheduler).
+A list is a seed of the directory. The table of reasons (`kernel/reasons/`) has the verdict on the end of its fetch;
+`EFFECTS` has everything that follows from a verdict.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from nephila.kernel.reasons.row import Verdict
+from nephila.kernel.reasons.table import verdict_of
 from nephila.storage.sinks.jsonl import json_object
-
-
-class Verdict(StrEnum):
-    """How a list stands after a run."""
-
-    NEW = "new"
-    SAME = "same"
-    WAITING = "waiting"
-    MOVED = "moved"
-    NOT_FOUND = "not_found"
-    HTTP_ERROR = "http_error"
-    SERVER_ERROR = "server_error"
-    UNKNOWN_HOST = "unknown_host"
-    REFUSED = "refused"
-    TLS = "tls"
-    TIMEOUT = "timeout"
-    ROBOTS = "robots"
-    ADDRESS = "address"
-    BLOCKED = "blocked"
-    LOGIN = "login"
-    NO_BROWSER = "no_browser"
-    BROWSER = "browser"
-    PROXY = "proxy"
-    NOT_WANTED = "not_wanted"
-    SCOPE = "scope"
-    FAILED = "failed"
-    NOT_STARTED = "not_started"
-    UNKNOWN = "unknown"
 
 
 class Effect(NamedTuple):
@@ -84,48 +57,6 @@ EFFECTS: Final[Mapping[Verdict, Effect]] = {
     Verdict.NOT_STARTED: Effect(True, "the job of the directory was refused", "correct the settings of the directory"),
     Verdict.UNKNOWN: Effect(True, "not fetched, and its row cannot be read here", "give the rows with --rows DIR|URL"),
 }
-OF_REASON: Final[Mapping[tuple[str, str], Verdict]] = {
-    ("stored", ""): Verdict.SAME,
-    ("stored", "not_modified"): Verdict.SAME,
-    ("denied", "robots"): Verdict.ROBOTS,
-    ("denied", "address"): Verdict.ADDRESS,
-    ("failed", "dns"): Verdict.UNKNOWN_HOST,
-    ("failed", "connect"): Verdict.REFUSED,
-    ("failed", "tls"): Verdict.TLS,
-    ("failed", "timeout"): Verdict.TIMEOUT,
-    ("failed", "disconnected"): Verdict.SERVER_ERROR,
-    ("failed", "protocol"): Verdict.SERVER_ERROR,
-    ("failed", "encoding"): Verdict.SERVER_ERROR,
-    ("failed", "too_large"): Verdict.NOT_WANTED,
-    ("failed", "proxy"): Verdict.PROXY,
-    ("failed", "no_tunnel"): Verdict.PROXY,
-    ("failed", "proxy_auth"): Verdict.PROXY,
-    ("failed", "login"): Verdict.LOGIN,
-    ("failed", "blocked"): Verdict.BLOCKED,
-    ("failed", "middleware"): Verdict.FAILED,
-    ("failed", "browser"): Verdict.BROWSER,
-    ("failed", "browser_memory"): Verdict.BROWSER,
-    ("failed", "step"): Verdict.BROWSER,
-    ("failed", "navigation"): Verdict.BROWSER,
-    ("failed", "browser_budget"): Verdict.BROWSER,
-    ("failed", "no_browser"): Verdict.NO_BROWSER,
-    ("failed", "bad_redirect"): Verdict.SERVER_ERROR,
-    ("failed", "too_many_redirects"): Verdict.SERVER_ERROR,
-    ("failed", "bad_url"): Verdict.FAILED,
-    ("failed", "internal"): Verdict.FAILED,
-    ("failed", "lease_expired"): Verdict.FAILED,
-    ("failed", "lost"): Verdict.FAILED,
-    ("failed", "dead_letter"): Verdict.FAILED,
-    ("dropped", "redirect"): Verdict.MOVED,
-    ("dropped", "content_type"): Verdict.NOT_WANTED,
-    ("dropped", "excluded"): Verdict.SCOPE,
-    ("dropped", "sitemap_chain"): Verdict.SCOPE,
-    ("dropped", "sitemap_limit"): Verdict.SCOPE,
-    ("dropped", "near_copy"): Verdict.NOT_WANTED,
-    ("dropped", "requisite"): Verdict.NOT_WANTED,
-    ("dropped", "trap"): Verdict.SCOPE,
-}
-"""(outcome, reason) of a row → verdict; statuses are in `_of_status`."""
 
 
 class ListState(NamedTuple):
@@ -157,7 +88,7 @@ class ListState(NamedTuple):
 def of_row(url: str, row: Mapping[str, Any]) -> ListState:
     """The state of a list by its row; one that was fetched is `SAME` until its run is known to have new pages."""
     reason, status = str(row["reason"]), int(row["status"])
-    verdict = OF_REASON.get((str(row["outcome"]), reason)) or _of_status(reason)
+    verdict = verdict_of(str(row["outcome"]), reason)
     target = str(row["final_url"]) if verdict is Verdict.MOVED else ""
     return ListState(url, verdict, reason, status, target, _links(row))
 
@@ -166,15 +97,6 @@ def worst(states: Iterable[ListState]) -> ListState | None:
     """The state that is shown for a directory: its first fault, or else its first list."""
     found = list(states)
     return next((one for one in found if one.is_fault), found[0] if found else None)
-
-
-def _of_status(reason: str) -> Verdict:
-    status = reason.removeprefix("http_")
-    if status == reason or not status.isdecimal():
-        return Verdict.FAILED
-    if status in ("404", "410"):
-        return Verdict.NOT_FOUND
-    return Verdict.SERVER_ERROR if status.startswith("5") else Verdict.HTTP_ERROR
 
 
 def _links(row: Mapping[str, Any]) -> int:

@@ -82,7 +82,7 @@ class FetchOutcome(msgspec.Struct, array_like=True, gc=False):
     attempt: int = 0
     epoch: int = 0
     result: FetchResult = FetchResult.UNSPECIFIED
-    # Error class in one word (http_404, timeout, dns, connect, too_large, ...); empty when fetched.
+    # One word of the table of reasons (http_404, timeout, dns, ...); empty when fetched.
     reason: str = ""
     # HTTP status, 0 when none came.
     status: int = 0
@@ -109,3 +109,6 @@ class FetchOutcome(msgspec.Struct, array_like=True, gc=False):
     # `lease_until` of the request: the lease that this outcome ends. 0: not known, and the number of the
     # attempt decides.
     lease_until: float = 0.0
+    # The finer reason where there is one (login_page of blocked, downloader_gone of lease_expired); else
+    # empty.
+    cause: str = ""

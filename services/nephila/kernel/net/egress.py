@@ -94,7 +94,7 @@ def denial(address: str) -> str:
 
 def _denial(address: Address) -> str:
     for network, name in _DENIED:
-        if address.version == network.version and address in network:
+        if address in network:
             return name
     if isinstance(address, ipaddress.IPv4Address):
         return ""
@@ -166,8 +166,8 @@ class HostMap:
         self._exact: dict[str, tuple[str, int]] = {}
         self._below: dict[str, tuple[str, int]] = {}
         for entry in entries:
-            pattern, equals, target = (part.strip() for part in entry.partition("="))
-            if not equals or not pattern or not target:
+            pattern, _, target = (part.strip() for part in entry.partition("="))
+            if not pattern or not target:
                 raise UsageError(f"host map {entry!r}: expected 'name=address' or '*.name=address:port'")
             pattern = pattern.lower().rstrip(".")
             table = self._exact
@@ -184,7 +184,7 @@ class HostMap:
         """Address and port to dial (0 = the port of the URL); None when no pattern covers the host."""
         host = host.lower().rstrip(".")
         found = self._exact.get(host)
-        if found is not None or not self._below:
+        if found is not None:
             return found
         suffix = host
         while suffix:

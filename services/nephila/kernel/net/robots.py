@@ -14,6 +14,7 @@ import re
 import zlib
 from typing import Literal, NamedTuple
 
+from nephila.kernel.reasons.table import Reason, status_of
 from nephila.native import RobotsRules, robots_rule, robots_sitemaps
 
 _PACKED_FROM = 16 * 1024
@@ -116,6 +117,6 @@ def policy_for(status: int, reason: str = "") -> Policy:
     """
     if 200 <= status < 300:
         return "rules" if not reason else "disallow"
-    if 300 <= status < 500 and status != 429 and (not reason or reason.startswith("http_") or reason == "bad_redirect"):
+    if 300 <= status < 500 and status != 429 and (not reason or status_of(reason) or reason == Reason.BAD_REDIRECT):
         return "allow"
     return "disallow"

@@ -51,7 +51,7 @@ _LATIN_NAMES: Final = (
 )
 _LATIN_SHARE: Final = 0.5
 """Of letters beyond ASCII that stand alone beside an ASCII one: above 0.5 in languages of the Latin script but
-Vietnamese (0.2 to 0.5), below 0.2 in all others (`benchmarks/bench_charsets.py`)."""
+Vietnamese (0.2 to 0.5), below 0.2 in all others (ADR 37)."""
 _LONE_LETTER: Final = re.compile(rb"(?<=[A-Za-z])[\xa0-\xff](?![\xa0-\xff])|(?<![\xa0-\xff])[\xa0-\xff](?=[A-Za-z])")
 _CONTROLS: Final = bytes(0x20 if 0x80 <= byte < 0xA0 else byte for byte in range(0x100))
 

@@ -21,8 +21,7 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.documents.read import TEXTS
 from nephila.parser.links.links import unpack
 from nephila.parser.lists.detection import form_of
-from nephila.parser.markdown import lines_of, resolver
-from nephila.parser.markdown import markdown as as_markdown
+from nephila.parser.markdown import page_markdown
 from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
 from nephila.parser.page.byline import byline
 from nephila.parser.page.charset import encoding_of
@@ -115,7 +114,7 @@ def _in_child(
         result["encoding"] = encoding
     except ChildError as broken:
         fill_html(result, body, encoding, found, config, markdown, trees=False)
-        result["problem"] = f"media and Markdown are not complete: {broken}"
+        result["problem"] = f"media are not complete: {broken}"
 
 
 def fill_html(
@@ -169,8 +168,7 @@ def fill_html(
         media=[*(_medium("image", one) for one in images), *(_medium("video", one) for one in videos)],
     )
     if markdown:
-        to = resolver(base, _NOWHERE)
-        result["markdown"] = result["text"] if tree is None else as_markdown(tree, lines_of(found), to)
+        result["markdown"] = page_markdown(body, encoding, found, _NOWHERE).decode()
 
 
 def _medium(kind: str, one: Medium) -> dict[str, str]:

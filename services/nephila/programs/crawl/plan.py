@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from nephila.control.tenants import check_tenant
+from nephila.control.job_checks import check_tenant
 from nephila.kernel.documents.browser_schema import Browser, check_selector
 from nephila.kernel.documents.job_document import JobDocument, from_json, keep_routes, keywords, protect_session
 from nephila.kernel.documents.job_schema import FOLLOW, MAIN_TEXTS, MODES, NEAR_COPIES, RENDERS, STRATEGY_NUMBERS
 from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Render, Scope, Seed
 from nephila.kernel.net.robots import product_token
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.requisites import PER_PAGE
 from nephila.kernel.runtime.errors import UsageError, suggest
 from nephila.parser.page import trafilatura_text
@@ -168,19 +169,19 @@ def lifted_limits(before: Run, after: Run) -> list[str]:
     was, now = before.options, after.options
     found = []
     if (now["allow_private"], now["host_map"]) != (was.get("allow_private"), was.get("host_map")):
-        found.append("denied(address)")
+        found.append(Reason.ADDRESS.ended)
     polite = old.politeness is not None and not old.politeness.ignore_robots
     lifts = polite and new.politeness is not None and new.politeness.ignore_robots
     if lifts or product_token(now["user_agent"]) != product_token(was.get("user_agent", "")):
-        found.append("denied(robots)")
+        found.append(Reason.ROBOTS.ended)
     if _scope_fields(old) != _scope_fields(new):
-        found += ["dropped(excluded)", LINKS]
+        found += [Reason.EXCLUDED.ended, LINKS]
     if new.traps is not None and new.traps.off and not (old.traps is not None and old.traps.off):
-        found.append("dropped(trap)")
+        found.append(Reason.TRAP.ended)
     if (now["accept"], now["reject"]) != (was.get("accept", ""), was.get("reject", "")):
-        found.append("dropped(content_type)")
+        found.append(Reason.CONTENT_TYPE.ended)
     if old.max_page_bytes and not 0 < new.max_page_bytes <= old.max_page_bytes:
-        found.append("failed(too_large)")
+        found.append(Reason.TOO_LARGE.ended)
     return found
 
 

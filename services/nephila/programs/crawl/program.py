@@ -17,7 +17,8 @@ from functools import partial
 import msgspec
 
 from nephila.control import job_view
-from nephila.control.local import LocalControl
+from nephila.control.local.backend import LocalBackend
+from nephila.control.operations import Operations
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import CrawlJob, ScopeMode
@@ -108,7 +109,7 @@ class CrawlProgram:
             if plan.rules is not None
             else None
         )
-        self.control = LocalControl(
+        self.backend = LocalBackend(
             self.assembly.control_parts,
             storage.directory,
             storage.formats,
@@ -117,7 +118,7 @@ class CrawlProgram:
             once=True,
         )
         self.servers = ControlServers(
-            self.control, storage.directory, plan.tcp, metrics=partial(program_metrics, self.assembly)
+            Operations(self.backend), storage.directory, plan.tcp, metrics=partial(program_metrics, self.assembly)
         )
         self.result = Result()
         self.bus.subscribe(DEAD, "crawl", self._on_dead_letter, credits=1)
@@ -294,7 +295,7 @@ class CrawlProgram:
         delivery.ack()
 
     def _turn(self) -> None:
-        self.control.note()
+        self.backend.note()
         if not self._first_end_noted and any(self.scheduler.ended(self.plan.job.uid).values()):
             self._note_first_end()
         self._check_end()

@@ -72,7 +72,8 @@ NEXT_STATES: dict[OwnerState, tuple[OwnerState, ...]] = {
     OwnerState.LOADING: (OwnerState.ANNOUNCING, OwnerState.SERVING, OwnerState.DRAINING, OwnerState.LOST),
     OwnerState.ANNOUNCING: (OwnerState.SERVING, OwnerState.DRAINING, OwnerState.LOST),
     OwnerState.SERVING: (OwnerState.DRAINING, OwnerState.LOST),
-    OwnerState.DRAINING: (OwnerState.LOST,),
+    # The program drains, and then the bus revokes the partition.
+    OwnerState.DRAINING: (OwnerState.DRAINING, OwnerState.LOST),
     OwnerState.LOST: (),
 }
 
@@ -175,7 +176,9 @@ class PartitionOwner:
         self.log_bytes += commit_bytes(commit)
 
     async def finish(self) -> None:
-        """Dispatch nothing more; return when everything accepted has been published."""
+        """Dispatch nothing more; return when everything accepted has been published, or the partition is lost."""
+        if self.lost:
+            return
         self.enter(OwnerState.DRAINING)
         self.wake()
         while not self.quiet and not self.lost:
@@ -183,9 +186,10 @@ class PartitionOwner:
             await self._quiet.wait()
 
     def enter(self, state: OwnerState) -> None:
-        """Change the state as far as `NEXT_STATES` allows; else nothing happens."""
-        if state in NEXT_STATES[self.state]:
-            self.state = state
+        """Change the state. Raises `RuntimeError` where `NEXT_STATES` does not allow it: an error of the program."""
+        if state not in NEXT_STATES[self.state]:
+            raise RuntimeError(f"partition {self.number}: {state.value} cannot follow {self.state.value}")
+        self.state = state
 
     @property
     def lost(self) -> bool:

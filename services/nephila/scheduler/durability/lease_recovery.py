@@ -28,8 +28,6 @@ def recover_leases(
     out = TurnOutput()
     leases = []
     for key, leased in leased_urls.items():
-        if key[0] in frontier.jobs and key not in urls:
-            continue
         waiting = _waiting(frontier, key, leased, urls)
         partition = frontier.add_outstanding(key, waiting)
         job = frontier.jobs.get(key[0])

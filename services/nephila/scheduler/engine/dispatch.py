@@ -10,6 +10,7 @@ from functools import partial
 from typing import Protocol
 
 from nephila.kernel.messages import CrawlJob, FetchRequest, Outcome
+from nephila.kernel.reasons.table import Reason
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.outcomes import OutcomeHandler
 from nephila.scheduler.frontier.frontier import Frontier
@@ -322,7 +323,7 @@ class Dispatcher:
             store.pop(host.number, job.number)
             job.free_reservation(entry.url_key)
             if unwanted:
-                self.outcomes.end_unfetched(host, job, entry, out, Outcome.DROPPED, unwanted)
+                self.outcomes.end_unfetched(host, job, entry, out, unwanted)
             elif not self._denied(host, job, entry, out):
                 self._lease(host, job, entry, now, out)
                 break
@@ -347,14 +348,14 @@ class Dispatcher:
             store.push(host.number, job.number, HEAD, packed)
         return first is not None
 
-    def _unwanted(self, host: Host, job: Job, entry: Entry) -> str:
+    def _unwanted(self, host: Host, job: Job, entry: Entry) -> Reason | None:
         """Why a queued URL is no longer fetched: it left the scope, or belongs to a trap."""
         if job.left_scope(entry, host.key):
-            return "excluded"
+            return Reason.EXCLUDED
         if entry.hops == TOO_LONG:
-            return "sitemap_chain"
+            return Reason.SITEMAP_CHAIN
         if entry.hops == TOO_MANY:
-            return "sitemap_limit"
+            return Reason.SITEMAP_LIMIT
         if (
             not job.traps.off
             and job.is_first_fetch(entry.url_key, entry.fetch_no)
@@ -362,8 +363,8 @@ class Dispatcher:
             and entry.url_key not in job.requisites
             and trap(host, job, entry, self.frontier)
         ):
-            return "trap"
-        return ""
+            return Reason.TRAP
+        return None
 
     def _has_robots(self, host: Host, entry: Entry, now: float) -> bool:
         """Whether the robots.txt of the URL's origin is valid, or was fetched for this page."""
@@ -403,10 +404,9 @@ class Dispatcher:
         end = self.outcomes.end_unfetched
         robots = host.robots[origin_of(entry.url, host.key)]
         if robots.policy == "failed":
-            denied = robots.text.reason == "address"
-            end(host, job, entry, out, Outcome.DENIED if denied else Outcome.FAILED, robots.text.reason)
+            end(host, job, entry, out, robots.text.reason)
         elif not robots.allows(self.frontier.config.agent, entry.url):
-            end(host, job, entry, out, Outcome.DENIED, "robots")
+            end(host, job, entry, out, Reason.ROBOTS)
         else:
             return False
         return True

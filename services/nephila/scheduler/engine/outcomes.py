@@ -19,7 +19,8 @@ from nephila.kernel.messages import (
     Record,
     UrlState,
 )
-from nephila.kernel.outcomes import GONE, LOGIN_PAGE
+from nephila.kernel.reasons.row import Pause, Retry, Row
+from nephila.kernel.reasons.table import UNKNOWN, Reason, row_of, row_of_outcome
 from nephila.kernel.requisites import note_of
 from nephila.native import UrlError
 from nephila.scheduler.engine import recrawl_queue
@@ -39,7 +40,7 @@ from nephila.scheduler.frontier.queue_entry import (
     unpack_context,
 )
 from nephila.scheduler.frontier.strategies import HEAD
-from nephila.scheduler.politeness.host_pace import LEASE_EXPIRED, NOT_CONSUMED, PASSING, is_refusal, may_retry, took_s
+from nephila.scheduler.politeness.host_pace import is_refusal, took_s
 from nephila.scheduler.politeness.robots import from_outcome
 from nephila.scheduler.recrawl.policy import GONE_STATUSES
 
@@ -48,8 +49,7 @@ CLOCKS_S = 1.0
 """Largest difference of the clocks of two members that are ready."""
 SEED_HOPS = 5
 """Redirects of a seed that add their target's host to the scope."""
-NO_OUTCOME = (LEASE_EXPIRED, NOT_CONSUMED)
-"""Reasons that the scheduler gives when no outcome comes."""
+BUSY = Reason.BUSY
 CRASH_TRIES_FACTOR = 3
 """Factor of `tries` for a URL whose downloader process crashed: most URLs in flight at a crash did not cause it."""
 NOT_COUNTED = (FetchResult.UNSPECIFIED, FetchResult.EXPIRED, FetchResult.LOST)
@@ -77,20 +77,21 @@ class OutcomeHandler:
         if waiting is None and outcome.job:
             key = (DELETED + outcome.job, outcome.url_key)
             waiting = partition.outstanding.get(key)
-        if outcome.reason not in NO_OUTCOME:
+        row = row_of_outcome(outcome)
+        if not row.no_outcome:
             frontier.note_consumed(now, waiting is not None and frontier.is_rendered(waiting))
         if (
             waiting is None
             or waiting.state is not OutstandingState.LEASED
             or not _is_of(outcome, waiting)
-            or (outcome.reason == LEASE_EXPIRED and self._lease_start_utc(key) > outcome.ended_at)
+            or (row.no_outcome and self._lease_start_utc(key) > outcome.ended_at)
         ):
             if waiting is not None and outcome.result is FetchResult.LOST:
                 self._lost_page(waiting, outcome, now)
             host = frontier.hosts.find(outcome.host)
             if host is not None:
                 before = host.pace.not_before
-                self._pace(host, None, outcome, now)
+                self._pace(host, None, outcome, row, now)
                 self._log_host(partition, host, before, now)
                 frontier.reschedule(host)
             return
@@ -102,15 +103,15 @@ class OutcomeHandler:
         frontier.fetch_ended(host)
         host.changed = True
         if waiting.address:
-            frontier.addresses.end(waiting.address, now, refused=outcome.reason == "busy")
-        self._pace(host, job, outcome, now)
+            frontier.addresses.end(waiting.address, now, refused=outcome.reason == BUSY)
+        self._pace(host, job, outcome, row, now)
         if outcome.kind is FetchKind.ROBOTS:
-            self._robots(waiting, outcome, now)
+            self._robots(waiting, outcome, row, now)
         elif job is not None:
             self._account(host, job, outcome)
             if (job.has_quotas or outcome.browser_s) and outcome.started_at > 0:
                 frontier.count_quotas(job, outcome.wire_bytes, outcome.browser_s)
-            self._page(waiting, job, outcome, now, out)
+            self._page(waiting, job, outcome, row, now, out)
         else:
             self._finish_untracked(waiting)
         self._log_host(partition, host, before, now, always=job is not None and job.counts_host_use)
@@ -127,7 +128,7 @@ class OutcomeHandler:
     def _lease_start_utc(self, key: Key) -> float:
         return self.frontier.lease_start(self.frontier.leases[key]) + self.frontier.utc_offset
 
-    def _pace(self, host: Host, job: Job | None, outcome: FetchOutcome, now: float) -> None:
+    def _pace(self, host: Host, job: Job | None, outcome: FetchOutcome, row: Row, now: float) -> None:
         """Set when the host may be fetched from next: after its delay, or later when it refused."""
         if outcome.address:
             host.address = outcome.address
@@ -139,9 +140,9 @@ class OutcomeHandler:
         delay_s = self.frontier.delay_s(host, job)
         if delay_s > 0:
             host.pace.after_fetch(now, delay_s)
-        if is_refusal(outcome):
+        if is_refusal(outcome, row):
             config, rng = self.frontier.config, self.frontier.rng
-            host.pace.after_refusal(now, outcome.retry_after_s, config, rng, outcome.reason in PASSING)
+            host.pace.after_refusal(now, outcome.retry_after_s, config, rng, row.pause is Pause.PASSING)
         elif 0 < outcome.status < 500:
             host.pace.after_answer(self.frontier.config, now)
 
@@ -163,7 +164,9 @@ class OutcomeHandler:
             host.changed = True
             self.frontier.pending(partition).hosts.append(self.frontier.hosts.state_of(host))
 
-    def _page(self, waiting: Outstanding, job: Job, outcome: FetchOutcome, now: float, out: TurnOutput) -> None:
+    def _page(
+        self, waiting: Outstanding, job: Job, outcome: FetchOutcome, row: Row, now: float, out: TurnOutput
+    ) -> None:
         result = outcome.result
         if result is FetchResult.FETCHED or result is FetchResult.NOT_MODIFIED:
             waiting.state = OutstandingState.FETCHED
@@ -177,13 +180,13 @@ class OutcomeHandler:
         elif result is FetchResult.REDIRECT:
             self._redirect(waiting, job, outcome, now, out)
         elif result is FetchResult.DENIED:
-            self._end(waiting, job, out, Outcome.DENIED, outcome.reason or "address", outcome)
+            self._end(waiting, job, out, outcome.reason or Reason.ADDRESS, outcome)
         elif result is FetchResult.CONTENT_TYPE:
-            self._end(waiting, job, out, Outcome.DROPPED, "content_type", outcome)
-        elif may_retry(outcome.reason) and (waiting.attempt < self._tries(outcome) or outcome.reason == NOT_CONSUMED):
-            self._requeue(waiting, job, waiting.attempt, now, self._retry_wait(waiting, outcome))
+            self._end(waiting, job, out, Reason.CONTENT_TYPE, outcome)
+        elif self._tries_again(row, waiting.attempt):
+            self._requeue(waiting, job, waiting.attempt, now, self._retry_wait(waiting, outcome, row))
         else:
-            self._end(waiting, job, out, Outcome.FAILED, outcome.reason, outcome)
+            self._end(waiting, job, out, outcome.reason, outcome)
 
     def _lost_page(self, waiting: Outstanding, outcome: FetchOutcome, now: float) -> None:
         """The fetch succeeded, but its page was lost before it became a record: fetch it again."""
@@ -205,7 +208,7 @@ class OutcomeHandler:
             elif waiting.attempt < frontier.config.tries * CRASH_TRIES_FACTOR:
                 self._requeue(waiting, job, waiting.attempt, now)
             else:
-                self._end(waiting, job, out, Outcome.FAILED, "lost", None)
+                self._end(waiting, job, out, Reason.LOST, None)
         frontier.counters.lost_messages += len(keys)
         return len(keys)
 
@@ -236,20 +239,27 @@ class OutcomeHandler:
         job.due_table.check_out(key)
         recrawl_queue.requeue(frontier, job, state)
 
-    def _tries(self, outcome: FetchOutcome) -> int:
-        if outcome.detail == LOGIN_PAGE:
-            return 1
-        return self.frontier.config.tries * (CRASH_TRIES_FACTOR if outcome.detail == GONE else 1)
+    def _tries_again(self, row: Row, tried: int) -> bool:
+        """Whether a fetch that failed is worth another try."""
+        match row.retry:
+            case Retry.NEVER:
+                return False
+            case Retry.TRIES:
+                return tried < self.frontier.config.tries
+            case Retry.LONGER:
+                return tried < self.frontier.config.tries * CRASH_TRIES_FACTOR
+            case Retry.ALWAYS:
+                return True
 
-    def _retry_wait(self, waiting: Outstanding, outcome: FetchOutcome) -> float:
+    def _retry_wait(self, waiting: Outstanding, outcome: FetchOutcome, row: Row) -> float:
         """Seconds until the next try; 0 when the whole host pauses anyway."""
-        if is_refusal(outcome):
+        if is_refusal(outcome, row):
             return 0.0
         config = self.frontier.config
         wait: float = config.retry_delay_s * 2 ** (min(waiting.attempt, config.tries) - 1)
         return wait * (1 + self.frontier.rng.random() * config.jitter)
 
-    def _robots(self, waiting: Outstanding, outcome: FetchOutcome, now: float) -> None:
+    def _robots(self, waiting: Outstanding, outcome: FetchOutcome, row: Row, now: float) -> None:
         frontier = self.frontier
         host = waiting.host
         partition = self._finish_untracked(waiting)
@@ -257,12 +267,11 @@ class OutcomeHandler:
             self._end_preparation(host)
             return
         tried = host.robots_tries + 1
-        unsettled = outcome.result is FetchResult.FAILED and may_retry(outcome.reason)
-        if unsettled and (tried < self._tries(outcome) or outcome.reason == NOT_CONSUMED):
+        if outcome.result is FetchResult.FAILED and self._tries_again(row, tried):
             host.robots_tries = tried
             self._end_preparation(host)
-            if not is_refusal(outcome):
-                host.pace.after_fetch(now, self._retry_wait(waiting, outcome))
+            if not is_refusal(outcome, row):
+                host.pace.after_fetch(now, self._retry_wait(waiting, outcome, row))
             return
         host.robots_tries = 0
         host.changed = True
@@ -273,7 +282,7 @@ class OutcomeHandler:
         users = frontier.jobs_on(host)
         for job in users:
             add_sitemaps(frontier, job, host.key, origin, host.robots[origin].rules)
-        if is_refusal(outcome):
+        if is_refusal(outcome, row):
             self._end_preparation(host)
         elif users:
             frontier.prepared.fetched(host.number, users[0].number, origin, now)
@@ -306,13 +315,13 @@ class OutcomeHandler:
             fetch_no=waiting.entry.fetch_no,
             attempt=waiting.attempt,
             result=FetchResult.FAILED,
-            reason=LEASE_EXPIRED,
+            reason=Reason.LEASE_EXPIRED,
             started_at=utc,
             ended_at=utc,
             lease_until=waiting.lease_until,
         )
         if not self.frontier.was_consumed(self.frontier.leases[key], self.frontier.is_rendered(waiting)):
-            no_outcome.reason = NOT_CONSUMED
+            no_outcome.reason = Reason.NOT_CONSUMED
         self.outcome(no_outcome, now, out)
 
     def _requeue(
@@ -355,18 +364,18 @@ class OutcomeHandler:
         try:
             target = redirected(job.spec, outcome.location, entry.url)
         except UrlError:
-            self._end(waiting, job, out, Outcome.FAILED, "bad_redirect", outcome)
+            self._end(waiting, job, out, Reason.BAD_REDIRECT, outcome)
             return
         hops = entry.hops + 1
         if hops > self.frontier.config.max_hops:
-            self._end(waiting, job, out, Outcome.FAILED, "too_many_redirects", outcome, target.href)
+            self._end(waiting, job, out, Reason.TOO_MANY_REDIRECTS, outcome, target.href)
             return
         if target.fingerprint == entry.url_key and target.host_key == waiting.host.key:
             # Another spelling of the same canonical URL: its row comes from the next fetch.
             hop = entry._replace(url=target.href, hops=hops, fetch_no=entry.fetch_no + 1)
             self._requeue(waiting, job, 0, now, entry=hop)
             return
-        self._end(waiting, job, out, Outcome.DROPPED, "redirect", outcome, target.href)
+        self._end(waiting, job, out, Reason.REDIRECT, outcome, target.href)
         seed = bool(entry.flags & SEED) and hops <= SEED_HOPS
         if seed:
             if job.scope.excluded(target.href):
@@ -393,19 +402,18 @@ class OutcomeHandler:
 
     # ---- ends
 
-    def end_unfetched(self, host: Host, job: Job, entry: Entry, out: TurnOutput, outcome: Outcome, reason: str) -> None:
+    def end_unfetched(self, host: Host, job: Job, entry: Entry, out: TurnOutput, reason: str) -> None:
         """Give a terminal row to a URL that was never dialled."""
         waiting = Outstanding(job.uid, host, entry, entry.attempts)
         self.frontier.add_outstanding((job.uid, entry.url_key), waiting)
         job.lease()
-        self._end(waiting, job, out, outcome, reason, None)
+        self._end(waiting, job, out, reason, None)
 
     def _end(
         self,
         waiting: Outstanding,
         job: Job,
         out: TurnOutput,
-        outcome: Outcome,
         reason: str,
         fetched: FetchOutcome | None,
         final_url: str = "",
@@ -422,7 +430,7 @@ class OutcomeHandler:
             url=entry.url,
             fetch_no=entry.fetch_no,
             attempt=waiting.attempt,
-            outcome=outcome,
+            outcome=_ends_as(reason, fetched),
             reason=reason,
             status=fetched.status if fetched else 0,
             final_url=final_url,
@@ -499,6 +507,14 @@ def _ended_as(status: int) -> Outcome:
     if 200 <= status < 300:
         return Outcome.STORED
     return Outcome.DROPPED if 300 <= status < 400 else Outcome.FAILED
+
+
+def _ends_as(reason: str, fetched: FetchOutcome | None) -> Outcome:
+    """How a URL without a page ends. A reason of a newer version is a failure, unless its result is a denial."""
+    row = row_of(reason)
+    if row is UNKNOWN and fetched is not None and fetched.result is FetchResult.DENIED:
+        return Outcome.DENIED
+    return Outcome.FAILED if row.ends is None or row.ends is Outcome.STORED else row.ends
 
 
 def _is_of(outcome: FetchOutcome, waiting: Outstanding) -> bool:

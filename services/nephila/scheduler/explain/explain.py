@@ -16,6 +16,7 @@ import msgspec
 
 from nephila.kernel.fragment_routes import parse_for
 from nephila.kernel.messages import UrlState
+from nephila.kernel.reasons.table import kind_of, row_of, words
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.explain import facts
 from nephila.scheduler.explain.facts import (
@@ -30,7 +31,7 @@ from nephila.scheduler.explain.facts import (
     ScopeFact,
     TrapFact,
 )
-from nephila.scheduler.explain.reasons import Kind, kind_of, words
+from nephila.scheduler.explain.kinds import Kind
 from nephila.scheduler.frontier.job_state import Hold, Job
 from nephila.scheduler.frontier.queue_entry import Entry
 
@@ -203,24 +204,24 @@ class _Verdict:
         return kind, "not_crawled", text
 
     def _refusal(self, row: Mapping[str, Any], outcome: str, reason: str) -> Way:
+        kind, said = kind_of(outcome, reason), words(outcome, reason)
         robots = self.known.robots
-        said = words(outcome, reason)
-        if (outcome, reason) == ("denied", "robots"):
-            return "robots", _forbidden(robots) if robots is not None and not robots.allowed else said
-        if (outcome, reason) == ("dropped", "redirect"):
-            return "redirect", f"it redirects to {row.get('final_url', '')}; explain that URL"
-        if (outcome, reason) == ("dropped", "content_type"):
-            return "content_type", f"its content type {row.get('content_type', '')} is not wanted"
-        if (outcome, reason) == ("dropped", "near_copy"):
-            return "near_copy", f"{said}: {row.get('near_copy_of') or 'its row does not name it'}"
-        if (outcome, reason) == ("dropped", "excluded") and not self.known.scope.admitted:
-            return "excluded", f"the scope no longer admits it ({self.known.scope.rule})"
-        if (outcome, reason) == ("dropped", "trap"):
-            return self._trap_of_row(said)
-        kind = kind_of(outcome, reason)
-        if kind != "failed":
-            return kind, said
-        return "failed", f"{outcome} ({reason}) at {row.get('fetched_at', '')}{self._tries()}: {said}"
+        match kind:
+            case "failed":
+                return kind, f"{outcome} ({reason}) at {row.get('fetched_at', '')}{self._tries()}: {said}"
+            case "robots" if robots is not None and not robots.allowed:
+                return kind, _forbidden(robots)
+            case "redirect":
+                return kind, f"it redirects to {row.get('final_url', '')}; explain that URL"
+            case "content_type":
+                return kind, f"its content type {row.get('content_type', '')} is not wanted"
+            case "near_copy":
+                return kind, f"{said}: {row.get('near_copy_of') or 'its row does not name it'}"
+            case "excluded" if not self.known.scope.admitted:
+                return kind, f"the scope no longer admits it ({self.known.scope.rule})"
+            case "trap":
+                return self._trap_of_row(said)
+        return kind, said
 
     def _tries(self) -> str:
         tries = int(self.known.fetches[-1].get("attempt", 0)) if self.known.fetches else 0
@@ -379,7 +380,7 @@ def _forbidden(robots: RobotsFact) -> str:
     if robots.policy == "rules":
         return f"robots.txt forbids it (line {robots.line}: {robots.rule})"
     if robots.policy == "failed":
-        return f"its host cannot be reached ({robots.reason}): {words('failed', robots.reason)}"
+        return f"its host cannot be reached ({robots.reason}): {row_of(robots.reason).words}"
     what = f"answered {robots.status}" if robots.status else f"could not be fetched ({robots.reason})"
     return f"robots.txt of {robots.origin} {what}, which forbids everything for now"
 

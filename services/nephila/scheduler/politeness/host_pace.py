@@ -15,17 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nephila.kernel.messages import FetchOutcome, HostState, HostUse
-from nephila.kernel.outcomes import LOGIN_PAGE
+from nephila.kernel.reasons.row import Pause, Row
 from nephila.scheduler.config import SchedulerConfig
 
 MARGIN_S = 0.005
 """Added to every pause: a server logs the end of an answer a moment after the client has read it."""
 TOOK_MAX_S = 3600.0
 """Longest believable fetch; a longer one means that the clock was set meanwhile."""
-REFUSALS = frozenset({"http_429", "http_503", "timeout", "blocked"})
-PASSING = frozenset({"http_503", "timeout"})
-"""Refusals that may concern one page or one moment. Right after an answer they restart the back-off."""
 _NEVER = float("-inf")
+# A name of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
+_NO_PAUSE = Pause.NONE
 
 
 @dataclass(slots=True)
@@ -55,8 +54,8 @@ class HostPace:
     ) -> float:
         """The host refused; returns the length of the pause in seconds.
 
-        `passing`: the refusal is one of `PASSING`. Right after an answer it restarts the back-off at its first step:
-        one such page in a hundred must not block the host for hours.
+        `passing`: see `Pause.PASSING`. Right after an answer it restarts the back-off at its first step: one such page
+        in a hundred must not block the host for hours.
         """
         if retry_after_s > 0:
             # Retry-After is the host's own figure and no step of the back-off.
@@ -138,30 +137,6 @@ def took_s(outcome: FetchOutcome) -> float:
     return min(max(outcome.ended_at - outcome.started_at, 0.0), TOOK_MAX_S)
 
 
-def is_refusal(outcome: FetchOutcome) -> bool:
-    """Whether an outcome pauses the whole host."""
-    return outcome.retry_after_s > 0 or (outcome.reason in REFUSALS and outcome.detail != LOGIN_PAGE)
-
-
-def may_retry(reason: str) -> bool:
-    """Whether a failed fetch is worth another try: 429, 5xx and network errors, but not other 4xx and not limits."""
-    return reason in RETRYABLE or reason.startswith("http_5")
-
-
-LEASE_EXPIRED, NOT_CONSUMED = "lease_expired", "not_consumed"
-"""Reasons of a try without outcome; with the second no downloader consumed the request, and the URL does not fail."""
-RETRYABLE = frozenset(
-    {
-        "http_429",
-        "blocked",
-        "browser",
-        "dns",
-        "connect",
-        "tls",
-        "timeout",
-        "disconnected",
-        "proxy",
-        LEASE_EXPIRED,
-        NOT_CONSUMED,
-    }
-)
+def is_refusal(outcome: FetchOutcome, row: Row) -> bool:
+    """Whether an outcome pauses the whole host; `row` is that of its reason."""
+    return outcome.retry_after_s > 0 or row.pause is not _NO_PAUSE

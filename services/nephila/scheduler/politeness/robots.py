@@ -13,12 +13,10 @@ import msgspec
 
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, RobotsTxt
 from nephila.kernel.net.robots import Robots, policy_for
+from nephila.kernel.reasons.table import row_of
 from nephila.native import parse_url
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.politeness.robots_cache import RobotsCache
-
-UNREACHABLE = frozenset({"dns", "connect", "tls", "proxy", "no_tunnel"})
-"""Error classes that every fetch of the host would have too."""
 
 
 @dataclass(slots=True)
@@ -64,10 +62,7 @@ def from_outcome(outcome: FetchOutcome, origin: str, now_utc: float, config: Sch
 
 def from_log(text: RobotsTxt, now: float, now_utc: float, cache: RobotsCache) -> OriginRobots:
     """The working form of a logged robots.txt; the cache holds its rules."""
-    if text.reason in UNREACHABLE or text.reason == "address":
-        policy = "failed"
-    else:
-        policy = policy_for(text.status, text.reason)
+    policy = "failed" if row_of(text.reason).unreachable else policy_for(text.status, text.reason)
     rules = cache.take(text.body) if policy == "rules" else None
     remaining = min(text.expires_at - now_utc, max(text.expires_at - text.fetched_at, 0.0))
     return OriginRobots(policy, rules, now + remaining, msgspec.structs.replace(text, body=b""))

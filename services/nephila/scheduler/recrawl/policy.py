@@ -285,5 +285,5 @@ def _halve(state: UrlState) -> None:
 
 def _chance(state: UrlState) -> float:
     """In [0, 1): different for each fetch of each page, the same in each run."""
-    mixed = (int.from_bytes(state.url_key[8:16], "big") ^ (state.fetch_no * _MIX)) * _MIX
+    mixed = (int.from_bytes(state.url_key[8:], "big") ^ (state.fetch_no * _MIX)) * _MIX
     return (mixed >> 11 & (1 << 53) - 1) / (1 << 53)

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.item_parts import NOT_YET, complete_item, is_part, part_rule, waits_of
+from nephila.kernel.reasons.table import Reason
 from nephila.native import UrlError
 from nephila.storage.ledgers.read_connection import ReadConnection
 from nephila.storage.rows import Batch, Items
@@ -129,7 +130,7 @@ def _follow(database: ReadConnection, job: str, one: _Waiting) -> tuple[str, str
         if row is None:
             return key, None, NOT_YET
         outcome, reason, final_url, rule = row
-        target = key_of(final_url) if outcome == "dropped" and reason == "redirect" else ""
+        target = key_of(final_url) if outcome == "dropped" and reason == Reason.REDIRECT else ""
         if not target:
             return key, None, _why(outcome, reason, rule, wanted)
         key = target

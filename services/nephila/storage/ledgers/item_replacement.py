@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nephila import __version__
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.ledgers import item_parts
@@ -69,10 +70,11 @@ class ItemReplacement:
     def target(self, job: str, url: str) -> str:
         """The target of a URL's redirect; "" if it has none."""
         query = (
-            "SELECT final_url FROM pages WHERE job = ? AND url_key = ? AND outcome = 'dropped' AND reason = 'redirect'"
+            "SELECT final_url FROM pages WHERE job = ? AND url_key = ? AND outcome = 'dropped'"
+            f" AND reason = '{Reason.REDIRECT}'"
         )
         row = self._db.execute(query, (job, item_parts.key_of(url))).fetchone()
-        return str(row[0] or "") if row else ""
+        return str(row[0]) if row else ""
 
     def put(self, job: str, key: str, rule: str, version: int, data: Sequence[str]) -> None:
         """Replace the items of a page."""

@@ -14,6 +14,7 @@ from typing import Final
 
 from psycopg import errors, sql
 
+from nephila.storage.changes import DEAD_LETTER
 from nephila.storage.ledgers.contract import Key
 from nephila.storage.ledgers.postgres_arrays import columns
 from nephila.storage.ledgers.postgres_link import Connection
@@ -30,7 +31,7 @@ _DAY_OF_ROW: Final = "CASE fetched_at WHEN '' THEN current_date ELSE left(fetche
 _KEY_COLUMNS: Final = "job, url_key, day, fetch_no, outcome, copy, text_hash, first_at, changed_at, gone, dead_letter"
 _KEY_OF_PAGE: Final = (
     "job, url_key, day, fetch_no, outcome, sha256 <> '', text_hash, first_at, changed_at, change IN ('gone', 'moved'),"
-    " reason = 'dead_letter'"
+    f" reason = '{DEAD_LETTER}'"
 )
 _OF_COPY: Final = ("text_hash", "first_at", "changed_at")
 _KEYS: Final = (
@@ -54,7 +55,7 @@ _MOVE: Final = (
 )
 _FORGET_DEAD: Final = (
     f"DELETE FROM fetches USING {_OLD} WHERE fetches.day = %s::date AND fetches.job = old.job"
-    " AND fetches.url_key = old.key AND fetches.reason = 'dead_letter'"
+    f" AND fetches.url_key = old.key AND fetches.reason = '{DEAD_LETTER}'"
 )
 _PARTITIONS: Final = (
     "SELECT tables.relname FROM pg_inherits JOIN pg_class AS tables ON tables.oid = inhrelid"

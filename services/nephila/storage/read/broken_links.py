@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
 from nephila.storage.source import Source, display_name
@@ -45,7 +46,7 @@ def broken_links(source: Source, job: str | None = None) -> Iterator[BrokenLink]
     is stored. O(links)."""
     only = "AND links.job = :job" if job is not None else ""
     hops = "".join(
-        f" LEFT JOIN pages AS hop{n} ON hop{n}.job = hop{n - 1}.job AND hop{n - 1}.reason = 'redirect'"
+        f" LEFT JOIN pages AS hop{n} ON hop{n}.job = hop{n - 1}.job AND hop{n - 1}.reason = '{Reason.REDIRECT}'"
         f" AND hop{n}.url = hop{n - 1}.final_url"
         for n in range(1, MAX_HOPS + 1)
     )

@@ -10,22 +10,29 @@ from datetime import datetime
 from typing import Any, Final
 
 from nephila.kernel.messages import Outcome, Render, UrlState
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.requisites import context_of
 from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
 from nephila.storage.rows import OUTCOMES
 from nephila.storage.source import Source
 
+
+def _ended(reason: Reason) -> str:
+    outcome = reason.ended.partition("(")[0]
+    return f"outcome = '{outcome}' AND reason = '{reason}'"
+
+
 ROW_KINDS: Final = {
     "failed": "outcome = 'failed'",
-    "denied(address)": "outcome = 'denied' AND reason = 'address'",
+    Reason.ADDRESS.ended: _ended(Reason.ADDRESS),
     # Attempt 0: the page was not requested, since its robots.txt was unavailable.
-    "denied(robots)": "(outcome = 'denied' AND reason = 'robots' OR outcome = 'failed' AND fetch_id LIKE '%-0')",
-    "dropped(excluded)": "outcome = 'dropped' AND reason = 'excluded'",
-    "dropped(content_type)": "outcome = 'dropped' AND reason = 'content_type'",
-    "failed(too_large)": "outcome = 'failed' AND reason = 'too_large'",
-    "dropped(trap)": "outcome = 'dropped' AND reason = 'trap'",
+    Reason.ROBOTS.ended: f"({_ended(Reason.ROBOTS)} OR outcome = 'failed' AND fetch_id LIKE '%-0')",
+    Reason.EXCLUDED.ended: _ended(Reason.EXCLUDED),
+    Reason.CONTENT_TYPE.ended: _ended(Reason.CONTENT_TYPE),
+    Reason.TOO_LARGE.ended: _ended(Reason.TOO_LARGE),
+    Reason.TRAP.ended: _ended(Reason.TRAP),
     "copies": "sha256 != '' AND status NOT IN (404, 410)",
-    "all": "NOT (outcome = 'dropped' AND reason IN ('excluded', 'trap'))",
+    "all": f"NOT (outcome = 'dropped' AND reason IN ('{Reason.EXCLUDED}', '{Reason.TRAP}'))",
 }
 """Name of a kind of rows → its condition."""
 _COLUMNS: Final = (

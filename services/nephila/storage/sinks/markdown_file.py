@@ -1,7 +1,7 @@
 """Pages as Markdown: front matter in YAML, then the text. One file per page, HOST/slug-KEY.md, or JSON lines.
 
-The text is the parser's Markdown of the page, or its plain text, without control characters: a file is opened in
-terminals and editors, and its text comes from the web.
+The text is the parser's Markdown of the page (`nephila.native.markdown`), or its plain text. Neither has control
+characters: a file is opened in terminals and editors, and its text comes from the web.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ MarkdownOf = Callable[[Row], str]
 """Returns the Markdown of a row's text; "" if there is none."""
 _FRONT = ("url", "title", "lang", "fetched_at", "status", "content_type", "outcome", "reason", "final_url", "sha256")
 _SLUG_CHARS = 60
-_HEADING = re.compile("^# ", re.MULTILINE)
 _UNSAFE = re.compile(r"[^a-z0-9._-]+")
-# Valid in JSON; YAML forbids them or reads them as line ends, or they change the direction of text.
 # Controls but line feed and tab, and marks that change the direction of text.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# Valid in JSON; YAML forbids them or reads them as line ends, or they change the direction of text.
 _NOT_YAML = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 
 
@@ -77,13 +76,13 @@ def document(row: Row, text: str = "") -> bytes:
     front = "".join(f"{name}: {_scalar(values[name])}\n" for name in _FRONT if values[name] not in ("", 0))
     text = markdown_text(row, text)
     title = " ".join(_CONTROLS.sub(" ", str(values["title"])).split())
-    heading = f"# {title}\n\n" if title and not _HEADING.search(text) else ""
+    heading = f"# {title}\n\n" if title and "\n# " not in f"\n{text}" else ""
     return f"---\n{front}---\n\n{heading}{text}\n\n".encode()
 
 
 def markdown_text(row: Row, text: str) -> str:
-    """The Markdown of a row, by default its plain text, without control characters."""
-    return _CONTROLS.sub("", text or plain_text(row))
+    """The Markdown of a row, which has no control characters; by default its plain text without them."""
+    return text or _CONTROLS.sub("", plain_text(row))
 
 
 def plain_text(row: Row) -> str:

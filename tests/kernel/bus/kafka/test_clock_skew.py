@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
+
 import pytest
 from nephila.kernel.bus.kafka.clock_skew import ClockSkew
+from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.bus.kafka.producer import LOG_APPEND_TIME, BatchingProducer
 
 
 @pytest.mark.parametrize(
@@ -31,3 +36,23 @@ def test_a_clock_that_was_set_is_well_again():
     assert skew.trouble
     skew.observe(101.0, 101.05, 101.1)
     assert skew.trouble == ""
+
+
+def test_a_clock_that_is_off_is_logged_once(caplog):
+    """Not with every record; again after it was set."""
+    producer = BatchingProducer(KafkaConfig(), None)
+
+    def taken(at):
+        return SimpleNamespace(timestamp_type=LOG_APPEND_TIME, timestamp=at * 1000)
+
+    now = time.time()
+    for stamped in (now, now - 5, now - 5, now, now, now - 5):
+        producer._stamped(now, taken(stamped))
+    assert ["5.0 s ahead of the broker's" in record.message for record in caplog.records] == [True, True]
+
+
+def test_a_topic_with_timestamps_of_its_members_says_nothing():
+    """They are this clock's own."""
+    producer = BatchingProducer(KafkaConfig(), None)
+    producer._stamped(time.time(), SimpleNamespace(timestamp_type=0, timestamp=0))
+    assert producer.skew.trouble == ""

@@ -11,6 +11,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nephila.kernel import messages
+from nephila.kernel.bus.kafka import wire
 from nephila.kernel.bus.kafka.wire import CODECS, HEADERS, UnknownFormat, frame_of, message_of, seal, unseal
 from nephila.kernel.messages import (
     Anchor,
@@ -155,3 +156,12 @@ def test_truncated_records_are_errors():
         except PermanentError:
             continue
         assert found == frames[: len(found)]
+
+
+def test_a_message_of_the_largest_size_travels(monkeypatch):
+    """One byte more does not."""
+    size = len(CODECS[CrawlJob].encode(CrawlJob("j" * 500)))
+    monkeypatch.setattr(wire, "MAX_MESSAGE_BYTES", size)
+    assert message_of(CrawlJob, frame_of(CrawlJob, CrawlJob("j" * 500))).uid == "j" * 500
+    with pytest.raises(PermanentError, match=f"a CrawlJob of {size + 1} bytes is too large to travel"):
+        frame_of(CrawlJob, CrawlJob("j" * 501))

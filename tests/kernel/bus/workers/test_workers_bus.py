@@ -6,7 +6,7 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery, Receipt
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.workers.bus import Workers
+from nephila.kernel.bus.workers.bus import LOADED_AT, Workers
 from nephila.kernel.bus.workers.protocol import Drain, Forget
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, RECORDS, REQUESTS, RULE_VERDICTS
@@ -20,7 +20,13 @@ class Rig:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.bus = LocalBus(self.clock)
-        self.workers = Workers(self.bus, self.clock)
+        self.calls: list[str] = []
+        self.workers = Workers(
+            self.bus,
+            self.clock,
+            on_busy=lambda: self.calls.append("busy"),
+            on_loaded=lambda: self.calls.append("loaded"),
+        )
         self.outcomes: list[m.FetchOutcome] = []
         self.records: list[Delivery] = []
         self.dead: list[m.DeadLetter] = []
@@ -90,6 +96,19 @@ def test_a_host_stays_where_it_is_and_new_hosts_go_where_there_is_least(rig):
         frozenset(["a/1", "a/2", "a/3"]),
         frozenset(["b/1", "c/1"]),
     }
+
+
+def test_work_for_one_more_worker_is_reported(rig):
+    """When a worker holds more than LOADED_AT requests; and when an idle one gets its first."""
+    worker = rig.worker()
+    rig.ask(*(f"h{number}/1" for number in range(LOADED_AT)))
+    assert rig.calls == ["busy"]
+    rig.ask("more/1", "more/2")
+    assert rig.calls == ["busy", "loaded", "loaded"]
+    worker.end("h0/1")
+    worker.end("more/1")
+    rig.ask("last/1")
+    assert rig.calls[3:] == ["loaded"] * (worker.member.load > LOADED_AT)
 
 
 def test_a_dead_worker_loses_what_is_not_done(rig):

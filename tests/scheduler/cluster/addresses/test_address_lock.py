@@ -9,7 +9,7 @@ from nephila.kernel.messages import AddressAnnouncement, AddressReleased, Partit
 from nephila.scheduler.cluster.addresses.address_claims import MEMBER_TIMEOUT_S, AddressClaims
 from nephila.scheduler.cluster.addresses.shared_pace import MARGIN_S
 
-from benchmarks.address_model import CONNECTIONS, GAP_S, Host, World, storm
+from tests.scheduler.cluster.addresses.address_model import CONNECTIONS, GAP_S, Host, World, storm
 
 FOR_EVER = 10**9
 

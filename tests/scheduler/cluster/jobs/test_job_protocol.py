@@ -260,3 +260,23 @@ def test_who_has_another_partition_coordinates_nothing():
     other = 1 - coordinating_partition(JOB, 2)
     protocol = JobProtocol("m", 2, {JOB: spec()})
     assert [type(one) for one in protocol.messages_to_send([Idle(other)], 1000.0)] == [JobProgress]
+
+
+def test_a_member_that_loses_the_coordinating_partition_looks_for_no_end_of_the_job():
+    """Its successor does; a member that gets the partition back looks again."""
+    home = coordinating_partition(JOB, 2)
+    protocol = JobProtocol("m", 2, {JOB: spec()})
+
+    def settle(*partitions: int) -> None:
+        owned = [Idle(number) for number in partitions]
+        while said := protocol.messages_to_send(owned, 1000.0):
+            for message in said:
+                (protocol.on_status if isinstance(message, JobStatus) else protocol.on_progress)(message)
+
+    settle(0, 1)
+    (rest,) = protocol.pending_end_check().values()
+    protocol.messages_to_send([Idle(1 - home)], 1001.0)
+    assert protocol.pending_end_check() == {}
+    protocol.on_ends_reached(JOB, rest)
+    settle(0, 1)
+    assert not protocol.views[JOB].status.done

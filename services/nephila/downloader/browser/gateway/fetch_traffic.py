@@ -21,33 +21,27 @@ from nephila.downloader.browser.gateway.forwarded_headers import (
     to_server,
 )
 from nephila.downloader.browser.gateway.host_pace import HostPace
+from nephila.downloader.browser.gateway.limit import Limit, RefusalReason, reason_of
 from nephila.downloader.browser.gateway.upstream import Call, Refused, Sender
 from nephila.downloader.http.contract import Exchange, HttpRequest, HttpResponse
 from nephila.downloader.http.route import NO_ROUTE, Route
 from nephila.downloader.http.target import Target
 from nephila.kernel.net.public_suffix import site_of
+from nephila.kernel.reasons.table import AnyReason, Reason
 from nephila.kernel.runtime.clock import Clock
 
 _METHODS = frozenset(("GET", "HEAD", "OPTIONS", "POST"))
 """POST is needed by pages that read data with it, such as GraphQL; the other methods change resources."""
 _HTML = ("text/html", "application/xhtml+xml", "")
-_STATUS = {"requests": 429, "bytes": 429, "time": 429, "method": 405, "timeout": 504, "pace": 429}
-_REFUSALS = frozenset(
-    (
-        "address",
-        "dns",
-        "pace",
-        "robots",
-        "requests",
-        "bytes",
-        "time",
-        "method",
-        "upgrade",
-        "media",
-        "prefetch",
-        "service_worker",
-    )
-)
+_STATUS: dict[RefusalReason, int] = {
+    Limit.REQUESTS: 429,
+    Limit.BYTES: 429,
+    Limit.TIME: 429,
+    Limit.METHOD: 405,
+    Reason.TIMEOUT: 504,
+    Limit.PACE: 429,
+}
+_REFUSALS = frozenset((Reason.ADDRESS, Reason.DNS, Reason.ROBOTS))
 UNAUTHORIZED = (401, 403)
 _REFUSED = 403
 _FAILED = 502
@@ -91,13 +85,13 @@ class FetchTraffic:
         self._parallel = asyncio.Semaphore(limits.max_parallel)
         self._document_sent = False
         self._document: DocumentResponse | None = None
-        self._reason = ""
+        self._reason: AnyReason = Reason.NONE
         self._detail = ""
         self._requests = 0
         self._wire_bytes = 0
         self._blocked: Counter[str] = Counter()
         self._closers: dict[Callable[[], None], None] = {}
-        self._ended = ""
+        self._ended: Limit | None = None
 
     # ---- lifetime
 
@@ -109,7 +103,7 @@ class FetchTraffic:
         """A connection is closed."""
         self._closers.pop(close, None)
 
-    def close(self, reason: str = "time") -> None:
+    def close(self, reason: Limit = Limit.TIME) -> None:
         """End the fetch and close its connections; further requests are refused with `reason`."""
         self._ended = self._ended or reason
         closers, self._closers = list(self._closers), {}
@@ -119,8 +113,8 @@ class FetchTraffic:
     def result(self) -> GatewayResult:
         """What happened so far."""
         reason, detail = self._reason, self._detail
-        if self._document is None and not reason:
-            reason, detail = ("timeout", "total: the document did not arrive") if self._ended == "time" else ("", "")
+        if self._document is None and not reason and self._ended is Limit.TIME:
+            reason, detail = Reason.TIMEOUT, "total: the document did not arrive"
         return GatewayResult(
             document=self._document,
             reason=reason,
@@ -159,7 +153,7 @@ class FetchTraffic:
         if response.status in UNAUTHORIZED and is_of_script(call.headers) and site_of(call.target.host) == self._site:
             self._unauthorized = min(self._unauthorized or response.status, response.status)
         if response.reason:
-            reason = "media" if response.reason == "content_type" else response.reason
+            reason = Limit.MEDIA if response.reason == Reason.CONTENT_TYPE else response.reason
             return self._refuse(reason, response.detail, False)
         return _passed(response)
 
@@ -170,7 +164,7 @@ class FetchTraffic:
             await self._pace.turn(call.target.dial_host)
             route = await self._sender.route(call.target)
             if route.proxy is not None:
-                raise Refused("upgrade", "a WebSocket does not pass an upstream proxy")
+                raise Refused(Limit.UPGRADE, "a WebSocket does not pass an upstream proxy")
         except Refused as refused:
             self._blocked[refused.reason] += 1
             raise
@@ -187,7 +181,7 @@ class FetchTraffic:
         self._wire_bytes += size
         if self._wire_bytes <= self._limits.max_bytes:
             return True
-        self._blocked["bytes"] += 1
+        self._blocked[Limit.BYTES] += 1
         return False
 
     def _is_document(self, call: Call, kind: Kind) -> bool:
@@ -200,22 +194,23 @@ class FetchTraffic:
         if self._ended:
             raise Refused(self._ended, "the fetch has ended")
         if self._requests >= limits.max_requests:
-            raise Refused("requests", f"more than {limits.max_requests} requests of one page")
+            raise Refused(Limit.REQUESTS, f"more than {limits.max_requests} requests of one page")
         self._requests += 1
         if call.method not in _METHODS:
-            raise Refused("method", f"{call.method[:20]} is not sent")
+            raise Refused(Limit.METHOD, f"{call.method[:20]} is not sent")
         if self._wire_bytes >= limits.max_bytes:
-            raise Refused("bytes", f"more than {limits.max_bytes} bytes of one page")
+            raise Refused(Limit.BYTES, f"more than {limits.max_bytes} bytes of one page")
         if kind is Kind.MEDIA and limits.refuse_media:
-            raise Refused("media", "images, fonts and media are not fetched")
+            raise Refused(Limit.MEDIA, "images, fonts and media are not fetched")
         if kind in (Kind.PREFETCH, Kind.SERVICE_WORKER):
-            raise Refused("prefetch" if kind is Kind.PREFETCH else "service_worker", f"a {kind.value} is not fetched")
+            limit = Limit.PREFETCH if kind is Kind.PREFETCH else Limit.SERVICE_WORKER
+            raise Refused(limit, f"a {kind.value} is not fetched")
         decided = is_document and call.target.href == self._document_target.href
         if kind is not Kind.DOCUMENT or decided or not limits.obey_robots:
             return
         await self._sender.route(call.target)  # an address that is refused says more than its robots.txt
         if not await self._robots.allowed(call.target, self._fetch_robots):
-            raise Refused("robots", f"robots.txt disallows {call.target.shown[:200]}")
+            raise Refused(Reason.ROBOTS, f"robots.txt disallows {call.target.shown[:200]}")
 
     async def _fetch_robots(self, target: Target) -> HttpResponse:
         self._requests += 1
@@ -288,11 +283,11 @@ class FetchTraffic:
             return Answer(204, [], b"")
         return _passed(response)
 
-    def _refuse(self, reason: str, detail: str, is_document: bool) -> Answer:
+    def _refuse(self, reason: RefusalReason, detail: str, is_document: bool) -> Answer:
         self._blocked[reason] += 1
         if is_document:
-            self._reason, self._detail = reason, detail
-        status = _STATUS.get(reason, _REFUSED if reason in _REFUSALS else _FAILED)
+            self._reason, self._detail = reason_of(reason), detail
+        status = _STATUS.get(reason, _REFUSED if reason in _REFUSALS or isinstance(reason, Limit) else _FAILED)
         return Answer(status, [("cache-control", "no-store")], b"")
 
 

@@ -23,6 +23,7 @@ from nephila.downloader.browser.gateway.client_connection import ClientConnectio
 from nephila.downloader.browser.gateway.document_robots import DocumentRobots
 from nephila.downloader.browser.gateway.fetch_traffic import FetchTraffic
 from nephila.downloader.browser.gateway.host_pace import HostPace
+from nephila.downloader.browser.gateway.limit import Limit
 from nephila.downloader.browser.gateway.upstream import Upstream
 from nephila.downloader.browser.gateway.websocket_tunnel import WebSocketTunnel, dial
 from nephila.downloader.config import DownloaderConfig
@@ -110,7 +111,7 @@ class ForwardingGateway:
         del self._by_username[found.username]
         found.timer.cancel()
         result = found.traffic.result()
-        found.traffic.close("ended")
+        found.traffic.close(Limit.ENDED)
         return result
 
     async def close(self) -> None:

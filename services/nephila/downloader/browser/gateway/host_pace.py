@@ -9,6 +9,7 @@ import asyncio
 from collections import OrderedDict
 from typing import Final
 
+from nephila.downloader.browser.gateway.limit import Limit
 from nephila.downloader.browser.gateway.upstream import Refused
 from nephila.kernel.runtime.clock import Clock
 
@@ -56,5 +57,5 @@ class HostPace:
         if len(self._spread_until) > MAX_HOSTS:
             self._spread_until.popitem(last=False)
         if wait_s > longest_s:
-            raise Refused("pace", f"more than {1 / self._gap_s:g} requests per second on {host[:100]}")
+            raise Refused(Limit.PACE, f"more than {1 / self._gap_s:g} requests per second on {host[:100]}")
         return wait_s

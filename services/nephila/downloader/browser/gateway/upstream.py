@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple, Protocol
 
+from nephila.downloader.browser.gateway.limit import RefusalReason, reason_of
 from nephila.downloader.dns.contract import ResolveError
 from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
 from nephila.downloader.http.request import ROBOTS_BYTES
@@ -13,6 +14,7 @@ from nephila.downloader.http.target import Target
 from nephila.downloader.proxies.selection import PROXY_ONLY
 from nephila.downloader.routing.router import Router, unresolved_route
 from nephila.kernel.net.egress import EgressError
+from nephila.kernel.reasons.table import Reason
 
 ROBOTS_REDIRECTS = 5
 _REPEATABLE = ("GET", "HEAD", "OPTIONS")
@@ -31,7 +33,7 @@ class Call(NamedTuple):
 class Refused(Exception):
     """A request that reaches no server: `reason` in one word, and a text for people."""
 
-    def __init__(self, reason: str, detail: str) -> None:
+    def __init__(self, reason: RefusalReason, detail: str) -> None:
         super().__init__(detail)
         self.reason = reason
         self.detail = detail
@@ -64,11 +66,11 @@ class Upstream:
         try:
             direct = self._router.cached(target) or await self._router.route(target)
         except EgressError as error:
-            raise Refused("address", str(error)) from None
+            raise Refused(Reason.ADDRESS, str(error)) from None
         except ResolveError as error:
             proxies = self._router.proxies
             if self._page.proxy is None or proxies is None or proxies.names != PROXY_ONLY:
-                raise Refused("dns", str(error)) from None
+                raise Refused(Reason.DNS, str(error)) from None
             direct = unresolved_route(target)
         return direct if self._router.proxies is None else self._router.proxies.follow(self._page, target, direct)
 
@@ -76,7 +78,7 @@ class Upstream:
         """See `Sender.send`. A request on a kept connection that broke is repeated once if its method allows it."""
         request.route = await self.route(request.target)
         response = await self._fetch(request)
-        if response.reason == "stale" and request.verb() in _REPEATABLE:
+        if response.reason == Reason.STALE and request.verb() in _REPEATABLE:
             response = await self._fetch(request)
         return response
 
@@ -91,7 +93,7 @@ class Upstream:
                 response = await self.send(request)
             except Refused as refused:
                 response = HttpResponse()
-                response.reason, response.detail = refused.reason, refused.detail
+                response.reason, response.detail = reason_of(refused.reason), refused.detail
                 return response
             location = response.headers.get("location")
             if response.reason or not 300 <= response.status < 400 or not location:
@@ -99,7 +101,7 @@ class Upstream:
             try:
                 target = Target(location, target.href)
             except ValueError as error:
-                response.reason, response.detail = "bad_redirect", str(error)
+                response.reason, response.detail = Reason.BAD_REDIRECT, str(error)
                 return response
         return response
 

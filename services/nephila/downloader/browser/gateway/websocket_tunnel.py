@@ -11,6 +11,7 @@ from nephila.downloader.browser.gateway.upstream import Call, Refused
 from nephila.downloader.http.contract import MAX_DIALS
 from nephila.downloader.http.route import Route
 from nephila.downloader.http.tls import dial_error
+from nephila.kernel.reasons.table import Reason
 
 
 class Peer(Protocol):
@@ -78,7 +79,7 @@ async def dial(
 ) -> WebSocketTunnel:
     """Connect to the first address that accepts; every one has passed the egress guard. Raises `Refused`."""
     loop = asyncio.get_running_loop()
-    failure = Refused("connect", "no address")
+    failure = Refused(Reason.CONNECT, "no address")
     for address in route.addresses[:MAX_DIALS]:
         try:
             async with asyncio.timeout(timeout_s):
@@ -91,7 +92,7 @@ async def dial(
                 )
             return tunnel
         except TimeoutError:
-            failure = Refused("timeout", f"connect: no connection within {timeout_s:g} s")
+            failure = Refused(Reason.TIMEOUT, f"connect: no connection within {timeout_s:g} s")
         except (OSError, ValueError) as error:
             found = dial_error(error, "https" if route.tls_name else "http")
             failure = Refused(found.reason, found.detail)

@@ -8,6 +8,7 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import FetchError
 from nephila.downloader.http.response.chunked import Piece
 from nephila.downloader.http.response.decode import BoundedCoding, Coding, pump_all
+from nephila.kernel.reasons.table import Reason
 
 # Below this many decoded bytes the ratio is not checked: a small page of zeros is harmless.
 RATIO_FLOOR_BYTES = 1 << 20
@@ -94,7 +95,7 @@ class Body:
         self.wire_bytes += len(data)
         wire = self.wire_bytes + self.framing
         if wire > self._wire_limit and not self._keep:
-            raise FetchError("too_large", f"more than {self._wire_limit} bytes on the wire")
+            raise FetchError(Reason.TOO_LARGE, f"more than {self._wire_limit} bytes on the wire")
         if self._wire is not None:
             self._wire.append(bytes(data))
         if self._codings:
@@ -117,9 +118,9 @@ class Body:
             if self.size >= self._keep:
                 self.full = True
         elif self.size > self.limit:
-            raise FetchError("too_large", f"more than {self.limit} bytes decoded")
+            raise FetchError(Reason.TOO_LARGE, f"more than {self.limit} bytes decoded")
         elif self.size > RATIO_FLOOR_BYTES and self.size > self._ratio * self.wire_bytes:
-            raise FetchError("too_large", f"ratio over {self._ratio:g}: {self.wire_bytes} bytes make {self.size}")
+            raise FetchError(Reason.TOO_LARGE, f"ratio over {self._ratio:g}: {self.wire_bytes} bytes make {self.size}")
 
     def finish(self) -> bytes:
         """The whole body; raises `FetchError` when a coding is not complete."""
@@ -128,7 +129,7 @@ class Body:
                 coding.finish()
         body = self._parts.join()
         self._parts = Pieces()
-        return body[: self._keep] if self._keep and len(body) > self._keep else body
+        return body[: self._keep] if self._keep else body
 
     def wire_body(self) -> bytes | None:
         """The body as received; None when it was not stored or equals the decoded one."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from nephila.downloader.http.contract import FetchError
+from nephila.kernel.reasons.table import Reason
 
 _SIZE = re.compile(rb"[ \t]*([0-9a-fA-F]{1,15})[ \t]*(?:;|$)")
 # A size line that is complete in one read, as nearly all are; any other is read line by line.
@@ -87,7 +88,7 @@ class Chunked:
         if newline < 0:
             self._line += data[at : min(end, at + _MAX_LINE)]
             if len(self._line) >= _MAX_LINE:
-                raise FetchError("protocol", "a line of the chunked coding is too long")
+                raise FetchError(Reason.PROTOCOL, "a line of the chunked coding is too long")
             return None, end
         line = self._line + data[at:newline]
         self._line = b""
@@ -96,7 +97,7 @@ class Chunked:
     def _on_size(self, digits: bytes) -> None:
         self._chunks += 1
         if self._chunks > _MAX_CHUNKS:
-            raise FetchError("protocol", f"over {_MAX_CHUNKS} chunks")
+            raise FetchError(Reason.PROTOCOL, f"over {_MAX_CHUNKS} chunks")
         self._left = int(digits, 16)
         self._state = 1 if self._left else 3
 
@@ -104,16 +105,16 @@ class Chunked:
         if self._state == 0:
             match = _SIZE.match(line)
             if match is None:
-                raise FetchError("protocol", f"chunk size {line[:20]!r} is not a hexadecimal number")
+                raise FetchError(Reason.PROTOCOL, f"chunk size {line[:20]!r} is not a hexadecimal number")
             self._on_size(match[1])
         elif self._state == 2:
             if line:
-                raise FetchError("protocol", "a chunk is longer than its size says")
+                raise FetchError(Reason.PROTOCOL, "a chunk is longer than its size says")
             self._state = 0
         elif line:
             self._trailers += len(line)
             if self._trailers > _MAX_TRAILERS:
-                raise FetchError("protocol", "trailers over 16 KiB")
+                raise FetchError(Reason.PROTOCOL, "trailers over 16 KiB")
         else:
             self.done = True
 

@@ -15,6 +15,7 @@ import brotli
 
 from nephila.downloader.http.contract import FetchError
 from nephila.downloader.http.response.chunked import Piece
+from nephila.kernel.reasons.table import Reason
 
 fast_zlib: Any = zlib
 try:
@@ -111,14 +112,14 @@ class _MemberStream:
             return b""
         self._members += 1
         if self._members > MAX_MEMBERS:
-            raise FetchError("encoding", f"over {MAX_MEMBERS} {self.name} members")
+            raise FetchError(Reason.ENCODING, f"over {MAX_MEMBERS} {self.name} members")
         self._inner, self._ended, self._start = self.member(), False, b""
         return data
 
     def finish(self) -> None:
         """See `Coding.finish`."""
         if self._begun and not self._ended:
-            raise FetchError("encoding", f"the {self.name} stream ends early")
+            raise FetchError(Reason.ENCODING, f"the {self.name} stream ends early")
 
 
 class _Gzip(_MemberStream):
@@ -153,7 +154,7 @@ class _Zstd(_MemberStream):
             while not inner.eof and not inner.needs_input:
                 yield inner.decompress(b"", PIECE_BYTES)
         except zstd.ZstdError as error:
-            raise FetchError("encoding", f"broken zstd stream: {error}") from None
+            raise FetchError(Reason.ENCODING, f"broken zstd stream: {error}") from None
 
 
 class _Deflate:
@@ -180,7 +181,7 @@ class _Deflate:
 
     def finish(self) -> None:
         if self._start or (self._inner is not None and not self._inner.eof):
-            raise FetchError("encoding", "the deflate stream ends early")
+            raise FetchError(Reason.ENCODING, "the deflate stream ends early")
 
 
 def _inflate(inner: Any, data: Piece, name: str) -> Iterator[bytes]:
@@ -192,7 +193,7 @@ def _inflate(inner: Any, data: Piece, name: str) -> Iterator[bytes]:
                 return
             out = inner.decompress(inner.unconsumed_tail, PIECE_BYTES)
     except _ZLIB_ERRORS as error:
-        raise FetchError("encoding", f"broken {name} stream: {error}") from None
+        raise FetchError(Reason.ENCODING, f"broken {name} stream: {error}") from None
 
 
 class _Brotli:
@@ -215,12 +216,12 @@ class _Brotli:
                     # can_accept_more_data() concerns input only: output may be left even when it is true.
                     out = inner.process(b"", output_buffer_limit=PIECE_BYTES)
             except brotli.error as error:
-                raise FetchError("encoding", f"broken br stream: {error}") from None
+                raise FetchError(Reason.ENCODING, f"broken br stream: {error}") from None
             yield b""
 
     def finish(self) -> None:
         if self._begun and not self._inner.is_finished():
-            raise FetchError("encoding", "the br stream ends early")
+            raise FetchError(Reason.ENCODING, "the br stream ends early")
 
 
 _CODINGS: dict[str, type[Coding]] = {
@@ -240,10 +241,10 @@ def codings_of(header: str) -> list[Coding]:
     """Decoders for a Content-Encoding header, outermost first; raises `FetchError` (encoding) for an unknown one."""
     names = [name for one in header.split(",") if (name := one.strip().lower()) not in _NO_CODING]
     if len(names) > MAX_CODINGS:
-        raise FetchError("encoding", f"{len(names)} nested content codings")
+        raise FetchError(Reason.ENCODING, f"{len(names)} nested content codings")
     for name in names:
         if name not in _CODINGS:
-            raise FetchError("encoding", f"content coding {name[:30]!r} is not supported")
+            raise FetchError(Reason.ENCODING, f"content coding {name[:30]!r} is not supported")
     return [_CODINGS[name]() for name in reversed(names)]
 
 
@@ -264,7 +265,9 @@ class BoundedCoding:
         for piece in self._coding.pump(data):
             self._left -= len(piece)
             if self._left < 0:
-                raise FetchError("too_large", f"between two content codings over {self.TIMES} times the bytes sent")
+                raise FetchError(
+                    Reason.TOO_LARGE, f"between two content codings over {self.TIMES} times the bytes sent"
+                )
             yield piece
 
     def finish(self) -> None:

@@ -10,6 +10,7 @@ import re
 
 from nephila.downloader.http.contract import FetchError
 from nephila.kernel import mime
+from nephila.kernel.reasons.table import Reason
 
 _STATUS = re.compile(r"HTTP/1\.(\d)[ \t]+(\d{3})(?![0-9])")
 _DIGITS = re.compile(r"\d{1,18}\Z", re.ASCII)
@@ -36,7 +37,7 @@ def parse(head: bytes) -> tuple[int, dict[str, str], bool]:
     text = head.decode("latin-1")
     match = _STATUS.match(text)
     if match is None:
-        raise FetchError("protocol", f"not an HTTP/1 response: {text[:40]!r}")
+        raise FetchError(Reason.PROTOCOL, f"not an HTTP/1 response: {text[:40]!r}")
     headers: dict[str, str] = {}
     longer: dict[str, list[str]] = {}  # joined once at the end: a head may repeat one header 16,000 times
     last = ""
@@ -81,17 +82,17 @@ def framing(status: int, headers: dict[str, str]) -> tuple[int, bool]:
         codings = [coding.strip().lower() for coding in transfer.split(",")]
         if codings[-1] == "chunked":
             if any(coding not in ("chunked", "identity") for coding in codings[:-1]) or codings.count("chunked") > 1:
-                raise FetchError("protocol", f"transfer encoding {transfer[:40]!r} is not supported")
+                raise FetchError(Reason.PROTOCOL, f"transfer encoding {transfer[:40]!r} is not supported")
             return CHUNKED, not has_both
         if codings != ["identity"]:
-            raise FetchError("protocol", f"transfer encoding {transfer[:40]!r} is not supported")
+            raise FetchError(Reason.PROTOCOL, f"transfer encoding {transfer[:40]!r} is not supported")
     if length is None:
         return UNTIL_CLOSE, False
     if not _DIGITS.match(length):
         lengths = {one.strip() for one in length.split(",")}
         length = lengths.pop()
         if lengths or not _DIGITS.match(length):
-            raise FetchError("protocol", f"Content-Length {headers['content-length'][:40]!r} is not a length")
+            raise FetchError(Reason.PROTOCOL, f"Content-Length {headers['content-length'][:40]!r} is not a length")
         return int(length), False
     return int(length), not has_both
 

@@ -15,6 +15,7 @@ from nephila.downloader.http.contract import FetchError
 from nephila.downloader.http.route import ProxyHop
 from nephila.downloader.http.tls import dial_error
 from nephila.downloader.http.tunnel.proxy_handshake import handshake
+from nephila.kernel.reasons.table import Reason
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 _READ_BYTES = 4096
@@ -80,7 +81,7 @@ async def _open_tunnel(address: str, port: int, hop: ProxyHop, on_connected: Cal
                 return connection
     except OSError as error:
         connection.close()
-        raise FetchError("proxy", f"{hop.name}: {error.strerror or error}") from None
+        raise FetchError(Reason.PROXY, f"{hop.name}: {error.strerror or error}") from None
     except BaseException:
         connection.close()
         raise
@@ -101,7 +102,7 @@ async def _through_tls(
             lambda: _Opening(hop, loop.create_future()), address, port, ssl=outer, server_hostname=hop.tls_name
         )
     except (OSError, EOFError) as error:
-        raise FetchError("proxy", f"{hop.name}: {dial_error(error, 'https').detail}") from None
+        raise FetchError(Reason.PROXY, f"{hop.name}: {dial_error(error, 'https').detail}") from None
     on_connected()
     try:
         await opening.opened
@@ -156,4 +157,4 @@ class _Opening(asyncio.Protocol):
 
 
 def _closed(hop: ProxyHop) -> FetchError:
-    return FetchError("proxy", f"{hop.name} closed the connection within the handshake")
+    return FetchError(Reason.PROXY, f"{hop.name} closed the connection within the handshake")

@@ -18,23 +18,22 @@ from typing import Protocol
 
 from nephila.downloader.http.contract import FetchError
 from nephila.downloader.http.route import ProxyHop
+from nephila.kernel.reasons.table import Reason, tunnel_reason
 
 MAX_REPLY_BYTES = 16 << 10
 """Size of the reply to CONNECT; proxies send some hundred bytes."""
-TUNNEL_REFUSED = "tunnel_"
-"""Begin of the reason that a refused CONNECT has; the status follows."""
 _SERVER_FAULTS = frozenset((502, 503, 504))
 """Statuses by which a proxy reports that the server cannot be reached."""
 _NO_AUTH, _PASSWORD, _NOTHING = 0, 2, 0xFF
 _SOCKS_ERRORS = {
-    1: ("proxy", "general failure"),
-    2: ("proxy", "not allowed by its rules"),
-    3: ("connect", "network unreachable"),
-    4: ("connect", "host unreachable"),
-    5: ("connect", "connection refused"),
-    6: ("connect", "time to live expired"),
-    7: ("proxy", "command not supported"),
-    8: ("proxy", "kind of address not supported"),
+    1: (Reason.PROXY, "general failure"),
+    2: (Reason.PROXY, "not allowed by its rules"),
+    3: (Reason.CONNECT, "network unreachable"),
+    4: (Reason.CONNECT, "host unreachable"),
+    5: (Reason.CONNECT, "connection refused"),
+    6: (Reason.CONNECT, "time to live expired"),
+    7: (Reason.PROXY, "command not supported"),
+    8: (Reason.PROXY, "kind of address not supported"),
 }
 
 
@@ -83,35 +82,35 @@ class ConnectHandshake:
         reply = self._reply
         reply += data
         if not b"HTTP/".startswith(reply[:5]):
-            raise FetchError("proxy", f"{self._hop.name} does not speak HTTP")
+            raise FetchError(Reason.PROXY, f"{self._hop.name} does not speak HTTP")
         end = reply.find(b"\r\n\r\n")
         if end < 0:
             if len(reply) > MAX_REPLY_BYTES:
-                raise FetchError("proxy", f"{self._hop.name}: an endless reply to CONNECT")
+                raise FetchError(Reason.PROXY, f"{self._hop.name}: an endless reply to CONNECT")
             return b""
         status = self._status(bytes(reply[: reply.find(b"\r\n")]))
         if not 200 <= status < 300:
             self._refuse(status)
         if len(reply) > end + 4:
-            raise FetchError("proxy", f"{self._hop.name}: bytes of a server that was sent nothing")
+            raise FetchError(Reason.PROXY, f"{self._hop.name}: bytes of a server that was sent nothing")
         self.done = True
         return b""
 
     def _status(self, line: bytes) -> int:
         parts = line.split(b" ", 2)
         if len(parts) < 2 or len(parts[1]) != 3 or not parts[1].isdigit():
-            raise FetchError("proxy", f"{self._hop.name}: a reply to CONNECT without a status")
+            raise FetchError(Reason.PROXY, f"{self._hop.name}: a reply to CONNECT without a status")
         return int(parts[1])
 
     def _refuse(self, status: int) -> None:
         name = self._hop.name
         if status == 407:
-            raise FetchError("proxy_auth", f"{name} does not accept the credentials (407)")
+            raise FetchError(Reason.PROXY_AUTH, f"{name} does not accept the credentials (407)")
         if status in _SERVER_FAULTS:
-            raise FetchError("connect", f"{name} cannot reach {self._hop.host} ({status})")
+            raise FetchError(Reason.CONNECT, f"{name} cannot reach {self._hop.host} ({status})")
         if status < 300:
-            raise FetchError("proxy", f"{name}: status {status} in reply to CONNECT")
-        raise FetchError(f"{TUNNEL_REFUSED}{status}", f"{name} refuses CONNECT to port {self._hop.port} ({status})")
+            raise FetchError(Reason.PROXY, f"{name}: status {status} in reply to CONNECT")
+        raise FetchError(tunnel_reason(status), f"{name} refuses CONNECT to port {self._hop.port} ({status})")
 
 
 class Socks5Handshake:
@@ -138,7 +137,7 @@ class Socks5Handshake:
             if (len(self._reply), self._read) == before:
                 break
         if self.done and self._reply:
-            raise FetchError("proxy", f"{self._hop.name}: bytes of a server that was sent nothing")
+            raise FetchError(Reason.PROXY, f"{self._hop.name}: bytes of a server that was sent nothing")
         return answer
 
     def _take(self, size: int) -> bytes | None:
@@ -151,7 +150,7 @@ class Socks5Handshake:
 
     def _read_method(self) -> bytes:
         if self._reply and self._reply[0] != 5:
-            raise FetchError("proxy", f"{self._hop.name} does not speak SOCKS5")
+            raise FetchError(Reason.PROXY, f"{self._hop.name} does not speak SOCKS5")
         chosen = self._take(2)
         if chosen is None:
             return b""
@@ -163,14 +162,14 @@ class Socks5Handshake:
             user, password = self._hop.user.encode()[:255], self._hop.password.encode()[:255]
             return bytes((1, len(user))) + user + bytes((len(password),)) + password
         wants = "no credentials that it accepts" if chosen[1] == _NOTHING else f"method {chosen[1]} is unknown"
-        raise FetchError("proxy_auth", f"{self._hop.name}: {wants}")
+        raise FetchError(Reason.PROXY_AUTH, f"{self._hop.name}: {wants}")
 
     def _read_password(self) -> bytes:
         answer = self._take(2)
         if answer is None:
             return b""
         if answer[1]:
-            raise FetchError("proxy_auth", f"{self._hop.name} does not accept the credentials")
+            raise FetchError(Reason.PROXY_AUTH, f"{self._hop.name} does not accept the credentials")
         self._read = self._read_reply
         return self._request()
 
@@ -180,13 +179,13 @@ class Socks5Handshake:
     def _read_reply(self) -> bytes:
         reply = self._reply
         if len(reply) >= 2 and reply[1]:
-            reason, text = _SOCKS_ERRORS.get(reply[1], ("proxy", f"error {reply[1]}"))
+            reason, text = _SOCKS_ERRORS.get(reply[1], (Reason.PROXY, f"error {reply[1]}"))
             raise FetchError(reason, f"{self._hop.name}: {text} ({self._hop.host})")
         if len(reply) < 5:
             return b""
         sizes = {1: 4, 3: 1 + reply[4], 4: 16}
         if reply[3] not in sizes:
-            raise FetchError("proxy", f"{self._hop.name}: a bound address of kind {reply[3]}")
+            raise FetchError(Reason.PROXY, f"{self._hop.name}: a bound address of kind {reply[3]}")
         if self._take(4 + sizes[reply[3]] + 2) is not None:
             self.done = True
         return b""

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from nephila.downloader.http.contract import HttpResponse
 from nephila.downloader.http.target import Target
 from nephila.kernel import messages as m
+from nephila.kernel.reasons.table import Reason
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
@@ -110,7 +111,7 @@ class Response:
         """End the fetch as failed(middleware), or with `blocked` as failed(blocked), which pauses the host."""
         if not isinstance(detail, str):
             raise TypeError(f"the detail is {type(detail).__name__}, expected str")
-        self._response.reason, self._response.detail = ("blocked" if blocked else "middleware"), detail
+        self._response.reason, self._response.detail = (Reason.BLOCKED if blocked else Reason.MIDDLEWARE), detail
 
 
 class Outcome:

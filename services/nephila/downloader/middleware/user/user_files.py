@@ -28,6 +28,7 @@ from nephila.downloader.middleware.user.time_limit import CallTimeout, TimeLimit
 from nephila.downloader.middleware.user.user_contract import Outcome as UserOutcome
 from nephila.downloader.middleware.user.user_contract import Request, Response
 from nephila.kernel import messages as m
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.errors import UsageError
 
 log = logging.getLogger(__name__)
@@ -158,4 +159,4 @@ class UserMiddleware(Middleware):
             number = int(place.rpartition(":")[2])
             source = linecache.getline(str(path), number).strip()
             log.error("middleware %s: %s: %s in: %s", place, type(error).__name__, error, source)
-            raise FetchError("middleware", f"{path.name}:{number}: {type(error).__name__}: {error}") from error
+            raise FetchError(Reason.MIDDLEWARE, f"{path.name}:{number}: {type(error).__name__}: {error}") from error

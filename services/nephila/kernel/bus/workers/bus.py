@@ -24,6 +24,7 @@ from nephila.kernel.bus.workers.poison import CrashSuspects
 from nephila.kernel.bus.workers.protocol import Drain, Forget
 from nephila.kernel.messages import CrawlJob, FetchRequest, FetchResult, ParseRule, RuleVerdict
 from nephila.kernel.outcomes import given_back
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import JOBS, OUTCOMES, RECORDS, REQUESTS, RULE_VERDICTS, RULES, Topic
 
@@ -142,7 +143,7 @@ class Workers:
             if one.key == poison:
                 self._dead_letter(one)
             else:
-                self._publish(one, FetchResult.LOST, "worker_died")
+                self._publish(one, FetchResult.LOST, Reason.WORKER_DIED)
         member.link.abandon()
         self._place_waiting()
         self._probe_next()
@@ -263,7 +264,7 @@ class Workers:
 
     # ---- outcomes in place of a worker
 
-    def _publish(self, held: InFlightRequest, result: FetchResult, reason: str) -> Receipt:
+    def _publish(self, held: InFlightRequest, result: FetchResult, reason: Reason = Reason.NONE) -> Receipt:
         outcome = given_back(held.request)
         outcome.result, outcome.reason = result, reason
         outcome.started_at, outcome.ended_at = held.sent_at, self._clock.now() if held.sent_at else 0.0
@@ -271,7 +272,7 @@ class Workers:
 
     def _give_back(self, delivery: Delivery) -> None:
         delivery.ack_after(
-            (self._publish(InFlightRequest(delivery.partition, delivery.message, 0.0), FetchResult.UNSPECIFIED, ""),)
+            (self._publish(InFlightRequest(delivery.partition, delivery.message, 0.0), FetchResult.UNSPECIFIED),)
         )
 
     def _dead_letter(self, held: InFlightRequest) -> None:
@@ -284,4 +285,4 @@ class Workers:
         )
         error = "the worker crashed each time"
         self._bus.dead_letter(REQUESTS, "worker", held.partition, request, error, request.attempt)
-        self._publish(held, FetchResult.FAILED, "dead_letter")
+        self._publish(held, FetchResult.FAILED, Reason.DEAD_LETTER)

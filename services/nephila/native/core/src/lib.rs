@@ -12,6 +12,7 @@ mod hosts;
 mod keywords;
 mod links;
 mod maintext;
+mod markdown;
 mod md5;
 mod meta;
 mod near_copies;
@@ -84,6 +85,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spaces::trimmed, module)?)?;
     module.add_function(wrap_pyfunction!(spaces::quoted, module)?)?;
     module.add_function(wrap_pyfunction!(pass::page_pass, module)?)?;
+    module.add_function(wrap_pyfunction!(markdown::markdown, module)?)?;
+    module.add_function(wrap_pyfunction!(markdown::best_of_srcset, module)?)?;
     module.add_function(wrap_pyfunction!(pass::training_table, module)?)?;
     module.add_function(wrap_pyfunction!(pass::main_text_by, module)?)?;
     module.add_function(wrap_pyfunction!(tokens::tokens, module)?)

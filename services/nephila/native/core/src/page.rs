@@ -182,7 +182,7 @@ impl<'a> Page<'a> {
     }
 
     #[inline]
-    fn data(&mut self, span: Span) {
+    pub fn data(&mut self, span: Span) {
         let part = self.tok.slice(span);
         if self.frames != Frames::No {
             return;
@@ -239,7 +239,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn raw_text(&mut self, span: Span, kind: Raw) {
+    pub fn raw_text(&mut self, span: Span, kind: Raw) {
         let part = self.tok.slice(span);
         let follow = std::mem::replace(&mut self.follow, Follow::Nothing);
         match kind {

@@ -30,6 +30,28 @@ pub struct Element {
     pub flags: u16,
     /// The box around it.
     pub place: u32,
+    /// Number of the element, rising.
+    pub id: u32,
+}
+
+/// An entry of the list of active formatting elements.
+#[derive(Clone, Copy)]
+struct Active {
+    /// 0 for a marker.
+    tag: u8,
+    /// Number of its element, or of the last copy of it.
+    id: u32,
+    /// Its element is on the stack.
+    open: bool,
+}
+
+/// What was done to the stack, as a tree shows it.
+#[derive(Clone, Copy)]
+pub enum Step {
+    Open(u8, u32),
+    Close(u32),
+    /// A formatting element was closed by a block and is opened again: tag, number, number of the element it copies.
+    Again(u8, u32, u32),
 }
 
 /// Active formatting elements since the last marker; real pages have up to five.
@@ -53,8 +75,8 @@ pub struct Stack {
     pub refused: u32,
     /// The most elements that were open at once.
     pub deepest: u32,
-    /// The list of active formatting elements, which a tree builder reopens in every block: tags, 0 for a marker.
-    formatting: Vec<u8>,
+    /// The list of active formatting elements, which a tree builder reopens in every block.
+    formatting: Vec<Active>,
     /// Its elements without markers: now, at most.
     active: u32,
     active_most: u32,
@@ -65,6 +87,10 @@ pub struct Stack {
     /// The same of text that a table moves in front of itself.
     fostered: u64,
     piled: u64,
+    /// Elements opened so far.
+    opened: u32,
+    /// The steps of visible HTML elements since this was last emptied, where they are wanted.
+    pub steps: Option<Vec<Step>>,
 }
 
 impl Stack {
@@ -84,6 +110,8 @@ impl Stack {
             run: 0,
             fostered: 0,
             piled: 0,
+            opened: 0,
+            steps: None,
         }
     }
 
@@ -112,10 +140,11 @@ impl Stack {
     pub fn push(&mut self, tag: u8, hash: u32, extra: u16) {
         let cat = CATS[tag as usize];
         self.run = 0;
+        let refused = self.items.len() >= DEPTH && (self.items.len() >= HARD_DEPTH || tag != TEMPLATE);
         if cat & C_FORMAT != 0 {
-            self.activate(tag);
+            self.activate(tag, !refused);
         }
-        if self.items.len() >= DEPTH && (self.items.len() >= HARD_DEPTH || tag != TEMPLATE) {
+        if refused {
             self.refused += 1;
             return;
         }
@@ -123,11 +152,44 @@ impl Stack {
         self.counts[tag as usize] += 1;
         if cat & C_MARKER != 0 {
             self.markers += 1;
-            self.formatting.push(0);
+            self.formatting.push(Active { tag: 0, id: 0, open: false });
         }
-        let place = self.place();
-        self.items.push(Element { tag, ns: HTML_NS, point: 0, hash, cat, flags, place });
+        self.put(Element { tag, ns: HTML_NS, point: 0, hash, cat, flags, place: self.place(), id: 0 });
+        self.note(|e| Step::Open(tag, e.id));
+    }
+
+    fn put(&mut self, element: Element) {
+        self.opened += 1;
+        self.items.push(Element { id: self.opened, ..element });
         self.deepest = self.deepest.max(self.items.len() as u32);
+    }
+
+    /// Keep a step of the innermost element, if it is visible.
+    #[inline(always)]
+    fn note(&mut self, step: impl Fn(&Element) -> Step) {
+        if let (Some(steps), Some(top)) = (&mut self.steps, self.items.last()) {
+            if top.flags & F_HIDDEN == 0 {
+                steps.push(step(top));
+            }
+        }
+    }
+
+    /// Open the formatting elements again that blocks have closed, as a tree does before text. Only for who wants
+    /// steps. O(REOPENED).
+    pub fn reopen(&mut self) {
+        let since = self.formatting.iter().rposition(|one| one.tag == 0 || one.open).map_or(0, |at| at + 1);
+        for at in since..self.formatting.len() {
+            let Active { tag, id, .. } = self.formatting[at];
+            if self.items.len() >= DEPTH {
+                return;
+            }
+            self.run = 0;
+            self.counts[tag as usize] += 1;
+            let (flags, cat, place) = (self.flags() | tags::FLAGS[tag as usize], CATS[tag as usize], self.place());
+            self.put(Element { tag, ns: HTML_NS, point: 0, hash: 0, cat, flags, place, id: 0 });
+            self.note(|e| Step::Again(tag, e.id, id));
+            self.formatting[at] = Active { tag, id: self.opened, open: true };
+        }
     }
 
     /// How deep a tree of this document is nested at most: elements open at one time, and formatting elements reopened
@@ -140,12 +202,12 @@ impl Stack {
     }
 
     /// Put a formatting element on the list. O(REOPENED).
-    fn activate(&mut self, tag: u8) {
-        if self.formatting.iter().rev().take_while(|tag| **tag != 0).count() >= REOPENED {
+    fn activate(&mut self, tag: u8, open: bool) {
+        if self.formatting.iter().rev().take(REOPENED).take_while(|one| one.tag != 0).count() >= REOPENED {
             self.reopens = true;
             return;
         }
-        self.formatting.push(tag);
+        self.formatting.push(Active { tag, id: self.opened + 1, open });
         self.active += 1;
         self.active_most = self.active_most.max(self.active);
     }
@@ -153,7 +215,7 @@ impl Stack {
     /// Take the last such element off the list, not beyond a marker.
     fn deactivate(&mut self, tag: u8) {
         for at in (0..self.formatting.len()).rev() {
-            let known = self.formatting[at];
+            let known = self.formatting[at].tag;
             if known == tag {
                 self.formatting.remove(at);
                 self.active -= 1;
@@ -209,9 +271,7 @@ impl Stack {
         let own = if matches!(tag, SVG | ANNOTATION | ANNOTATION_XML) { F_HIDDEN } else { 0 };
         let flags = self.flags() | own;
         self.foreign += 1;
-        let place = self.place();
-        self.items.push(Element { tag, ns, point, hash, cat, flags, place });
-        self.deepest = self.deepest.max(self.items.len() as u32);
+        self.put(Element { tag, ns, point, hash, cat, flags, place: self.place(), id: 0 });
     }
 
     pub fn pop(&mut self) {
@@ -227,10 +287,18 @@ impl Stack {
             self.foreign -= 1;
             return;
         }
+        if let (Some(steps), 0) = (&mut self.steps, e.flags & F_HIDDEN) {
+            steps.push(Step::Close(e.id));
+        }
         self.counts[e.tag as usize] -= 1;
+        if e.cat & C_FORMAT != 0 {
+            if let Some(one) = self.formatting.iter_mut().rev().take(REOPENED).find(|one| one.id == e.id) {
+                one.open = false;
+            }
+        }
         if e.cat & C_MARKER != 0 {
             self.markers -= 1;
-            while self.formatting.pop().is_some_and(|tag| tag != 0) {
+            while self.formatting.pop().is_some_and(|one| one.tag != 0) {
                 self.active -= 1;
             }
         }

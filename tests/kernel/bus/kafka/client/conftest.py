@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
+from tests.contracts.buses import until
 from tests.kernel.bus.kafka.client.secured_broker import SecuredBroker
 from tests.required import required
 from tools.install import Missing
+
+
+@pytest.fixture(autouse=True)
+async def every_socket_is_closed() -> AsyncIterator[None]:
+    """No client of a test leaves a socket open. One over TLS is closed some turns after its client: until then the loop
+    must not end, or the socket is a ResourceWarning of a later test."""
+    yield
+    selector: Any = asyncio.get_running_loop()._selector  # type: ignore[attr-defined]
+    await until(lambda: len(selector.get_map()) <= 1, 60.0)  # the loop has a socket of its own
 
 
 @pytest.fixture(scope="session")

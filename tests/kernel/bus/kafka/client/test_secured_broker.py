@@ -7,7 +7,7 @@ import time
 
 import msgspec
 import pytest
-from nephila.control.dead_letters import scan
+from nephila.control.cluster.dead_letters import scan
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.config import checked
@@ -135,6 +135,7 @@ async def test_a_bus_reports_the_fault_and_starts_later(secured):
     wrong = KafkaBus(msgspec.structs.replace(config, sasl_password=PASSWORD[1:]), SystemClock())
     with pytest.raises(NotReadyError, match="check sasl_username 'alice'"):
         await wrong.start()
+    await wrong.close()
     await passes_a_message(config)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from typing import Any
 
@@ -33,6 +34,7 @@ async def rig(broker):
             self.dead: list[DeadLetter] = []
             self.ends = 0
             self.buses: list[KafkaBus] = []
+            self.closing: list[asyncio.Task[None]] = []
 
         async def operator(self) -> KafkaBus:
             """Reads the dead letters, publishes."""
@@ -54,7 +56,7 @@ async def rig(broker):
                 if delivery.message.url == POISON:
                     gone[0] = True
                     self.ends += 1
-                    vanish(bus)
+                    self.closing.append(vanish(bus))
                 else:
                     delivery.ack()
 
@@ -66,11 +68,13 @@ async def rig(broker):
         async def end(self, bus: KafkaBus) -> None:
             """What kill -9 leaves: connections closed, no word to the group."""
             self.buses.remove(bus)
+            await asyncio.gather(*self.closing)
             await bus.producer.close(1)
 
     made = Rig()
     await admin.apply(made.config)
     yield made
+    await asyncio.gather(*made.closing)
     for bus in made.buses:
         await bus.close()
 
@@ -116,7 +120,7 @@ async def test_links_are_delivered_again_however_often_their_member_ends(rig):
         await until(lambda got=got: len(got) == 1)
         assert not bus.groups["scheduler"].inbox.isolation.active
         if turn < kills:
-            vanish(bus)
+            await vanish(bus)
             await bus.producer.close(1)
     rig.buses.append(bus)
     got[0].ack()
@@ -150,7 +154,7 @@ async def test_requests_never_come_again_however_their_reader_ended(rig, how):
     await operator.publish(REQUESTS, 1, FetchRequest("j", b"", "before"))
     await until(lambda: got == [1])
     if how == "vanished":
-        vanish(first)
+        await vanish(first)
         await first.producer.close(1)
     else:
         await first.close()

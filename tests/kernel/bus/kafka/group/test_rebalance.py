@@ -171,14 +171,16 @@ async def test_a_dead_members_partitions_go_to_the_others_with_what_was_unacked(
         b.bus.publish(SEEDS, p, Seed("j", "0"))
     await until(lambda: len(group.log) == PARTITIONS)
     await b.bus.producer.close(1)
-    vanish(b.bus)
+    await vanish(b.bus)
     await until(lambda: len(a.partitions) == PARTITIONS)
     await until(lambda: {p for name, p, _ in group.log if name == "a"} == set(range(PARTITIONS)))
     assert Counter(p for name, p, _ in group.log if name == "a" and p in kept) == dict.fromkeys(kept, 1)
 
 
-def vanish(bus: KafkaBus) -> None:
-    """As kill -9: every task ends where it is, no word to the broker."""
+def vanish(bus: KafkaBus) -> asyncio.Task[None]:
+    """As kill -9: every task ends where it is, no word to the broker. The task ends when the connections are closed:
+    one that is open when the loop of its test ends is a ResourceWarning of a later test."""
+    consumers = []
     for one in bus.groups.values():
         for task in set(one._tasks):
             task.cancel()
@@ -186,10 +188,15 @@ def vanish(bus: KafkaBus) -> None:
         one._consumer, gone = None, one._consumer
         coordinator._heartbeat_task.cancel()
         coordinator._coordination_task.cancel()
-        asyncio.ensure_future(gone._fetcher.close()).add_done_callback(
-            lambda _, gone=gone: asyncio.ensure_future(gone._client.close())
-        )
         gone._closed = True
+        consumers.append(gone)
+
+    async def disconnect() -> None:
+        for consumer in consumers:
+            await consumer._fetcher.close()
+            await consumer._client.close()
+
+    return asyncio.ensure_future(disconnect())
 
 
 async def test_a_restart_under_the_same_name_moves_nothing(group):
@@ -208,7 +215,7 @@ async def test_a_member_that_reads_other_topics_after_its_crash_gets_its_partiti
     """The broker would answer with the assignment of before, which names a topic that is not subscribed any more."""
     before = await group("a")
     await settled(before)
-    vanish(before.bus)
+    await vanish(before.bus)
     after = await group("a", topics=(SEEDS,))
     await settled(after)
     assert after.bus.unsettled == ""

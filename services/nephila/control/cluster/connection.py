@@ -1,0 +1,57 @@
+"""The control API of a system over Kafka, in the process of a command."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from nephila.control.cluster.backend import ClusterBackend
+from nephila.kernel.runtime.config import secret_variable
+from nephila.kernel.runtime.errors import NotReadyError, UserError
+from nephila.storage.source import ENVIRONMENT
+
+if TYPE_CHECKING:
+    from nephila.kernel.bus.kafka.bus import KafkaBus
+    from nephila.kernel.bus.kafka.config import KafkaConfig
+
+START_S = 60.0
+"""Longest time to connect and to read what the system has published."""
+
+
+@asynccontextmanager
+async def open_cluster(settings: KafkaConfig) -> AsyncIterator[ClusterBackend]:
+    """The control API of a system, in this process. The topics determine the number of partitions. Raises
+    `UserError`."""
+    from nephila.control.cluster.dead_letters import KafkaDeadLetters
+    from nephila.kernel.bus.kafka.admin import topics as admin
+    from nephila.kernel.bus.kafka.bus import KafkaBus
+    from nephila.kernel.bus.kafka.claim_check import open_claim_store
+    from nephila.kernel.runtime.clock import SystemClock
+
+    admin.hush()
+    there = await admin.existing(settings)
+    if "requests" not in there:
+        raise UserError(f"the broker at {settings.bootstrap} has no topics of a system; see nephila topics apply")
+    config = msgspec.structs.replace(settings, partitions=there["requests"])
+    claims = open_claim_store(config.blobs)
+    bus: KafkaBus = KafkaBus(config, SystemClock(), claims)
+    letters = KafkaDeadLetters(config, claims)
+    rows = secret_variable(ENVIRONMENT) or None
+    backend = ClusterBackend(bus, bus.clock, letters, partitions=config.partitions, place=config.bootstrap, rows=rows)
+    try:
+        try:
+            async with asyncio.timeout(START_S):
+                await bus.start()
+        except TimeoutError:
+            raise NotReadyError(
+                f"the broker at {config.bootstrap} has stopped to answer: its topics could not be read within "
+                f"{START_S:g} s; when it answers again, repeat the command"
+            ) from None
+        yield backend
+    finally:
+        backend.close()
+        await bus.close()

@@ -1,0 +1,141 @@
+"""Questions to the schedulers, and their answers: explain, quarantines, and URLs that are forgotten.
+
+A query names the partition that answers it, or asks all of them. Queries and answers are in no group: every program
+reads all answers and takes those to its own ids.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from nephila.control import api
+from nephila.kernel.fragment_routes import parse_for
+from nephila.kernel.messages import CrawlJob, ExplainAnswer, ExplainQuery, Outcome, Quarantine
+from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
+from nephila.kernel.topics import EXPLAIN_QUERIES, Topic
+from nephila.native import UrlError, parse_url, partition_of
+from nephila.scheduler.explain.explain import Explanation
+
+FORGET_BATCH = 100
+"""URLs of one query: with 8,192 characters each they fit into a message."""
+ANSWER_S = 10.0
+"""For the answer of a scheduler; one that has just taken a partition over may be busy."""
+Send = Callable[[Topic, Any], Awaitable[None]]
+
+
+class Queries:
+    """The queries of one program that wait for answers."""
+
+    def __init__(self, send: Send, partitions: int, place: str, troubles: Callable[[], list[str]]) -> None:
+        """`send`: returns when the broker has the message. `troubles`: why nothing can be sent or received at present,
+        one line each."""
+        self._send = send
+        self._partitions = partitions
+        self._place = place
+        self._troubles = troubles
+        self._answers: dict[str, asyncio.Queue[ExplainAnswer]] = {}
+
+    def on_answer(self, answer: ExplainAnswer) -> None:
+        """Give it to the request that waits for it."""
+        if (waiting := self._answers.get(answer.id)) is not None:
+            waiting.put_nowait(answer)
+
+    async def quarantines(self, uid: str) -> list[Quarantine]:
+        """See `Backend.quarantines`. Every partition answers."""
+        found: list[Quarantine] = []
+        missing = set(range(self._partitions))
+        async with self._asked(ExplainQuery(job=uid, slot="quarantines", list_quarantines=True)) as answers:
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    while missing:
+                        answer = await answers.get()
+                        if missing.intersection(answer.partitions):
+                            missing.difference_update(answer.partitions)
+                            found += answer.quarantines
+            except TimeoutError:
+                raise self._no_answer(f"for {len(missing)} of {self._partitions} partitions") from None
+        return sorted(found, key=lambda one: (one.host, one.place))
+
+    async def release(self, uid: str, host: str, pattern: str) -> None:
+        """See `Backend.release`."""
+        try:
+            href = parse_url(f"http://{host}/").href
+        except UrlError as error:
+            raise UsageError(f"{host[:100]!r} is no host: {error}") from None
+        answer = await self._ask(ExplainQuery(url=href, job=uid, release=pattern))
+        if not answer.released:
+            raise UserError(
+                "the scheduler that has this host is of an older release, which releases nothing: update it"
+            )
+
+    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> api.UrlsForgotten:
+        """See `Backend.forget`. Each partition is asked in turn, FORGET_BATCH URLs at a time."""
+        parts: dict[int, list[tuple[str, Outcome]]] = {}
+        for url, outcome in urls:
+            parts.setdefault(partition_of(parse_for(job, url).fingerprint, self._partitions), []).append((url, outcome))
+        total = api.UrlsForgotten(name=job.uid, forgotten=0)
+        for part in parts.values():
+            for start in range(0, len(part), FORGET_BATCH):
+                batch = part[start : start + FORGET_BATCH]
+                answer = await self._ask(
+                    ExplainQuery(
+                        url=batch[0][0],
+                        job=job.uid,
+                        forget=[url for url, _ in batch],
+                        forget_outcomes=bytes(outcome for _, outcome in batch),
+                    )
+                )
+                if not answer.released:
+                    raise UserError(
+                        f"{total.forgotten:,} URLs are forgotten, then a scheduler of an older release answered, which "
+                        "forgets nothing: update it"
+                    )
+                total.forgotten += answer.forgotten
+                total.open += answer.open
+                total.unknown += answer.unknown
+        return total
+
+    async def explain(self, url: str, name: str) -> Explanation:
+        """See `Backend.explain`; the job is there."""
+        answer = await self._ask(ExplainQuery(url=url, job=name))
+        return msgspec.json.decode(answer.explanation, type=Explanation)
+
+    async def _ask(self, question: ExplainQuery) -> ExplainAnswer:
+        """The answer of the scheduler that has the URL's partition. Raises `UserError`."""
+        partition = partition_of(parse_url(question.url).fingerprint, self._partitions)
+        question.slot = str(partition)
+        async with self._asked(question) as answers:
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    answer = await answers.get()
+            except TimeoutError:
+                raise self._no_answer(f"for partition {partition}, where the URL belongs,") from None
+        if answer.error:
+            raise (UsageError if answer.usage_error else api.NotFound)(answer.error)
+        return answer
+
+    @asynccontextmanager
+    async def _asked(self, question: ExplainQuery) -> AsyncIterator[asyncio.Queue[ExplainAnswer]]:
+        """The answers to a query, as they come."""
+        question.id = uuid.uuid4().hex
+        question.deadline, question.system = time.time() + ANSWER_S, self._place
+        answers = self._answers[question.id] = asyncio.Queue()
+        try:
+            await self._send(EXPLAIN_QUERIES, question)
+            yield answers
+        finally:
+            del self._answers[question.id]
+
+    def _no_answer(self, what: str) -> NotReadyError:
+        trouble = "".join(f"; {line}" for line in self._troubles())
+        return NotReadyError(
+            f"no scheduler has answered {what} in {ANSWER_S:g} s: none has it, or it is being taken over; see "
+            f"nephila members, and repeat the command{trouble}"
+        )

@@ -1,0 +1,34 @@
+"""Checks of a job that comes over the API: its tenant, and its sitemaps, feeds and files of seeds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from nephila.kernel.documents.job_document import JobDocument
+from nephila.kernel.messages import Seed
+from nephila.kernel.runtime.errors import UsageError, UserError, suggest
+
+
+def check_tenant(document: JobDocument, known: Collection[str]) -> None:
+    """Raise `UserError` when there are tenants and that of the job is none of them: it would have no quota."""
+    tenant = document.job.tenant
+    if tenant and known and tenant not in known:
+        raise UserError(
+            f"{document.location}: the setting scheduler.tenants has no tenant {tenant!r} (spec.tenant); "
+            + suggest(tenant, known)
+        )
+
+
+def source_seeds(document: JobDocument, *, seeds_follow: bool) -> list[Seed]:
+    """The sitemaps and feeds of a job. A file of seeds belongs to the client: none of this program is read for a
+    request. Raises `UsageError` for one whose content does not follow."""
+    found = []
+    for kind, place in document.sources:
+        if kind != "file":
+            found.append(Seed(document.job.uid, place, kind))
+        elif not seeds_follow:
+            raise UsageError(
+                f"{document.location}: the file {place!r} (spec.seeds) is not read here; send its URLs with the job"
+                " (nephila jobs apply -f does it), or add them as seeds"
+            )
+    return found

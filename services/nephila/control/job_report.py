@@ -1,0 +1,48 @@
+"""How a job stands, as the API lists it: from its desired state and its status, in one program and over Kafka. Pure."""
+
+from __future__ import annotations
+
+from nephila.control import api
+from nephila.kernel.messages import CrawlJob, JobStatus
+
+
+def job_report(job: CrawlJob, status: JobStatus, rate: float) -> api.Job:
+    """`rate`: finished URLs per second."""
+    return api.Job(
+        name=job.name or job.uid,
+        state=_state(job, status),
+        generation=job.generation,
+        observed_generation=status.generation,
+        queued=status.queued,
+        in_flight=status.in_flight,
+        stored=status.stored,
+        denied=status.denied,
+        failed=status.failed,
+        dropped=status.dropped,
+        rate=round(rate, 2),
+        quota=status.quota,
+        window=status.window,
+        links_held=status.links_held,
+        links_lost=status.links_lost,
+        tenant=job.tenant,
+        site=job.site,
+    )
+
+
+def finished(status: JobStatus) -> int:
+    """URLs that have ended."""
+    return status.stored + status.denied + status.failed + status.dropped
+
+
+def _state(job: CrawlJob, status: JobStatus) -> api.JobState:
+    if job.paused:
+        return "paused"
+    if status.generation < job.generation or status.deleted:
+        return "new"
+    if status.spent:
+        return "limit"
+    if status.quota and (status.queued or status.in_flight):
+        return "quota"
+    if status.window and (status.queued or status.in_flight):
+        return "window"
+    return "idle" if status.done else "running"

@@ -1,0 +1,320 @@
+"""One program on this machine as a backend of the control API: `nephila up`, and `nephila crawl` while it runs.
+
+The frontier's log holds the jobs; this class keeps only what a sequence of requests has in progress. A crawl (`once`)
+answers every question, releases quarantines and forgets URLs; its job is defined by its command line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, Protocol
+
+from nephila import __version__
+from nephila.control import api, job_view
+from nephila.control.backend import Backend, DeadLetters, is_held, next_generation
+from nephila.control.local.explain import LocalExplain
+from nephila.control.local.rule_store import RuleStore
+from nephila.control.throughput import Rates
+from nephila.kernel.bus.contract import Bus, Receipt
+from nephila.kernel.documents import job_document
+from nephila.kernel.live_settings import Scope
+from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, Render, RuleVerdict, Seed
+from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.topics import JOBS, SEEDS
+from nephila.parser.page import trafilatura_text
+from nephila.scheduler.explain.explain import Explanation
+from nephila.scheduler.explain.facts import Home
+from nephila.scheduler.standalone import Scheduler
+from nephila.storage.source import Source
+
+HOLD_S = 60.0
+"""A held job continues after so long without further seeds: its client is gone."""
+
+
+class RuleFiles(Protocol):
+    """The rules of files, which the program watches."""
+
+    path: Path
+
+    @property
+    def rules(self) -> Mapping[str, ParseRule]:
+        """Name → rule."""
+
+    def check(self) -> bool:
+        """Read the files now; True when a rule has changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the API needs of the program it belongs to."""
+
+    bus: Bus
+    clock: Clock
+    scheduler: Scheduler
+    verdicts: Callable[[], Iterable[RuleVerdict]] = tuple
+    """Whether rules still fit their sites."""
+    processes: Callable[[], Sequence[int]] = tuple
+    """Process ids of the workers."""
+    no_browser: str = ""
+    """Why pages cannot be rendered, with the remedy; empty: they can."""
+
+
+class NoDeadLetters:
+    """One program keeps no dead letters: the URL of such a message ends as failed(dead_letter)."""
+
+    async def page(self, request: api.ListDeadLetters) -> api.DeadLetterList:
+        """None."""
+        return api.DeadLetterList(dead_letters=[])
+
+    async def replay(self, request: api.ReplayDeadLetters) -> api.ReplayedList:
+        """Raises `NotFound` for a named one."""
+        if request.ids:
+            raise api.NotFound(
+                "one program keeps no dead letters; fetch such URLs again with nephila crawl --retry-failed"
+            )
+        return api.ReplayedList(dead_letters=[])
+
+
+class LocalBackend(Backend):
+    """See `nephila.control.backend.Backend` for its methods. A change is durable when it is in the frontier's log
+    and the log is synced."""
+
+    at_once = True
+
+    def __init__(
+        self,
+        parts: Parts,
+        directory: Path,
+        formats: Iterable[str],
+        rows: Source | None = None,
+        *,
+        files: RuleFiles | None = None,
+        rules: RuleStore | None = None,
+        on_change: Callable[[], None] = lambda: None,
+        once: bool = False,
+        directories: Callable[[], list[api.Directory]] = list,
+    ) -> None:
+        """`on_change`: called when the set of jobs, or one of them, has changed. `rules`: None where rules cannot be
+        applied. `directories`: reads the directories of sites from the disk."""
+        home = Home(str(directory), many=not once, running=True)
+        self.kind: api.SystemKind = "crawl" if once else "up"
+        self.place = home.out
+        self.clock = parts.clock
+        self.rows: Source | None = rows or directory
+        self.letters: DeadLetters = NoDeadLetters()
+        self._once = once
+        self._continued_by = home.goes_on
+        self._rates = Rates()
+        self._bus = parts.bus
+        self._scheduler = parts.scheduler
+        self._parts = parts
+        self._explain = LocalExplain(parts.scheduler, parts.clock, rows or directory, home)
+        self._formats = tuple(formats)
+        self._files = files
+        self._store = rules
+        self._directories = directories
+        self._on_change = on_change
+        self._held: dict[str, tuple[int, Timer]] = {}
+        """Job → the generation under which it is held, and when that ends without seeds."""
+
+    def note(self) -> None:
+        """Something may have ended: keep the rates."""
+        self._rates.note(self.clock.monotonic(), self._totals)
+
+    # ---- jobs
+
+    @property
+    def tenants(self) -> Collection[str]:
+        return job_view.tenants(self._scheduler)
+
+    def check_change(self) -> None:
+        if self._once:
+            raise UserError(
+                f"one crawl runs here, defined by its command; end it and change it with: {self._continued_by} "
+                "(jobs that come and go: nephila up)"
+            )
+
+    def check_job(self, document: job_document.JobDocument) -> None:
+        self._check_sinks(document)
+        if trafilatura_text.lacks_library(document.job):
+            raise UserError(f"{document.location}: {trafilatura_text.MISSING}")
+        self._check_rules(document)
+        if document.job.render > Render.NEVER and self._parts.no_browser:
+            # Its pages would end as failed(no_browser).
+            mode = document.content["spec"]["render"]
+            raise UserError(f"{document.location}: spec.render: {mode} needs a browser: {self._parts.no_browser}")
+
+    def _check_sinks(self, document: job_document.JobDocument) -> None:
+        for sink in document.sinks:
+            if sink not in self._formats and not (sink == "sqlite" and "postgres" in self._formats):
+                wanted = ",".join((*self._formats, sink))
+                raise UserError(
+                    f"{document.location}: this program does not write {sink} (spec.sinks); "
+                    f"start it with nephila up --format {wanted}"
+                )
+        parse = document.job.parse
+        if parse is not None and parse.requisites and "warc" not in self._formats:
+            wanted = ",".join((*self._formats, "warc"))
+            raise UserError(
+                f"{document.location}: requisites (spec.parse.requisites) are stored into archives, and this program "
+                f"writes none; start it with nephila up --format {wanted}"
+            )
+
+    def _check_rules(self, document: job_document.JobDocument) -> None:
+        if self._files is not None:
+            self._files.check()
+        known = self.rules
+        for name in document.job.rules:
+            if name not in known:
+                where = f"in {self._files.path}" if self._files else "here; start it with nephila up --rules DIR"
+                raise UserError(
+                    f"{document.location}: this program has no rule {name!r} (spec.rules) {where}, "
+                    "or apply it first with nephila rules deploy"
+                )
+
+    def spec(self, uid: str) -> CrawlJob | None:
+        return job_view.spec(self._scheduler, uid)
+
+    def jobs(self) -> Mapping[str, CrawlJob]:
+        return job_view.specs(self._scheduler)
+
+    def report(self, job: CrawlJob) -> api.Job:
+        total = job_view.ended_total(self._scheduler, job.uid)
+        return job_view.job(self._scheduler, job.uid, self._rates.of(job.uid, self.clock.monotonic(), total))
+
+    def _totals(self) -> dict[str, int]:
+        return {uid: job_view.ended_total(self._scheduler, uid) for uid in job_view.specs(self._scheduler)}
+
+    async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[api.RefusedSeed]:
+        """The first seeds are published in the same turn: what is queued would be out of their scope and dropped."""
+        refused = await self._publish([self._bus.publish(JOBS, 0, job)], seeds)
+        self._on_change()
+        return refused
+
+    async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[api.RefusedSeed]:
+        if uid in self._held:
+            self._hold(uid, self._held[uid][0])
+        return await self._publish([], seeds)
+
+    async def _publish(self, pending: list[Receipt], seeds: Sequence[Seed]) -> list[api.RefusedSeed]:
+        refused = []
+        for start in range(0, max(len(seeds), 1), api.SEED_BATCH):
+            self._scheduler.take_refused_seeds()
+            pending += [self._bus.publish(SEEDS, 0, seed) for seed in seeds[start : start + api.SEED_BATCH]]
+            refused += self._scheduler.take_refused_seeds()
+            for receipt in pending:
+                if not receipt.done:
+                    await receipt
+            pending.clear()
+        await self._scheduler.durable()
+        return [api.RefusedSeed(url=url, reason=reason) for url, reason in refused]
+
+    def expect_seeds(self, job: CrawlJob) -> None:
+        """The job continues after HOLD_S without seeds."""
+        self._hold(job.uid, job.generation)
+
+    def _hold(self, uid: str, generation: int) -> None:
+        if uid in self._held:
+            self._held[uid][1].cancel()
+        until = self.clock.monotonic() + HOLD_S
+        self._held[uid] = generation, self.clock.call_at(until, lambda: self._abandon(uid, generation))
+
+    def _abandon(self, uid: str, generation: int) -> None:
+        self._held.pop(uid, None)
+        job = self.spec(uid)
+        if job is not None and is_held(job, generation):
+            self._bus.publish(JOBS, 0, next_generation(job, paused=False))
+            self._on_change()
+
+    async def resume_held(self, job: CrawlJob) -> bool:
+        if job.uid in self._held:
+            self._held.pop(job.uid)[1].cancel()
+        await self.publish(next_generation(job, paused=False))
+        return True
+
+    # ---- URLs
+
+    async def quarantines(self, uid: str) -> list[Quarantine]:
+        return self._scheduler.quarantines(uid)
+
+    async def release(self, uid: str, host: str, pattern: str) -> None:
+        if not self._scheduler.release(uid, host, pattern):
+            raise api.NotFound(f"{host}{pattern} is not in quarantine; see nephila jobs quarantines {uid}")
+        await self._scheduler.durable()
+
+    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> api.UrlsForgotten:
+        found = self._scheduler.forget(job.uid, urls)
+        if found is None:
+            raise api.NotFound(f"job {job.uid!r} was deleted just now")
+        await self._scheduler.durable()
+        return api.UrlsForgotten(name=job.uid, forgotten=found.forgotten, open=found.open, unknown=found.unknown)
+
+    async def explain(self, url: str, name: str) -> Explanation:
+        return await self._explain.explain(url, name)
+
+    # ---- rules
+
+    @property
+    def rules(self) -> Mapping[str, ParseRule]:
+        files = self._files.rules if self._files is not None else {}
+        return {**(self._store.rules if self._store is not None else {}), **files}
+
+    def check_rule_change(self, names: Iterable[str] = ()) -> None:
+        self._rule_store()
+        for name in names:
+            if self._files is not None and name in self._files.rules:
+                raise UserError(f"rule {name!r} is a file in {self._files.path}; change it there")
+
+    def _rule_store(self) -> RuleStore:
+        if self._store is None:
+            self.check_change()
+            raise UserError("this program keeps no rules; start nephila up")
+        return self._store
+
+    async def put_rules(self, rules: Sequence[ParseRule]) -> None:
+        self._rule_store().put(rules)
+
+    def verdicts(self) -> Iterable[RuleVerdict]:
+        return self._parts.verdicts()
+
+    # ---- the system
+
+    async def directories(self) -> list[api.Directory]:
+        return await asyncio.get_running_loop().run_in_executor(None, self._directories)
+
+    def members(self) -> list[api.Member]:
+        processes = [(self.kind, os.getpid()), *(("worker", one) for one in sorted(self._parts.processes()))]
+        members = [
+            api.Member(
+                name=f"{service}-{process}",
+                service=service,
+                state="ready",
+                host=socket.gethostname(),
+                version=__version__,
+                process=process,
+            )
+            for service, process in processes
+        ]
+        members[0].in_flight = job_view.in_flight(self._scheduler)
+        return members
+
+    async def complete(self, status: api.Status) -> None:
+        status.in_flight = job_view.in_flight(self._scheduler)
+        status.hosts_waiting = self._scheduler.hosts_waiting()
+        status.formats = list(self._formats)
+        status.errors = dict(self._scheduler.errors.most_common(20))
+
+    def scope_of(self, member: str, setting: str) -> Scope:
+        self._no_settings()
+
+    async def put_settings(self, changes: Mapping[str, Any]) -> None:
+        self._no_settings()
+
+    def _no_settings(self) -> NoReturn:
+        raise UserError("one program has no live settings; its options are those of its command")

@@ -1,0 +1,258 @@
+"""The operations of the control API: what each means, once, over a `Backend`.
+
+An operation checks its request, reads the desired state, publishes the next generation and answers. Nothing durable is
+kept here, so any number of programs may serve one system.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+from nephila import __version__
+from nephila.control import api, job_view
+from nephila.control.backend import Backend, is_held, next_generation
+from nephila.control.changes import TableChanges
+from nephila.control.forget import check, named_urls, without_rows
+from nephila.control.job_checks import check_tenant, source_seeds
+from nephila.control.rule_documents import read_rules, rule_change, rule_health, rule_list
+from nephila.kernel import live_settings
+from nephila.kernel.documents import job_document
+from nephila.kernel.documents.job_to_document import to_document
+from nephila.kernel.fragment_routes import parse_routed
+from nephila.kernel.messages import CrawlJob, ParseRule, ScopeMode, Seed
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.native import UrlError
+from nephila.storage.source import ENVIRONMENT
+
+
+class Operations(api.Control):
+    """See `nephila.control.api.Control` for its methods."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._started = backend.clock.monotonic()
+
+    def jobs(self) -> list[api.Job]:
+        """How all jobs stand, by name."""
+        return [self._backend.report(job) for _, job in sorted(self._backend.jobs().items())]
+
+    def states(self) -> dict[str, int]:
+        """Jobs by state."""
+        return dict(Counter(job.state for job in self.jobs()))
+
+    # ---- jobs
+
+    async def apply_job(self, request: api.ApplyJob) -> api.JobApplied:
+        backend = self._backend
+        backend.check_change()
+        document = job_document.from_json(request.job)
+        wanted = document.job
+        sources = source_seeds(document, seeds_follow=request.seeds_follow)
+        backend.check_job(document)
+        check_tenant(document, backend.tenants)
+        known = backend.spec(wanted.uid)
+        present = known if known is not None and not known.deleted else None
+        if present is None and len(backend.jobs()) >= api.MAX_JOBS:
+            raise UserError(f"there are {api.MAX_JOBS:,} jobs already; delete one first")
+        wanted.generation = known.generation if known is not None else backend.reported_generation(wanted.uid)
+        sent = set(present.seeds) if present is not None and not backend.at_once else set()
+        seeds = [*(Seed(wanted.uid, url, "job") for url in wanted.seeds if url not in sent), *sources]
+        if wanted == known:
+            return self._applied(wanted, "unchanged", await backend.send_seeds(wanted.uid, seeds))
+        # The scope is anchored at the seeds. Where they come in pieces the job is paused until all are in: a link to a
+        # host whose seed comes later would be out of scope.
+        anchored = _mode(present) != _mode(wanted) if present is not None else not backend.at_once
+        hold = anchored and not wanted.paused and (request.seeds_follow or len(seeds) > api.SEED_BATCH)
+        wanted = next_generation(wanted, paused=wanted.paused or hold)
+        refused = await backend.publish(wanted, seeds)
+        if hold and request.seeds_follow:
+            backend.expect_seeds(wanted)
+        elif hold:
+            hold = not await self._resume_held(wanted.uid, wanted.generation)
+        elif seeds and not request.seeds_follow:
+            await backend.republish(wanted)
+        answer = self._applied(wanted, "changed" if present is not None else "created", refused, held=hold)
+        if present is not None and present.scope != wanted.scope:
+            answer.links_lost = backend.report(wanted).links_lost
+        return answer
+
+    def _applied(
+        self, job: CrawlJob, verdict: Any, refused: list[api.RefusedSeed], *, held: bool = False
+    ) -> api.JobApplied:
+        return api.JobApplied(
+            name=job.uid,
+            verdict=verdict,
+            generation=self._known(job.uid).generation,
+            held=held,
+            refused=refused[: api.MAX_REFUSED],
+            refused_count=len(refused),
+        )
+
+    async def _resume_held(self, uid: str, generation: int) -> bool:
+        """Continue a held job, unless it was changed in the meantime; False when that happens after the answer."""
+        job = self._backend.spec(uid)
+        return job is None or not is_held(job, generation) or await self._backend.resume_held(job)
+
+    async def list_jobs(self, request: api.Empty) -> api.JobList:
+        return api.JobList(jobs=self.jobs())
+
+    async def list_directories(self, request: api.Empty) -> api.DirectoryList:
+        return api.DirectoryList(directories=await self._backend.directories())
+
+    async def get_job(self, request: api.JobName) -> api.JobDetail:
+        job = self._known(request.name)
+        return api.JobDetail(status=self._backend.report(job), document=to_document(job))
+
+    async def pause_job(self, request: api.JobName) -> api.JobChanged:
+        return await self._change(request.name, "paused", paused=True)
+
+    async def resume_job(self, request: api.JobName) -> api.JobChanged:
+        return await self._change(request.name, "resumed", paused=False)
+
+    async def delete_job(self, request: api.JobName) -> api.JobChanged:
+        # Paused as well, so that nothing is dispatched while the job is taken apart.
+        return await self._change(request.name, "deleted", deleted=True, paused=True)
+
+    async def _change(self, name: str, verdict: Any, **changed: bool) -> api.JobChanged:
+        self._backend.check_change()
+        known = self._known(name)
+        if all(getattr(known, field) == value for field, value in changed.items()):
+            return api.JobChanged(name=known.uid, verdict="unchanged", generation=known.generation)
+        wanted = next_generation(known, **changed)
+        await self._backend.publish(wanted)
+        return api.JobChanged(name=known.uid, verdict=verdict, generation=wanted.generation)
+
+    async def add_seeds(self, request: api.AddSeeds) -> api.SeedsAdded:
+        self._backend.check_change()
+        name = self._known(request.name).uid
+        refused = await self._backend.send_seeds(name, request.seeds(name))
+        held = bool(request.held_generation)
+        if request.last and held:
+            held = not await self._resume_held(name, request.held_generation)
+        elif request.last:
+            await self._backend.republish(self._known(name))
+        return api.SeedsAdded(
+            name=name,
+            generation=self._known(name).generation,
+            held=held,
+            refused=refused[: api.MAX_REFUSED],
+            refused_count=len(refused),
+        )
+
+    def _known(self, name: str) -> CrawlJob:
+        """The job of that name. Raises `UsageError` without a name, `NotFound` for an unknown one."""
+        if not name:
+            raise UsageError("a job has to be named")
+        job = self._backend.spec(name)
+        if job is None or job.deleted:
+            raise job_view.no_job(self._backend.jobs(), name)
+        return job
+
+    # ---- URLs
+
+    async def list_quarantines(self, request: api.JobName) -> api.QuarantineList:
+        name = self._known(request.name).uid
+        found = await self._backend.quarantines(name)
+        return api.QuarantineList(name=name, quarantines=[job_view.quarantine(one) for one in found])
+
+    async def release_quarantine(self, request: api.ReleaseQuarantine) -> api.QuarantineReleased:
+        name = self._known(request.name).uid
+        await self._backend.release(name, request.host, request.pattern)
+        return api.QuarantineReleased(name=name, host=request.host, pattern=request.pattern)
+
+    async def forget(self, request: api.ForgetUrls) -> api.UrlsForgotten:
+        job, rows = self._known(request.name), self._backend.rows
+        check(request)
+        if rows is not None:
+            urls = await asyncio.get_running_loop().run_in_executor(None, named_urls, rows, job, request)
+        elif request.match:
+            raise UsageError(f"an expression is looked up in the database of the rows: set {ENVIRONMENT}, or give URLs")
+        else:
+            urls = without_rows(request.urls)
+        answer = await self._backend.forget(job, urls)
+        if answer.forgotten:
+            await self._backend.republish(self._known(job.uid))
+        return answer
+
+    async def explain(self, request: api.ExplainUrl) -> api.Explained:
+        try:
+            href = parse_routed(request.url).href
+        except UrlError as error:
+            raise UsageError(f"{request.url[:100]!a} is not a URL that can be crawled: {error}") from None
+        if not request.job and not self._backend.jobs():
+            raise api.NotFound("there is no job yet; see nephila jobs apply")
+        return api.Explained(explanation=await self._backend.explain(href, request.job))
+
+    # ---- rules
+
+    async def list_rules(self, request: api.Empty) -> api.RuleList:
+        return rule_list(self._backend.rules.values())
+
+    async def apply_rules(self, request: api.ApplyRules) -> api.RulesApplied:
+        self._backend.check_rule_change()
+        wanted = read_rules(request.rules)
+        self._backend.check_rule_change(rule.name for rule in wanted)
+        before = dict(self._backend.rules)
+        if changed := [rule for rule in wanted if before.get(rule.name) != rule]:
+            await self._backend.put_rules(changed)
+        return api.RulesApplied(rules=[rule_change(before.get(rule.name), rule) for rule in wanted])
+
+    async def delete_rule(self, request: api.RuleName) -> api.RuleChange:
+        self._backend.check_rule_change([request.name])
+        if request.name not in self._backend.rules:
+            raise api.NotFound(f"there is no rule {request.name!r}")
+        await self._backend.put_rules([ParseRule(request.name, deleted=True)])
+        return api.RuleChange(name=request.name, verdict="deleted")
+
+    async def rule_health(self, request: api.Empty) -> api.RuleHealthList:
+        return rule_health(self._backend.verdicts())
+
+    # ---- the system
+
+    async def list_changes(self, request: api.ListChanges) -> api.ChangeList:
+        return await TableChanges(self._backend.rows).list_changes(request)
+
+    async def list_dead_letters(self, request: api.ListDeadLetters) -> api.DeadLetterList:
+        return await self._backend.letters.page(request)
+
+    async def replay_dead_letters(self, request: api.ReplayDeadLetters) -> api.ReplayedList:
+        return await self._backend.letters.replay(request)
+
+    async def list_members(self, request: api.Empty) -> api.MemberList:
+        return api.MemberList(members=self._backend.members())
+
+    async def status(self, request: api.Empty) -> api.Status:
+        backend, jobs = self._backend, self.jobs()
+        status = api.Status(
+            version=__version__,
+            kind=backend.kind,
+            place=backend.place,
+            uptime_s=round(backend.clock.monotonic() - self._started, 3),
+            jobs=len(jobs),
+            states=dict(Counter(job.state for job in jobs)),
+            queued=sum(job.queued for job in jobs),
+            in_flight=sum(job.in_flight for job in jobs),
+            stored=sum(job.stored for job in jobs),
+            rate=round(sum(job.rate for job in jobs), 2),
+        )
+        await backend.complete(status)
+        return status
+
+    async def get_settings(self, request: api.Empty) -> api.Settings:
+        return api.Settings(settings=dict(sorted(self._backend.settings().items())))
+
+    async def change_settings(self, request: api.ChangeSettings) -> api.Settings:
+        changes = {
+            live_settings.key_of(self._backend.scope_of(request.member, name), name): value
+            for name, value in request.settings.items()
+        }
+        if problems := [text for change in changes.items() if (text := live_settings.check(*change))]:
+            raise UsageError("; ".join(problems))
+        await self._backend.put_settings(changes)
+        return await self.get_settings(api.Empty())
+
+
+def _mode(job: CrawlJob) -> ScopeMode:
+    return job.scope.mode if job.scope else ScopeMode.UNSPECIFIED

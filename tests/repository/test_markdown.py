@@ -1,0 +1,79 @@
+"""Markdown of the repository: what an author wrote is what a reader sees."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+ROOT = Path(__file__).parents[2]
+MARKDOWN = MarkdownIt("commonmark").enable("table")
+
+
+def files() -> Iterator[Path]:
+    """All that git has."""
+    words = ["git", "ls-files", "*.md"]
+    for name in subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False).stdout.split():
+        if (ROOT / name).is_file():
+            yield ROOT / name
+
+
+def joined(text: str) -> list[int]:
+    """Numbers of lines that begin at the margin and still belong to the list item above: a heading without a blank line
+    before it, for example."""
+    lines = text.split("\n")
+    return [
+        number + 1
+        for token in MARKDOWN.parse(text)
+        if token.type == "list_item_open" and token.map
+        for number in range(token.map[0] + 1, token.map[1])
+        if lines[number].strip() and not lines[number].startswith(" ")
+    ]
+
+
+def test_a_line_that_runs_into_a_list_is_found():
+    """As the change log had it: titles of groups stood within the last entry."""
+    assert joined("- one\n  more\nFetching\n- two\n") == [3]
+    assert joined("- one\n\nFetching\n\n- two\n") == []
+
+
+def test_no_text_runs_into_a_list():
+    """In any file."""
+    assert {path.name: found for path in files() if (found := joined(path.read_text()))} == {}
+
+
+def test_rows_have_as_many_cells_as_their_table():
+    """A bar within a cell is escaped; further cells would not be shown."""
+    wrong = []
+    for path in files():
+        lines = path.read_text().split("\n")
+        for token in MARKDOWN.parse("\n".join(lines)):
+            if token.type == "table_open" and token.map:
+                rows = lines[token.map[0] : token.map[1]]
+                cells = {len(re.findall(r"(?<!\\)\|", row.strip())) for row in rows}
+                if len(cells) != 1:
+                    wrong.append(f"{path.name}:{token.map[0] + 1}")
+    assert wrong == []
+
+
+def test_the_change_log_is_a_list_under_headings():
+    """Every entry is an item below a kind of change; nothing else stands there."""
+    tokens = MARKDOWN.parse((ROOT / "CHANGELOG.md").read_text())
+    outside = [token for token in tokens if token.level == 0 and token.type == "paragraph_open"]
+    assert outside == []
+    headings = [next_.content for token, next_ in pairwise(tokens) if token.tag == "h2" and token.nesting == 1]
+    assert headings[0] == "Unreleased"
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d", heading) for heading in headings[1:])
+
+
+@pytest.mark.parametrize("name", ["CHANGELOG.md", "README.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md"])
+def test_pages_that_people_look_for_exist(name):
+    """With one title, in the first line."""
+    tokens = MARKDOWN.parse((ROOT / name).read_text())
+    assert tokens[0].tag == "h1"
+    assert sum(token.type == "heading_open" and token.tag == "h1" for token in tokens) == 1

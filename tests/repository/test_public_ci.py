@@ -1,0 +1,39 @@
+"""Files for the public host: they can be read, and name what exists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+
+
+def test_the_workflow_runs_what_runs_elsewhere():
+    """One script, with the history that tests of changes need, and no right to write."""
+    file = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    (job,) = file["jobs"].values()
+    assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
+    assert job["steps"][0]["with"]["fetch-depth"] == 0
+    assert file["permissions"] == {"contents": "read"}
+
+
+@pytest.mark.parametrize("path", [path for path in FORMS if path.stem != "config"], ids=lambda path: path.stem)
+def test_forms_have_what_the_host_requires(path):
+    """Name, description, and a label for each field, whose id is unique."""
+    form = yaml.safe_load(path.read_text())
+    assert form["name"]
+    assert form["description"]
+    ids = [field["id"] for field in form["body"]]
+    assert len(ids) == len(set(ids))
+    assert all(field["attributes"]["label"] for field in form["body"])
+
+
+def test_hooks_call_programs_of_the_environment():
+    """So their versions are those of `make check`; nothing is downloaded."""
+    (repo,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    assert repo["repo"] == "local"
+    assert {hook["language"] for hook in repo["hooks"]} == {"system"}
+    assert all(hook["entry"].startswith((".venv/bin/", "make ")) for hook in repo["hooks"])
