@@ -10,8 +10,6 @@ from typing import Final
 
 from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import ROUTE
-from nephila.kernel.reasons.table import Reason
-from nephila.kernel.requisites import MAX_LEVEL, level_of, note_of
 from nephila.kernel.runtime.clock import Clock
 from nephila.native import simhash
 from nephila.parser.config import ParserConfig
@@ -31,14 +29,13 @@ from nephila.parser.links.link_list import (
     without_nofollow,
 )
 from nephila.parser.links.relevance import Relevance
-from nephila.parser.links.requisites import requisite_links, requisites_of_style
+from nephila.parser.links.requisites import requisite_links
 from nephila.parser.lists.detection import read
 from nephila.parser.page.charset import Classify
 from nephila.parser.page.meta import to_json
 from nephila.parser.page.page_pass import PagePass
 from nephila.parser.page.text import text_hash
 
-STYLE: Final = "text/css"
 MAX_LANG_CHARS: Final = 35
 """The longest language tag that RFC 5646 requires software to accept."""
 
@@ -226,15 +223,6 @@ def record_of(page: m.Page) -> m.Record:
         rendered=page.rendered,
         captures=sorted({capture.kind for capture in page.captures}) if page.captures else [],
     )
-
-
-def from_requisite(p: PageInProgress) -> None:
-    """The row of a requisite, and the requisites of a style."""
-    page, record = p.page, p.record
-    record.outcome, record.reason, record.meta = m.Outcome.DROPPED, Reason.REQUISITE, note_of(page.context)
-    limit = p.job.parse.requisites if p.job.parse is not None else 0
-    if page.content_type == STYLE and level_of(page.context) < MAX_LEVEL and limit:
-        p.links = requisite_links(page, requisites_of_style(p.body, limit), limit)
 
 
 def set_simhash(record: m.Record, job: m.CrawlJob, text: bytes) -> None:

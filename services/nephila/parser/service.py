@@ -44,6 +44,7 @@ from nephila.parser.steps import STEPS, PageSteps, Slices, Step
 log = logging.getLogger(__name__)
 
 GROUP: Final = "parser"
+_DEFAULT_JOB: Final = m.CrawlJob()
 _KINDS: Final[Mapping[BodyKind, PageKind]] = {
     **dict.fromkeys(BodyKind, PageKind.FILE),
     **dict.fromkeys(TEXTS, PageKind.TEXT),
@@ -60,25 +61,6 @@ def build(
     judge = RuleJudge(bus, clock) if with_judge else None
     budget = budget or container_budget(clock)
     return Parser(config, bus, clock, page_pass, sniff_encoding, Sandbox(), judge, budget)
-
-
-class _JobSteps:
-    """A job and the steps of its pages, by kind and whether a page was rendered."""
-
-    __slots__ = ("by_kind", "job")
-
-    def __init__(self, job: m.CrawlJob) -> None:
-        self.job = job
-        self.by_kind: dict[tuple[PageKind, bool], tuple[Step, ...]] = {}
-
-    def select(self, steps: PageSteps, kind: PageKind, rendered: bool) -> tuple[Step, ...]:
-        """Select the steps of further pages of a kind."""
-        found = self.by_kind[kind, rendered] = tuple(
-            step
-            for step in STEPS
-            if kind in step.kinds and (step.wanted is None or step.wanted(steps, self.job, rendered))
-        )
-        return found
 
 
 class Parser:
@@ -109,8 +91,9 @@ class Parser:
         self._classifier = BackgroundClassifier()
         self._steps = PageSteps(config, clock, page_pass, sniff, self._classifier, self._child_queue, self.rules)
         self._lists = CooperativeTasks(clock)
-        self._jobs: dict[str, _JobSteps] = {}
-        self._no_job = _JobSteps(m.CrawlJob())
+        self._jobs: dict[str, m.CrawlJob] = {}
+        self._selected: dict[tuple[str, PageKind, bool], tuple[Step, ...]] = {}
+        """Steps by job, kind of page, and whether it was rendered."""
 
     @property
     def in_children(self) -> int:
@@ -154,7 +137,8 @@ class Parser:
 
     def _on_job(self, delivery: Delivery) -> None:
         job: m.CrawlJob = delivery.message
-        self._jobs[job.uid] = _JobSteps(job)
+        self._jobs[job.uid] = job
+        self._selected.clear()
         self._steps.update_job(job)
         delivery.ack()
 
@@ -165,12 +149,11 @@ class Parser:
         page: m.Page = delivery.message
         failpoints.reach_with("parse", page.url)
         try:
-            of_job = self._jobs.get(page.job, self._no_job)
+            job = self._jobs.get(page.job, _DEFAULT_JOB)
             body = page.body if type(page.body) is bytes else bytes(page.body)
-            p = PageInProgress(delivery, page, of_job.job, body, record_of(page))
+            p = PageInProgress(delivery, page, job, body, record_of(page))
             p.kind = self._kind_of(p)
-            key = (p.kind, page.rendered)
-            p.steps = of_job.by_kind.get(key) or of_job.select(self._steps, *key)
+            p.steps = self._selected.get((job.uid, p.kind, page.rendered)) or self._select(p)
             self._run(p)
         finally:
             self.parse_s.observe(self._clock.monotonic() - began)
@@ -188,6 +171,14 @@ class Parser:
         kind = _KINDS[p.body_kind]
         return PageKind.LONG_HTML if kind is PageKind.HTML and len(body) > self.config.max_inline_bytes else kind
 
+    def _select(self, p: PageInProgress) -> tuple[Step, ...]:
+        """Select the steps of pages like this one, until a job changes."""
+        kind, job, rendered = p.kind, p.job, p.page.rendered
+        steps = (step for step in STEPS if kind in step.kinds)
+        found = tuple(one for one in steps if one.wanted is None or one.wanted(self.config, job, rendered))
+        self._selected[job.uid, kind, rendered] = found
+        return found
+
     def _run(self, p: PageInProgress) -> None:
         """Run the steps from `p.at` on, until one waits or the page ends."""
         try:
@@ -198,7 +189,7 @@ class Parser:
                     return
                 p.at += 1
         except ClassifierNotLoadedError:
-            self._child_queue.start(self._repeat(p))
+            self._child_queue.start(self._after(p, self._classifier.load, 0))
         except (Exception, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
@@ -215,9 +206,9 @@ class Parser:
 
     # Outside of the delivery call no bus handles an error.
 
-    async def _after(self, p: PageInProgress, work: Work) -> None:
-        """Let a child do the work of a step, then continue. If a step with a `problem` fails, the page lacks only what
-        the step would have added."""
+    async def _after(self, p: PageInProgress, work: Work, done: int = 1) -> None:
+        """Wait for `work`, then continue; `done`: steps that it finishes, 0 or 1. If a step with a `problem` fails, the
+        page lacks only what the step would have added."""
         problem = p.steps[p.at].problem
         try:
             try:
@@ -227,15 +218,7 @@ class Parser:
                     raise
                 log.warning("parser: %s: %s", ascii(p.page.url)[1:-1][:500], ascii(str(error))[1:-1][:200])
                 note(p.record, problem, str(error))
-            p.at += 1
-            self._run(p)
-        except Exception as error:
-            self._fail(p, error)
-
-    async def _repeat(self, p: PageInProgress) -> None:
-        """Load the classifier of encodings, then repeat the step that needs it."""
-        try:
-            await self._classifier.load()
+            p.at += done
             self._run(p)
         except Exception as error:
             self._fail(p, error)
@@ -251,8 +234,8 @@ class Parser:
             p.at += 1
             self._run(p)
         except ClassifierNotLoadedError:
-            # Raised by the first slice, before any message is published.
-            self._child_queue.start(self._repeat(p))
+            # Raised by the first slice, which `_run` begins.
+            raise
         except Exception as error:
             self._fail(p, error)
 

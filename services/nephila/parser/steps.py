@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from nephila.kernel import messages as m
 from nephila.kernel.reasons.table import Reason
+from nephila.kernel.requisites import MAX_LEVEL, level_of, note_of
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.shells import SHELL, SHELL_LINKS, is_shell
 from nephila.native import to_utf8
@@ -23,6 +25,7 @@ from nephila.parser.documents.read import read_document
 from nephila.parser.in_progress import NO_PASS, PageInProgress, PageKind, Work
 from nephila.parser.keywords.scheme_records import SchemeRecords
 from nephila.parser.links.extra_links import extra_links_of, kinds_of, tree_of
+from nephila.parser.links.requisites import requisite_links, requisites_of_style
 from nephila.parser.markdown import page_markdown
 from nephila.parser.page import trafilatura_text
 from nephila.parser.page.body_kind import BodyKind
@@ -31,7 +34,7 @@ from nephila.parser.page.html_tree import MAX_BYTES, MAX_DEPTH, tree_fits
 from nephila.parser.page.meta import note
 from nephila.parser.page.oversize import PAGE, payload_of
 from nephila.parser.page.page_pass import PageCall
-from nephila.parser.page_to_record import RecordBuilder, from_requisite
+from nephila.parser.page_to_record import RecordBuilder
 from nephila.parser.rule_execution.executor import RuleExecutor
 from nephila.parser.sandbox import ChildError, Task
 from nephila.parser.sandbox.child_queue import ChildProcessQueue
@@ -44,6 +47,7 @@ Slices = Iterator[m.Outlinks | None]
 """Messages of links; None between slices."""
 Answer = Work | Slices | None
 
+STYLE: Final = "text/css"
 JSON_LINKS: Final = "json"
 """Value of `parse.follow` with which URLs in JSON are followed."""
 
@@ -78,14 +82,11 @@ class PageSteps:
         if not job.deleted and trafilatura_text.lacks_library(job):
             log.error("parser: job %s: %s; it stores the main text by density", job.uid, trafilatura_text.MISSING)
 
-    def has_rules(self, job: m.CrawlJob) -> bool:
-        """Whether a job has rules."""
-        return self.rules.registry.has_rules(job.uid)
-
     def _in_child(
-        self, p: PageInProgress, task: Task[Out], payload: Callable[[bytes], bytes]
-    ) -> Callable[[], Awaitable[Out]]:
-        """A call of a child with what `payload` makes of the body, which waits in the queue until then."""
+        self, p: PageInProgress, task: Task[Out], payload: Callable[[bytes], bytes], use: Callable[[Out], None]
+    ) -> Work:
+        """A call that lets `use` have the answer of a child to what `payload` makes of the body. The body is in the
+        queue until a child is free."""
         spooled = self._child_queue.spool(p.take_body())
         kept = any(step.problem for step in p.steps[p.at + 1 :])
 
@@ -94,11 +95,18 @@ class PageSteps:
                 p.body = body
             return payload(body)
 
-        return lambda: self._child_queue.run(task, spooled, request)
+        async def work() -> None:
+            use(await self._child_queue.run(task, spooled, request))
+
+        return work
 
     def requisite(self, p: PageInProgress) -> Answer:
         """Row of a requisite, and the requisites that a style names."""
-        from_requisite(p)
+        page, record = p.page, p.record
+        record.outcome, record.reason, record.meta = m.Outcome.DROPPED, Reason.REQUISITE, note_of(page.context)
+        limit = p.job.parse.requisites if p.job.parse is not None else 0
+        if page.content_type == STYLE and level_of(page.context) < MAX_LEVEL and limit:
+            p.links = requisite_links(page, requisites_of_style(p.body, limit), limit)
         return None
 
     def not_modified(self, p: PageInProgress) -> Answer:
@@ -135,26 +143,21 @@ class PageSteps:
             found = self._page_pass(p.body, url, encoding, max_links=most, max_text_bytes=most_text, agent=agent)
             self.builder.from_pass(p, found)
             return None
-        read = self._in_child(p, PAGE, lambda body: payload_of(body, url, encoding, most, most_text, agent))
-
-        async def work() -> None:
-            self.builder.from_pass(p, await read())
-
-        return work
+        of_page = partial(payload_of, url=url, encoding=encoding, max_links=most, max_text_bytes=most_text, agent=agent)
+        return self._in_child(p, PAGE, of_page, partial(self.builder.from_pass, p))
 
     def pdf(self, p: PageInProgress) -> Answer:
         """Text, metadata and links of a PDF; without a library the row has the reason."""
-        config = self.config
-        read = self._in_child(p, PDF, lambda body: pdf_payload(body, config.max_text_bytes, config.max_links))
+        limits, use = (self.config.max_text_bytes, self.config.max_links), partial(self.builder.from_document, p)
+        read = self._in_child(p, PDF, lambda body: pdf_payload(body, *limits), use)
 
         async def work() -> None:
             try:
-                content = await read()
+                await read()
             except ChildError as broken:
                 if broken.reason != UNAVAILABLE:
                     raise
-                content = Content(problem=f"not read: {broken.detail}")
-            self.builder.from_document(p, content)
+                use(Content(problem=f"not read: {broken.detail}"))
 
         return work
 
@@ -188,23 +191,18 @@ class PageSteps:
             return None
         from nephila.parser.links import extra_links_child as child
 
-        read = self._in_child(p, child.EXTRA_LINKS, lambda body: child.payload_of(body, encoding, found.base, kinds))
-
-        async def work() -> None:
-            self.builder.add_extra_links(p, await read())
-
-        return work
+        of_page = partial(child.payload_of, encoding=encoding, base=found.base, kinds=kinds)
+        return self._in_child(p, child.EXTRA_LINKS, of_page, partial(self.builder.add_extra_links, p))
 
     def main_text(self, p: PageInProgress) -> Answer:
         """Main text by trafilatura, if it finds one."""
         url, encoding, limit, lib = p.page.url, p.encoding, self.config.max_text_bytes, trafilatura_text
         p.found = NO_PASS
-        read = self._in_child(p, lib.TRAFILATURA, lambda body: lib.payload_of(to_utf8(body, encoding), url, limit))
 
-        async def work() -> None:
-            p.record.text = await read() or p.record.text
+        def use(text: bytes) -> None:
+            p.record.text = text or p.record.text
 
-        return work
+        return self._in_child(p, lib.TRAFILATURA, lambda body: lib.payload_of(to_utf8(body, encoding), url, limit), use)
 
     def items(self, p: PageInProgress) -> Answer:
         """Items and links by the rule that matches the page."""
@@ -222,8 +220,7 @@ class PageSteps:
 
     def scheme_item(self, p: PageInProgress) -> Answer:
         """Item of a page of a keyword scheme."""
-        if p.record.context is not None:
-            self.schemes.complete(p.record, p.links)
+        self.schemes.complete(p.record, p.links)
         return None
 
     def number_of_links(self, p: PageInProgress) -> Answer:
@@ -239,7 +236,7 @@ class PageSteps:
         return None
 
 
-Wanted = Callable[[PageSteps, m.CrawlJob, bool], bool]
+Wanted = Callable[[ParserConfig, m.CrawlJob, bool], bool]
 
 
 class Step(NamedTuple):
@@ -251,7 +248,7 @@ class Step(NamedTuple):
     only: str = ""
     """where a condition holds: for people,"""
     wanted: Wanted | None = None
-    """and for the program: called with a job and whether its page was rendered; None: always."""
+    """and for the program: of settings, a job, and whether its page was rendered; None: always."""
     child: str = ""
     """When a child process does the work, for people; empty: never."""
     problem: str = ""
@@ -259,11 +256,11 @@ class Step(NamedTuple):
     while another child has it. Empty: the page is a dead letter."""
 
 
-def _has_extra_links(_: PageSteps, job: m.CrawlJob, rendered: bool) -> bool:
+def _has_extra_links(_: ParserConfig, job: m.CrawlJob, rendered: bool) -> bool:
     return bool(kinds_of(job, True, rendered))
 
 
-def _uses_trafilatura(_: PageSteps, job: m.CrawlJob, rendered: bool) -> bool:
+def _uses_trafilatura(_: ParserConfig, job: m.CrawlJob, rendered: bool) -> bool:
     wanted = job.parse is not None and job.parse.main_text == m.MainText.TRAFILATURA
     return wanted and not job.deleted and trafilatura_text.is_installed()
 
@@ -286,13 +283,13 @@ STEPS: Final[tuple[Step, ...]] = (
     Step(PageSteps.page_pass, _HTML, child="above `max_inline_bytes`"),
     Step(PageSteps.pdf, frozenset((PageKind.PDF,)), child="always"),
     Step(PageSteps.document, frozenset((PageKind.TEXT, PageKind.FILE))),
-    Step(PageSteps.shell, _INLINE, "rendered: no", lambda s, job, rendered: not rendered),
-    Step(PageSteps.markdown, _INLINE, "`markdown`", lambda s, *_: s.config.markdown),
+    Step(PageSteps.shell, _INLINE, "rendered: no", lambda _, job, rendered: not rendered),
+    Step(PageSteps.markdown, _INLINE, "`markdown`", lambda config, *_: config.markdown),
     Step(PageSteps.extra_links, _HTML, "`follow`, `requisites`", _has_extra_links, _COSTLY_TREE, "links_problem"),
     Step(PageSteps.main_text, _INLINE, "`mainText: trafilatura`", _uses_trafilatura, "always", "text_problem"),
-    Step(PageSteps.items, _DECODED, "`rules`", lambda s, job, _: s.has_rules(job), _COSTLY_RULE, "rule_problems"),
-    Step(PageSteps.scheme_item, _ANY - _LIST, "`schemes`", lambda s, job, _: s.schemes.has(job.uid)),
-    Step(PageSteps.number_of_links, _ANY - _LIST, "`site`", lambda s, job, _: bool(job.site)),
-    Step(PageSteps.captures, _ANY - _LIST, "rendered: yes", lambda s, job, rendered: rendered),
+    Step(PageSteps.items, _DECODED, "`rules`", lambda _, job, rendered: bool(job.rules), _COSTLY_RULE, "rule_problems"),
+    Step(PageSteps.scheme_item, _ANY - _LIST, "`schemes`", lambda _, job, rendered: bool(job.schemes)),
+    Step(PageSteps.number_of_links, _ANY - _LIST, "`site`", lambda _, job, rendered: bool(job.site)),
+    Step(PageSteps.captures, _ANY - _LIST, "rendered: yes", lambda _, job, rendered: rendered),
 )
 """All steps in their order. README.md has them as a table (tests/parser/test_parser_steps.py)."""

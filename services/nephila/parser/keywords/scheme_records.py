@@ -31,10 +31,6 @@ class SchemeRecords:
         if job.schemes and not job.deleted:
             self._evaluators[job.uid] = evaluator_of(job.schemes)
 
-    def has(self, job: str) -> bool:
-        """Whether a job has schemes."""
-        return job in self._evaluators
-
     def complete(self, record: m.Record, links: Iterable[m.Outlinks] = ()) -> None:
         """Set the item and the metadata of a page with a context, if its job has schemes; of a page of results also
         the content pages among its links."""
