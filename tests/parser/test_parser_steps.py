@@ -14,7 +14,7 @@ from nephila.kernel.topics import RECORDS, RULES
 from nephila.parser.in_progress import PageKind
 from nephila.parser.page import trafilatura_text
 from nephila.parser.page.html_tree import MAX_DEPTH
-from nephila.parser.steps import STEPS, Step
+from nephila.parser.steps import STEPS, StepRow
 
 from tests.parser.parser_room import FakePass, Room
 from tests.parser.rule_rig import rule
@@ -23,7 +23,7 @@ README = Path(nephila.parser.__file__).with_name("README.md")
 XPATH = rule("match: {url: '^http://a'}\nfields: {t: {xpath: //h1}}")
 
 
-def pages_of(step: Step) -> str:
+def pages_of(step: StepRow) -> str:
     """Kinds of pages, as few words as possible."""
     missing = [kind.value for kind in PageKind if kind not in step.kinds]
     if len(missing) > 2:

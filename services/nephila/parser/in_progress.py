@@ -13,11 +13,13 @@ import msgspec
 
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery, Receipt
+from nephila.native import PagePass
 from nephila.parser.lists.detection import ListForm
 from nephila.parser.page.body_kind import BodyKind
-from nephila.parser.page.page_pass import PagePass
 
 Links = Sequence[m.Outlinks]
+PageCall = Callable[..., PagePass]
+"""`nephila.native.page_pass`, or a fake with the same attributes."""
 Work = Callable[[], Awaitable[None]]
 """What a page waits for."""
 NO_PASS: Final = cast("PagePass", None)

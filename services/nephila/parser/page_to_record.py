@@ -11,9 +11,9 @@ from typing import Final
 from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import ROUTE
 from nephila.kernel.runtime.clock import Clock
-from nephila.native import simhash
+from nephila.native import PagePass, simhash
 from nephila.parser.config import ParserConfig
-from nephila.parser.documents.content import Content
+from nephila.parser.documents.content import DocumentContent
 from nephila.parser.in_progress import PageInProgress
 from nephila.parser.links.directives import nofollow
 from nephila.parser.links.extra_links import REQUISITE
@@ -33,7 +33,6 @@ from nephila.parser.links.requisites import requisite_links
 from nephila.parser.lists.detection import read
 from nephila.parser.page.charset import Classify
 from nephila.parser.page.meta import to_json
-from nephila.parser.page.page_pass import PagePass
 from nephila.parser.page.text import text_hash
 
 MAX_LANG_CHARS: Final = 35
@@ -151,7 +150,7 @@ class RecordBuilder:
                     links.priorities = relevance.priorities(found.title, found.main_text or found.text, links)
                 yield links
 
-    def from_document(self, p: PageInProgress, content: Content) -> None:
+    def from_document(self, p: PageInProgress, content: DocumentContent) -> None:
         """Fill in record and links from a document."""
         config, page, job, record = self._config, p.page, p.job, p.record
         record.title = content.title[: config.max_title_chars]

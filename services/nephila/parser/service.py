@@ -26,20 +26,19 @@ from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS, RULES
 from nephila.native import page_pass, partition_of, sniff_encoding
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.read import TEXTS
-from nephila.parser.in_progress import PageInProgress, PageKind, Work
+from nephila.parser.in_progress import PageCall, PageInProgress, PageKind, Work
 from nephila.parser.lists.cooperative import CooperativeTasks
 from nephila.parser.lists.detection import form_of
 from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
 from nephila.parser.page.charset import BackgroundClassifier, ClassifierNotLoadedError, Sniff
 from nephila.parser.page.meta import note, to_json
-from nephila.parser.page.page_pass import PageCall
 from nephila.parser.page_to_record import record_of
 from nephila.parser.rule_execution.executor import RuleExecutor
 from nephila.parser.rule_health.collector import RuleStatsCollector
 from nephila.parser.rule_health.judge import RuleJudge
 from nephila.parser.sandbox import ChildError, Sandbox
 from nephila.parser.sandbox.child_queue import ChildProcessQueue
-from nephila.parser.steps import STEPS, PageSteps, Slices, Step
+from nephila.parser.steps import STEPS, PageSteps, Slices, StepRow
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +91,7 @@ class Parser:
         self._steps = PageSteps(config, clock, page_pass, sniff, self._classifier, self._child_queue, self.rules)
         self._lists = CooperativeTasks(clock)
         self._jobs: dict[str, m.CrawlJob] = {}
-        self._selected: dict[tuple[str, PageKind, bool], tuple[Step, ...]] = {}
+        self._selected: dict[tuple[str, PageKind, bool], tuple[StepRow, ...]] = {}
         """Steps by job, kind of page, and whether it was rendered."""
 
     @property
@@ -171,7 +170,7 @@ class Parser:
         kind = _KINDS[p.body_kind]
         return PageKind.LONG_HTML if kind is PageKind.HTML and len(body) > self.config.max_inline_bytes else kind
 
-    def _select(self, p: PageInProgress) -> tuple[Step, ...]:
+    def _select(self, p: PageInProgress) -> tuple[StepRow, ...]:
         """Select the steps of pages like this one, until a job changes."""
         kind, job, rendered = p.kind, p.job, p.page.rendered
         steps = (step for step in STEPS if kind in step.kinds)

@@ -19,10 +19,10 @@ from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.shells import SHELL, SHELL_LINKS, is_shell
 from nephila.native import to_utf8
 from nephila.parser.config import ParserConfig
-from nephila.parser.documents.content import Content
+from nephila.parser.documents.content import DocumentContent
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.documents.read import read_document
-from nephila.parser.in_progress import NO_PASS, PageInProgress, PageKind, Work
+from nephila.parser.in_progress import NO_PASS, PageCall, PageInProgress, PageKind, Work
 from nephila.parser.keywords.scheme_records import SchemeRecords
 from nephila.parser.links.extra_links import extra_links_of, kinds_of, tree_of
 from nephila.parser.links.requisites import requisite_links, requisites_of_style
@@ -33,7 +33,6 @@ from nephila.parser.page.charset import Classify, Sniff, encoding_of, encoding_o
 from nephila.parser.page.html_tree import MAX_BYTES, MAX_DEPTH, tree_fits
 from nephila.parser.page.meta import note
 from nephila.parser.page.oversize import PAGE, payload_of
-from nephila.parser.page.page_pass import PageCall
 from nephila.parser.page_to_record import RecordBuilder
 from nephila.parser.rule_execution.executor import RuleExecutor
 from nephila.parser.sandbox import ChildError, Task
@@ -143,8 +142,8 @@ class PageSteps:
             found = self._page_pass(p.body, url, encoding, max_links=most, max_text_bytes=most_text, agent=agent)
             self.builder.from_pass(p, found)
             return None
-        of_page = partial(payload_of, url=url, encoding=encoding, max_links=most, max_text_bytes=most_text, agent=agent)
-        return self._in_child(p, PAGE, of_page, partial(self.builder.from_pass, p))
+        use = partial(self.builder.from_pass, p)
+        return self._in_child(p, PAGE, lambda body: payload_of(body, url, encoding, most, most_text, agent), use)
 
     def pdf(self, p: PageInProgress) -> Answer:
         """Text, metadata and links of a PDF; without a library the row has the reason."""
@@ -157,7 +156,7 @@ class PageSteps:
             except ChildError as broken:
                 if broken.reason != UNAVAILABLE:
                     raise
-                use(Content(problem=f"not read: {broken.detail}"))
+                use(DocumentContent(problem=f"not read: {broken.detail}"))
 
         return work
 
@@ -239,7 +238,7 @@ class PageSteps:
 Wanted = Callable[[ParserConfig, m.CrawlJob, bool], bool]
 
 
-class Step(NamedTuple):
+class StepRow(NamedTuple):
     """One row of `STEPS`."""
 
     run: Callable[[PageSteps, PageInProgress], Answer]
@@ -274,22 +273,22 @@ _DECODED: Final = _HTML | {PageKind.TEXT}
 _COSTLY_TREE: Final = "above 256 KiB or 120 levels"
 _COSTLY_RULE: Final = f"not bounded, slow, or a page {_COSTLY_TREE}"
 
-STEPS: Final[tuple[Step, ...]] = (
-    Step(PageSteps.requisite, frozenset((PageKind.REQUISITE,))),
-    Step(PageSteps.not_modified, frozenset((PageKind.NOT_MODIFIED,))),
-    Step(PageSteps.size_and_digest, _FETCHED),
-    Step(PageSteps.link_list, _LIST),
-    Step(PageSteps.encoding, _DECODED),
-    Step(PageSteps.page_pass, _HTML, child="above `max_inline_bytes`"),
-    Step(PageSteps.pdf, frozenset((PageKind.PDF,)), child="always"),
-    Step(PageSteps.document, frozenset((PageKind.TEXT, PageKind.FILE))),
-    Step(PageSteps.shell, _INLINE, "rendered: no", lambda _, job, rendered: not rendered),
-    Step(PageSteps.markdown, _INLINE, "`markdown`", lambda config, *_: config.markdown),
-    Step(PageSteps.extra_links, _HTML, "`follow`, `requisites`", _has_extra_links, _COSTLY_TREE, "links_problem"),
-    Step(PageSteps.main_text, _INLINE, "`mainText: trafilatura`", _uses_trafilatura, "always", "text_problem"),
-    Step(PageSteps.items, _DECODED, "`rules`", lambda _, job, rendered: bool(job.rules), _COSTLY_RULE, "rule_problems"),
-    Step(PageSteps.scheme_item, _ANY - _LIST, "`schemes`", lambda _, job, rendered: bool(job.schemes)),
-    Step(PageSteps.number_of_links, _ANY - _LIST, "`site`", lambda _, job, rendered: bool(job.site)),
-    Step(PageSteps.captures, _ANY - _LIST, "rendered: yes", lambda _, job, rendered: rendered),
+STEPS: Final[tuple[StepRow, ...]] = (
+    StepRow(PageSteps.requisite, frozenset((PageKind.REQUISITE,))),
+    StepRow(PageSteps.not_modified, frozenset((PageKind.NOT_MODIFIED,))),
+    StepRow(PageSteps.size_and_digest, _FETCHED),
+    StepRow(PageSteps.link_list, _LIST),
+    StepRow(PageSteps.encoding, _DECODED),
+    StepRow(PageSteps.page_pass, _HTML, child="above `max_inline_bytes`"),
+    StepRow(PageSteps.pdf, frozenset((PageKind.PDF,)), child="always"),
+    StepRow(PageSteps.document, frozenset((PageKind.TEXT, PageKind.FILE))),
+    StepRow(PageSteps.shell, _INLINE, "rendered: no", lambda _, __, rendered: not rendered),
+    StepRow(PageSteps.markdown, _INLINE, "`markdown`", lambda config, *_: config.markdown),
+    StepRow(PageSteps.extra_links, _HTML, "`follow`, `requisites`", _has_extra_links, _COSTLY_TREE, "links_problem"),
+    StepRow(PageSteps.main_text, _INLINE, "`mainText: trafilatura`", _uses_trafilatura, "always", "text_problem"),
+    StepRow(PageSteps.items, _DECODED, "`rules`", lambda _, job, *__: bool(job.rules), _COSTLY_RULE, "rule_problems"),
+    StepRow(PageSteps.scheme_item, _ANY - _LIST, "`schemes`", lambda _, job, *__: bool(job.schemes)),
+    StepRow(PageSteps.number_of_links, _ANY - _LIST, "`site`", lambda _, job, *__: bool(job.site)),
+    StepRow(PageSteps.captures, _ANY - _LIST, "rendered: yes", lambda _, __, rendered: rendered),
 )
 """All steps in their order. README.md has them as a table (tests/parser/test_parser_steps.py)."""

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from nephila.kernel import messages as m
 from nephila.parser import steps
-from nephila.parser.documents.content import Content, decode_result
+from nephila.parser.documents.content import DocumentContent, decode_result
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.sandbox import BlockingSandbox, ChildError, Sandbox
 from nephila.parser.sandbox.child_queue import ChildProcessQueue
@@ -101,7 +101,7 @@ async def test_stall_is_tried_twice_then_a_dead_letter_and_the_next_go_on(monkey
     task = replace(PDF, module="tests.parser.sandbox_tasks", wall_s=1.0)
     monkeypatch.setattr(steps, "PDF", task)
     monkeypatch.setattr(steps, "pdf_payload", lambda body, *limits: body.removeprefix(b"%PDF-"))
-    answer = msgspec.msgpack.encode(Content(text=b"fine"))
+    answer = msgspec.msgpack.encode(DocumentContent(text=b"fine"))
     async with started() as room:
         room.send(b"%PDF-spin", content_type="application/pdf", url="http://a.test/bad")
         room.send(b"%PDF-echo " + answer, content_type="application/pdf", url="http://a.test/good")
@@ -232,5 +232,5 @@ def test_answer_of_a_child_is_taken_only_in_form(forged: bytes) -> None:
 
 def test_words_of_a_child_are_one_line() -> None:
     """No control characters reach a row or a terminal."""
-    content = decode_result(msgspec.msgpack.encode(Content(title="a\x1b[31m\nb", facts={"x": "y\x00"})))
+    content = decode_result(msgspec.msgpack.encode(DocumentContent(title="a\x1b[31m\nb", facts={"x": "y\x00"})))
     assert (content.title, content.facts) == ("a [31m b", {"x": "y"})

@@ -16,7 +16,7 @@ from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
 from nephila.native import page_pass, sniff_encoding
 from nephila.parser import steps
 from nephila.parser.config import ParserConfig
-from nephila.parser.page.oversize import PAGE, Found, decode_result, payload_of, run
+from nephila.parser.page.oversize import PAGE, FoundPass, decode_result, payload_of, run
 from nephila.parser.sandbox import Sandbox
 from nephila.parser.service import Parser
 
@@ -86,7 +86,7 @@ def test_the_pass_travels_whole() -> None:
     found = decode_result(answer())
     assert (found.title, found.link_count, len(found.fingerprints)) == ("T", 3, 48)
     assert found.link_urls == b"http://a.test/0http://a.test/1http://a.test/2"
-    assert set(Found.__struct_fields__) >= {"title", "text", "meta", "anchors", "link_flags"}
+    assert set(FoundPass.__struct_fields__) >= {"title", "text", "meta", "anchors", "link_flags"}
 
 
 @pytest.mark.parametrize(
