@@ -10,7 +10,7 @@ import nephila.parser
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import PermanentError
-from nephila.kernel.topics import RECORDS, RULES
+from nephila.kernel.topics import JOBS, RECORDS, RULES
 from nephila.parser.in_progress import PageKind
 from nephila.parser.page import trafilatura_text
 from nephila.parser.page.html_tree import MAX_DEPTH
@@ -52,6 +52,17 @@ def test_every_kind_of_page_has_a_step_that_fills_its_row() -> None:
     """None ends as an empty row; only steps without a problem are for pages that need them."""
     for kind in PageKind:
         assert any(kind in step.kinds and step.wanted is None for step in STEPS)
+
+
+async def test_a_changed_job_changes_the_steps_of_its_next_page() -> None:
+    """The steps are selected once for each kind of page, until a job changes."""
+    room = await Room().start(m.CrawlJob(uid="j", site="s"))
+    noted = []
+    for job in (m.CrawlJob(uid="j"), m.CrawlJob(uid="j", site="s")):
+        noted.append("links" in json.loads(room.record().meta))
+        room.bus.publish(JOBS, 0, job)
+    noted.append("links" in json.loads(room.record().meta))
+    assert noted == [True, False, True]
 
 
 @pytest.fixture

@@ -120,6 +120,9 @@ class Parser:
         if grace_s > 0:
             self._lists.finish()
         await self._child_queue.drain(grace_s)
+        if grace_s > 0:
+            # A list that waited for the classifier of encodings has begun by now.
+            self._lists.finish()
         self.rule_health.flush()
         if self.judge is not None:
             self.judge.save()
