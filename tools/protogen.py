@@ -77,6 +77,11 @@ def field_type(field: FieldDescriptorProto) -> tuple[str, str]:
     return kind, default
 
 
+def attribute(field: FieldDescriptorProto) -> str:
+    """The name of a field in the struct; a deprecated one is named as such, so that nothing reads it by mistake."""
+    return f"{field.name}_before" if field.options.deprecated else field.name
+
+
 def struct_lines(message: DescriptorProto, path: tuple[int, ...], notes: dict[tuple[int, ...], str]) -> list[str]:
     """A struct; field numbers must be dense, because a field's place in the array is its number."""
     numbers = [field.number for field in message.field]
@@ -89,7 +94,7 @@ def struct_lines(message: DescriptorProto, path: tuple[int, ...], notes: dict[tu
         if note:
             lines += textwrap.wrap(" ".join(note.split()), 110, initial_indent="    # ", subsequent_indent="    # ")
         kind, default = field_type(field)
-        lines.append(f"    {field.name}: {kind} = {default}")
+        lines.append(f"    {attribute(field)}: {kind} = {default}")
     return [*lines, "", ""]
 
 

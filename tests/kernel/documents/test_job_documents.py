@@ -111,19 +111,19 @@ def test_a_message_without_a_document_is_the_same_job():
             True,
             [m.HostPolicy("slow.example", 90.0, 0), m.HostPolicy("*.fast.example:8080", -1.0, 4)],
         ),
-        strategy=m.Strategy.BEST_FIRST,
-        keywords=["solar power", "no"],
-        recrawl=m.Recrawl(3600.0, 14 * 86400.0, 0.0, "0 6 * * mon-fri", True, 5, 1795323600.0, 7200.0),
-        host_budget=m.HostBudget(10, 1_000_000, 7200.0, 500),
-        traps=m.Traps(False, 7, 0.25),
+        strategy_before=m.Strategy.BEST_FIRST,
+        keywords_before=["solar power", "no"],
+        recrawl_before=m.Recrawl(3600.0, 14 * 86400.0, 0.0, "0 6 * * mon-fri", True, 5, 1795323600.0, 7200.0),
+        host_budget_before=m.HostBudget(10, 1_000_000, 7200.0, 500),
+        traps_before=m.Traps(False, 7, 0.25),
         tenant="news",
-        quota=m.Quota(7, 70, 700.0, m.QuotaPeriod.MONTH),
+        quota_before=m.Quota(7, 70, 700.0, m.QuotaPeriod.MONTH),
         site="s",
-        site_quota=m.Quota(9, 0, 0.0, m.QuotaPeriod.DAY),
-        weight=2.0,
-        sitemaps=True,
-        keep_links=True,
-        parse=m.Parse(["next", "route"], True, m.MainText.NONE),
+        site_quota_before=m.Quota(9, 0, 0.0, m.QuotaPeriod.DAY),
+        weight_before=2.0,
+        sitemaps_before=True,
+        keep_links_before=True,
+        parse_before=m.Parse(["next", "route"], True, m.MainText.NONE),
     )
     wanted = msgspec.structs.replace(
         document.spec, seeds=[seed for seed in document.spec.seeds if seed.url], sinks=[], paused=False
@@ -148,7 +148,7 @@ def compiled(spec):
 
 def test_a_message_without_a_document_and_fields_is_a_job():
     """No delay, seeds alone, each field at its zero."""
-    spec = spec_of(m.CrawlJob("j", seeds=["http://a.test/"]))
+    spec = spec_of(m.CrawlJob("j", seeds_before=["http://a.test/"]))
     assert (spec.politeness.delay, spec.politeness.concurrency_per_host, spec.render) == ("0s", 1, "never")
     assert spec.recrawl is None
     assert spec.host_budget == JobSpec().host_budget

@@ -29,17 +29,17 @@ _PERIODS = {"run": QuotaPeriod.RUN, "day": QuotaPeriod.DAY, "month": QuotaPeriod
 def spec_before(job: CrawlJob) -> JobSpec:
     """The wanted state, but for sitemaps and feeds among the seeds: such messages do not have them."""
     spec: dict[str, Any] = {
-        "seeds": [{"url": url} for url in job.seeds],
-        "strategy": _key(_STRATEGIES, job.strategy),
-        "politeness": _politeness(job.politeness or Politeness()),
-        "sitemaps": job.sitemaps,
-        "links": job.keep_links,
-        "cookies": job.cookies,
-        "render": _key(RENDERS, job.render),
-        "rules": list(job.rules),
-        "keywords": list(job.keywords),
+        "seeds": [{"url": url} for url in job.seeds_before],
+        "strategy": _key(_STRATEGIES, job.strategy_before),
+        "politeness": _politeness(job.politeness_before or Politeness()),
+        "sitemaps": job.sitemaps_before,
+        "links": job.keep_links_before,
+        "cookies": job.cookies_before,
+        "render": _key(RENDERS, job.render_before),
+        "rules": list(job.rules_before),
+        "keywords": list(job.keywords_before),
     }
-    if (scope := job.scope) is not None:
+    if (scope := job.scope_before) is not None:
         spec["scope"] = {
             "mode": _key(MODES, scope.mode),
             "include": list(scope.include),
@@ -47,44 +47,44 @@ def spec_before(job: CrawlJob) -> JobSpec:
             "maxDepth": scope.max_depth,
             "maxPages": scope.max_pages,
         }
-    if job.weight:
-        spec["weight"] = job.weight
+    if job.weight_before:
+        spec["weight"] = job.weight_before
     if job.tenant:
         spec["tenant"] = job.tenant
-    if job.quota is not None:
-        spec["quota"] = _quota(job.quota)
+    if job.quota_before is not None:
+        spec["quota"] = _quota(job.quota_before)
     if job.site:
-        spec["site"] = {"name": job.site, **({"quota": _quota(job.site_quota)} if job.site_quota else {})}
-    if job.recrawl is not None:
-        spec |= _recrawl(job.recrawl)
-    if (windows := job.windows) is not None:
+        spec["site"] = {"name": job.site, **({"quota": _quota(job.site_quota_before)} if job.site_quota_before else {})}
+    if job.recrawl_before is not None:
+        spec |= _recrawl(job.recrawl_before)
+    if (windows := job.windows_before) is not None:
         spec["windows"] = list(windows.hours)
         if windows.time_zone:
             spec["timeZone"] = windows.time_zone
-    if (budget := job.host_budget) is not None:
+    if (budget := job.host_budget_before) is not None:
         spec["hostBudget"] = {
             "pages": budget.pages,
             "bytes": budget.bytes,
             "time": duration_text(budget.time_s),
             "queued": budget.queued,
         }
-    if (traps := job.traps) is not None:
+    if (traps := job.traps_before) is not None:
         given = {"capFetches": traps.cap_fetches, "capShare": traps.cap_share}
         spec["traps"] = {"off": traps.off, **{key: value for key, value in given.items() if value}}
-    if job.parse is not None:
-        spec["parse"] = _parse(job.parse)
-    if job.proxy_class:
-        spec["proxyClass"] = job.proxy_class
-    if job.language:
-        spec["language"] = job.language
-    if job.max_page_bytes:
-        spec["maxPageBytes"] = job.max_page_bytes
-    if job.browser:
-        spec["browser"] = msgspec.json.decode(job.browser)
-    if job.login is not None:
-        spec["login"] = _login(job.login)
-    if job.schemes:
-        spec["schemes"] = msgspec.json.decode(job.schemes)
+    if job.parse_before is not None:
+        spec["parse"] = _parse(job.parse_before)
+    if job.proxy_class_before:
+        spec["proxyClass"] = job.proxy_class_before
+    if job.language_before:
+        spec["language"] = job.language_before
+    if job.max_page_bytes_before:
+        spec["maxPageBytes"] = job.max_page_bytes_before
+    if job.browser_before:
+        spec["browser"] = msgspec.json.decode(job.browser_before)
+    if job.login_before is not None:
+        spec["login"] = _login(job.login_before)
+    if job.schemes_before:
+        spec["schemes"] = msgspec.json.decode(job.schemes_before)
     return msgspec.convert(spec, JobSpec)
 
 

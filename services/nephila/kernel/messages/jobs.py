@@ -179,70 +179,45 @@ class Login(msgspec.Struct, array_like=True, gc=False):
 
 
 class CrawlJob(msgspec.Struct, array_like=True, gc=False):
-    """The whole desired state of a crawl. Topic `jobs` (compacted by uid). Fields that are marked (before
-    documents) are set in messages of earlier versions only, which have no document;
-    kernel/documents/job_migration.py reads them.
+    """The whole desired state of a crawl. Topic `jobs` (compacted by uid). Deprecated fields are set in messages
+    of earlier versions only, which have no document; kernel/documents/job_migration.py reads them.
     """
 
     uid: str = ""
     name: str = ""
     # Rises with each change of the desired state.
     generation: int = 0
-    # (before documents)
-    seeds: list[str] = msgspec.field(default_factory=list)
-    # (before documents)
-    scope: Scope | None = None
-    # (before documents)
-    politeness: Politeness | None = None
-    # (before documents)
-    keep_links: bool = False
+    seeds_before: list[str] = msgspec.field(default_factory=list)
+    scope_before: Scope | None = None
+    politeness_before: Politeness | None = None
+    keep_links_before: bool = False
     paused: bool = False
-    # (before documents)
-    strategy: Strategy = Strategy.UNSPECIFIED
-    # (before documents)
-    keywords: list[str] = msgspec.field(default_factory=list)
-    # (before documents)
-    recrawl: Recrawl | None = None
-    # (before documents)
-    host_budget: HostBudget | None = None
-    # (before documents)
-    traps: Traps | None = None
-    # (before documents)
-    weight: float = 0.0
-    # (before documents)
-    sitemaps: bool = False
+    strategy_before: Strategy = Strategy.UNSPECIFIED
+    keywords_before: list[str] = msgspec.field(default_factory=list)
+    recrawl_before: Recrawl | None = None
+    host_budget_before: HostBudget | None = None
+    traps_before: Traps | None = None
+    weight_before: float = 0.0
+    sitemaps_before: bool = False
     # The job and all that is known of its URLs is dropped; rows stay.
     deleted: bool = False
-    # (before documents)
-    rules: list[str] = msgspec.field(default_factory=list)
-    # (before documents)
-    parse: Parse | None = None
-    # (before documents)
-    cookies: bool = False
-    # (before documents)
-    login: Login | None = None
-    # (before documents)
-    render: Render = Render.UNSPECIFIED
-    # (before documents)
-    browser: str = ""
-    # (before documents)
-    proxy_class: str = ""
-    # (before documents)
-    schemes: str = ""
-    # (before documents)
-    language: str = ""
-    # (before documents)
-    max_page_bytes: int = 0
+    rules_before: list[str] = msgspec.field(default_factory=list)
+    parse_before: Parse | None = None
+    cookies_before: bool = False
+    login_before: Login | None = None
+    render_before: Render = Render.UNSPECIFIED
+    browser_before: str = ""
+    proxy_class_before: str = ""
+    schemes_before: str = ""
+    language_before: str = ""
+    max_page_bytes_before: int = 0
     # The tenant that the job belongs to; empty: none.
     tenant: str = ""
     # The site that the job belongs to; empty: none.
     site: str = ""
-    # (before documents)
-    quota: Quota | None = None
-    # (before documents)
-    site_quota: Quota | None = None
-    # (before documents)
-    windows: FetchWindows | None = None
+    quota_before: Quota | None = None
+    site_quota_before: Quota | None = None
+    windows_before: FetchWindows | None = None
     # The section spec of the CrawlJob document as JSON, without `paused` and files of seeds.
     document: bytes = b""
 

@@ -46,7 +46,8 @@ class Codec:
     def __init__(self, struct: type, proto: Any) -> None:
         self.struct = struct
         self.proto = proto
-        self._fields: list[tuple[str, Write | None, Read | None]] = []
+        self._fields: list[tuple[str, str, Write | None, Read | None]] = []
+        """Name in the protobuf message and in the struct, conversions."""
 
     def encode(self, message: Any) -> bytes:
         """Raises `PermanentError` for text that protobuf cannot encode, as a lone surrogate."""
@@ -67,8 +68,8 @@ class Codec:
     def values(self, message: Any) -> dict[str, Any]:
         """The non-zero fields, as protobuf takes them."""
         found = {}
-        for name, write, _ in self._fields:
-            value = getattr(message, name)
+        for name, attribute, write, _ in self._fields:
+            value = getattr(message, attribute)
             if value:
                 found[name] = write(value) if write is not None else value
         return found
@@ -76,7 +77,7 @@ class Codec:
     def build(self, proto: Any) -> Any:
         """The struct of a protobuf message."""
         return self.struct(
-            *[getattr(proto, name) if read is None else read(proto, name) for name, _, read in self._fields]
+            *[getattr(proto, name) if read is None else read(proto, name) for name, _, _, read in self._fields]
         )
 
 
@@ -140,7 +141,8 @@ def _load() -> dict[type, Codec]:
                     read = _enum_reader(getattr(messages, field.enum_type.name), field.is_repeated)
                 elif field.is_repeated:
                     read = _list
-                codec._fields.append((field.name, _writer(field, inner), read))
+                attribute = f"{field.name}_before" if field.GetOptions().deprecated else field.name
+                codec._fields.append((field.name, attribute, _writer(field, inner), read))
         return codecs[descriptor.full_name]
 
     for file in descriptor_pb2.FileDescriptorSet.FromString(data).file:
