@@ -164,6 +164,22 @@ async def test_a_body_that_does_not_come_is_refused(server, tmp_path, monkeypatc
     assert (status, json.loads(body)["error"]["code"]) == (408, "timeout")
 
 
+@pytest.mark.parametrize(
+    ("head", "word"),
+    [
+        (b"GET /api/v1/jobs?after=" + b"3" * 2 * http_server.MAX_HEAD, "longer than 65536 bytes"),
+        (b"GET /api/v1/jobs HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "not a request of HTTP/1.1"),
+        (b"\x16\x03\x01\x02\x00", "not a request of HTTP/1.1"),
+    ],
+)
+async def test_a_head_that_cannot_be_read(server, tmp_path, head, word):
+    """Answered in the form of every error."""
+    status, body = await ask(tmp_path, head)
+    error = json.loads(body)["error"]
+    assert (status, error["code"]) == (400, "invalid")
+    assert word in error["message"]
+
+
 async def test_a_head_that_does_not_come_ends_the_connection(tmp_path, monkeypatch):
     """As does a connection that sends nothing any more."""
     monkeypatch.setattr(http_server, "HEAD_S", 0.02)
