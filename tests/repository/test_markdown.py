@@ -70,6 +70,10 @@ def test_the_change_log_is_a_list_under_headings():
     headings = [next_.content for token, next_ in pairwise(tokens) if token.tag == "h2" and token.nesting == 1]
     assert headings[0] == "Unreleased"
     assert all(re.fullmatch(r"\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d", heading) for heading in headings[1:])
+    kinds = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
+    for version in re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1:]:
+        found = re.findall(r"^### (.*)$", version, re.MULTILINE)
+        assert found == [kind for kind in kinds if kind in found]
 
 
 @pytest.mark.parametrize("name", ["CHANGELOG.md", "README.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md"])
