@@ -13,7 +13,7 @@ from nephila.kernel.topics import JOBS, SEEDS
 from nephila.scheduler.engine import dispatch
 from nephila.scheduler.engine.invariants import check
 
-from tests.jobs import crawl_job
+from tests.jobs import changed, crawl_job
 from tests.scheduler.world import Answer, World, site
 
 HOST = {f"/{i}": [f"/{j}" for j in range(12)] for i in range(12)}
@@ -390,7 +390,7 @@ async def test_a_job_that_is_told_again_as_it_is_costs_no_commit(tmp_path):
     world.bus.publish(JOBS, 0, msgspec.structs.replace(spec))
     world.clock.run_due()
     assert world.scheduler.log.size == size
-    world.bus.publish(JOBS, 0, msgspec.structs.replace(spec, weight=2))
+    world.bus.publish(JOBS, 0, changed(spec, weight=2.0))
     world.clock.run_due()
     assert world.scheduler.log.size > size
     await world.scheduler.close()
