@@ -17,6 +17,7 @@ from nephila.kernel.messages import FetchRequest
 from nephila.kernel.runtime import logs
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
+from nephila.kernel.runtime.waits import Backoff
 from nephila.parser.config import ParserConfig
 from nephila.parser.metrics import METRICS as PARSER
 from nephila.programs.service import program as service_program
@@ -161,7 +162,7 @@ async def test_a_downloader_hears_of_its_partitions_and_asks_before_it_dials():
 
 async def test_a_broker_that_is_absent_is_waited_for(monkeypatch, caplog):
     """Not ready and alive, one line for each reason; a signal ends it all the same."""
-    monkeypatch.setattr(service_program, "RETRY_S", (0.01, 0.01))
+    monkeypatch.setattr(service_program, "RETRY", Backoff(0.01, 0.01))
     bus = Bus()
     answers = [
         NotReadyError("no Kafka broker answers"),
@@ -185,7 +186,7 @@ async def test_a_broker_that_is_absent_is_waited_for(monkeypatch, caplog):
 
 async def test_who_lacks_its_database_does_not_join(monkeypatch):
     """It would get a share of the partitions and stop it; readiness has the reason, and a signal ends the wait."""
-    monkeypatch.setattr(service_program, "RETRY_S", (0.01, 0.01))
+    monkeypatch.setattr(service_program, "RETRY", Backoff(0.01, 0.01))
     bus = Bus()
     reaches = [NotReadyError("the blob store does not answer"), None]
 

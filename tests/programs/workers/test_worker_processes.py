@@ -15,6 +15,7 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import SystemClock
+from nephila.kernel.runtime.waits import Backoff
 from nephila.kernel.topics import OUTCOMES, RECORDS, REQUESTS
 from nephila.native import parse_url
 from nephila.parser.config import ParserConfig
@@ -100,7 +101,7 @@ async def test_a_worker_that_stands_still_is_replaced(caplog):
 
 async def test_workers_that_cannot_live_end_the_program(monkeypatch, caplog):
     """They die with nothing in their hands, again and again: one line, not a loop."""
-    monkeypatch.setattr(supervisor, "BACKOFF_S", 0.0)
+    monkeypatch.setattr(supervisor, "START_AGAIN", Backoff(0.0, 0.0))
     monkeypatch.setenv("PYTHONHOME", "/nowhere")
     with serve(lambda request: page()) as web:
         async with main(web, count=2) as rig:

@@ -17,8 +17,8 @@ from nephila.downloader.http.contract import DRAIN_BYTES, SLICE_S, FetchError
 from nephila.downloader.http.deadlines import BODY, MEMORY
 from nephila.downloader.http.exchange import Exchange, ExchangeOwner
 from nephila.downloader.http.response import response_head
-from nephila.downloader.http.response.body import Body
-from nephila.downloader.http.response.chunked import Chunked, decoding
+from nephila.downloader.http.response.body import Body, decoding
+from nephila.downloader.http.response.chunked import Chunked
 from nephila.downloader.http.response.decode import codings_of
 from nephila.downloader.http.response.head_reader import HeadReader, StaleError
 from nephila.kernel.reasons.table import Reason

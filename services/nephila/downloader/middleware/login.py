@@ -44,6 +44,7 @@ from nephila.kernel.net.egress import EgressError
 from nephila.kernel.net.public_suffix import site_of
 from nephila.kernel.reasons.table import Reason, status_reason
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.waits import sleep
 
 log = logging.getLogger(__name__)
 
@@ -322,10 +323,7 @@ class SiteLogin(Middleware):
             reason = Reason.DISCONNECTED if response.reason == Reason.STALE else response.reason
             raise FetchError(reason, f"login at {target.host_header}: {response.detail}")
         if session.delay_s:
-            pause = asyncio.get_running_loop().create_future()
-            until = self._clock.monotonic() + session.delay_s
-            self._clock.call_at(until, lambda: None if pause.done() else pause.set_result(None))
-            await pause
+            await sleep(self._clock, session.delay_s)
         return response
 
     async def _route(self, request: m.FetchRequest, target: Target) -> Route:

@@ -18,8 +18,9 @@ import msgspec
 
 from nephila.kernel.bus.contract import Bus, DeadHandler, Delivery, Handler, Receipt, all_of
 from nephila.kernel.messages import CrawlJob, JobStatus, Outlinks, Record
-from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError
+from nephila.kernel.runtime.waits import OneTimer
 from nephila.kernel.topics import JOB_STATUS, JOBS, OUTLINKS, PAGES, RECORDS, Topic
 from nephila.programs.recently_seen import RecentLinks, only
 
@@ -52,7 +53,7 @@ class Exchange:
         self._clock = clock
         self._partitions = partitions
         self._held: dict[int, _Held] = {}
-        self._timer: Timer | None = None
+        self._timer = OneTimer(clock, self._flush)
         self._open: dict[Key, list[Receipt]] = {}
         """Pages whose record is still to come → receipts of their links."""
         self._again: set[Key] = set()
@@ -132,15 +133,13 @@ class Exchange:
         held = self._held.get(partition)
         if held is None:
             held = self._held[partition] = _Held()
-            if self._timer is None:
-                self._timer = self._clock.call_at(self._clock.monotonic() + HOLD_S, self._flush)
+            self._timer.start(HOLD_S)
         receipt = held.add(links)
         if held.links >= LINKS:
             self._send(partition)
         return receipt
 
     def _flush(self) -> None:
-        self._timer = None
         for partition in list(self._held):
             self._send(partition)
 

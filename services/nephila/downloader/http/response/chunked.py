@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from nephila.downloader.http.contract import FetchError
-from nephila.downloader.http.response.body import Body
 from nephila.kernel.reasons.table import Reason
 
 _SIZE = re.compile(rb"[ \t]*([0-9a-fA-F]{1,15})[ \t]*(?:;|$)")
@@ -122,16 +121,3 @@ class Chunked:
 
 def _join(pieces: list[Piece]) -> Piece:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-def decoding(body: Body, chunked: Chunked | None, data: bytes) -> Iterator[None]:
-    """The steps that add `data` to the body, with or without chunked framing; each takes a bounded time."""
-    if chunked is None:
-        yield from body.steps(data)
-        return
-    for piece in chunked.feed(data):
-        body.framing = chunked.framing
-        yield from body.steps(piece)
-        if body.full:
-            return
-        yield

@@ -27,12 +27,12 @@ from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.wire import HEADERS, frame_of, seal
 from nephila.kernel.messages import Frame
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError
+from nephila.kernel.runtime.waits import Backoff
 from nephila.kernel.topics import Topic
 
 log = logging.getLogger(__name__)
 
-BACKOFF_S = (0.1, 5.0)
-"""First and longest wait before a retry."""
+RETRY = Backoff(0.1, 5.0)
 LOG_APPEND_TIME = 1
 """The broker's own timestamp, as the topics are configured (admin/topics.py)."""
 SLOW_S = 3.0
@@ -165,18 +165,18 @@ class BatchingProducer:
         """Store a large message; the object is durable before the record that names it is sent."""
         if len(frame.message) <= self.config.inline_bytes or self.claim_store is None:
             return frame
-        wait_s = BACKOFF_S[0]
+        failures = 0
         while True:
             try:
                 name = await asyncio.to_thread(self.claim_store.put, frame.message, keep_s)
                 return Frame(b"", frame.encoding, name)
             except TemporaryError as error:
                 self._say(f"the blob store refuses messages: {error}")
-                await asyncio.sleep(wait_s)
-                wait_s = min(wait_s * 2, BACKOFF_S[1])
+                failures += 1
+                await asyncio.sleep(RETRY.after(failures))
 
     async def _deliver(self, topic: str, partition: int, key: bytes | None, value: bytes) -> int:
-        wait_s = BACKOFF_S[0]
+        failures = 0
         while True:
             producer = self._producer
             # The client retries by itself for the time-out of a request, without any log line.
@@ -195,8 +195,8 @@ class BatchingProducer:
                 return int(taken.offset)
             except (KafkaError, AssertionError) as error:  # aiokafka asserts that the partition exists
                 self._say(f"{topic}/{partition}: the broker refuses messages: {type(error).__name__}: {error}")
-                await asyncio.sleep(wait_s)
-                wait_s = min(wait_s * 2, BACKOFF_S[1])
+                failures += 1
+                await asyncio.sleep(RETRY.after(failures))
                 await self._renew(producer)
             finally:
                 late.cancel()
