@@ -125,7 +125,7 @@ async def test_a_member_that_was_silent_dials_nothing(rig):
     """No heartbeat gets through: what was taken waits, and is dropped when the group has gone on."""
     a = await rig.member("a")
     await until(lambda: len(a.held) == PARTITIONS)
-    coordinator = a.bus.groups["downloader"]._consumer._coordinator
+    coordinator = a.bus.groups["downloader"].consumer._coordinator
 
     async def unheard() -> bool:
         await asyncio.sleep(0.05)

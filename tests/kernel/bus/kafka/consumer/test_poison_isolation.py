@@ -7,12 +7,13 @@ import asyncio
 import pytest
 from aiokafka import TopicPartition
 from nephila.kernel.bus.contract import Delivery, Receipt
-from nephila.kernel.bus.kafka.consumer.commit_metadata import CRASHES_TO_ISOLATE, HELD, MAX_CRASHES, CommitMetadata
+from nephila.kernel.bus.kafka.consumer.commit_metadata import CRASHES_TO_ISOLATE, HELD, CommitMetadata
 from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
 from nephila.kernel.bus.kafka.consumer.poison import MAX_SUSPECTS, PoisonIsolation, Suspect
 from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.bus.poison import MAX_CRASHES
 from nephila.kernel.messages import DeadLetter, Seed
-from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.clock import ManualClock, SystemClock
 from nephila.kernel.topics import DEAD, SEEDS
 
 TP = TopicPartition("seeds", 3)
@@ -37,7 +38,7 @@ class Room:
         self.released: list[TopicPartition] = []
         self.ours = True
         self.isolation = PoisonIsolation(
-            self._commit_metadata, self._quiet, self.released.append, control_s, timeout_s, blame_s
+            SystemClock(), self._commit_metadata, self._quiet, self.released.append, control_s, timeout_s, blame_s
         )
 
     def _on_dead(self, message: Seed, error: BaseException) -> tuple[Receipt, ...]:
@@ -100,7 +101,7 @@ async def test_one_at_a_time_and_written_down_before():
 async def test_a_guilty_one_is_not_delivered():
     """It ends as a dead letter and its service says what becomes of its URL; the next is tried as an innocent."""
     room = Room()
-    room.isolation.isolate(TP, CommitMetadata(True, 4, 7, 1, MAX_CRASHES), 7, 8)
+    room.isolation.isolate(TP, CommitMetadata(True, 4, 7, 1, solo_crashes=MAX_CRASHES), 7, 8)
     suspect = room.suspect(7, "a", "b", "c")
     active = asyncio.ensure_future(room.isolation.run())
     await room.turn()

@@ -11,8 +11,9 @@ import pytest
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
-from nephila.kernel.bus.kafka.consumer.commit_metadata import CRASHES_TO_ISOLATE, MAX_CRASHES
+from nephila.kernel.bus.kafka.consumer.commit_metadata import CRASHES_TO_ISOLATE
 from nephila.kernel.bus.kafka.wire import HEADERS, message_of, unseal
+from nephila.kernel.bus.poison import MAX_CRASHES
 from nephila.kernel.messages import DeadLetter, FetchRequest, Outlinks, Page
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import DEAD, OUTLINKS, PAGES, REQUESTS

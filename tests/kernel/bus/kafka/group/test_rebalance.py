@@ -184,8 +184,8 @@ def vanish(bus: KafkaBus) -> asyncio.Task[None]:
     for one in bus.groups.values():
         for task in set(one._tasks):
             task.cancel()
-        coordinator = one._consumer._coordinator
-        one._consumer, gone = None, one._consumer
+        coordinator = one.consumer._coordinator
+        one.consumer, gone = None, one.consumer
         coordinator._heartbeat_task.cancel()
         coordinator._coordination_task.cancel()
         gone._closed = True

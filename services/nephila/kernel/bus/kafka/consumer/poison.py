@@ -26,8 +26,10 @@ from typing import Any
 from aiokafka import TopicPartition
 
 from nephila.kernel.bus.contract import Receipt
-from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, MAX_CRASHES, CommitMetadata
+from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, CommitMetadata
 from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.waits import sleep
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +68,7 @@ class PoisonIsolation:
 
     def __init__(
         self,
+        clock: Clock,
         write: Callable[[TopicPartition, CommitMetadata], Awaitable[bool]],
         quiet: Callable[[], Awaitable[None]],
         done: Callable[[TopicPartition], None],
@@ -73,6 +76,7 @@ class PoisonIsolation:
         timeout_s: float = PROBE_TIMEOUT_S,
         blame_s: float = BLAME_S,
     ) -> None:
+        self._clock = clock
         self._write = write
         self._quiet = quiet
         self._done = done
@@ -166,7 +170,7 @@ class PoisonIsolation:
             through.add_done_callback(suspect.receipt.resolve_one)
             suspect.begun += 1
             url = ascii(getattr(message, "url", ""))[1:-1][:300]
-            if metadata.solo_crashes >= MAX_CRASHES:
+            if metadata.is_poison:
                 error = PoisonMessage(f"{metadata.solo_crashes} members ended while this was all they had in hand")
                 suspect.reader.dead_letter(suspect.tp.partition, message, through, error, metadata.crashes)
             else:
@@ -182,12 +186,12 @@ class PoisonIsolation:
 
     async def _control(self, suspect: Suspect, index: int) -> bool:
         """Wait without a message before a suspect that crashed a member; False when the partition is not held."""
-        metadata = self._isolated[suspect.tp][0]
-        if not 0 < metadata.solo_crashes_of(suspect.offset, index) < MAX_CRASHES:
+        metadata = self._isolated[suspect.tp][0].of(suspect.offset, index)
+        if not metadata.needs_control:
             return True
-        if not await self._commit(suspect, metadata.waiting(suspect.offset, index)):
+        if not await self._commit(suspect, metadata.waiting()):
             return False
-        await asyncio.sleep(self._control_s)
+        await sleep(self._clock, self._control_s)
         return not suspect.dropped
 
     async def _commit(self, suspect: Suspect, metadata: CommitMetadata) -> bool:
