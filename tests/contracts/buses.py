@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import os
 import time
@@ -18,17 +17,9 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import TOPICS
 
 from tests.fake_kafka import FakeKafka, FakeKafkaBus
+from tests.waits import until
 
-WAIT_S = 60.0
 _numbers = itertools.count()
-
-
-async def until(condition: Callable[[], bool], wait_s: float = WAIT_S) -> None:
-    """Let the loop run until something is so."""
-    end = time.monotonic() + wait_s
-    while not condition():
-        assert time.monotonic() < end, "what was waited for did not come"
-        await asyncio.sleep(0.005)
 
 
 def config_for(broker: Any, **settings: Any) -> KafkaConfig:

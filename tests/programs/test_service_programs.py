@@ -28,6 +28,8 @@ from nephila.programs.service.settings import read
 from nephila.scheduler.metrics import METRICS as SCHEDULER
 from nephila.storage.metrics import METRICS as STORAGE
 
+from tests.waits import until
+
 
 class Bus(LocalBus):
     """A bus of one program with a life."""
@@ -223,11 +225,9 @@ async def test_a_member_is_ready_when_its_first_partitions_are_open(monkeypatch)
         await asyncio.sleep(0)
     assert bus.events == ["started", "bus started"]
     program.service.unsettled, bus.unsettled = "3 partitions are announced", ""
-    while program._unready() != "3 partitions are announced":  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
+    await until(lambda: program._unready() == "3 partitions are announced")
     program.service.unsettled = ""
-    while program._unready():  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
+    await until(lambda: not program._unready())
     bus.unsettled = "takes partitions over: group worker"
     assert not program._unready()
     program.stop()
@@ -240,14 +240,11 @@ async def test_who_stays_without_its_database_gives_its_partitions_up(monkeypatc
     monkeypatch.setattr(service_program, "UNABLE_AFTER_S", 0.01)
     bus = Bus()
     program, task = await started(bus)
-    while bus.able != [True]:  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
+    await until(lambda: bus.able == [True])
     program.service.trouble = "the database is away"
-    while bus.able != [True, False]:  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
+    await until(lambda: bus.able == [True, False])
     program.service.trouble = ""
-    while bus.able != [True, False, True]:  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
+    await until(lambda: bus.able == [True, False, True])
     program.stop()
     await task
 

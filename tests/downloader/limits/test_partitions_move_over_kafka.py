@@ -22,8 +22,9 @@ from nephila.kernel.net.egress import EgressGuard
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import OUTCOMES, REQUESTS
 
-from tests.contracts.buses import config_for, until
+from tests.contracts.buses import config_for
 from tests.kernel.bus.kafka.group.test_rebalance import vanish
+from tests.waits import until
 
 PARTITIONS = 8
 

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -23,17 +23,12 @@ from nephila.programs.workers import supervisor
 from nephila.programs.workers.supervisor import WorkerProcesses
 
 from tests.e2e.web import Web, page, serve
+from tests.waits import until
 
 
 def alive(pids: list[int]) -> list[int]:
     """Those that there still are."""
     return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
-
-
-async def until(so: Callable[[], object]) -> None:
-    """Other processes do their work meanwhile."""
-    while not so():  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
 
 
 class Main:

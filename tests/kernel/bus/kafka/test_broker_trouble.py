@@ -16,7 +16,8 @@ from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import NotReadyError
 from nephila.kernel.topics import SEEDS
 
-from tests.contracts.buses import config_for, until
+from tests.contracts.buses import config_for
+from tests.waits import until
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import msgspec
 import pytest
 from nephila.kernel.bus.contract import Delivery
@@ -14,7 +12,8 @@ from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError
 from nephila.kernel.topics import OUTLINKS, RECORDS, SEEDS
 
-from tests.contracts.buses import config_for, until
+from tests.contracts.buses import config_for
+from tests.waits import until
 
 GROUP = "scheduler"
 
@@ -50,11 +49,8 @@ async def members(broker):
 
 async def has_committed_to(bus: KafkaBus, ends: object) -> bool:
     """What is committed becomes known after a while."""
-    for _ in range(600):
-        if await bus.has_read_to(GROUP, ends):
-            return True
-        await asyncio.sleep(0.05)
-    return False
+    await until(lambda: bus.has_read_to(GROUP, ends))
+    return True
 
 
 async def test_ends_are_passed_when_all_members_have_committed(members):

@@ -14,7 +14,8 @@ from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import TemporaryError, UserError
 from nephila.kernel.topics import FRONTIER, REQUESTS
 
-from tests.contracts.buses import config_for, until
+from tests.contracts.buses import config_for
+from tests.waits import until
 
 
 @pytest.fixture

@@ -18,8 +18,9 @@ from nephila.kernel.messages import DeadLetter, FetchRequest, Outlinks, Page
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import DEAD, OUTLINKS, PAGES, REQUESTS
 
-from tests.contracts.buses import config_for, until
+from tests.contracts.buses import config_for
 from tests.kernel.bus.kafka.group.test_rebalance import vanish
+from tests.waits import until
 
 POISON = "http://a.test/poison"
 

@@ -17,7 +17,8 @@ from nephila.kernel.messages import Receipts, Seed
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import RECEIPTS, SEEDS, Topic
 
-from tests.contracts.buses import config_for, until
+from tests.contracts.buses import config_for
+from tests.waits import until
 
 PARTITIONS = 16
 

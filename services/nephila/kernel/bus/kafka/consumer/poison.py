@@ -16,7 +16,6 @@ would be a silent loss.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -29,7 +28,7 @@ from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, CommitMetadata
 from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.waits import sleep
+from nephila.kernel.runtime.waits import sleep, wait
 
 log = logging.getLogger(__name__)
 
@@ -176,11 +175,11 @@ class PoisonIsolation:
             else:
                 log.warning("%s at %d is probed alone: %s", suspect.tp.topic, suspect.offset, url, extra={"url": url})
                 suspect.reader.offer(suspect.tp.partition, message, through)
-            if await _within(self._blame_s, through):
+            if await self._within(self._blame_s, through):
                 continue
             if suspect.dropped or not await self._commit(suspect, self._isolated[suspect.tp][0].survived()):
                 return False
-            if not await _within(self._timeout_s - self._blame_s, through):
+            if not await self._within(self._timeout_s - self._blame_s, through):
                 break
         return not suspect.dropped
 
@@ -201,10 +200,8 @@ class PoisonIsolation:
         self.drop(frozenset({suspect.tp.partition}))
         return False
 
-
-async def _within(limit_s: float, receipt: Receipt) -> bool:
-    """Whether the receipt resolves in time."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(limit_s):
-            await receipt
-    return receipt.done
+    async def _within(self, limit_s: float, receipt: Receipt) -> bool:
+        """Whether the receipt resolves in time."""
+        resolved = asyncio.Event()
+        receipt.add_done_callback(resolved.set)
+        return await wait(self._clock, limit_s, resolved)
