@@ -11,12 +11,13 @@ and when links cannot be sent. Links of a page that is fetched once more are all
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from nephila.kernel.bus.contract import Bus, DeadHandler, Delivery, Handler, Receipt, all_of
+from nephila.kernel.bus.contract import DeadHandler, Delivery, Handler, Receipt, all_of
+from nephila.kernel.bus.wrapper import BusWrapper, Outlet
 from nephila.kernel.messages import CrawlJob, JobStatus, Outlinks, Record
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError
@@ -37,19 +38,12 @@ _TOP = [bytes(byte >> 8 - bits for byte in range(256)) for bits in range(9)]
 Key = tuple[str, bytes]
 
 
-class Outlet(Bus, Protocol):
-    """A bus that can hold a message back."""
-
-    def publish_after(self, receipts: Iterable[Receipt], topic: Topic, partition: int, message: Any) -> Receipt:
-        """As `publish`, once these have resolved; whether it can travel is said at once."""
-
-
-class Exchange:
+class Exchange(BusWrapper):
     """See the module: the bus as a parser sees it."""
 
     def __init__(self, bus: Outlet, clock: Clock, partitions: int) -> None:
+        super().__init__(bus)
         self.recent = RecentLinks()
-        self._bus = bus
         self._clock = clock
         self._partitions = partitions
         self._held: dict[int, _Held] = {}
@@ -70,14 +64,14 @@ class Exchange:
             return self._links(message)
         if topic is RECORDS:
             return self._record(partition, message)
-        return self._bus.publish(topic, partition, message)
+        return super().publish(topic, partition, message)
 
     def subscribe(
         self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
     ) -> None:
         """See `Bus.subscribe`."""
         take = self._noting(handler) if topic is PAGES else handler
-        self._bus.subscribe(topic, group, take, credits=credits, on_dead=on_dead)
+        super().subscribe(topic, group, take, credits=credits, on_dead=on_dead)
 
     def _noting(self, handler: Handler) -> Handler:
         """A handler of pages that notes those which are fetched once more."""
@@ -88,21 +82,6 @@ class Exchange:
             handler(delivery)
 
         return take
-
-    def set_credits(self, topic: Topic, group: str, credits: int) -> None:
-        """See `Bus.set_credits`."""
-        self._bus.set_credits(topic, group, credits)
-
-    def dead_letter(
-        self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
-    ) -> Receipt:
-        """See `Bus.dead_letter`."""
-        return self._bus.dead_letter(topic, service, partition, message, error, attempts)
-
-    @property
-    def unacked(self) -> int:
-        """See `Bus.unacked`."""
-        return self._bus.unacked
 
     # ---- links, then their record
 
