@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from nephila.cli.progress import Progress, duration
 from nephila.cli.services import up
-from nephila.control.api import Job
+from nephila.control.answers import Job
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchResult, Outcome, Record
 from nephila.kernel.outcomes import is_error
