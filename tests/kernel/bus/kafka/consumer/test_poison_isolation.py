@@ -128,6 +128,7 @@ async def test_one_that_takes_its_time_is_no_killer():
     active = asyncio.ensure_future(room.isolation.run())
     await room.turn()
     room.clock.advance(0.01)
+    await room.turn()
     await active
     assert room.urls == ["a", "b", "c"]
     assert len(room.notes) == 1
