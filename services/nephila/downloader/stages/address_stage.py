@@ -100,6 +100,7 @@ class AddressStage:
             self._run(fetch, MEMBERSHIP)
 
     def record_sent(self, fetch: InFlight) -> None:
+        """The request was written: the gap of its address counts from now."""
         if self._slots is not None and fetch.address_slot:
             now = self._clock.monotonic()
             self._slots.record_sent(fetch.address_slot, now)
@@ -127,6 +128,7 @@ class AddressStage:
         return self._clock.monotonic() + dial_at - self._clock.now() if dial_at and not fetch.started else 0.0
 
     def release(self, fetch: InFlight) -> None:
+        """Free the slot of the address; the next request of its queue continues."""
         address, fetch.address_slot = fetch.address_slot, ""
         slots = self._slots
         if address and slots is not None and not slots.cancel(address, fetch):

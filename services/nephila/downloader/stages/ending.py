@@ -75,6 +75,7 @@ class Ending:
         return False
 
     def busy(self, fetch: InFlight) -> Verdict:
+        """Give a request back whose address is busy; the scheduler learns the address."""
         outcome = given_back(fetch.request)
         outcome.reason = Reason.BUSY
         outcome.address = fetch.route.pace_address
@@ -82,6 +83,7 @@ class Ending:
         return END
 
     def unresolved(self, fetch: InFlight, error: Exception) -> Verdict:
+        """End a request whose server has no address that may be dialled."""
         if isinstance(error, EgressError):
             return self.end(fetch, m.FetchResult.DENIED, Reason.ADDRESS, str(error))
         if isinstance(error, NotLookedUpError):
