@@ -87,10 +87,11 @@ async def test_on_a_terminal_the_live_line_announces_the_drain():
     assert progress.line(crawl_with()).startswith("ending: ")
 
 
-def test_without_a_console_nothing_is_printed():
+def test_without_a_console_nothing_is_printed(capsys):
     progress = Progress(None)
     progress.watch(crawl_with())
     progress.ending(4.0)
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(

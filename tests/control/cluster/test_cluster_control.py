@@ -234,6 +234,26 @@ async def test_a_broker_that_does_not_confirm_is_one_line(monkeypatch):
     assert (await system.control.status(requests.Empty())).problems == ["the broker at broker:1 does not answer"]
 
 
+async def test_a_status_waits_five_seconds_for_a_silent_broker(monkeypatch):
+    """Neither more, since a person or a probe waits for it, nor less, since a busy broker is not away."""
+    system = System()
+    loop = asyncio.get_running_loop()
+    now = loop.time()
+    monkeypatch.setattr(loop, "time", lambda: now)
+
+    async def silent(*_: object) -> None:
+        await loop.create_future()
+
+    monkeypatch.setattr(system.bus, "bounds", silent)
+    asking = asyncio.create_task(system.control.status(api.Empty()))
+    for passed_s, answered in ((0.0, False), (4.9, False), (0.2, True)):
+        now += passed_s
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert asking.done() is answered
+    assert (await asking).problems == ["the broker at broker:1 does not answer"]
+
+
 async def test_one_that_follows_gives_a_broker_up_that_is_gone(monkeypatch):
     """In one line; the crawl itself goes on when the broker is back."""
     monkeypatch.setattr(remote, "POLL_S", 0.0)
