@@ -12,6 +12,7 @@ from nephila.kernel.documents.struct_reader import unwrapped
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.seeds import read_seeds
 from nephila.programs.crawl.job_options import apply_options, place_of
+from nephila.programs.crawl.run import seed_urls
 from nephila.programs.options import IN_JOB, defaults, is_list, table
 
 
@@ -120,3 +121,8 @@ def test_one_program_has_one_name_too(nephila, tmp_path, monkeypatch):
     ran = nephila("crawl", "http://a.test/", "--out", str(tmp_path / "out"), "--user-agent", "examplebot/1")
     assert ran.code == 2
     assert "NEPHILA_SCHEDULER__AGENT is 'otherbot', but robots.txt is asked for the name in the User-Agent" in ran.err
+
+
+def test_a_job_of_schemes_alone_has_no_seed_urls():
+    """Its searches are seeds."""
+    assert seed_urls({"spec": {"schemes": {}}}) == []

@@ -114,7 +114,7 @@ def test_all_sections_come_back_together() -> None:
 def test_sitemaps_and_feeds_come_back_and_files_do_not() -> None:
     """A file belongs to the program that reads the document."""
     job = job_of({"seeds": [{"sitemap": "http://a.test/s.xml"}, {"file": "seeds.txt"}, {"feed": "http://a.test/rss"}]})
-    assert document_of(job)["spec"] == {"seeds": [{"sitemap": "http://a.test/s.xml"}, {"feed": "http://a.test/rss"}]}
+    assert document_of(job)["spec"]["seeds"] == [{"sitemap": "http://a.test/s.xml"}, {"feed": "http://a.test/rss"}]
     assert lists_of(spec_of(job)) == [("sitemap", "http://a.test/s.xml"), ("feed", "http://a.test/rss")]
 
 
@@ -123,7 +123,28 @@ def test_the_pause_of_a_job_is_a_flag_of_its_message() -> None:
     paused, running = job_of({"paused": True}), job_of({})
     assert (paused.paused, paused.document) == (True, running.document)
     assert document_of(paused)["spec"]["paused"] is True
-    assert "paused" not in document_of(running)["spec"]
+    assert document_of(running)["spec"]["paused"] is False
+
+
+def test_a_shown_document_has_the_usual_keys_with_their_defaults() -> None:
+    """A client that changes one of them, or merges its own defaults, finds what holds."""
+    found = document_of(job_of({}))["spec"]
+    assert found["scope"] == {"mode": "host", "include": [], "exclude": [], "maxDepth": -1, "maxPages": 0}
+    assert (found["politeness"]["delay"], found["render"], found["rules"], "quota" in found) == (
+        "1s",
+        "never",
+        [],
+        False,
+    )
+
+
+def test_a_value_that_is_its_default_changes_nothing() -> None:
+    """At every level: the document is compared when a job is applied again."""
+    written = {"strategy": "bfs", "weight": 1, "traps": {"capShare": 0.05}, "politeness": {"delay": "1s", "hosts": []}}
+    assert job_of(written) == job_of({})
+    scheme = {"name": "solar", "spec": {"platforms": [{"name": "news"}], "groups": {"a": {"event": {"any": ["b"]}}}}}
+    schemes = {**SCHEMES, "schemes": [scheme], "incomplete": False}
+    assert job_of({"schemes": schemes}) == job_of({"schemes": {**schemes, "incomplete": False}})
 
 
 def test_a_changed_spec_keeps_the_rest_of_the_job() -> None:

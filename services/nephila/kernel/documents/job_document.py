@@ -19,7 +19,7 @@ from nephila.kernel.documents import job_schema as schema
 from nephila.kernel.documents.field_types import API_VERSION
 from nephila.kernel.documents.job_migration import spec_before
 from nephila.kernel.documents.job_schema import JobSpec
-from nephila.kernel.documents.struct_reader import read
+from nephila.kernel.documents.struct_reader import Section, read
 from nephila.kernel.documents.yaml import Node, from_builtins
 from nephila.kernel.fragment_routes import ROUTE
 from nephila.kernel.messages import CrawlJob
@@ -28,6 +28,8 @@ LOGOUT = r"(?i)([/=:_.?&]|user)(log|sign)[-_]?(out|off)([/?&=#.]|$)"
 """URLs that end a session when they are fetched."""
 
 
+SHOWN = ("seeds", "scope", "strategy", "keywords", "politeness", "render", "sitemaps", "links", "cookies", "rules")
+"""Fields that the document of a job has also with their defaults: who changes one of them finds all of them."""
 _KEPT = 64
 """Decoded documents that are kept: services of one program read the same message, one after the other."""
 _DECODER = msgspec.json.Decoder(JobSpec)
@@ -88,8 +90,23 @@ def from_node(node: Node) -> JobDocument:
 def job_of(uid: str, spec: JobSpec) -> CrawlJob:
     """The job of a `settled` spec, generation 0."""
     site = spec.site.name if spec.site is not None else ""
-    document = msgspec.json.encode(msgspec.structs.replace(spec, paused=False))
+    running = msgspec.structs.replace(spec, paused=False)
+    _leave_out_defaults(running)
+    document = msgspec.json.encode(running)
     return CrawlJob(uid=uid, name=uid, paused=spec.paused, tenant=spec.tenant, site=site, document=document)
+
+
+def _leave_out_defaults(value: Any) -> None:
+    """Put the default itself where a value equals it: msgspec leaves out no other. So equal jobs have equal bytes."""
+    if isinstance(value, list | dict):
+        for one in value.values() if isinstance(value, dict) else value:
+            _leave_out_defaults(one)
+    elif isinstance(value, Section):
+        for name in value.__struct_fields__:
+            _leave_out_defaults(getattr(value, name))
+        for name, default in zip(reversed(value.__struct_fields__), reversed(value.__struct_defaults__), strict=False):
+            if getattr(value, name) == default:
+                setattr(value, name, default)
 
 
 def spec_of(job: CrawlJob) -> JobSpec:
@@ -111,10 +128,19 @@ def with_spec(job: CrawlJob, **changed: Any) -> CrawlJob:
 
 
 def document_of(job: CrawlJob) -> dict[str, Any]:
-    """The document of a job, without defaults and files of seeds; `from_json` reads the same job from it."""
-    spec = without_empty(msgspec.to_builtins(spec_of(job)))
-    paused = {"paused": True} if job.paused else {}
-    return {"apiVersion": API_VERSION, "kind": "CrawlJob", "metadata": {"name": job.uid}, "spec": {**paused, **spec}}
+    """The document of a job, without files of seeds; `from_json` reads the same job from it. A key with its default is
+    left out, unless it is in `SHOWN`."""
+    spec = spec_of(job)
+    shown = {"paused": job.paused, **{name: _whole(getattr(spec, name)) for name in SHOWN}}
+    content = {**without_empty(msgspec.to_builtins(spec)), **shown}
+    return {"apiVersion": API_VERSION, "kind": "CrawlJob", "metadata": {"name": job.uid}, "spec": content}
+
+
+def _whole(value: Any) -> Any:
+    if not isinstance(value, Section):
+        return msgspec.to_builtins(value)
+    fields = {field.encode_name: getattr(value, field.name) for field in msgspec.structs.fields(value)}
+    return {key: msgspec.to_builtins(one) for key, one in fields.items()}
 
 
 def without_empty(content: dict[str, Any]) -> dict[str, Any]:

@@ -247,7 +247,7 @@ def read_job(request: Request) -> dict[str, Any] | None:
 
 
 def seed_urls(document: dict[str, Any] | None) -> list[str]:
-    seeds = document["spec"]["seeds"] if document else []
+    seeds = document["spec"].get("seeds", []) if document else []
     return [seed["url"] for seed in seeds if "url" in seed]
 
 
