@@ -19,11 +19,13 @@ from nephila.kernel.messages import (
 )
 from nephila.native import HostStore, Trie, parse_url
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.engine.admission import add_seed, put_job
+from nephila.scheduler.engine.admission import add_seed
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.invariants import check
+from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
-from nephila.scheduler.frontier.host_state import Host, Outstanding, OutstandingState, TurnOutput
+from nephila.scheduler.frontier.host_state import Host, TurnOutput
+from nephila.scheduler.frontier.in_flight import LifeState, Outstanding
 from nephila.scheduler.frontier.queue_entry import unpack
 from nephila.scheduler.politeness.host_pace import MARGIN_S
 
@@ -140,14 +142,14 @@ class OutcomeRig:
     def waiting(self, url: str, job: str = JOB) -> Outstanding | None:
         """The outstanding URL."""
         key = parse_url(url).fingerprint
-        return self.frontier.partition(key).outstanding.get((job, key))
+        return self.frontier.in_flight.urls.get((job, key))
 
     def state(self, url: str, job: str = JOB) -> str:
         """State of a URL: queued and delayed ones with the fetch and the tries made of it, `ending` with its row."""
         key = parse_url(url).fingerprint
         waiting = self.waiting(url, job)
         if waiting is not None:
-            if waiting.state is OutstandingState.ENDING:
+            if waiting.state is LifeState.ENDING:
                 row = next(record for record in reversed(self.records) if record.url_key == key)
                 return f"{row.outcome.name.lower()}({row.reason})"
             return waiting.state.name.lower()

@@ -29,7 +29,6 @@ class OpenUrls:
         queued = self._queued.get(number)
         if queued is None:
             queued = self._queued[number] = {packed[:16] for _, packed in frontier.store.items(number, job.number)}
-        outstanding = frontier.partition(key).outstanding
-        return (
-            key in queued or key in self._delayed or job.due_table.is_checked_out(key) or (job.uid, key) in outstanding
-        )
+        if key in queued or key in self._delayed or job.due_table.is_checked_out(key):
+            return True
+        return (job.uid, key) in frontier.in_flight.urls

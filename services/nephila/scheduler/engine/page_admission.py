@@ -116,13 +116,13 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
     if not indices:
         return 0, out_of_scope
     if rows is not None:
-        frontier.add_rows(parts)
+        frontier.pending.add_rows(parts)
     else:
-        frontier.queued_log(frontier.partitions[0]).extend(_queued(job.uid, links, first_no, indices, floors))
+        frontier.pending.queued(frontier.partitions[0]).extend(_queued(job.uid, links, first_no, indices, floors))
     _record_self_links(frontier, job, links, indices)
     # A host where the job had a URL before is scheduled, ready, in flight or held back already.
     for number, order in firsts:
-        frontier.newly_queued(number, job, order)
+        frontier.readiness.newly_queued(number, job, order)
     return len(indices), out_of_scope
 
 
