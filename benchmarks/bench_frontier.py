@@ -276,7 +276,7 @@ def finish(bench: Bench, outcomes: list[FetchOutcome], receipts: Receipts, now: 
     out = TurnOutput()
     for outcome in outcomes:
         bench.dispatcher.outcomes.outcome(outcome, now, out)
-    bench.dispatcher.outcomes.receipts(receipts)
+    bench.dispatcher.endings.receipts(receipts)
 
 
 # ---- the command

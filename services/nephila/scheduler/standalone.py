@@ -230,7 +230,7 @@ class Scheduler:
     def _on_receipts(self, delivery: Delivery) -> None:
         receipts: Receipts = delivery.message
         self._now()
-        self.dispatcher.outcomes.receipts(receipts)
+        self.dispatcher.endings.receipts(receipts)
         self._taken(delivery)
 
     def _taken(self, delivery: Delivery) -> None:

@@ -19,7 +19,7 @@ def observed(dispatcher: Dispatcher, keys: Iterable[bytes]) -> dict[str, Any]:
     """The state of a frontier without what is in flight; `keys`: fingerprints to look for among the seen URLs."""
     frontier = dispatcher.frontier
     delayed = {}
-    for when, number, uid, packed in dispatcher.delayed():
+    for when, number, uid, packed in dispatcher.frontier.delayed.items():
         entry = unpack(packed)
         host = frontier.store.name(number)
         delayed[uid, entry.url] = (host, entry.fetch_no, entry.attempts, entry.depth, instant(frontier, when))

@@ -120,7 +120,7 @@ class OutcomeRig:
 
     def receipt(self, url: str, fetch_no: int, outcome: Outcome = Outcome.STORED, job: str = JOB) -> None:
         """Hand in a receipt."""
-        self.handler.receipts(Receipts(job, [Receipt(parse_url(url).fingerprint, fetch_no, outcome)]))
+        self.dispatcher.endings.receipts(Receipts(job, [Receipt(parse_url(url).fingerprint, fetch_no, outcome)]))
         self.check()
 
     def check(self) -> None:
@@ -156,7 +156,7 @@ class OutcomeRig:
         known = self.frontier.jobs.get(job)
         if known is None or key not in known.seen:
             return "unknown"
-        for when, _, uid, packed in self.dispatcher.delayed():
+        for when, _, uid, packed in self.dispatcher.frontier.delayed.items():
             entry = unpack(packed)
             if (uid, entry.url_key) == (job, key):
                 return f"delayed {round(when - self.now, 3):g} s, {tries(entry.fetch_no, entry.attempts)}"

@@ -6,10 +6,10 @@ import pytest
 from nephila.kernel.messages import Context, CrawlJob, FetchResult, Outcome, Recrawl, Scope, ScopeMode, Traps
 from nephila.native import parse_url
 from nephila.scheduler.engine.admission import add_links, add_seed, note_anchor
-from nephila.scheduler.engine.dispatch import ODD_SHAPES_ALLOWED
 from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.engine.recrawl_queue import next_due
 from nephila.scheduler.engine.release_quarantine import release_quarantine
+from nephila.scheduler.engine.unwanted import ODD_SHAPES_ALLOWED
 from nephila.scheduler.frontier.queue_entry import unpack
 
 from tests.links import outlinks

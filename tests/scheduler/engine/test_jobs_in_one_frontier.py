@@ -265,7 +265,7 @@ async def test_a_retry_of_a_deleted_job_is_nothing_to_one_of_its_name(tmp_path):
     world = await World(tmp_path, lambda request: Answer(status=500 if request.url.endswith("/old") else 200)).start()
     world.crawl("http://a.test/old")
     world.clock.advance(0.2)
-    assert world.scheduler.dispatcher.delayed()
+    assert world.scheduler.dispatcher.frontier.delayed.items()
     world.crawl(deleted=True)
     world.crawl("http://a.test/new")
     check(world.scheduler.dispatcher)

@@ -299,7 +299,7 @@ class Rig:
                 for _, packed in frontier.store.items(number, job.number):
                     entry = unpack(packed)
                     waiting[uid, entry.url_key] = entry.fetch_no
-        for _, _, uid, packed in self.scheduler.dispatcher.delayed():
+        for _, _, uid, packed in self.scheduler.dispatcher.frontier.delayed.items():
             entry = unpack(packed)
             waiting[uid, entry.url_key] = entry.fetch_no
         on_way = {

@@ -325,7 +325,7 @@ class PartitionOwner:
         """URLs are durable in storage."""
         receipts: Receipts = delivery.message
         self.begin_turn()
-        self.dispatcher.outcomes.receipts(receipts)
+        self.dispatcher.endings.receipts(receipts)
         self.taken(delivery)
 
     def receipts_lost(self, before: float) -> None:

@@ -360,7 +360,7 @@ def _find_requisites(dispatcher: Dispatcher, job: Job) -> None:
     frontier = dispatcher.frontier
     store = frontier.store
     packed = [one for host in store.hosts_of(job.number) for _, one in store.items(host, job.number)]
-    packed += [one for _, _, uid, one in dispatcher.delayed() if uid == job.uid]
+    packed += [one for _, _, uid, one in dispatcher.frontier.delayed.items() if uid == job.uid]
     entries = [unpack(one) for one in packed]
     entries += [waiting.entry for waiting in frontier.in_flight.urls.values() if waiting.job == job.uid]
     job.requisites.update(entry.url_key for entry in entries if is_requisite(entry.context))
@@ -377,7 +377,7 @@ def _requeue_interrupted(dispatcher: Dispatcher, found: Restored, now: float, ut
         job = frontier.jobs[uid]
         wait_s = min(max(not_before - utc_now, 0.0), frontier.config.backoff_max_s)
         if wait_s > 0:
-            dispatcher.retry_later(number, job, packed, now + wait_s)
+            frontier.delayed.add(number, job, packed, now + wait_s)
         else:
             frontier.store.push(number, job.number, HEAD, packed)
     found.outstanding.clear()

@@ -77,7 +77,7 @@ def _job_state(job: Job) -> JobState:
 
 def _delayed(dispatcher: Dispatcher) -> Iterator[QueuedUrl]:
     frontier = dispatcher.frontier
-    for when, number, uid, packed in dispatcher.delayed():
+    for when, number, uid, packed in dispatcher.frontier.delayed.items():
         entry = unpack(packed)
         not_before = when + frontier.time.utc_offset
         yield queued_of(entry, uid, frontier.store.name(number), entry.attempts, not_before=not_before)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import math
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -12,7 +10,9 @@ from typing import Protocol
 from nephila.kernel.messages import CrawlJob, FetchRequest, Outcome
 from nephila.kernel.reasons.table import Reason
 from nephila.scheduler.engine import recrawl_queue
+from nephila.scheduler.engine.endings import Endings
 from nephila.scheduler.engine.outcomes import OutcomeHandler
+from nephila.scheduler.engine.unwanted import unwanted
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import Host, TurnOutput
 from nephila.scheduler.frontier.in_flight import Outstanding
@@ -20,8 +20,6 @@ from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import (
     RENDER_SHIFT,
     SEED,
-    TOO_LONG,
-    TOO_MANY,
     Entry,
     unpack,
     unpack_context,
@@ -29,7 +27,6 @@ from nephila.scheduler.frontier.queue_entry import (
 from nephila.scheduler.frontier.shares import Shares
 from nephila.scheduler.frontier.strategies import HEAD
 from nephila.scheduler.politeness.robots import origin_of, robots_request
-from nephila.scheduler.traps.url_shape import shape
 
 ENDED_PER_TURN = 64
 """URLs of one host that end without a fetch in one go. A host full of forbidden URLs must not block the others."""
@@ -41,25 +38,8 @@ EFFORT_PER_TURN = 10_000_000
 milliseconds, and such a host must not block the event loop."""
 MOVED_PER_TURN = 4096
 """Hosts that become ready in one turn. A million due hosts must not block the event loop."""
-ODD_SHAPES_ALLOWED = 3
-"""URLs with the shape of a trap that are fetched per host anyway. A real page may look odd; a trap has more
-than three."""
 READY_MAX = 100_000
 """Ready hosts listed by job, while every job that can go has one. The other hosts wait in the heap of the store."""
-
-
-def trap(host: Host, job: Job, entry: Entry, frontier: Frontier) -> str:
-    """Why a URL belongs to a trap, or the empty string."""
-    reason = shape(entry.url, frontier.time.utc_now)
-    if reason and job.odd_shape_count[host.number] < ODD_SHAPES_ALLOWED:
-        job.odd_shape_count[host.number] += 1
-        reason = ""
-    if not reason and job.uid in host.novelty:
-        judge = host.novelty[job.uid]
-        reason = judge.verdict(entry.url)
-        if reason and judge.exempt(entry.url):
-            return ""
-    return reason
 
 
 class Slots(Protocol):
@@ -81,14 +61,12 @@ class Dispatcher:
     def __init__(self, frontier: Frontier, slots: Slots | None = None) -> None:
         """`slots`: shared with other frontiers; None: all of `concurrency` belongs to this one."""
         self.frontier = frontier
-        self.outcomes = OutcomeHandler(frontier, self.retry_later)
+        self.endings = Endings(frontier)
+        self.outcomes = OutcomeHandler(frontier, self.endings)
         self._slots = slots
         self._shares = Shares(frontier.quotas.share)
         self._refund: Callable[[], None] | None = None
         """Undoes the charge for a fetch that is not used yet."""
-        self._delayed: list[tuple[float, int, int, int, bytes]] = []
-        """(when, order, host, job number, packed URL). By number, because a uid may be deleted and used again."""
-        self._order = itertools.count()
         self._effort = 0
         """Effort of this turn, see EFFORT_PER_TURN."""
 
@@ -119,42 +97,27 @@ class Dispatcher:
     def next_fetch(self) -> float | None:
         """When the next URL that waits only for time may be fetched; None for none."""
         frontier = self.frontier
-        delayed = self._delayed[0][0] if self._delayed else None
         may_prepare = frontier.readiness.may_prepare
         begin = any(job.has_room and job.queued and may_prepare(job) for job in frontier.jobs.values())
         stored = frontier.store.next_ready() if begin else frontier.readiness.prepared.next_ready()
         paced = frontier.addresses.next_ready()
-        instants = (stored, paced, delayed, recrawl_queue.next_due(frontier))
+        instants = (stored, paced, frontier.delayed.first(), recrawl_queue.next_due(frontier))
         return min((at for at in instants if at is not None), default=None)
-
-    # ---- delayed URLs
-
-    def retry_later(self, host: int, job: Job, packed: bytes, when: float) -> None:
-        """Delay a URL until `when`. Then it goes to the head of its host's queue."""
-        job.add_delayed(1)
-        heapq.heappush(self._delayed, (when, next(self._order), host, job.number, packed))
-
-    def delayed(self) -> list[tuple[float, int, str, bytes]]:
-        """(when, host, job, packed URL) of all delayed URLs."""
-        jobs = self.frontier.jobs.numbered
-        return [(when, host, jobs[job].uid, packed) for when, _, host, job, packed in self._delayed if job in jobs]
 
     def trim_hosts(self) -> None:
         """Evict host objects when there are too many, but not those of delayed URLs, which hold the number of their
         host."""
-        self.frontier.hosts.trim(lambda: {host for _, _, host, _, _ in self._delayed})
+        self.frontier.hosts.trim(self.frontier.delayed.hosts)
 
     def _due(self, now: float, out: TurnOutput) -> None:
-        self.frontier.holds.apply()
-        recrawl_queue.queue_due(self.frontier)
-        while self._delayed and self._delayed[0][0] <= now:
-            _, _, host, number, packed = heapq.heappop(self._delayed)
-            job = self.frontier.jobs.numbered.get(number)
-            if job is not None:
-                job.add_delayed(-1)
-                self.frontier.store.push(host, job.number, HEAD, packed)
-                self.frontier.readiness.newly_queued(host, job, HEAD)
-        in_flight = self.frontier.in_flight
+        frontier = self.frontier
+        frontier.holds.apply()
+        recrawl_queue.queue_due(frontier)
+        while (taken := frontier.delayed.take(now)) is not None:
+            host, job, packed = taken
+            frontier.store.push(host, job.number, HEAD, packed)
+            frontier.readiness.newly_queued(host, job, HEAD)
+        in_flight = frontier.in_flight
         while (until := in_flight.first_expiry()) is not None and until <= now:
             self.outcomes.lease_expired(next(iter(in_flight.leases)), now, out)
 
@@ -163,9 +126,8 @@ class Dispatcher:
     def dispatch(self, now: float, out: TurnOutput) -> None:
         """Take URLs from ready hosts while there is room. Requests and terminal rows go to `out`."""
         self._due(now, out)
-        moves = MOVED_PER_TURN
         self._effort = 0
-        self._dispatch_ready(now, out, moves)
+        self._dispatch_ready(now, out)
         if self._slots is not None and not self.room:
             self._slots.leave(self._partition)
 
@@ -174,7 +136,8 @@ class Dispatcher:
         if self._slots is not None:
             self._slots.leave(self._partition)
 
-    def _dispatch_ready(self, now: float, out: TurnOutput, moves: int) -> None:
+    def _dispatch_ready(self, now: float, out: TurnOutput) -> None:
+        moves = MOVED_PER_TURN
         while self.room and self._effort <= EFFORT_PER_TURN:
             if self._serve_waiting_for_address(now, out):
                 continue
@@ -190,9 +153,8 @@ class Dispatcher:
         number = frontier.readiness.take_waiting_for_address()
         if number < 0:
             return False
-        heads = [job for job, _ in frontier.store.head(number) if job in frontier.jobs.numbered]
-        jobs = map(frontier.jobs.numbered.__getitem__, heads)
-        able = [job for job in jobs if job.has_room and not self._is_idle(job, number)]
+        jobs = map(frontier.jobs.numbered.get, (job for job, _ in frontier.store.head(number)))
+        able = [job for job in jobs if job is not None and job.has_room and not self._is_idle(job, number)]
         if able:
             job = able[0] if len(able) == 1 else self._next_share(able)
             self._serve(frontier.hosts.get(number), job, now, out, waiting_for_address=True)
@@ -251,8 +213,7 @@ class Dispatcher:
         able = [job for job in able if frontier.readiness.may_prepare(job) or ready.first_is_prepared(job.number)]
         if self._slots is not None:
             return self._next_slot(self._slots, able)
-        single = able[0] if able else None
-        return self._next_share(able) if len(able) > 1 else single
+        return self._next_share(able) if len(able) > 1 else next(iter(able), None)
 
     def _next_share(self, able: list[Job]) -> Job:
         job = self.frontier.jobs[self._shares.next([job.spec for job in able])]
@@ -311,16 +272,16 @@ class Dispatcher:
                 frontier.readiness.set_waiting_for_job(host.number, (job,))
                 break
             entry = unpack(packed)
-            unwanted = self._unwanted(host, job, entry)
-            if not unwanted and not job.ignore_robots and not self._has_robots(host, entry, now):
+            reason = unwanted(frontier, host, job, entry)
+            if not reason and not job.ignore_robots and not self._has_robots(host, entry, now):
                 if self._request_robots(host, job, entry, now, out):
                     return  # the outcome of robots.txt schedules the host
                 break
             self._effort += self._cost(host, job, entry)
             store.pop(host.number, job.number)
             job.free_reservation(entry.url_key)
-            if unwanted:
-                self.outcomes.end_unfetched(host, job, entry, out, unwanted)
+            if reason:
+                self.endings.unfetched(host, job, entry, out, reason)
             elif not self._denied(host, job, entry, out):
                 self._lease(host, job, entry, now, out)
                 break
@@ -344,24 +305,6 @@ class Dispatcher:
         for packed in sorted(heads, key=lambda one: one is not first):
             store.push(host.number, job.number, HEAD, packed)
         return first is not None
-
-    def _unwanted(self, host: Host, job: Job, entry: Entry) -> Reason | None:
-        """Why a queued URL is no longer fetched: it left the scope, or belongs to a trap."""
-        if job.left_scope(entry, host.key):
-            return Reason.EXCLUDED
-        if entry.hops == TOO_LONG:
-            return Reason.SITEMAP_CHAIN
-        if entry.hops == TOO_MANY:
-            return Reason.SITEMAP_LIMIT
-        if (
-            not job.traps.off
-            and job.is_first_fetch(entry.url_key, entry.fetch_no)
-            and not entry.flags & SEED
-            and entry.url_key not in job.requisites
-            and trap(host, job, entry, self.frontier)
-        ):
-            return Reason.TRAP
-        return None
 
     def _has_robots(self, host: Host, entry: Entry, now: float) -> bool:
         """Whether the robots.txt of the URL's origin is valid, or was fetched for this page."""
@@ -397,7 +340,7 @@ class Dispatcher:
         """End the URL when robots.txt forbids it or its host cannot be reached."""
         if job.ignore_robots:
             return False
-        end = self.outcomes.end_unfetched
+        end = self.endings.unfetched
         robots = host.robots[origin_of(entry.url, host.key)]
         if robots.policy == "failed":
             end(host, job, entry, out, robots.text.reason)

@@ -59,7 +59,7 @@ def _check_job(dispatcher: Dispatcher, job: Job) -> None:
     for number in store.hosts_of(job.number):
         entries = [unpack(packed) for _, packed in store.items(number, job.number)]
         queued += [entry.url_key for entry in entries]
-    queued += [unpack(packed).url_key for _, _, uid, packed in dispatcher.delayed() if uid == job.uid]
+    queued += [unpack(packed).url_key for _, _, uid, packed in dispatcher.frontier.delayed.items() if uid == job.uid]
     uid = job.uid
     assert job.queued == len(queued), f"{uid}: {job.queued} queued, but {len(queued)} in queues"
     keys = queued + [key for owner, key in dispatcher.frontier.in_flight.urls if owner == uid]

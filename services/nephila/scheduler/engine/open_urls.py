@@ -15,7 +15,7 @@ class OpenUrls:
     def __init__(self, dispatcher: Dispatcher, job: Job) -> None:
         self._frontier = dispatcher.frontier
         self._job = job
-        self._delayed = {packed[:16] for _, _, uid, packed in dispatcher.delayed() if uid == job.uid}
+        self._delayed = {packed[:16] for _, _, uid, packed in dispatcher.frontier.delayed.items() if uid == job.uid}
         self._queued: dict[int, set[bytes]] = {}
 
     def add(self, host_key: str, key: bytes) -> None:

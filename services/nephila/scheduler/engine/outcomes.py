@@ -1,33 +1,26 @@
-"""Outcomes and receipts: pace of the host, retry, redirect, terminal row, end of a URL. Pure."""
+"""Outcomes: pace of the host, retry, redirect, robots.txt. `endings` has rows and receipts. Pure."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import msgspec
 
 from nephila.kernel.fragment_routes import redirected
 from nephila.kernel.messages import (
-    EndedUrl,
     FetchKind,
     FetchOutcome,
     FetchResult,
     HostUse,
     Outcome,
-    Receipt,
-    Receipts,
-    Record,
     UrlState,
 )
 from nephila.kernel.reasons.row import Pause, Retry, Row
-from nephila.kernel.reasons.table import UNKNOWN, Reason, row_of, row_of_outcome
-from nephila.kernel.requisites import note_of
+from nephila.kernel.reasons.table import Reason, row_of_outcome
 from nephila.native import UrlError
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import add_sitemaps, admit, anchor_scope
+from nephila.scheduler.engine.endings import Endings
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import Host, TurnOutput
-from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.frontier.in_flight import FETCHED, LEASED, Key, Outstanding
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import (
@@ -43,9 +36,7 @@ from nephila.scheduler.frontier.queue_entry import (
 from nephila.scheduler.frontier.strategies import HEAD
 from nephila.scheduler.politeness.host_pace import is_refusal, took_s
 from nephila.scheduler.politeness.robots import from_outcome
-from nephila.scheduler.recrawl.policy import GONE_STATUSES
 
-RetryLater = Callable[[int, Job, bytes, float], None]
 CLOCKS_S = 1.0
 """Largest difference of the clocks of two members that are ready."""
 SEED_HOPS = 5
@@ -58,11 +49,11 @@ NOT_COUNTED = (FetchResult.UNSPECIFIED, FetchResult.EXPIRED, FetchResult.LOST)
 
 
 class OutcomeHandler:
-    """Applies outcomes and receipts; `retry_later` delays a URL."""
+    """Applies outcomes."""
 
-    def __init__(self, frontier: Frontier, retry_later: RetryLater) -> None:
+    def __init__(self, frontier: Frontier, endings: Endings) -> None:
         self.frontier = frontier
-        self._retry_later = retry_later
+        self._endings = endings
 
     # ---- outcomes
 
@@ -170,19 +161,19 @@ class OutcomeHandler:
         if result is FetchResult.FETCHED or result is FetchResult.NOT_MODIFIED:
             self.frontier.in_flight.page(waiting)
             if waiting.receipted is not None:
-                self._receipt(waiting, waiting.receipted)
+                self._endings.receipt(waiting, waiting.receipted)
         elif result in NOT_COUNTED:
             self._requeue(waiting, job, waiting.attempt - 1, now)
         elif result is FetchResult.REDIRECT:
             self._redirect(waiting, job, outcome, now, out)
         elif result is FetchResult.DENIED:
-            self._end(waiting, job, out, outcome.reason or Reason.ADDRESS, outcome)
+            self._endings.without_page(waiting, job, out, outcome.reason or Reason.ADDRESS, outcome)
         elif result is FetchResult.CONTENT_TYPE:
-            self._end(waiting, job, out, Reason.CONTENT_TYPE, outcome)
+            self._endings.without_page(waiting, job, out, Reason.CONTENT_TYPE, outcome)
         elif self._tries_again(row, waiting.attempt):
             self._requeue(waiting, job, waiting.attempt, now, self._retry_wait(waiting, outcome, row))
         else:
-            self._end(waiting, job, out, outcome.reason, outcome)
+            self._endings.without_page(waiting, job, out, outcome.reason, outcome)
 
     def _lost_page(self, waiting: Outstanding, outcome: FetchOutcome, now: float) -> None:
         """The fetch succeeded, but its page was lost before it became a record: fetch it again."""
@@ -205,7 +196,7 @@ class OutcomeHandler:
             elif waiting.attempt < frontier.config.tries * CRASH_TRIES_FACTOR:
                 self._requeue(waiting, job, waiting.attempt, now)
             else:
-                self._end(waiting, job, out, Reason.LOST, None)
+                self._endings.without_page(waiting, job, out, Reason.LOST, None)
         frontier.counters.lost_messages += len(keys)
         return len(keys)
 
@@ -341,7 +332,7 @@ class OutcomeHandler:
             queued_of(entry, job.uid, host.key, attempts, head=True, not_before=not_before)
         )
         if wait_s > 0:
-            self._retry_later(host.number, job, packed, now + wait_s)
+            frontier.delayed.add(host.number, job, packed, now + wait_s)
         else:
             frontier.store.push(host.number, job.number, HEAD, packed)
             frontier.readiness.newly_queued(host.number, job, HEAD)
@@ -355,18 +346,18 @@ class OutcomeHandler:
         try:
             target = redirected(job.spec, outcome.location, entry.url)
         except UrlError:
-            self._end(waiting, job, out, Reason.BAD_REDIRECT, outcome)
+            self._endings.without_page(waiting, job, out, Reason.BAD_REDIRECT, outcome)
             return
         hops = entry.hops + 1
         if hops > self.frontier.config.max_hops:
-            self._end(waiting, job, out, Reason.TOO_MANY_REDIRECTS, outcome, target.href)
+            self._endings.without_page(waiting, job, out, Reason.TOO_MANY_REDIRECTS, outcome, target.href)
             return
         if target.fingerprint == entry.url_key and target.host_key == waiting.host.key:
             # Another spelling of the same canonical URL: its row comes from the next fetch.
             hop = entry._replace(url=target.href, hops=hops, fetch_no=entry.fetch_no + 1)
             self._requeue(waiting, job, 0, now, entry=hop)
             return
-        self._end(waiting, job, out, Reason.REDIRECT, outcome, target.href)
+        self._endings.without_page(waiting, job, out, Reason.REDIRECT, outcome, target.href)
         seed = bool(entry.flags & SEED) and hops <= SEED_HOPS
         if seed:
             if job.scope.excluded(target.href):
@@ -391,104 +382,12 @@ class OutcomeHandler:
                 context=_without_form(entry.context),
             )
 
-    # ---- ends
-
-    def end_unfetched(self, host: Host, job: Job, entry: Entry, out: TurnOutput, reason: str) -> None:
-        """Give a terminal row to a URL that was never dialled."""
-        self._end(Outstanding(job.uid, host, entry, entry.attempts), job, out, reason, None)
-
-    def _end(
-        self,
-        waiting: Outstanding,
-        job: Job,
-        out: TurnOutput,
-        reason: str,
-        fetched: FetchOutcome | None,
-        final_url: str = "",
-    ) -> None:
-        """Publish the terminal row of a URL without a page. Its receipt ends the URL."""
-        entry = waiting.entry
-        self.frontier.counters.without_page[reason] += 1
-        context = unpack_context(entry.context)
-        record = Record(
-            job=job.uid,
-            url_key=entry.url_key,
-            url=entry.url,
-            fetch_no=entry.fetch_no,
-            attempt=waiting.attempt,
-            outcome=_ends_as(reason, fetched),
-            reason=reason,
-            status=fetched.status if fetched else 0,
-            final_url=final_url,
-            depth=entry.depth,
-            content_type=fetched.content_type if fetched else "",
-            fetched_at=fetched.ended_at if fetched and fetched.ended_at else self.frontier.time.utc_now,
-            gone_pending=self._is_gone_pending(job, entry, fetched),
-            # Storage then knows which platforms lead to the target.
-            context=context if final_url else None,
-            meta=note_of(context),
-        )
-        out.records.append((waiting.host.partition, record))
-        self.frontier.in_flight.no_page(waiting, job, record)
-        self.frontier.readiness.resume_hosts(job)
-
-    @staticmethod
-    def _is_gone_pending(job: Job, entry: Entry, fetched: FetchOutcome | None) -> bool:
-        """See `Record.gone_pending`."""
-        if fetched is None or fetched.status not in GONE_STATUSES or not job.recrawl.active:
-            return False
-        return job.recrawl.gone_pending(job.due_table.get(entry.url_key))
-
-    def receipts(self, message: Receipts) -> None:
-        """The rows of these URLs are durable: the URLs have ended."""
-        urls = self.frontier.in_flight.urls
-        for receipt in message.receipts:
-            waiting = urls.get((message.job, receipt.url_key))
-            if waiting is not None and waiting.entry.fetch_no == receipt.fetch_no:
-                self._receipt(waiting, receipt)
-
-    def _yielded(self, job: Job, waiting: Outstanding, receipt: Receipt) -> None:
-        """Count whether the page brought new text; close the path pattern that brings none."""
-        frontier = self.frontier
-        host = frontier.hosts.get_or_create(waiting.host.key)  # it may have been evicted meanwhile
-        host.changed = True
-        size_bytes = receipt.size_bytes
-        closed = novelty_of(host, job).fetched(waiting.entry.url, receipt.text_hash, size_bytes, frontier.time.utc_now)
-        if closed is not None:
-            frontier.note_quarantine(job, host, closed)
-
-    def _receipt(self, waiting: Outstanding, receipt: Receipt) -> None:
-        frontier, entry, outcome = self.frontier, waiting.entry, receipt.outcome
-        job = frontier.jobs[waiting.job]
-        if not frontier.in_flight.receipt(waiting, job, receipt):
-            return
-        job.requisites.discard(entry.url_key)
-        partition = frontier.partitions[waiting.host.partition]
-        frontier.count_ended(job, partition, outcome)
-        frontier.pending.of(partition).ended.append(
-            EndedUrl(entry.url_key, waiting.job, waiting.host.key, entry.fetch_no, outcome)
-        )
-        first = job.is_first_fetch(entry.url_key, entry.fetch_no)
-        if outcome is Outcome.STORED and first and not job.traps.off:
-            self._yielded(job, waiting, receipt)
-        recrawl_queue.record_fetch(frontier, job, waiting, receipt)
-        if outcome is not Outcome.STORED:
-            frontier.readiness.resume_hosts(job)
-
 
 def _ended_as(status: int) -> Outcome:
     """The outcome of a URL whose last fetch had a status and no other fault."""
     if 200 <= status < 300:
         return Outcome.STORED
     return Outcome.DROPPED if 300 <= status < 400 else Outcome.FAILED
-
-
-def _ends_as(reason: str, fetched: FetchOutcome | None) -> Outcome:
-    """How a URL without a page ends. A reason of a newer version is a failure, unless its result is a denial."""
-    row = row_of(reason)
-    if row is UNKNOWN and fetched is not None and fetched.result is FetchResult.DENIED:
-        return Outcome.DENIED
-    return Outcome.FAILED if row.ends is None or row.ends is Outcome.STORED else row.ends
 
 
 def _is_of(outcome: FetchOutcome, waiting: Outstanding) -> bool:

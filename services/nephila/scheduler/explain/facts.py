@@ -14,7 +14,8 @@ import msgspec
 from nephila.kernel.live_settings import DEPTH
 from nephila.kernel.messages import HostUse, Outcome, Quarantine, UrlState
 from nephila.native import parse_url
-from nephila.scheduler.engine.dispatch import ODD_SHAPES_ALLOWED, Dispatcher
+from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.engine.unwanted import ODD_SHAPES_ALLOWED
 from nephila.scheduler.frontier.host_state import Host
 from nephila.scheduler.frontier.in_flight import ENDING, FETCHED, LEASED, LifeState
 from nephila.scheduler.frontier.job_state import Job
@@ -239,7 +240,7 @@ def queued(
         return None
     store = dispatcher.frontier.store
     of = store.length(host.number, job.number)
-    for when, number, uid, packed in dispatcher.delayed():
+    for when, number, uid, packed in dispatcher.frontier.delayed.items():
         if number == host.number and uid == job.uid and packed.startswith(key):
             entry = unpack(packed)
             return entry, _place(entry, 1, of + 1, True, when + dispatcher.frontier.time.utc_offset)

@@ -19,6 +19,7 @@ from nephila.kernel.messages import Outcome, Quarantine, Seed
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.native import HostStore, partition_of
 from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.frontier.delayed_urls import DelayedUrls
 from nephila.scheduler.frontier.holds import Holds
 from nephila.scheduler.frontier.host_state import Host, QueueSlot
 from nephila.scheduler.frontier.host_table import HostTable
@@ -105,6 +106,7 @@ class Frontier:
             outlive_owner=one is not None,
             consumed_until=consumed_until,
         )
+        self.delayed = DelayedUrls(self.jobs)
         self.for_other_partitions: list[tuple[int, Seed]] = []
         """(partition, URL) that were found here and belong to other partitions. They are sent before the
         next commit."""
