@@ -10,7 +10,7 @@ from nephila.native import parse_url
 from nephila.scheduler.frontier.frontier import PartitionSlice
 from nephila.scheduler.frontier.host_state import QueueSlot
 from nephila.scheduler.frontier.in_flight import LifeState
-from nephila.scheduler.frontier.queue_entry import pack
+from nephila.scheduler.frontier.queue_entry import Entry, pack
 
 from tests.scheduler.engine.outcome_rig import JOB, OutcomeRig
 
@@ -45,7 +45,7 @@ def number(one: OutcomeRig, url: str) -> int:
 
 def push(one: OutcomeRig, url: str) -> None:
     """Queue a URL beside the place that it has."""
-    one.frontier.store.push(number(one, QUEUED), one.frontier.jobs[JOB].number, 1, pack(key(url), 0, url.encode()))
+    one.frontier.store.push(number(one, QUEUED), one.frontier.jobs[JOB].number, 1, pack(Entry(key(url), url=url)))
 
 
 def add(counter: object, name: str, by: int = 1) -> None:

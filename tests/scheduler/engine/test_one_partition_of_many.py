@@ -53,7 +53,9 @@ def test_a_forwarded_url_is_queued_as_in_one_frontier(name: str) -> None:
         rig.job(scope=Scope(ScopeMode.ANY, max_depth=5))
     for rig in (whole, home):
         job = rig.frontier.jobs[JOB]
-        admit(rig.frontier, job, parts.fingerprint, parts.href, parts.host_key, 4, **fields)
+        head = fields.get("head", False)
+        rest = {name: value for name, value in fields.items() if name != "head"}
+        admit(rig.frontier, job, Entry(parts.fingerprint, 4, url=parts.href, **rest), parts.host_key, head=head)
     assert entry_of(home, url) is None
     assert parts.fingerprint not in home.frontier.jobs[JOB].seen
     ((number, seed),) = home.frontier.take_for_other_partitions()

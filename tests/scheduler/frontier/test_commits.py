@@ -46,7 +46,7 @@ def queue(one: Frontier, owner: Job, url: str, order: int = 1, flags: int = 0) -
     """Queue a URL; returns the number of its host."""
     parts = parse_url(url)
     number = one.store.host(parts.host_key)
-    one.store.push(number, owner.number, order, pack(parts.fingerprint, 0, url.encode(), flags=flags))
+    one.store.push(number, owner.number, order, pack(Entry(parts.fingerprint, flags=flags, url=url)))
     one.readiness.newly_queued(number, owner, order)
     return number
 

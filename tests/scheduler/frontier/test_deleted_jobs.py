@@ -103,7 +103,7 @@ def test_what_a_deleted_job_used_is_not_that_of_its_namesake() -> None:
         novelty_of(host, job)
         one.holds.count_quotas(job, 100, 2.0)
         one.partitions[0].ended[uid, Outcome.STORED] += 1
-        one.store.push(host.number, job.number, 1, pack(KEY, 0, b"http://a.test/"))
+        one.store.push(host.number, job.number, 1, pack(Entry(KEY, url="http://a.test/")))
         one.readiness.prepared.requested(host.number, job.number, "http://a.test")
     for deleted in (True, False):
         put_job(one, CrawlJob("gone", "gone", 2, deleted=deleted, quota=Quota(pages=10)))

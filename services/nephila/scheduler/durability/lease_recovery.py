@@ -54,7 +54,7 @@ def _waiting(frontier: Frontier, key: Key, leased: LeasedUrl, urls: Mapping[Key,
         host, entry = frontier.hosts.get(packed[0]), unpack(packed[1])
     else:
         host = frontier.hosts.get_or_create(leased.host)
-        entry = Entry(leased.url_key, 0, leased.fetch_no, leased.attempt - 1, 0, 0, 0, leased.url)
+        entry = Entry(leased.url_key, fetch_no=leased.fetch_no, attempts=leased.attempt - 1, url=leased.url)
     state = LEASED
     if leased.record is not None:
         state = ENDING

@@ -38,7 +38,7 @@ from nephila.scheduler.frontier.host_table import load_state, novelty_of
 from nephila.scheduler.frontier.in_flight import DELETED, Key
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.pending_commit import Partition
-from nephila.scheduler.frontier.queue_entry import is_requisite, pack_queued, repack, unpack
+from nephila.scheduler.frontier.queue_entry import is_requisite, pack, pack_queued, unpack
 from nephila.scheduler.frontier.seen import new_seen
 from nephila.scheduler.frontier.strategies import HEAD
 from nephila.scheduler.politeness.address_queue import AddressQueue
@@ -409,7 +409,7 @@ def _requeue_host(
     for url_key, packed in urls:
         attempt = found.attempts.get((job.uid, url_key))
         if attempt is not None:
-            packed = repack(unpack(packed), min(attempt, frontier.config.tries - 1))
+            packed = pack(unpack(packed)._replace(attempts=min(attempt, frontier.config.tries - 1)))
             known = job.due_table.get(url_key)
             if known is not None and known.outcome is Outcome.STORED:
                 job.reserve_page(url_key)

@@ -44,7 +44,7 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
         frontier.jobs.next_number,
         frontier.store.checkpoint(),
         [
-            *(queued_of(w.entry, uid, w.host.key, w.entry.attempts) for uid, w in outstanding if uid in frontier.jobs),
+            *(queued_of(w.entry, uid, w.host.key) for uid, w in outstanding if uid in frontier.jobs),
             *_delayed(dispatcher),
         ],
         [frontier.in_flight.logged(w) for _, w in outstanding],
@@ -80,7 +80,7 @@ def _delayed(dispatcher: Dispatcher) -> Iterator[QueuedUrl]:
     for when, number, uid, packed in dispatcher.frontier.delayed.items():
         entry = unpack(packed)
         not_before = when + frontier.time.utc_offset
-        yield queued_of(entry, uid, frontier.store.name(number), entry.attempts, not_before=not_before)
+        yield queued_of(entry, uid, frontier.store.name(number), not_before=not_before)
 
 
 def cleanup(frontier: Frontier) -> None:

@@ -7,7 +7,7 @@ each: most links were seen before and cost a few nanoseconds.
 from __future__ import annotations
 
 from nephila.kernel.fragment_routes import Routed
-from nephila.kernel.messages import Anchor, Context, LinkSource, Outlinks, QueuedUrl, Render, Seed
+from nephila.kernel.messages import Anchor, Context, LinkSource, Outlinks, Render, Seed
 from nephila.kernel.net.robots import Robots
 from nephila.kernel.requisites import level_of
 from nephila.kernel.runtime.errors import PermanentError
@@ -19,20 +19,19 @@ from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import (
-    RENDER_SHIFT,
     SEED,
     TOO_LONG,
     TOO_MANY,
     Entry,
     entry_flags,
+    entry_of,
+    fill,
     host_of,
     is_requisite,
     pack,
     pack_context,
     queued_of,
-    repack,
     unpack,
-    unpack_context,
 )
 from nephila.scheduler.frontier.strategies import HEAD, SEED_PRIORITY, inherited
 from nephila.scheduler.politeness.robots import origin_of
@@ -71,7 +70,8 @@ def add_seed(
     anchor_scope(frontier, job, host_key, path_query)
     if url_key not in job.seen:
         flags = entry_flags(True, render)
-        admit(frontier, job, url_key, url, host_key, 0, flags=flags, priority=SEED_PRIORITY, context=packed_context)
+        entry = Entry(url_key, flags=flags, priority=SEED_PRIORITY, url=url, context=packed_context)
+        admit(frontier, job, entry, host_key)
     if job.ignore_robots:
         add_sitemaps(frontier, job, host_key, origin_of(url, host_key), None)
     return ""
@@ -84,7 +84,8 @@ def add_sitemaps(frontier: Frontier, job: Job, host_key: str, origin: str, robot
         return
     for parts in sitemap_seeds(job.spec, origin, robots):
         if parts.fingerprint not in job.seen:
-            admit(frontier, job, parts.fingerprint, parts.href, parts.host_key, 0, flags=SEED, priority=SEED_PRIORITY)
+            entry = Entry(parts.fingerprint, flags=SEED, priority=SEED_PRIORITY, url=parts.href)
+            admit(frontier, job, entry, parts.host_key)
 
 
 def anchor_scope(frontier: Frontier, job: Job, host_key: str, path_query: str) -> None:
@@ -112,53 +113,28 @@ def add_forwarded(frontier: Frontier, job: Job, seed: Seed, parts: UrlParts | Ro
     requisite = level_of(seed.context) > 0
     if not seed.seed and not job.admits(parts.href, parts.host_key, seed.depth, requisite):
         return
-    admit(
-        frontier,
-        job,
-        parts.fingerprint,
-        parts.href,
-        parts.host_key,
-        seed.depth,
-        hops=seed.hops,
-        flags=entry_flags(seed.seed, seed.render),
-        head=seed.head,
-        priority=seed.priority,
-        context=pack_context(seed.context),
-    )
+    entry = entry_of(seed)._replace(url_key=parts.fingerprint, url=parts.href)
+    admit(frontier, job, entry, parts.host_key, head=seed.head)
 
 
-def admit(
-    frontier: Frontier,
-    job: Job,
-    url_key: bytes,
-    url: str,
-    host_key: str,
-    depth: int,
-    *,
-    hops: int = 0,
-    flags: int = 0,
-    head: bool = False,
-    priority: int = 0,
-    context: bytes = b"",
-) -> None:
+def admit(frontier: Frontier, job: Job, entry: Entry, host_key: str, *, head: bool = False) -> None:
     """Add one URL to seen set, queue and log: one atomic change of its partition. A URL of another partition is
-    forwarded."""
-    if frontier.is_other_partition(url_key):
-        is_seed = bool(flags & SEED)
-        seed = Seed(job.uid, url, "", True, depth, hops, head, is_seed, priority, is_seed and hops > 0)
-        seed.context, seed.render = unpack_context(context), Render(flags >> RENDER_SHIFT & 3)
-        frontier.forward(seed, url_key)
+    forwarded. The fetch number is that of a first fetch."""
+    if frontier.is_other_partition(entry.url_key):
+        seed = Seed(job.uid, sent_on=True, head=head, anchor=bool(entry.flags & SEED) and entry.hops > 0)
+        fill(seed, entry)
+        frontier.forward(seed, entry.url_key)
         return
-    job.seen.add(url_key)
-    if is_requisite(context):
-        job.requisites.add(url_key)
+    job.seen.add(entry.url_key)
+    if is_requisite(entry.context):
+        job.requisites.add(entry.url_key)
     number = frontier.store.host(host_key)
     strategy = job.strategy
-    order = HEAD if head else strategy.order(depth, priority)
-    first = job.first_fetch_no
-    entry = Entry(url_key, depth, first, 0, hops, flags, priority, url, context)
-    frontier.store.push(number, job.number, order, repack(entry, 0), not head and strategy.newest_first)
-    frontier.pending.queued(frontier.partition(url_key)).append(queued_of(entry, job.uid, host_key, 0, head))
+    order = HEAD if head else strategy.order(entry.depth, entry.priority)
+    if entry.fetch_no != job.first_fetch_no:
+        entry = entry._replace(fetch_no=job.first_fetch_no)
+    frontier.store.push(number, job.number, order, pack(entry), not head and strategy.newest_first)
+    frontier.pending.queued(frontier.partition(entry.url_key)).append(queued_of(entry, job.uid, host_key, head))
     frontier.readiness.newly_queued(number, job, order)
 
 
@@ -206,16 +182,7 @@ def admit_held(frontier: Frontier, job: Job) -> int:
             job.held.discard(entry.url_key)
         elif job.scope.decide(entry.url, host_key, entry.depth).admitted:
             job.held.discard(entry.url_key)
-            admit(
-                frontier,
-                job,
-                entry.url_key,
-                entry.url,
-                host_key,
-                entry.depth,
-                priority=entry.priority,
-                context=entry.context,
-            )
+            admit(frontier, job, entry, host_key)
             admitted += 1
         else:
             outside += is_outside(job, entry)
@@ -263,8 +230,7 @@ class _PageLinks:
             url_key = fingerprints[16 * i : 16 * i + 16]
             if url_key in job.rejected:
                 continue
-            raw = urls[ends[i - 1] if i else 0 : ends[i]]
-            url = raw.decode()
+            url = urls[ends[i - 1] if i else 0 : ends[i]].decode()
             host_key = urls[spans[2 * i] : spans[2 * i + 1]].decode()
             if frontier.partition_slice is not None and frontier.is_other_partition(url_key):
                 priority = priorities[i] if priorities else 0
@@ -288,7 +254,7 @@ class _PageLinks:
             if not job.traps.off and not self.requisites and self._is_session_copy(url, host_key):
                 job.reject(url_key, limit)
                 continue
-            if not self._append(url_key, raw, url, host_key, priorities[i] if priorities else 0, hops):
+            if not self._append(url_key, url, host_key, priorities[i] if priorities else 0, hops):
                 continue
             keys.append(url_key)
             admitted.append(url)
@@ -355,7 +321,7 @@ class _PageLinks:
                 priorities[i] = inherited(priorities[i], links.parent_priority, flags[i])
         return bytes(priorities)
 
-    def _append(self, url_key: bytes, raw: bytes, url: str, host_key: str, priority: int, hops: int) -> bool:
+    def _append(self, url_key: bytes, url: str, host_key: str, priority: int, hops: int) -> bool:
         """Add one link to the batch; False when its host takes no more for this job."""
         frontier, job, depth = self.frontier, self.job, self.links.depth
         number = self.numbers.get(host_key)
@@ -371,27 +337,11 @@ class _PageLinks:
         order = HEAD if self.requisites else job.strategy.order(depth, priority)
         self.hosts.append(number)
         self.orders.append(order)
-        first_no = job.first_fetch_no
-        self.packed.append(pack(url_key, depth, raw, first_no, 0, hops, self.flags, priority, self.context))
+        entry = Entry(url_key, depth, job.first_fetch_no, 0, hops, self.flags, priority, url, self.context)
+        self.packed.append(pack(entry))
         first = self.firsts.get(number)
         if first is None or order < first:
             self.firsts[number] = order
-        frontier.pending.queued(frontier.partition(url_key)).append(
-            QueuedUrl(
-                job.uid,
-                url_key,
-                url,
-                host_key,
-                depth,
-                hops,
-                first_no,
-                0,
-                self.requisites,
-                False,
-                0.0,
-                priority,
-                self.links.context,
-                self.render,
-            )
-        )
+        queued = queued_of(entry, job.uid, host_key, self.requisites)
+        frontier.pending.queued(frontier.partition(url_key)).append(queued)
         return True

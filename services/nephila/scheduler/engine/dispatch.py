@@ -326,7 +326,7 @@ class Dispatcher:
         if not frontier.readiness.may_prepare(job):
             return False
         frontier.readiness.prepared.requested(host.number, job.number, origin)
-        robots = Entry(request.url_key, 0, 1, request.attempt - 1, 0, 0, 0, request.url)
+        robots = Entry(request.url_key, attempts=request.attempt - 1, url=request.url)
         address = host.address if job.policies.paced_by_address else ""
         self._issue(request, Outstanding("", host, robots, request.attempt, address), None, now, out)
         return True

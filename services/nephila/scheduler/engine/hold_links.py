@@ -37,12 +37,9 @@ def hold_links(frontier: Frontier, job: Job, links: Outlinks, refused: Sequence[
         priority = links.priorities[i] if links.priorities else 0
         if job.strategy.relevance and links.parent_priority:
             priority = inherited(priority, links.parent_priority, links.flags[i] if links.flags else 0)
-        packed = pack(url_key, depth, url, job.first_fetch_no, priority=priority, context=context)
-        held.add(packed, outside)
-        entry = unpack(packed)
-        frontier.pending.of(frontier.partition(url_key)).held.append(
-            queued_of(entry, job.uid, host_key, entry.attempts, head=False)
-        )
+        entry = Entry(url_key, depth, job.first_fetch_no, priority=priority, url=url.decode(), context=context)
+        held.add(pack(entry), outside)
+        frontier.pending.of(frontier.partition(url_key)).held.append(queued_of(entry, job.uid, host_key, head=False))
 
 
 def restore_held(job: Job, packed: bytes) -> None:

@@ -28,9 +28,9 @@ from nephila.scheduler.frontier.queue_entry import (
     Entry,
     entry_flags,
     is_requisite,
+    pack,
     pack_context,
     queued_of,
-    repack,
     unpack_context,
 )
 from nephila.scheduler.frontier.strategies import HEAD
@@ -318,7 +318,7 @@ class OutcomeHandler:
     ) -> None:
         """Put the URL at the head of its host's queue, in the log too; after `wait_s` when given."""
         frontier = self.frontier
-        entry = entry or waiting.entry
+        entry = (entry or waiting.entry)._replace(attempts=attempts)
         # By its key: a host without a fetch in flight may have been evicted, and its number given to another host.
         host = frontier.hosts.get_or_create(waiting.host.key)
         frontier.in_flight.requeue(waiting, job, wait_s > 0)
@@ -326,10 +326,10 @@ class OutcomeHandler:
         state = job.due_table.get(entry.url_key) if job.max_pages else None
         if state is not None and state.outcome is Outcome.STORED:
             job.reserve_page(entry.url_key)
-        packed = repack(entry, attempts)
+        packed = pack(entry)
         not_before = now + wait_s + frontier.time.utc_offset if wait_s > 0 else 0.0
         frontier.pending.queued(frontier.partitions[host.partition]).append(
-            queued_of(entry, job.uid, host.key, attempts, head=True, not_before=not_before)
+            queued_of(entry, job.uid, host.key, not_before=not_before)
         )
         if wait_s > 0:
             frontier.delayed.add(host.number, job, packed, now + wait_s)
@@ -368,19 +368,15 @@ class OutcomeHandler:
         elif not job.admits(target.href, target.host_key, entry.depth, is_requisite(entry.context)):
             return
         if target.fingerprint not in job.seen:
-            admit(
-                self.frontier,
-                job,
-                target.fingerprint,
-                target.href,
-                target.host_key,
-                entry.depth,
+            found = entry._replace(
+                url_key=target.fingerprint,
+                url=target.href,
+                attempts=0,
                 hops=hops,
                 flags=entry_flags(seed, entry.render),
-                head=True,
-                priority=entry.priority,
                 context=_without_form(entry.context),
             )
+            admit(self.frontier, job, found, target.host_key, head=True)
 
 
 def _ended_as(status: int) -> Outcome:

@@ -16,10 +16,9 @@ from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import (
     SEED,
     Entry,
-    entry_flags,
-    pack_context,
+    entry_of,
+    pack,
     queued_of,
-    repack,
     unpack_context,
 )
 from nephila.scheduler.frontier.strategies import AVERAGE_PRIORITY, HEAD
@@ -72,13 +71,11 @@ def enqueue(frontier: Frontier, job: Job, state: UrlState) -> None:
     order = HEAD if head else strategy.order(state.depth, AVERAGE_PRIORITY)
     fetch_no = state.fetch_no + 1
     job.note_fetch_no(fetch_no)
-    flags = entry_flags(state.seed, state.render)
-    context = pack_context(state.context)
     if level_of(state.context):
         job.requisites.add(state.url_key)
-    entry = Entry(state.url_key, state.depth, fetch_no, 0, 0, flags, AVERAGE_PRIORITY, state.url, context)
-    frontier.store.push(number, job.number, order, repack(entry, 0), strategy.newest_first and not head)
-    frontier.pending.queued(partition).append(queued_of(entry, job.uid, state.host, 0, head))
+    entry = entry_of(state)._replace(fetch_no=fetch_no, priority=AVERAGE_PRIORITY)
+    frontier.store.push(number, job.number, order, pack(entry), strategy.newest_first and not head)
+    frontier.pending.queued(partition).append(queued_of(entry, job.uid, state.host, head))
     frontier.readiness.newly_queued(number, job, order)
 
 

@@ -23,6 +23,7 @@ from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.open_urls import OpenUrls
 from nephila.scheduler.frontier.host_state import Host
 from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.queue_entry import Entry
 from nephila.scheduler.politeness.robots import origin_of
 
 
@@ -87,7 +88,7 @@ class Refetch:
             return False
         if parts.fingerprint in job.seen or not job.scope.decide(parts.href, parts.host_key, depth).admitted:
             return False
-        admit(frontier, job, parts.fingerprint, parts.href, parts.host_key, depth)
+        admit(frontier, job, Entry(parts.fingerprint, depth, url=parts.href), parts.host_key)
         return True
 
     # ---- parts

@@ -252,7 +252,7 @@ def queued(
     if of <= LOOKED_AT or key not in job.seen or (ended and not again):
         return None
     depth, fetch_no = (state.depth, state.fetch_no + 1) if again and state is not None else (0, 1)
-    entry = Entry(key, depth, fetch_no, 0, 0, 0, 0, "")
+    entry = Entry(key, depth, fetch_no)
     return entry, _place(entry, 0, of, False)
 
 
