@@ -343,5 +343,6 @@ class _PageLinks:
         if first is None or order < first:
             self.firsts[number] = order
         queued = queued_of(entry, job.uid, host_key, self.requisites)
+        queued.context = self.links.context  # the native core logs an empty one too
         frontier.pending.queued(frontier.partition(url_key)).append(queued)
         return True
