@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
-from nephila.kernel.messages import Context, QueuedUrl, Render
+from nephila.kernel.messages import Context, QueuedUrl, Render, Seed, UrlState
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.scheduler.frontier.queue_entry import (
     SEED,
@@ -44,6 +45,25 @@ def test_a_context_travels_with_its_url_and_costs_nothing_when_empty():
     assert len(pack(Entry(b"k" * 16, 1, url="http://a.test/"))) == 29 + 14
     with pytest.raises(PermanentError, match="at most 16,384 bytes, not"):
         pack_context(Context("x" * 16_384))
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"seed": True, "attempts": 70_000}, {"render": Render.NEVER}, {"context": Context("s")}]
+)
+def test_the_short_way_of_a_restart_packs_the_same_bytes(fields: dict[str, Any]) -> None:
+    """With and without what the log has in another form."""
+    queued = QueuedUrl("j", b"k" * 16, "http://a.test/", "h", 7, 3, 2, priority=9, **fields)
+    assert pack_queued(queued) == pack(entry_of(queued))
+
+
+@pytest.mark.parametrize("message", [QueuedUrl, Seed, UrlState])
+def test_a_field_of_an_entry_is_read_from_each_message_that_has_it(message: type[Any]) -> None:
+    """A new field needs no line for it."""
+    values = {name: 3 for name in Entry._fields if name in message.__struct_fields__ and name != "context"}
+    assert {name: getattr(entry_of(message(**{**values, "url": "3"})), name) for name in values} == {
+        **values,
+        "url": "3",
+    }
 
 
 def test_host_of_ignores_userinfo():
