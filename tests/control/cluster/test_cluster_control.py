@@ -245,7 +245,7 @@ async def test_a_status_waits_five_seconds_for_a_silent_broker(monkeypatch):
         await loop.create_future()
 
     monkeypatch.setattr(system.bus, "bounds", silent)
-    asking = asyncio.create_task(system.control.status(api.Empty()))
+    asking = asyncio.create_task(system.control.status(requests.Empty()))
     for passed_s, answered in ((0.0, False), (4.9, False), (0.2, True)):
         now += passed_s
         for _ in range(20):
