@@ -134,7 +134,7 @@ def admit(frontier: Frontier, job: Job, entry: Entry, host_key: str, *, head: bo
     if entry.fetch_no != job.first_fetch_no:
         entry = entry._replace(fetch_no=job.first_fetch_no)
     frontier.store.push(number, job.number, order, pack(entry), not head and strategy.newest_first)
-    frontier.pending.queued(frontier.partition(entry.url_key)).append(queued_of(entry, job.uid, host_key, head))
+    frontier.pending.queued(frontier.pending.partition(entry.url_key)).append(queued_of(entry, job.uid, host_key, head))
     frontier.readiness.newly_queued(number, job, order)
 
 
@@ -344,5 +344,5 @@ class _PageLinks:
             self.firsts[number] = order
         queued = queued_of(entry, job.uid, host_key, self.requisites)
         queued.context = self.links.context  # the native core logs an empty one too
-        frontier.pending.queued(frontier.partition(url_key)).append(queued)
+        frontier.pending.queued(frontier.pending.partition(url_key)).append(queued)
         return True
