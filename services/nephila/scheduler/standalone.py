@@ -32,10 +32,10 @@ from nephila.scheduler.config import CREDITS, LOOK_S, SchedulerConfig
 from nephila.scheduler.durability.commit_log import CommitLog, disk_error
 from nephila.scheduler.durability.recovery import Restored, open_frontier, restore
 from nephila.scheduler.durability.snapshots import cleanup, snapshots
-from nephila.scheduler.engine.admission import add_links, add_seed, put_job
+from nephila.scheduler.engine.admission import add_links, add_seed
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.forget_urls import Forgotten, forget_urls
-from nephila.scheduler.engine.late_address_check import check_late_address
+from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.engine.refetch import Refetch
 from nephila.scheduler.engine.release_quarantine import release_quarantine
 from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters
@@ -110,7 +110,7 @@ class Scheduler:
         row, so that the row stays and later fetches count. Before `start`."""
         later = {uid: number - 1 for uid, number in last_fetches.items() if number > 1}
         if later and not self.restored.commits:
-            self.frontier.restore_counts(0, later)
+            self.frontier.jobs.restore_counts(0, later)
             self.log.open()
             self._snapshot()
 
@@ -174,7 +174,7 @@ class Scheduler:
 
     def check_late_address(self, job: str, url_key: bytes, attempt: int, address: str) -> bool:
         """Whether a leased fetch may start on an address that was not known before; it counts there from now on."""
-        return check_late_address(self.frontier, (job, url_key), attempt, address, self._now())
+        return self.frontier.in_flight.start_late((job, url_key), attempt, address, self._now())
 
     def sent(self, address: str, at: float) -> None:
         """A request has reached a paced address at this monotonic instant; the gap counts from then."""
@@ -230,7 +230,7 @@ class Scheduler:
     def _on_receipts(self, delivery: Delivery) -> None:
         receipts: Receipts = delivery.message
         self._now()
-        self.dispatcher.outcomes.receipts(receipts)
+        self.dispatcher.endings.receipts(receipts)
         self._taken(delivery)
 
     def _taken(self, delivery: Delivery) -> None:
@@ -263,7 +263,7 @@ class Scheduler:
         try:
             if self._emitting and not self._held:
                 self.dispatcher.dispatch(now, out)
-            commits = self.frontier.commits()
+            commits = self.frontier.pending.commits()
             if commits:
                 self.log.append(commits)
                 self.commits += len(commits)
@@ -309,7 +309,7 @@ class Scheduler:
         when = self.dispatcher.next_event() if self._emitting and not self._held else None
         if when is None or self._turn_due:
             return
-        when = min(when, self.frontier.now + LOOK_S)
+        when = min(when, self.frontier.time.now + LOOK_S)
         if self._timer is not None:
             if self._timer[0] == when:
                 return
@@ -401,7 +401,7 @@ class Scheduler:
     @property
     def idle(self) -> bool:
         """Nothing outstanding, and every input is committed."""
-        return not self.frontier.outstanding and not self._acks and not self._turn_due
+        return not self.frontier.in_flight.urls and not self._acks and not self._turn_due
 
     def take_refused_seeds(self) -> list[tuple[str, str]]:
         """(URL, reason) of the seeds that were refused since the last call."""

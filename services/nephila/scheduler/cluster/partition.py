@@ -41,8 +41,9 @@ from nephila.scheduler.cluster.shared_slots import SharedSlots
 from nephila.scheduler.cluster.snapshot_store import SnapshotStore
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.snapshots import cleanup, snapshots
-from nephila.scheduler.engine.admission import add_forwarded, add_links, add_seed, note_anchor, put_job
+from nephila.scheduler.engine.admission import add_forwarded, add_links, add_seed, note_anchor
 from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.job_state import Job
@@ -200,7 +201,7 @@ class PartitionOwner:
     def has_work(self) -> bool:
         """Whether anything needs capacity. O(jobs)."""
         frontier = self.frontier
-        return bool(frontier.outstanding) or any(job.queued for job in frontier.jobs.values())
+        return bool(frontier.in_flight.urls) or any(job.queued for job in frontier.jobs.values())
 
     @property
     def quiet(self) -> bool:
@@ -214,13 +215,12 @@ class PartitionOwner:
         self.dispatcher.stop()
         self.store.dropped = True
         frontier = self.frontier
-        for place in frontier.waiting_for_address.values():
+        for place in frontier.readiness.waiting_for_address.values():
             self._share.leave(place)
-        outstanding = frontier.partitions[0].outstanding
         self.pipeline.close()
         self._acks.clear()
         self._quiet.set()
-        return [address for key in frontier.leases if (address := outstanding[key].address)]
+        return frontier.in_flight.addresses_in_use()
 
     # ---- in
 
@@ -254,14 +254,14 @@ class PartitionOwner:
     def resume_job(self, job: Job) -> None:
         """The job may use more than before."""
         self.begin_turn()
-        self.frontier.resume_hosts(job)
+        self.frontier.readiness.resume_hosts(job)
         self.wake()
 
     def share_quotas(self, uses: Mapping[str, QuotaUse]) -> None:
         """Other partitions have spent so much of the quotas."""
         self.begin_turn()
         self.frontier.quotas.set_elsewhere(uses)
-        self.frontier.apply_quotas()
+        self.frontier.holds.apply_quotas()
         self.wake()
 
     def anchor(self, uid: str, place: str) -> None:
@@ -325,7 +325,7 @@ class PartitionOwner:
         """URLs are durable in storage."""
         receipts: Receipts = delivery.message
         self.begin_turn()
-        self.dispatcher.outcomes.receipts(receipts)
+        self.dispatcher.endings.receipts(receipts)
         self.taken(delivery)
 
     def receipts_lost(self, before: float) -> None:
@@ -362,7 +362,7 @@ class PartitionOwner:
             self.dispatcher.stop()
         foreign = frontier.take_for_other_partitions()
         foreign += self._anchors_for_others()
-        commits = frontier.commits()
+        commits = frontier.pending.commits()
         if commits or foreign or acks or out.requests or out.records:
             self.pipeline.submit(Batch(self._fitting(commits), out, acks, then=self._on_published), foreign)
         if self.wants_snapshot:

@@ -377,7 +377,7 @@ class ClusterScheduler:
     def _note_wake(self, owner: PartitionOwner) -> None:
         if owner.lost:
             return
-        now = owner.frontier.now
+        now = owner.frontier.time.now
         when = owner.dispatcher.next_event() if owner.state is OwnerState.SERVING else None
         if when is not None:
             when = min(max(when, now), now + LOOK_S)
@@ -407,7 +407,9 @@ class ClusterScheduler:
         known = tenants(config.tenants)
         shares = Shares(lambda tenant: known[tenant].share if tenant in known else 1.0)
         limit = config.member_concurrency + config.member_concurrency // AHEAD
-        return SharedSlots(limit, shares, lambda: sum(one.in_fetch for one in self.frontiers), self._wake_partition)
+        return SharedSlots(
+            limit, shares, lambda: sum(len(one.in_flight.leases) for one in self.frontiers), self._wake_partition
+        )
 
     def _wake_partition(self, number: int) -> None:
         if (owner := self.owners.get(number)) is not None:
@@ -430,7 +432,7 @@ class ClusterScheduler:
             frontier = owner.frontier
             more = room > frontier.concurrency or window > frontier.window
             frontier.set_limits(room, window)
-            if more and frontier.outstanding:
+            if more and frontier.in_flight.urls:
                 self.wake(owner)
 
     def fatal(self, error: BaseException) -> None:

@@ -28,19 +28,20 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.commit_log import remedy
 from nephila.scheduler.durability.lease_recovery import recover_leases
 from nephila.scheduler.engine import recrawl_queue
-from nephila.scheduler.engine.admission import restore_held
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.forget_urls import apply as apply_forgotten
-from nephila.scheduler.frontier.frontier import DELETED, Frontier, Partition, address_limits
+from nephila.scheduler.engine.hold_links import restore_held
+from nephila.scheduler.engine.job_changes import apply_job
+from nephila.scheduler.frontier.frontier import Frontier, address_limits
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.host_table import load_state, novelty_of
+from nephila.scheduler.frontier.in_flight import DELETED, Key
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import is_requisite, pack_queued, repack, unpack
+from nephila.scheduler.frontier.pending_commit import Partition
+from nephila.scheduler.frontier.queue_entry import is_requisite, pack, pack_queued, unpack
 from nephila.scheduler.frontier.seen import new_seen
 from nephila.scheduler.frontier.strategies import HEAD
 from nephila.scheduler.politeness.address_queue import AddressQueue
-
-Key = tuple[str, bytes]
 
 
 @dataclass(slots=True)
@@ -127,7 +128,7 @@ class Replay:
         for job in jobs:
             job.reapply_recrawl(utc_now)
         self.frontier.begin_turn(now, utc_now)
-        self.frontier.apply_windows()
+        self.frontier.holds.apply_windows()
         found.leased = len(found.outstanding)
         if self.frontier.partition_slice is not None:
             found.to_republish = recover_leases(self.dispatcher, found.leases, found.outstanding, now)
@@ -156,13 +157,12 @@ class Replay:
                     self._job(job)
             except ValueError as error:
                 raise UserError(f"{error}; {remedy(directory)}") from None
-            frontier.restore_counts(state.next_job, {job.uid: job.last_fetch_no for job in state.deleted})
+            frontier.jobs.restore_counts(state.next_job, {job.uid: job.last_fetch_no for job in state.deleted})
         for position in state.partitions:
             partition = self._by_number[position.partition]
             partition.epoch, partition.sequence = position.epoch, position.sequence
             for count in position.ended:
-                partition.ended[count.job, count.outcome] += count.count
-                frontier.jobs[count.job].ended[count.outcome] += count.count
+                frontier.count_ended(frontier.jobs[count.job], partition, count.outcome, count.count)
         frontier.quotas.restore(state.uses)
         for packed in state.watched:
             self._watched(frontier.jobs[state.watched_job], packed)
@@ -189,7 +189,7 @@ class Replay:
 
     def _job(self, state: JobState) -> None:
         assert state.spec is not None
-        job = self.frontier.apply_job(state.spec, state.number)
+        job = apply_job(self.frontier, state.spec, state.number)
         assert job is not None
         job.restore_fetch_numbers(state.first_fetch_no or 1, state.last_fetch_no or 1)
         job.seen.restore(state.seen)
@@ -205,7 +205,7 @@ class Replay:
             return
         partition.sequence, partition.epoch = commit.sequence, commit.epoch
         for spec in commit.jobs:
-            frontier.apply_job(spec)
+            apply_job(frontier, spec)
             if spec.deleted:
                 self._forget_job(spec.uid)
         frontier.quotas.restore(commit.uses)
@@ -252,7 +252,7 @@ class Replay:
         frontier = self.frontier
         for state in commit.hosts:
             host = frontier.hosts.get_or_create(state.host)
-            load_state(host, state, frontier.now, frontier.utc_now)
+            load_state(host, state, frontier.time.now, frontier.time.utc_now)
             host.changed = True
             self.found.robots_pending.pop(state.host, None)
         for text in commit.robots:
@@ -285,8 +285,7 @@ class Replay:
         job = self.frontier.jobs.get(ended.job)
         if job is not None:
             self._take((ended.job, ended.url_key), ended.host)
-            partition.ended[ended.job, ended.outcome] += 1
-            job.ended[ended.outcome] += 1
+            self.frontier.count_ended(job, partition, ended.outcome)
 
     def _queued(self, queued: QueuedUrl) -> None:
         job = self.frontier.jobs.get(queued.job)
@@ -361,10 +360,9 @@ def _find_requisites(dispatcher: Dispatcher, job: Job) -> None:
     frontier = dispatcher.frontier
     store = frontier.store
     packed = [one for host in store.hosts_of(job.number) for _, one in store.items(host, job.number)]
-    packed += [one for _, _, uid, one in dispatcher.delayed() if uid == job.uid]
+    packed += [one for _, _, uid, one in dispatcher.frontier.delayed.items() if uid == job.uid]
     entries = [unpack(one) for one in packed]
-    for partition in frontier.partitions:
-        entries += [waiting.entry for (uid, _), waiting in partition.outstanding.items() if uid == job.uid]
+    entries += [waiting.entry for waiting in frontier.in_flight.urls.values() if waiting.job == job.uid]
     job.requisites.update(entry.url_key for entry in entries if is_requisite(entry.context))
 
 
@@ -379,14 +377,14 @@ def _requeue_interrupted(dispatcher: Dispatcher, found: Restored, now: float, ut
         job = frontier.jobs[uid]
         wait_s = min(max(not_before - utc_now, 0.0), frontier.config.backoff_max_s)
         if wait_s > 0:
-            dispatcher.retry_later(number, job, packed, now + wait_s)
+            frontier.delayed.add(number, job, packed, now + wait_s)
         else:
             frontier.store.push(number, job.number, HEAD, packed)
     found.outstanding.clear()
     found.delayed.clear()
     for key in found.robots_pending:
         host = frontier.hosts.get_or_create(key)
-        host.pace.after_fetch(now, frontier.delay_s(host, None))
+        host.pace.after_fetch(now, frontier.hosts.delay_s(host, None))
         host.changed = True
     store = frontier.store
     for number in store.ids():
@@ -394,7 +392,7 @@ def _requeue_interrupted(dispatcher: Dispatcher, found: Restored, now: float, ut
         if at is not None and at > now:
             # An instant of another run's monotonic clock.
             store.unschedule(number)
-        frontier.schedule(number)
+        frontier.readiness.schedule(number)
 
 
 def _requeue_host(
@@ -411,13 +409,13 @@ def _requeue_host(
     for url_key, packed in urls:
         attempt = found.attempts.get((job.uid, url_key))
         if attempt is not None:
-            packed = repack(unpack(packed), min(attempt, frontier.config.tries - 1))
+            packed = pack(unpack(packed)._replace(attempts=min(attempt, frontier.config.tries - 1)))
             known = job.due_table.get(url_key)
             if known is not None and known.outcome is Outcome.STORED:
                 job.reserve_page(url_key)
             else:
                 job.priority_refetch.add(url_key)
-            host.pace.after_fetch(now, frontier.delay_s(host, job))
+            host.pace.after_fetch(now, frontier.hosts.delay_s(host, job))
             host.changed = True
         store.push(number, job.number, HEAD, packed)
     for packed in heads:
