@@ -23,7 +23,7 @@ def crawl_with(*, stored=0, failed=0, limit=0, errors=None, elapsed_s=0.0):
     job = SimpleNamespace(max_pages=limit)
     scheduler = SimpleNamespace(
         ended=lambda uid: {Outcome.STORED: stored, Outcome.FAILED: failed},
-        frontier=SimpleNamespace(jobs={"j": job}, in_fetch=3),
+        frontier=SimpleNamespace(jobs={"j": job}, in_flight=SimpleNamespace(leases=range(3))),
         queued=1234,
         hosts_waiting=lambda: 7,
         errors=Counter(errors or {}),
