@@ -27,13 +27,15 @@ from nephila.scheduler.frontier.host_state import Outstanding, OutstandingState
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.frontier.queue_entry import Entry, pack
 
+from tests.scheduler.deployments import deployed
+
 KEY = b"\0" * 16
 JOBS = ("gone", "stays")
 
 
 def frontier(one: PartitionSlice | None = None) -> Frontier:
     """Two jobs with quotas."""
-    found = Frontier(SchedulerConfig(partitions=1), HostStore(), lambda number: Trie(), partition_slice=one)
+    found = Frontier(SchedulerConfig(partitions=1), HostStore(), lambda number: Trie(), **deployed(one))
     found.begin_turn(100.0, 1_700_000_000.0)
     for uid in JOBS:
         found.put_job(CrawlJob(uid, uid, 1, quota=Quota(pages=10)))

@@ -20,6 +20,7 @@ from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import queued_of, unpack
+from nephila.scheduler.frontier.restart_policy import RestartPolicy
 from nephila.scheduler.frontier.seen import drop_others
 
 STATES_PER_FRAME = 10_000
@@ -34,7 +35,7 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
         (uid, waiting)
         for partition in frontier.partitions
         for (uid, _), waiting in partition.outstanding.items()
-        if not uid or uid in frontier.jobs or frontier.partition_slice is not None
+        if not uid or uid in frontier.jobs or frontier.restart is RestartPolicy.LEASES_CONTINUE
     ]
     yield FrontierSnapshot(
         [

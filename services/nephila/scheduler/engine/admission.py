@@ -211,8 +211,7 @@ def _add_links(frontier: Frontier, links: Outlinks) -> int:
 def _hold(frontier: Frontier, job: Job, links: Outlinks, refused: Sequence[int]) -> None:
     """Keep links that the scope refuses, as far as the limit allows. O(refused links)."""
     held, depth = job.held, links.depth
-    one = frontier.partition_slice
-    limit = limit_of(len(frontier.jobs), one.of if one is not None else 1)
+    limit = limit_of(len(frontier.jobs), frontier.partition_slice.of)
     too_deep = 0 <= job.scope.max_depth < depth
     if not held.has_room(not too_deep, limit):
         held.lost += len(refused)
@@ -321,7 +320,7 @@ class _PageLinks:
             raw = urls[ends[i - 1] if i else 0 : ends[i]]
             url = raw.decode()
             host_key = urls[spans[2 * i] : spans[2 * i + 1]].decode()
-            if frontier.partition_slice is not None and frontier.is_other_partition(url_key):
+            if frontier.is_other_partition(url_key):
                 priority = priorities[i] if priorities else 0
                 seed = Seed(job.uid, url, "", True, depth, priority=priority, context=links.context)
                 seed.head, seed.render = self.requisites, self.render

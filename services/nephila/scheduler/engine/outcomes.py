@@ -203,7 +203,7 @@ class OutcomeHandler:
             waiting = frontier.partition(key[1]).outstanding[key]
             job = frontier.jobs[waiting.job]
             if waiting.record is not None:
-                out.records.append((waiting.host.partition, waiting.record))
+                out.records.append((frontier.partitions[waiting.host.partition].number, waiting.record))
                 frontier.await_receipt(waiting)
             elif waiting.attempt < frontier.config.tries * CRASH_TRIES_FACTOR:
                 self._requeue(waiting, job, waiting.attempt, now)
@@ -442,11 +442,10 @@ class OutcomeHandler:
             context=context if final_url else None,
             meta=note_of(context),
         )
-        out.records.append((waiting.host.partition, record))
-        if self.frontier.partition_slice is not None:
-            waiting.record = record
-            self.frontier.log_outstanding(waiting)
-            self.frontier.await_receipt(waiting)
+        out.records.append((self.frontier.partitions[waiting.host.partition].number, record))
+        waiting.record = record
+        self.frontier.log_outstanding(waiting)
+        self.frontier.await_receipt(waiting)
         self.frontier.resume_hosts(job)
 
     @staticmethod

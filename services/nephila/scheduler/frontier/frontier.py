@@ -36,6 +36,7 @@ from nephila.scheduler.frontier.prepared_hosts import PreparedHosts
 from nephila.scheduler.frontier.queue_entry import packed_rows, unpack, unpacked_rows
 from nephila.scheduler.frontier.quotas import Quotas, own_accounts
 from nephila.scheduler.frontier.ready_hosts import ReadyHosts
+from nephila.scheduler.frontier.restart_policy import RestartPolicy
 from nephila.scheduler.frontier.seen import Seen
 from nephila.scheduler.frontier.tenants import tenants
 from nephila.scheduler.politeness.address_queue import AddressQueue
@@ -50,10 +51,14 @@ DELETED = "\0"
 
 
 class PartitionSlice(NamedTuple):
-    """The partition of a frontier, where it has one of many."""
+    """The part of the MD5 circle that a frontier has: slice `number` of `of`, both powers of two. The frontier divides
+    it into `config.partitions`."""
 
     number: int
     of: int
+
+
+WHOLE = PartitionSlice(0, 1)
 
 
 class Partition:
@@ -97,17 +102,20 @@ class Frontier:
         store: HostStore,
         new_seen: Callable[[int], Seen],
         rng: random.Random | None = None,
-        partition_slice: PartitionSlice | None = None,
+        partition_slice: PartitionSlice = WHOLE,
+        restart: RestartPolicy = RestartPolicy.LEASES_END,
         addresses: AddressQueue[QueueSlot] | None = None,
         consumed_until: float = math.inf,
         on_wider: Callable[[str], None] = lambda uid: None,
         on_anchor: Callable[[str, str], None] = lambda uid, anchor: None,
         counters: FrontierCounters | None = None,
+        page_quota: int | None = None,
+        packed_rows: bool = True,
     ) -> None:
-        """With `partition_slice` this is the frontier of one partition, and `config.partitions` is 1. URLs of other
-        partitions go to `for_other_partitions`, and the log describes outstanding URLs so that a successor can wait
-        for them. `on_wider(uid)`: the scope of a job has a new anchor, so links that were refused may be wanted.
-        `on_anchor(uid, anchor)`: this frontier has added that anchor. `counters`: those of the program."""
+        """URLs outside `partition_slice` go to `for_other_partitions`. `on_wider(uid)`: the scope of a job has a new
+        anchor, so links that were refused may be wanted. `on_anchor(uid, anchor)`: this frontier has added that anchor.
+        `counters`: those of the program. `page_quota`: share of its page budget that a new job has here; None: all.
+        `packed_rows`: the log takes queued URLs as rows of MessagePack."""
         if config.partitions < 1 or config.partitions & (config.partitions - 1):
             raise ValueError(f"partitions must be a power of two, got {config.partitions}")
         self.config = config
@@ -122,12 +130,12 @@ class Frontier:
         self.utc_now = 0.0
         """Instants of the current turn."""
         self.rng = rng or random.Random()
-        self.partitions = (
-            [Partition(n) for n in range(config.partitions)]
-            if partition_slice is None
-            else [Partition(partition_slice.number)]
-        )
+        first = partition_slice.number * config.partitions
+        self.partitions = [Partition(first + n) for n in range(config.partitions)]
         self.partition_slice = partition_slice
+        self.restart = restart
+        self.page_quota = page_quota
+        self.packed_rows = packed_rows
         self.for_other_partitions: list[tuple[int, Seed]] = []
         """(partition, URL) that were found here and belong to other partitions. They are sent before the
         next commit."""
@@ -150,8 +158,7 @@ class Frontier:
         self.leases: OrderedDict[Key, float] = OrderedDict()
         """When each lease expires, in that order: all leases have the same length."""
         self.without_receipt: OrderedDict[Key, float] = OrderedDict()
-        """When the outcome of each URL without receipt came, in that order. Only with `partition_slice`: in one program
-        no message is lost."""
+        """When the outcome of each URL without receipt came, in that order."""
         self.consumed_until = [consumed_until, consumed_until]
         """Requests that were handed out up to this instant have been consumed, without and with a browser; infinite in
         one program."""
@@ -161,7 +168,7 @@ class Frontier:
         self.on_wider = on_wider
         self.on_anchor = on_anchor
         self.counters = counters or FrontierCounters()
-        self.quotas = Quotas(tenants(config.tenants), partition_slice.of if partition_slice is not None else 1)
+        self.quotas = Quotas(tenants(config.tenants), partition_slice.of)
         self._next_window = math.inf
         """UTC instant at which the windows of a job open or close next."""
         self._dirty: list[Partition] = []
@@ -245,22 +252,18 @@ class Frontier:
 
     def is_other_partition(self, url_key: bytes) -> bool:
         """Whether a URL belongs to a partition that this frontier does not have."""
-        return (
-            self.partition_slice is not None
-            and partition_of(url_key, self.partition_slice.of) != self.partition_slice.number
-        )
+        number, of = self.partition_slice
+        return of > 1 and partition_of(url_key, of) != number
 
     def forward(self, seed: Seed, url_key: bytes) -> None:
         """Hand a URL to the partition that it belongs to."""
-        assert self.partition_slice is not None
         self.for_other_partitions.append((partition_of(url_key, self.partition_slice.of), seed))
 
     def lease_of(self, waiting: Outstanding) -> LeasedUrl:
-        """The logged form of an outstanding URL. It is longer with `partition_slice`, where a successor waits for the
-        URL."""
+        """The logged form of an outstanding URL. It is longer where the next owner waits for the URL."""
         entry = waiting.entry
         leased = LeasedUrl(entry.url_key, waiting.job, waiting.host.key, waiting.attempt)
-        if self.partition_slice is not None:
+        if self.restart is RestartPolicy.LEASES_CONTINUE:
             leased.lease_until = waiting.lease_until
             leased.address = waiting.address
             if waiting.job not in self.jobs:
@@ -272,8 +275,8 @@ class Frontier:
         return leased
 
     def log_outstanding(self, waiting: Outstanding) -> None:
-        """Log the state of an outstanding URL, where a successor would wait for it."""
-        if self.partition_slice is not None:
+        """Log the state of an outstanding URL, where the next owner would wait for it."""
+        if self.restart is RestartPolicy.LEASES_CONTINUE:
             self.pending(self.partitions[waiting.host.partition]).leased.append(self.lease_of(waiting))
 
     def add_outstanding(self, key: Key, waiting: Outstanding) -> Partition:
@@ -299,10 +302,9 @@ class Frontier:
 
     def await_receipt(self, waiting: Outstanding) -> None:
         """The fetch of a URL has ended, and its receipt is missing from now on."""
-        if self.partition_slice is not None:
-            key = (waiting.job, waiting.entry.url_key)
-            self.without_receipt[key] = self.now
-            self.without_receipt.move_to_end(key)
+        key = (waiting.job, waiting.entry.url_key)
+        self.without_receipt[key] = self.now
+        self.without_receipt.move_to_end(key)
 
     # ---- fetches and leases
 
@@ -383,8 +385,7 @@ class Frontier:
             number = self.next_job
         self.next_job = max(self.next_job, number + 1)
         first_fetch_no = self.deleted.pop(spec.uid, 0) + 1
-        quota = None if self.partition_slice is None else 0
-        job = Job(spec, number, self.store, self.new_seen(number), first_fetch_no, quota)
+        job = Job(spec, number, self.store, self.new_seen(number), first_fetch_no, self.page_quota)
         self.jobs[spec.uid] = self.numbered[number] = job
         self._put_quotas(job)
         self._apply_windows(job)
