@@ -1,6 +1,6 @@
 """The hostile web in its full size: generated, served, crawled and judged from the server's log. Exit 0 when clean.
 
-usage: python -m benchmarks.bench_judge [--delay 0.25] [--max-wait 120] [--max-depth 1000] [--pages 1500] [--hosts 24]
+usage: python -m benchmarks.bench_judge [--delay 0.25] [--max-wait 600] [--max-depth 1000] [--pages 1500] [--hosts 24]
        [--keep DIR] [--results DIR]
 
 Depth does not bound the traps here, so that what the crawler itself sees in them does. The pages that must be found
@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="benchmarks.bench_judge", description="Crawl the hostile web and judge it.")
     parser.add_argument("--delay", default="0.25")
-    parser.add_argument("--max-wait", default="120", help="seconds a host may make the crawl wait at its end")
+    parser.add_argument("--max-wait", default="600", help="seconds a host may make the crawl wait at its end")
     parser.add_argument("--max-depth", default="1000")
     parser.add_argument("--pages", default="1500")
     parser.add_argument("--hosts", default="24")

@@ -16,7 +16,7 @@ import tarfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.rule_costs import page, rules
 
@@ -103,20 +103,31 @@ def with_tree() -> Work:
 
 
 def whole_page() -> Work:
-    """All that the service does with a page: its kind, the pass, SHA-256, record and links."""
+    """All that the service does with a page: its steps and both messages, over a bus in memory."""
     from nephila.kernel import messages as m
-    from nephila.kernel.runtime.clock import SystemClock
-    from nephila.native import page_pass, sniff_encoding
+    from nephila.kernel.bus.local import LocalBus
+    from nephila.kernel.runtime.clock import ManualClock
+    from nephila.kernel.topics import OUTLINKS, PAGES, RECORDS
     from nephila.parser.config import ParserConfig
-    from nephila.parser.page.body_kind import HEAD_BYTES, kind_of
-    from nephila.parser.page_to_record import RecordBuilder
+    from nephila.parser.service import GROUP, build
 
-    maker = RecordBuilder(ParserConfig(), SystemClock(), page_pass, sniff_encoding)
-    job = m.CrawlJob(uid="j")
+    bus, got = LocalBus(clock := ManualClock()), []
+    parser = build(ParserConfig(), bus, clock, with_judge=False)
+
+    def keep(delivery: Any) -> None:
+        got.append(delivery.message)
+        delivery.ack()
+
+    for topic in (OUTLINKS, RECORDS):
+        bus.subscribe(topic, "bench", keep, credits=100)
+    bus.subscribe(PAGES, GROUP, parser._on_page, credits=100)
 
     def work(body: bytes) -> Taken:
-        page = m.Page(job="j", url_key=bytes(16), url=URL, status=200, content_type="text/html", body=body)
-        links, record, *_ = maker.parse(page, job, body, *kind_of("text/html", body[:HEAD_BYTES]))
+        got.clear()
+        bus.publish(
+            PAGES, 0, m.Page(job="j", url_key=bytes(16), url=URL, status=200, content_type="text/html", body=body)
+        )
+        *links, record = got
         return Taken(sum(len(one.flags) for one in links), record.title, len(record.text))
 
     return work

@@ -24,7 +24,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -298,14 +298,23 @@ def draw(folders: list[str], count: int, seed: int) -> list[tuple[str, Mutant]]:
 
 
 def survivors(output: Path) -> list[tuple[str, Mutant]]:
-    """The mutants that an earlier output lists as survived, each under its folder."""
+    """The mutants that an earlier output lists as survived, each under its folder. Where a module has several of one
+    text, the one at the listed line or nearest to it: lines move when the module is changed."""
+    wanted: defaultdict[Path, list[tuple[int, str]]] = defaultdict(list)
+    for row in output.read_text().splitlines():
+        if row.startswith("survived "):
+            path, line, text = row.removeprefix("survived ").split(":", 2)
+            wanted[Path(path)].append((int(line), text.strip()))
     found: list[tuple[str, Mutant]] = []
-    lines = [line.removeprefix("survived ") for line in output.read_text().splitlines() if line.startswith("survived ")]
-    for path in sorted({Path(line.partition(":")[0]) for line in lines}):
-        wanted = {line.split(": ", 1)[1] for line in lines if line.startswith(f"{path}:")}
-        folder = str(path.parent.relative_to(PACKAGE))
-        again = {f"{mutant.was} -> {mutant.now}": mutant for mutant in mutants_of(path)}
-        found += [(folder, again[text]) for text in sorted(wanted & again.keys())]
+    for path, rows in sorted(wanted.items()):
+        known: defaultdict[str, list[Mutant]] = defaultdict(list)
+        for mutant in mutants_of(path):
+            known[f"{mutant.was} -> {mutant.now}"].append(mutant)
+        for line, text in sorted(rows):
+            if same := known[text]:
+                nearest = min(same, key=lambda mutant, line=line: abs(mutant.line - line))
+                same.remove(nearest)
+                found.append((str(path.parent.relative_to(PACKAGE)), nearest))
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from nephila.cli.harvest.schemes import ControlTarget
-from nephila.control import api
+from nephila.control import answers, api, requests
 from nephila.control.api import Control
 from nephila.control.cluster.backend import ClusterBackend
 from nephila.control.http.application import application
@@ -49,15 +49,15 @@ PARTITIONS = 4
 class Letters:
     """A topic `dead` without letters."""
 
-    async def page(self, request: api.ListDeadLetters) -> api.DeadLetterList:
+    async def page(self, request: requests.ListDeadLetters) -> answers.DeadLetterList:
         """See `DeadLetters`."""
-        return api.DeadLetterList(dead_letters=[])
+        return answers.DeadLetterList(dead_letters=[])
 
-    async def replay(self, request: api.ReplayDeadLetters) -> api.ReplayedList:
+    async def replay(self, request: requests.ReplayDeadLetters) -> answers.ReplayedList:
         """See `DeadLetters`."""
         if request.ids:
             raise api.NotFound(f"no dead letter at {request.ids[0]}")
-        return api.ReplayedList(dead_letters=[])
+        return answers.ReplayedList(dead_letters=[])
 
 
 class Schedulers:
@@ -208,21 +208,21 @@ async def rig(request, tmp_path):
     await rig.close()
 
 
-def name(text: str) -> api.JobName:
+def name(text: str) -> requests.JobName:
     """A request about one job."""
-    return api.JobName(name=text)
+    return requests.JobName(name=text)
 
 
-async def apply(rig, job: str = "news", **spec: Any) -> api.JobApplied:
+async def apply(rig, job: str = "news", **spec: Any) -> answers.JobApplied:
     """A job; paused, so that it stays as it is."""
-    return await rig.control.apply_job(api.ApplyJob(job=document(job, **{"paused": True, **spec})))
+    return await rig.control.apply_job(requests.ApplyJob(job=document(job, **{"paused": True, **spec})))
 
 
 async def test_a_job_is_created_listed_and_shown(rig):
     """With the words that all implementations share, and its document."""
     answer = await apply(rig)
     assert (answer.name, answer.verdict, answer.held, answer.refused) == ("news", "created", False, [])
-    (job,) = (await rig.control.list_jobs(api.Empty())).jobs
+    (job,) = (await rig.control.list_jobs(requests.Empty())).jobs
     assert (job.name, job.state, job.queued, job.generation) == ("news", "paused", 1, answer.generation)
     detail = await rig.control.get_job(name("news"))
     assert detail.status.observed_generation == answer.generation
@@ -248,7 +248,7 @@ async def test_a_job_is_resumed_paused_and_deleted(rig):
     assert (await rig.control.pause_job(name("news"))).verdict == "paused"
     deleted = await rig.control.delete_job(name("news"))
     assert (deleted.verdict, deleted.generation) == ("deleted", created.generation + 3)
-    assert (await rig.control.list_jobs(api.Empty())).jobs == []
+    assert (await rig.control.list_jobs(requests.Empty())).jobs == []
     assert (await apply(rig)).verdict == "created"
 
 
@@ -269,7 +269,7 @@ async def test_a_keyword_scheme_is_deleted(rig):
     assert after["schemes"] == {**before["schemes"], "schemes": before["schemes"]["schemes"][1:]}
     assert {**after, "schemes": 0} == {**before, "schemes": 0}
     assert await applying.delete(target, "storms", "schemes") == []
-    assert [job.name for job in (await rig.control.list_jobs(api.Empty())).jobs] == ["news"]
+    assert [job.name for job in (await rig.control.list_jobs(requests.Empty())).jobs] == ["news"]
     with pytest.raises(UserError, match="has no schemes"):
         await applying.delete(target, "storms", "schemes")
 
@@ -280,7 +280,7 @@ async def test_a_keyword_scheme_is_deleted(rig):
 async def test_a_job_that_is_not_there(rig, operation):
     """The error names it, and those that are there."""
     await apply(rig)
-    request = api.AddSeeds(name="x") if operation == "add_seeds" else name("x")
+    request = requests.AddSeeds(name="x") if operation == "add_seeds" else name("x")
     with pytest.raises(api.NotFound, match="there is no job 'x'; there are news"):
         await getattr(rig.control, operation)(request)
 
@@ -297,15 +297,15 @@ async def test_a_job_that_is_not_there(rig, operation):
 async def test_a_bad_document_is_one_line_and_changes_nothing(rig, job, says):
     """It names the key."""
     with pytest.raises(UsageError, match=says) as error:
-        await rig.control.apply_job(api.ApplyJob(job=job))
+        await rig.control.apply_job(requests.ApplyJob(job=job))
     assert "\n" not in str(error.value)
-    assert (await rig.control.list_jobs(api.Empty())).jobs == []
+    assert (await rig.control.list_jobs(requests.Empty())).jobs == []
 
 
 async def test_seeds_are_added_and_bad_ones_are_refused(rig):
     """Each with its reason."""
     await apply(rig)
-    answer = await rig.control.add_seeds(api.AddSeeds(name="news", urls=["http://a.test/5", "no url"], last=True))
+    answer = await rig.control.add_seeds(requests.AddSeeds(name="news", urls=["http://a.test/5", "no url"], last=True))
     assert [one.url for one in answer.refused] == ["no url"]
     assert answer.refused_count == 1
     assert answer.refused[0].reason
@@ -314,10 +314,10 @@ async def test_seeds_are_added_and_bad_ones_are_refused(rig):
 async def test_seeds_that_follow_end_with_the_last(rig):
     """The job runs then, whether it was held or not."""
     job = document(scope={"mode": "any"})
-    answer = await rig.control.apply_job(api.ApplyJob(job=job, seeds_follow=True))
+    answer = await rig.control.apply_job(requests.ApplyJob(job=job, seeds_follow=True))
     held = answer.generation if answer.held else 0
-    await rig.control.add_seeds(api.AddSeeds(name="news", urls=["http://b.test/"]))
-    last = await rig.control.add_seeds(api.AddSeeds(name="news", last=True, held_generation=held))
+    await rig.control.add_seeds(requests.AddSeeds(name="news", urls=["http://b.test/"]))
+    last = await rig.control.add_seeds(requests.AddSeeds(name="news", last=True, held_generation=held))
     assert not last.held
     assert (await rig.control.get_job(name("news"))).status.state in ("running", "idle")
 
@@ -326,7 +326,7 @@ async def test_a_job_needs_its_rules(rig):
     """They are applied first."""
     with pytest.raises(UserError, match="has no rule 'shop'"):
         await apply(rig, rules=["shop"])
-    await rig.control.apply_rules(api.ApplyRules(rules=[rule()]))
+    await rig.control.apply_rules(requests.ApplyRules(rules=[rule()]))
     assert (await apply(rig, rules=["shop"])).verdict == "created"
 
 
@@ -334,15 +334,15 @@ async def test_rules_are_applied_listed_and_deleted(rig):
     """A rule that says the same is not published again."""
 
     async def verdicts(*rules: dict[str, Any]) -> list[str]:
-        return [one.verdict for one in (await rig.control.apply_rules(api.ApplyRules(rules=list(rules)))).rules]
+        return [one.verdict for one in (await rig.control.apply_rules(requests.ApplyRules(rules=list(rules)))).rules]
 
     assert await verdicts(rule("b"), rule("a")) == ["created", "created"]
     assert await verdicts(rule("a"), rule("b", css="h2")) == ["unchanged", "changed"]
-    listed = (await rig.control.list_rules(api.Empty())).rules
+    listed = (await rig.control.list_rules(requests.Empty())).rules
     assert [(one.name, one.document["kind"]) for one in listed] == [("a", "ParseRule"), ("b", "ParseRule")]
-    assert (await rig.control.delete_rule(api.RuleName(name="a"))).verdict == "deleted"
+    assert (await rig.control.delete_rule(requests.RuleName(name="a"))).verdict == "deleted"
     with pytest.raises(api.NotFound, match="there is no rule 'a'"):
-        await rig.control.delete_rule(api.RuleName(name="a"))
+        await rig.control.delete_rule(requests.RuleName(name="a"))
 
 
 async def test_one_bad_rule_refuses_all(rig):
@@ -350,8 +350,8 @@ async def test_one_bad_rule_refuses_all(rig):
     bad = rule("bad")
     bad["spec"]["fields"] = {"title": {"css": "h1["}}
     with pytest.raises(UsageError, match=r"rules\[1\]"):
-        await rig.control.apply_rules(api.ApplyRules(rules=[rule(), bad]))
-    assert (await rig.control.list_rules(api.Empty())).rules == []
+        await rig.control.apply_rules(requests.ApplyRules(rules=[rule(), bad]))
+    assert (await rig.control.list_rules(requests.Empty())).rules == []
 
 
 async def test_a_quarantine_is_listed_and_released(rig):
@@ -361,17 +361,17 @@ async def test_a_quarantine_is_listed_and_released(rig):
     rig.quarantine("news", "a.test", "/cal/")
     (one,) = (await rig.control.list_quarantines(name("news"))).quarantines
     assert (one.host, one.pattern, one.fetches, one.released) == ("a.test", "/cal/", 100, False)
-    request = api.ReleaseQuarantine(name="news", host="a.test", pattern="/cal/")
+    request = requests.ReleaseQuarantine(name="news", host="a.test", pattern="/cal/")
     assert (await rig.control.release_quarantine(request)).verdict == "released"
     (one,) = (await rig.control.list_quarantines(name("news"))).quarantines
     assert one.released
     with pytest.raises(api.NotFound, match="is not in quarantine"):
-        await rig.control.release_quarantine(api.ReleaseQuarantine(name="news", host="a.test", pattern="/x/"))
+        await rig.control.release_quarantine(requests.ReleaseQuarantine(name="news", host="a.test", pattern="/x/"))
 
 
 async def test_urls_that_a_job_does_not_know_are_counted_when_they_are_forgotten(rig):
     await apply(rig)
-    request = api.ForgetUrls(name="news", urls=["http://a.test/x", "http://a.test/y"])
+    request = requests.ForgetUrls(name="news", urls=["http://a.test/x", "http://a.test/y"])
     answer = await rig.control.forget(request)
     assert (answer.name, answer.forgotten, answer.open, answer.unknown) == ("news", 0, 0, 2)
 
@@ -379,8 +379,8 @@ async def test_urls_that_a_job_does_not_know_are_counted_when_they_are_forgotten
 @pytest.mark.parametrize(
     ("request_", "says"),
     [
-        (api.ForgetUrls(name="news"), "which URLs to forget"),
-        (api.ForgetUrls(name="news", match="("), "--match '\\(' is not a valid RE2"),
+        (requests.ForgetUrls(name="news"), "which URLs to forget"),
+        (requests.ForgetUrls(name="news", match="("), "--match '\\(' is not a valid RE2"),
     ],
 )
 async def test_a_request_to_forget_that_names_nothing_is_refused(rig, request_, says):
@@ -388,46 +388,46 @@ async def test_a_request_to_forget_that_names_nothing_is_refused(rig, request_, 
     with pytest.raises(UsageError, match=says):
         await rig.control.forget(request_)
     with pytest.raises(api.NotFound):
-        await rig.control.forget(api.ForgetUrls(name="x", urls=["http://a.test/"]))
+        await rig.control.forget(requests.ForgetUrls(name="x", urls=["http://a.test/"]))
 
 
 async def test_explain_refuses_what_is_no_url_and_no_job(rig):
     """As errors of the request."""
     with pytest.raises(api.NotFound, match="there is no job yet"):
-        await rig.control.explain(api.ExplainUrl(url="http://a.test/"))
+        await rig.control.explain(requests.ExplainUrl(url="http://a.test/"))
     await apply(rig)
     with pytest.raises(UsageError, match="is not a URL"):
-        await rig.control.explain(api.ExplainUrl(url="ftp://a.test/"))
+        await rig.control.explain(requests.ExplainUrl(url="ftp://a.test/"))
     with pytest.raises(api.NotFound, match="there is no job 'x'"):
-        await rig.control.explain(api.ExplainUrl(url="http://a.test/", job="x"))
+        await rig.control.explain(requests.ExplainUrl(url="http://a.test/", job="x"))
 
 
 async def test_dead_letters_that_are_not_there(rig):
     """An empty list; a name is refused."""
-    assert (await rig.control.list_dead_letters(api.ListDeadLetters())).dead_letters == []
+    assert (await rig.control.list_dead_letters(requests.ListDeadLetters())).dead_letters == []
     with pytest.raises(api.NotFound):
-        await rig.control.replay_dead_letters(api.ReplayDeadLetters(ids=["0:0"]))
+        await rig.control.replay_dead_letters(requests.ReplayDeadLetters(ids=["0:0"]))
 
 
 async def test_members_and_status_say_what_runs(rig):
     """One member at least, and sums over all jobs."""
     await apply(rig)
-    (member, *_) = (await rig.control.list_members(api.Empty())).members
+    (member, *_) = (await rig.control.list_members(requests.Empty())).members
     assert (member.state, bool(member.name)) == ("ready", True)
-    status = await rig.control.status(api.Empty())
+    status = await rig.control.status(requests.Empty())
     assert (status.jobs, status.states, status.queued, status.problems) == (1, {"paused": 1}, 1, [])
 
 
 async def test_settings_are_changed_and_taken_back(rig):
     """One program has none, and says so."""
-    change = api.ChangeSettings(settings={"log_level": "debug"})
+    change = requests.ChangeSettings(settings={"log_level": "debug"})
     if not rig.has_settings:
         with pytest.raises(UserError, match="no live settings"):
             await rig.control.change_settings(change)
         return
     assert (await rig.control.change_settings(change)).settings == {"log_level": "debug"}
-    assert (await rig.control.get_settings(api.Empty())).settings == {"log_level": "debug"}
-    back = await rig.control.change_settings(api.ChangeSettings(settings={"log_level": None}))
+    assert (await rig.control.get_settings(requests.Empty())).settings == {"log_level": "debug"}
+    back = await rig.control.change_settings(requests.ChangeSettings(settings={"log_level": None}))
     assert back.settings == {}
 
 
@@ -435,24 +435,24 @@ async def test_a_setting_that_no_service_reads_is_refused(rig):
     """An unknown name, or a value of another kind; nothing of the request is stored."""
     for name, value, line in (("colour", 1, "there are: log_level"), ("log_level", "loud", "none of debug, info")):
         with pytest.raises(UserError, match=line if rig.has_settings else "no live settings"):
-            await rig.control.change_settings(api.ChangeSettings(settings={"log_level": "debug", name: value}))
-    assert (await rig.control.get_settings(api.Empty())).settings == {}
+            await rig.control.change_settings(requests.ChangeSettings(settings={"log_level": "debug", name: value}))
+    assert (await rig.control.get_settings(requests.Empty())).settings == {}
 
 
 async def test_changes_and_directories_without_database_and_sites(rig):
     """One line each; one program may have no sites."""
     with pytest.raises(UserError, match=r"set api\.store" if rig.has_settings else "no database at"):
-        await rig.control.list_changes(api.ListChanges())
+        await rig.control.list_changes(requests.ListChanges())
     if not rig.has_settings:
-        assert (await rig.control.list_directories(api.Empty())).directories == []
+        assert (await rig.control.list_directories(requests.Empty())).directories == []
         return
     with pytest.raises(api.NotFound, match="nephila sites list"):
-        await rig.control.list_directories(api.Empty())
+        await rig.control.list_directories(requests.Empty())
 
 
 async def test_health_of_rules_is_a_list(rig):
     """Empty before the first page."""
-    assert (await rig.control.rule_health(api.Empty())).rules == []
+    assert (await rig.control.rule_health(requests.Empty())).rules == []
 
 
 def test_every_operation_has_one_route():
@@ -509,8 +509,8 @@ def test_a_document_of_a_message_reads_as_the_same_message():
 
 def test_answers_are_plain_json():
     """What a client decodes is what was encoded."""
-    job = api.Job(
+    job = answers.Job(
         name="a", state="idle", generation=1, observed_generation=1, queued=0, in_flight=0, stored=0, denied=0,
         failed=0, dropped=0,
     )  # fmt: skip
-    assert msgspec.json.decode(msgspec.json.encode(job), type=api.Job) == job
+    assert msgspec.json.decode(msgspec.json.encode(job), type=answers.Job) == job

@@ -15,8 +15,6 @@ import nephila
 import pytest
 import zstandard
 from fetcher_server import Server, chunked, get, request_at, request_to, response
-from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
 from nephila.downloader.http.contract import HttpResponse
 from nephila.downloader.http.lean import LeanFetcher
 from nephila.downloader.http.target import Target
@@ -899,9 +897,3 @@ async def test_pool_is_bounded() -> None:
             await get(fetcher, request_to(server, host=f"h{number}.test"))
         assert fetcher.idle_connections == 2
         await fetcher.close()
-
-
-def test_defaults_are_complete() -> None:
-    """The default configuration builds both."""
-    for implementation in (LeanFetcher, AiohttpFetcher):
-        implementation(DownloaderConfig(), SystemClock())

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 import pytest
-from nephila.control import api
+from nephila.control import requests
 from nephila.control.config import ControlConfig
 from nephila.control.http.client import at_url
 from nephila.kernel.bus.kafka.admin import topics as admin
@@ -48,22 +48,24 @@ async def test_what_was_answered_is_there_after_a_restart(broker, tmp_path):
     token = tmp_path / "token"
     token.write_text(TOKEN)
     async with served(config, token) as (control, program):
-        assert (await control.apply_rules(api.ApplyRules(rules=[rule()]))).rules[0].verdict == "created"
+        assert (await control.apply_rules(requests.ApplyRules(rules=[rule()]))).rules[0].verdict == "created"
         job = document(paused=True, rules=["shop"])
-        assert (await control.apply_job(api.ApplyJob(job=job))).generation == 2
-        await control.change_settings(api.ChangeSettings(settings={"log_level": "debug"}))
+        assert (await control.apply_job(requests.ApplyJob(job=job))).generation == 2
+        await control.change_settings(requests.ChangeSettings(settings={"log_level": "debug"}))
         with pytest.raises(UserError, match="refuses the token"):
-            await at_url(f"http://127.0.0.1:{program.server.port}", "x" * 16).list_jobs(api.Empty())
+            await at_url(f"http://127.0.0.1:{program.server.port}", "x" * 16).list_jobs(requests.Empty())
     async with served(config, token) as (control, _):
-        (job,) = (await control.list_jobs(api.Empty())).jobs
+        (job,) = (await control.list_jobs(requests.Empty())).jobs
         assert (job.name, job.state, job.generation) == ("news", "paused", 2)
-        assert [one.name for one in (await control.list_rules(api.Empty())).rules] == ["shop"]
-        assert (await control.get_settings(api.Empty())).settings == {"log_level": "debug"}
-        assert (await control.apply_job(api.ApplyJob(job=document(paused=True, rules=["shop"])))).verdict == "unchanged"
-        members = (await control.list_members(api.Empty())).members
+        assert [one.name for one in (await control.list_rules(requests.Empty())).rules] == ["shop"]
+        assert (await control.get_settings(requests.Empty())).settings == {"log_level": "debug"}
+        assert (
+            await control.apply_job(requests.ApplyJob(job=document(paused=True, rules=["shop"])))
+        ).verdict == "unchanged"
+        members = (await control.list_members(requests.Empty())).members
         assert [one.service for one in members] == ["api"]
-        assert (await control.list_dead_letters(api.ListDeadLetters())).dead_letters == []
-        status = await control.status(api.Empty())
+        assert (await control.list_dead_letters(requests.ListDeadLetters())).dead_letters == []
+        status = await control.status(requests.Empty())
         assert (status.kind, status.problems, status.states) == ("cluster", [], {"paused": 1})
 
 

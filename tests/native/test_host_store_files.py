@@ -162,9 +162,12 @@ def test_a_run_that_is_consumed_goes(core: ModuleType, tmp_path: Path) -> None:
 
 def test_cleanup_before_any_manifest_deletes_nothing(core: ModuleType, tmp_path: Path) -> None:
     """A store that was told nothing yet does not know what may go."""
-    manifest = filled(core, tmp_path).checkpoint()
+    store = filled(core, tmp_path)
+    manifest = store.checkpoint()
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     core.HostStore(str(tmp_path)).cleanup()
-    restored(core, tmp_path, manifest)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert contents(restored(core, tmp_path, manifest)) == contents(store)
 
 
 def test_read_only_writes_nothing(core: ModuleType, tmp_path: Path) -> None:

@@ -169,6 +169,17 @@ def test_refusal_names_the_base(core: ModuleType) -> None:
         core.parse_url("x", "nowhere")
 
 
+@core_only
+@pytest.mark.parametrize("base", ["mailto:a@b.test", "data:,x", "javascript:1"])
+def test_refusal_of_a_base_without_hierarchy(core: ModuleType, base: str) -> None:
+    """A relative URL cannot be resolved against it, an absolute one needs no base."""
+    for parse in (core.parse_url, core.parse_any):
+        with pytest.raises(core.UrlError) as caught:
+            parse("x", base)
+        assert str(caught.value) == "relative URL with a base that has no hierarchy"
+    assert core.parse_url("http://a.test/", base).href == "http://a.test/"
+
+
 def test_any_scheme(core: ModuleType) -> None:
     """parse_any takes every scheme and keeps the fragment."""
     assert core.parse_any("mailto:a@b#f") == "mailto:a@b#f"

@@ -55,7 +55,10 @@ def test_a_leader_leads_no_longer_before_another_can() -> None:
 
 def test_a_released_lease_is_taken_at_once() -> None:
     b = Election("b", 15)
-    assert b.next({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}}, 0, 0) is not None
+    taken = write(b, {"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}}, 0)
+    assert taken is not None
+    assert (taken["spec"]["holderIdentity"], taken["spec"]["leaseDurationSeconds"]) == ("b", 15)
+    assert b.leads(1)
 
 
 def test_a_restarted_holder_takes_its_own_lease_at_once() -> None:

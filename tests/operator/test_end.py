@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nephila.control import api
+from nephila.control import requests
 from nephila.control.http.client import at_url
 from nephila.operator.cluster import Cluster
 
 
 async def control(port: int) -> None:
-    await at_url(f"http://127.0.0.1:{port}", "").list_jobs(api.Empty())
+    await at_url(f"http://127.0.0.1:{port}", "").list_jobs(requests.Empty())
 
 
 async def kubernetes(port: int) -> None:

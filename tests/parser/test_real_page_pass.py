@@ -154,4 +154,6 @@ async def test_charsets(body: bytes, charset: str, encoding: str, text: str) -> 
 def test_extract_survives_hostile_documents(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page whose tree takes too long is read without one."""
     monkeypatch.setattr(extract_child, "EXTRACT", replace(extract_child.EXTRACT, wall_s=0.3))
-    json.dumps(extract(body, "http://a.test/"))
+    found = extract(body, "http://a.test/")
+    assert found["url"] == "http://a.test/"
+    assert json.loads(json.dumps(found)) == found

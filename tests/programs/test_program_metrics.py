@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nephila.control.api import ApplyJob
 from nephila.control.http.client import at_directory
 from nephila.control.http.unix_socket import NAME
+from nephila.control.requests import ApplyJob
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.metrics import METRICS as DOWNLOADER
 from nephila.kernel.bus.metrics import DEAD_LETTERS

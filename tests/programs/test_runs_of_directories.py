@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from nephila.control import api
+from nephila.control import answers, api
 from nephila.harvest.sites.planner import Planner
 from nephila.harvest.sites.site_documents import load
 from nephila.harvest.sites.store import RunEnd, open_store
@@ -31,7 +31,7 @@ class System:
     """A control API whose jobs end when the test says so."""
 
     def __init__(self):
-        self.jobs: dict[str, api.Job] = {}
+        self.jobs: dict[str, answers.Job] = {}
         self.documents: dict[str, dict] = {}
         self.away = False
         self.refuses = ""
@@ -47,7 +47,7 @@ class System:
         generation = (old.generation if old else 0) + (not same)
         self.documents[name] = document
         counts = {"stored": old.stored if old else 0, "denied": 0, "failed": 0, "dropped": 0}
-        self.jobs[name] = api.Job(
+        self.jobs[name] = answers.Job(
             name=name,
             state="running",
             generation=generation,
@@ -56,14 +56,14 @@ class System:
             in_flight=0,
             **counts,
         )
-        return api.JobApplied(
+        return answers.JobApplied(
             name=name, generation=generation, refused=[], refused_count=0, verdict="unchanged" if same else "changed"
         )
 
     async def list_jobs(self, _):
         if self.away:
             raise NotReadyError("no broker")
-        return api.JobList(jobs=list(self.jobs.values()))
+        return answers.JobList(jobs=list(self.jobs.values()))
 
     async def delete_job(self, request):
         if self.jobs.pop(request.name, None) is None:

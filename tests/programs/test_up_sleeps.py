@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from nephila.control.api import ApplyJob
 from nephila.control.http.client import at_directory
+from nephila.control.requests import ApplyJob
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.parser.config import ParserConfig

@@ -137,3 +137,14 @@ def test_one_flush_and_many_give_the_same_state(tmp_path: Path, seed: int, mode:
     assert len(fetched) == len(set(fetched))
     assert one["counters"] == Counter(row["outcome"] for row in one["pages"])
     assert {row["url_key"] for row in one["pages"]} <= {key(number).hex() for number in URLS}
+
+
+@pytest.mark.parametrize("pages", [[], [None], [None, None, None]])
+def test_records_and_their_pages_are_of_one_number(tmp_path: Path, pages: list[None]) -> None:
+    """No record is left out where a page is missing: nothing of the flush is stored."""
+    writer = Writer(StorageConfig(directory=tmp_path, fsync=False), ManualClock())
+    writer.open()
+    with pytest.raises(ValueError, match=r"zip\(\)"):
+        writer.commit([record(1), record(2)], pages, [])
+    writer.close()
+    assert rows(tmp_path) == []

@@ -37,6 +37,7 @@ async def test_many_bytes_are_flushed_without_waiting(tmp_path):
     async with running(tmp_path, batch_bytes=1000) as rig:
         (receipt,) = rig.send(record(1, text=b"x" * 1000))
         await receipt
+        assert len(rows(tmp_path)) == 1
 
 
 async def test_a_single_record_waits_for_the_interval_only(tmp_path):

@@ -15,8 +15,6 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from nephila.control import answers, requests
-from nephila.control.answers import *  # noqa: F403 - callers write api.Job
-from nephila.control.requests import *  # noqa: F403
 from nephila.kernel.runtime.errors import UserError
 
 MAX_JOBS = 10_000

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from nephila.control import api
+from nephila.control import answers, requests
 from nephila.kernel.documents.job_document import JobDocument
 from nephila.kernel.live_settings import Scope
 from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, RuleVerdict, Seed
@@ -23,10 +23,10 @@ from nephila.storage.source import Source
 class DeadLetters(Protocol):
     """Messages that a service could not process."""
 
-    async def page(self, request: api.ListDeadLetters) -> api.DeadLetterList:
+    async def page(self, request: requests.ListDeadLetters) -> answers.DeadLetterList:
         """Some of them. Raises `UserError`."""
 
-    async def replay(self, request: api.ReplayDeadLetters) -> api.ReplayedList:
+    async def replay(self, request: requests.ReplayDeadLetters) -> answers.ReplayedList:
         """Publish their messages again. Raises `UserError`."""
 
 
@@ -34,7 +34,7 @@ class Backend(Protocol):
     """A coroutine that changes something returns when the change is durable. All raise `UserError` for what the
     present state refuses."""
 
-    kind: api.SystemKind
+    kind: answers.SystemKind
     place: str
     """See `api.Status.place`."""
     clock: Clock
@@ -68,13 +68,13 @@ class Backend(Protocol):
         """The last generation of a job that `spec` does not have; 0: there was none."""
         return 0
 
-    def report(self, job: CrawlJob) -> api.Job:
+    def report(self, job: CrawlJob) -> answers.Job:
         """How a job stands."""
 
-    async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[api.RefusedSeed]:
+    async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[answers.RefusedSeed]:
         """Publish a desired state, then seeds."""
 
-    async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[api.RefusedSeed]:
+    async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[answers.RefusedSeed]:
         """Publish seeds of a job."""
 
     def expect_seeds(self, job: CrawlJob) -> None:
@@ -97,7 +97,7 @@ class Backend(Protocol):
     async def release(self, uid: str, host: str, pattern: str) -> None:
         """Take a part of a host out of quarantine. Raises `NotFound` when it is in none."""
 
-    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> api.UrlsForgotten:
+    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> answers.UrlsForgotten:
         """Forget URLs of a job; each has the outcome of its row."""
 
     async def explain(self, url: str, name: str) -> Explanation:
@@ -122,13 +122,13 @@ class Backend(Protocol):
 
     # ---- the system
 
-    async def directories(self) -> list[api.Directory]:
+    async def directories(self) -> list[answers.Directory]:
         """The directories of sites."""
 
-    def members(self) -> list[api.Member]:
+    def members(self) -> list[answers.Member]:
         """The programs that take part."""
 
-    async def complete(self, status: api.Status) -> None:
+    async def complete(self, status: answers.Status) -> None:
         """Add the facts that only this kind of system has to the sums over its jobs."""
 
     def settings(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from nephila.control import api
+from nephila.control import answers, api, requests
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.read.changes import FeedPart, UnknownChange, changes
 from nephila.storage.source import Source
@@ -21,13 +21,13 @@ class TableChanges:
     def __init__(self, source: Source | None) -> None:
         self._source = source
 
-    async def list_changes(self, request: api.ListChanges) -> api.ChangeList:
+    async def list_changes(self, request: requests.ListChanges) -> answers.ChangeList:
         """See `Control.list_changes`."""
         found = await asyncio.to_thread(self._read, request)
-        rows = [api.Change(seq=row.seq, **row.change._asdict()) for row in found.rows]
-        return api.ChangeList(changes=rows, next=str(found.position))
+        rows = [answers.Change(seq=row.seq, **row.change._asdict()) for row in found.rows]
+        return answers.ChangeList(changes=rows, next=str(found.position))
 
-    def _read(self, request: api.ListChanges) -> FeedPart:
+    def _read(self, request: requests.ListChanges) -> FeedPart:
         if self._source is None:
             raise UserError(NO_ROWS)
         try:

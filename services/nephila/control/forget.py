@@ -7,7 +7,7 @@ from itertools import islice
 
 import re2
 
-from nephila.control import api
+from nephila.control import requests
 from nephila.control.job_view import is_there
 from nephila.kernel.documents.field_types import check_expression
 from nephila.kernel.fragment_routes import parse_for, parse_routed
@@ -21,7 +21,7 @@ MAX_URLS = 1_000_000
 """URLs of one request; a wider expression is several requests."""
 
 
-def check(request: api.ForgetUrls) -> None:
+def check(request: requests.ForgetUrls) -> None:
     """Raises `UsageError` for a request that names nothing, a URL or an expression that cannot be read."""
     for number, url in enumerate(request.urls):
         try:
@@ -37,7 +37,7 @@ def check(request: api.ForgetUrls) -> None:
         raise UsageError(f"--match {request.match[:100]!a} {error}") from None
 
 
-def named_urls(source: Source, job: CrawlJob, request: api.ForgetUrls) -> list[tuple[str, Outcome]]:
+def named_urls(source: Source, job: CrawlJob, request: requests.ForgetUrls) -> list[tuple[str, Outcome]]:
     """The URLs of a request, each once, with how they have ended where a row tells it. Reads the rows of the job: about
     1 s per 100,000. Raises `UsageError` for more than MAX_URLS."""
     left = {parse_for(job, url).fingerprint: url for url in request.urls}

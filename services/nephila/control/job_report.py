@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from nephila.control import api
+from nephila.control import answers
 from nephila.kernel.messages import CrawlJob, JobStatus
 
 
-def job_report(job: CrawlJob, status: JobStatus, rate: float) -> api.Job:
+def job_report(job: CrawlJob, status: JobStatus, rate: float) -> answers.Job:
     """`rate`: finished URLs per second."""
-    return api.Job(
+    return answers.Job(
         name=job.name or job.uid,
         state=_state(job, status),
         generation=job.generation,
@@ -34,7 +34,7 @@ def finished(status: JobStatus) -> int:
     return status.stored + status.denied + status.failed + status.dropped
 
 
-def _state(job: CrawlJob, status: JobStatus) -> api.JobState:
+def _state(job: CrawlJob, status: JobStatus) -> answers.JobState:
     if job.paused:
         return "paused"
     if status.generation < job.generation or status.deleted:

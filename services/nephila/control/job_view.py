@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nephila.control import api
+from nephila.control import answers, api
 from nephila.control.job_report import job_report
 from nephila.kernel.fragment_routes import parse_for, parse_routed
 from nephila.kernel.messages import CrawlJob, JobStatus, Outcome, Quarantine
@@ -34,7 +34,7 @@ def specs(scheduler: Scheduler) -> dict[str, CrawlJob]:
     return {uid: job.spec for uid, job in scheduler.frontier.jobs.items() if not job.spec.deleted}
 
 
-def job(scheduler: Scheduler, uid: str, rate: float = 0.0) -> api.Job:
+def job(scheduler: Scheduler, uid: str, rate: float = 0.0) -> answers.Job:
     """How a job stands. O(1)."""
     answer = job_report(scheduler.frontier.jobs[uid].spec, _status(scheduler, uid), rate)
     answer.browser_s = round(scheduler.frontier.quotas.browser_s(uid), 3)
@@ -134,9 +134,9 @@ def next_fetch(scheduler: Scheduler) -> float | None:
     return min((at for at in instants if at is not None), default=None)
 
 
-def quarantine(one: Quarantine) -> api.Quarantine:
+def quarantine(one: Quarantine) -> answers.Quarantine:
     """As the API lists it."""
-    return api.Quarantine(
+    return answers.Quarantine(
         host=one.host,
         pattern=one.place,
         reason=one.reason,

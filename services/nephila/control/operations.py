@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any
 
 from nephila import __version__
-from nephila.control import api, job_view
+from nephila.control import answers, api, job_view, requests
 from nephila.control.backend import Backend, is_held, next_generation
 from nephila.control.changes import TableChanges
 from nephila.control.forget import check, named_urls, without_rows
@@ -34,7 +34,7 @@ class Operations(api.Control):
         self._backend = backend
         self._started = backend.clock.monotonic()
 
-    def jobs(self) -> list[api.Job]:
+    def jobs(self) -> list[answers.Job]:
         """How all jobs stand, by name."""
         return [self._backend.report(job) for _, job in sorted(self._backend.jobs().items())]
 
@@ -44,7 +44,7 @@ class Operations(api.Control):
 
     # ---- jobs
 
-    async def apply_job(self, request: api.ApplyJob) -> api.JobApplied:
+    async def apply_job(self, request: requests.ApplyJob) -> answers.JobApplied:
         backend = self._backend
         backend.check_change()
         document = job_document.from_json(request.job)
@@ -64,7 +64,7 @@ class Operations(api.Control):
         # The scope is anchored at the seeds. Where they come in pieces the job is paused until all are in: a link to a
         # host whose seed comes later would be out of scope.
         anchored = _mode(present) != _mode(wanted) if present is not None else not backend.at_once
-        hold = anchored and not wanted.paused and (request.seeds_follow or len(seeds) > api.SEED_BATCH)
+        hold = anchored and not wanted.paused and (request.seeds_follow or len(seeds) > requests.SEED_BATCH)
         wanted = next_generation(wanted, paused=wanted.paused or hold)
         refused = await backend.publish(wanted, seeds)
         if hold and request.seeds_follow:
@@ -79,14 +79,14 @@ class Operations(api.Control):
         return answer
 
     def _applied(
-        self, job: CrawlJob, verdict: Any, refused: list[api.RefusedSeed], *, held: bool = False
-    ) -> api.JobApplied:
-        return api.JobApplied(
+        self, job: CrawlJob, verdict: Any, refused: list[answers.RefusedSeed], *, held: bool = False
+    ) -> answers.JobApplied:
+        return answers.JobApplied(
             name=job.uid,
             verdict=verdict,
             generation=self._known(job.uid).generation,
             held=held,
-            refused=refused[: api.MAX_REFUSED],
+            refused=refused[: answers.MAX_REFUSED],
             refused_count=len(refused),
         )
 
@@ -95,36 +95,36 @@ class Operations(api.Control):
         job = self._backend.spec(uid)
         return job is None or not is_held(job, generation) or await self._backend.resume_held(job)
 
-    async def list_jobs(self, request: api.Empty) -> api.JobList:
-        return api.JobList(jobs=self.jobs())
+    async def list_jobs(self, request: requests.Empty) -> answers.JobList:
+        return answers.JobList(jobs=self.jobs())
 
-    async def list_directories(self, request: api.Empty) -> api.DirectoryList:
-        return api.DirectoryList(directories=await self._backend.directories())
+    async def list_directories(self, request: requests.Empty) -> answers.DirectoryList:
+        return answers.DirectoryList(directories=await self._backend.directories())
 
-    async def get_job(self, request: api.JobName) -> api.JobDetail:
+    async def get_job(self, request: requests.JobName) -> answers.JobDetail:
         job = self._known(request.name)
-        return api.JobDetail(status=self._backend.report(job), document=to_document(job))
+        return answers.JobDetail(status=self._backend.report(job), document=to_document(job))
 
-    async def pause_job(self, request: api.JobName) -> api.JobChanged:
+    async def pause_job(self, request: requests.JobName) -> answers.JobChanged:
         return await self._change(request.name, "paused", paused=True)
 
-    async def resume_job(self, request: api.JobName) -> api.JobChanged:
+    async def resume_job(self, request: requests.JobName) -> answers.JobChanged:
         return await self._change(request.name, "resumed", paused=False)
 
-    async def delete_job(self, request: api.JobName) -> api.JobChanged:
+    async def delete_job(self, request: requests.JobName) -> answers.JobChanged:
         # Paused as well, so that nothing is dispatched while the job is taken apart.
         return await self._change(request.name, "deleted", deleted=True, paused=True)
 
-    async def _change(self, name: str, verdict: Any, **changed: bool) -> api.JobChanged:
+    async def _change(self, name: str, verdict: Any, **changed: bool) -> answers.JobChanged:
         self._backend.check_change()
         known = self._known(name)
         if all(getattr(known, field) == value for field, value in changed.items()):
-            return api.JobChanged(name=known.uid, verdict="unchanged", generation=known.generation)
+            return answers.JobChanged(name=known.uid, verdict="unchanged", generation=known.generation)
         wanted = next_generation(known, **changed)
         await self._backend.publish(wanted)
-        return api.JobChanged(name=known.uid, verdict=verdict, generation=wanted.generation)
+        return answers.JobChanged(name=known.uid, verdict=verdict, generation=wanted.generation)
 
-    async def add_seeds(self, request: api.AddSeeds) -> api.SeedsAdded:
+    async def add_seeds(self, request: requests.AddSeeds) -> answers.SeedsAdded:
         self._backend.check_change()
         name = self._known(request.name).uid
         refused = await self._backend.send_seeds(name, request.seeds(name))
@@ -133,11 +133,11 @@ class Operations(api.Control):
             held = not await self._resume_held(name, request.held_generation)
         elif request.last:
             await self._backend.republish(self._known(name))
-        return api.SeedsAdded(
+        return answers.SeedsAdded(
             name=name,
             generation=self._known(name).generation,
             held=held,
-            refused=refused[: api.MAX_REFUSED],
+            refused=refused[: answers.MAX_REFUSED],
             refused_count=len(refused),
         )
 
@@ -152,17 +152,17 @@ class Operations(api.Control):
 
     # ---- URLs
 
-    async def list_quarantines(self, request: api.JobName) -> api.QuarantineList:
+    async def list_quarantines(self, request: requests.JobName) -> answers.QuarantineList:
         name = self._known(request.name).uid
         found = await self._backend.quarantines(name)
-        return api.QuarantineList(name=name, quarantines=[job_view.quarantine(one) for one in found])
+        return answers.QuarantineList(name=name, quarantines=[job_view.quarantine(one) for one in found])
 
-    async def release_quarantine(self, request: api.ReleaseQuarantine) -> api.QuarantineReleased:
+    async def release_quarantine(self, request: requests.ReleaseQuarantine) -> answers.QuarantineReleased:
         name = self._known(request.name).uid
         await self._backend.release(name, request.host, request.pattern)
-        return api.QuarantineReleased(name=name, host=request.host, pattern=request.pattern)
+        return answers.QuarantineReleased(name=name, host=request.host, pattern=request.pattern)
 
-    async def forget(self, request: api.ForgetUrls) -> api.UrlsForgotten:
+    async def forget(self, request: requests.ForgetUrls) -> answers.UrlsForgotten:
         job, rows = self._known(request.name), self._backend.rows
         check(request)
         if rows is not None:
@@ -176,56 +176,56 @@ class Operations(api.Control):
             await self._backend.republish(self._known(job.uid))
         return answer
 
-    async def explain(self, request: api.ExplainUrl) -> api.Explained:
+    async def explain(self, request: requests.ExplainUrl) -> answers.Explained:
         try:
             href = parse_routed(request.url).href
         except UrlError as error:
             raise UsageError(f"{request.url[:100]!a} is not a URL that can be crawled: {error}") from None
         if not request.job and not self._backend.jobs():
             raise api.NotFound("there is no job yet; see nephila jobs apply")
-        return api.Explained(explanation=await self._backend.explain(href, request.job))
+        return answers.Explained(explanation=await self._backend.explain(href, request.job))
 
     # ---- rules
 
-    async def list_rules(self, request: api.Empty) -> api.RuleList:
+    async def list_rules(self, request: requests.Empty) -> answers.RuleList:
         return rule_list(self._backend.rules.values())
 
-    async def apply_rules(self, request: api.ApplyRules) -> api.RulesApplied:
+    async def apply_rules(self, request: requests.ApplyRules) -> answers.RulesApplied:
         self._backend.check_rule_change()
         wanted = read_rules(request.rules)
         self._backend.check_rule_change(rule.name for rule in wanted)
         before = dict(self._backend.rules)
         if changed := [rule for rule in wanted if before.get(rule.name) != rule]:
             await self._backend.put_rules(changed)
-        return api.RulesApplied(rules=[rule_change(before.get(rule.name), rule) for rule in wanted])
+        return answers.RulesApplied(rules=[rule_change(before.get(rule.name), rule) for rule in wanted])
 
-    async def delete_rule(self, request: api.RuleName) -> api.RuleChange:
+    async def delete_rule(self, request: requests.RuleName) -> answers.RuleChange:
         self._backend.check_rule_change([request.name])
         if request.name not in self._backend.rules:
             raise api.NotFound(f"there is no rule {request.name!r}")
         await self._backend.put_rules([ParseRule(request.name, deleted=True)])
-        return api.RuleChange(name=request.name, verdict="deleted")
+        return answers.RuleChange(name=request.name, verdict="deleted")
 
-    async def rule_health(self, request: api.Empty) -> api.RuleHealthList:
+    async def rule_health(self, request: requests.Empty) -> answers.RuleHealthList:
         return rule_health(self._backend.verdicts())
 
     # ---- the system
 
-    async def list_changes(self, request: api.ListChanges) -> api.ChangeList:
+    async def list_changes(self, request: requests.ListChanges) -> answers.ChangeList:
         return await TableChanges(self._backend.rows).list_changes(request)
 
-    async def list_dead_letters(self, request: api.ListDeadLetters) -> api.DeadLetterList:
+    async def list_dead_letters(self, request: requests.ListDeadLetters) -> answers.DeadLetterList:
         return await self._backend.letters.page(request)
 
-    async def replay_dead_letters(self, request: api.ReplayDeadLetters) -> api.ReplayedList:
+    async def replay_dead_letters(self, request: requests.ReplayDeadLetters) -> answers.ReplayedList:
         return await self._backend.letters.replay(request)
 
-    async def list_members(self, request: api.Empty) -> api.MemberList:
-        return api.MemberList(members=self._backend.members())
+    async def list_members(self, request: requests.Empty) -> answers.MemberList:
+        return answers.MemberList(members=self._backend.members())
 
-    async def status(self, request: api.Empty) -> api.Status:
+    async def status(self, request: requests.Empty) -> answers.Status:
         backend, jobs = self._backend, self.jobs()
-        status = api.Status(
+        status = answers.Status(
             version=__version__,
             kind=backend.kind,
             place=backend.place,
@@ -240,10 +240,10 @@ class Operations(api.Control):
         await backend.complete(status)
         return status
 
-    async def get_settings(self, request: api.Empty) -> api.Settings:
-        return api.Settings(settings=dict(sorted(self._backend.settings().items())))
+    async def get_settings(self, request: requests.Empty) -> answers.Settings:
+        return answers.Settings(settings=dict(sorted(self._backend.settings().items())))
 
-    async def change_settings(self, request: api.ChangeSettings) -> api.Settings:
+    async def change_settings(self, request: requests.ChangeSettings) -> answers.Settings:
         changes = {
             live_settings.key_of(self._backend.scope_of(request.member, name), name): value
             for name, value in request.settings.items()
@@ -251,7 +251,7 @@ class Operations(api.Control):
         if problems := [text for change in changes.items() if (text := live_settings.check(*change))]:
             raise UsageError("; ".join(problems))
         await self._backend.put_settings(changes)
-        return await self.get_settings(api.Empty())
+        return await self.get_settings(requests.Empty())
 
 
 def _mode(job: CrawlJob) -> ScopeMode:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from nephila.control import api
+from nephila.control import answers
 from nephila.kernel.messages import ParseRule, RuleVerdict
 from nephila.parser.rule_health.messages import describe_all
 from nephila.parser.rules import load
@@ -19,26 +19,26 @@ def read_rules(documents: Iterable[dict[str, Any]]) -> list[ParseRule]:
     return [ParseRule(one.name, one.text, one.rule.version) for one in load.distinct(read)]
 
 
-def rule_list(rules: Iterable[ParseRule]) -> api.RuleList:
+def rule_list(rules: Iterable[ParseRule]) -> answers.RuleList:
     """As the API lists them, by name."""
-    return api.RuleList(
+    return answers.RuleList(
         rules=[
-            api.Rule(name=one.name, version=one.version, document=msgspec.json.decode(one.document))
+            answers.Rule(name=one.name, version=one.version, document=msgspec.json.decode(one.document))
             for one in sorted(rules, key=lambda one: one.name)
         ]
     )
 
 
-def rule_change(before: ParseRule | None, after: ParseRule) -> api.RuleChange:
+def rule_change(before: ParseRule | None, after: ParseRule) -> answers.RuleChange:
     """What an apply does to one rule."""
     verdict = "created" if before is None else "unchanged" if before == after else "changed"
-    return api.RuleChange(name=after.name, verdict=verdict, version=after.version)  # type: ignore[arg-type]
+    return answers.RuleChange(name=after.name, verdict=verdict, version=after.version)  # type: ignore[arg-type]
 
 
-def rule_health(verdicts: Iterable[RuleVerdict]) -> api.RuleHealthList:
+def rule_health(verdicts: Iterable[RuleVerdict]) -> answers.RuleHealthList:
     """As the API lists it."""
     found = [
-        api.RuleHealth(
+        answers.RuleHealth(
             rule=one.rule,
             version=one.version,
             degraded=one.degraded,
@@ -50,4 +50,4 @@ def rule_health(verdicts: Iterable[RuleVerdict]) -> api.RuleHealthList:
         for one in verdicts
         if not one.deleted
     ]
-    return api.RuleHealthList(rules=sorted(found, key=lambda one: (not one.degraded, one.rule)))
+    return answers.RuleHealthList(rules=sorted(found, key=lambda one: (not one.degraded, one.rule)))

@@ -38,7 +38,7 @@ def operator(config: Config = "") -> None:
     """Serve CrawlJob and ParseRule resources of Kubernetes, by the control API. All output is JSON lines."""
     from nephila.kernel.runtime import logs
     from nephila.kernel.runtime.process_setup import run_loop
-    from nephila.programs.service.settings import section_of
+    from nephila.programs.service.settings import check_level, section_of
 
     logs.configure("operator", socket.gethostname())
     try:
@@ -47,6 +47,7 @@ def operator(config: Config = "") -> None:
         # NEPHILA_PROGRAM__… may set fields of other programs, which share one environment.
         given = {name: os.environ.get(f"NEPHILA_PROGRAM__{name.upper()}") for name in _Top.__struct_fields__}
         top = load(_Top, {**values, **{name: value for name, value in given.items() if value is not None}}, where)
+        check_level(top.log_level, where)
         settings = load(OperatorConfig, section, f"{where}: operator", "operator")
         if not settings.server:
             raise UsageError(f"{where}: operator.server is missing; set it there or NEPHILA_OPERATOR__SERVER=URL")

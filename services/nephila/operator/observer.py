@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-from nephila.control import api
+from nephila.control import answers, api, requests
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.operator.plan import Refusal, Request
@@ -67,7 +67,7 @@ class Observer:
             return ObservedRule(problem=str(error))
         return ObservedRule(rule=rules.get(name), health=health.get(name))
 
-    async def send(self, request: Request) -> tuple[api.JobApplied | None, Refusal | None, str]:
+    async def send(self, request: Request) -> tuple[answers.JobApplied | None, Refusal | None, str]:
         """The answer where it has content, the refusal, or why the control API cannot be reached."""
         try:
             return await self._send(request), None, ""
@@ -81,23 +81,23 @@ class Observer:
             self._jobs.forget()
             self._rules.forget()
 
-    async def _send(self, request: Request) -> api.JobApplied | None:
+    async def _send(self, request: Request) -> answers.JobApplied | None:
         match request:
-            case api.ApplyJob():
+            case requests.ApplyJob():
                 return await self._control.apply_job(request)
-            case api.JobName():
+            case requests.JobName():
                 await self._control.delete_job(request)
-            case api.ApplyRules():
+            case requests.ApplyRules():
                 await self._control.apply_rules(request)
-            case api.RuleName():
+            case requests.RuleName():
                 await self._control.delete_rule(request)
         return None
 
-    async def _list_jobs(self) -> dict[str, api.Job]:
-        return {one.name: one for one in (await self._control.list_jobs(api.Empty())).jobs}
+    async def _list_jobs(self) -> dict[str, answers.Job]:
+        return {one.name: one for one in (await self._control.list_jobs(requests.Empty())).jobs}
 
-    async def _list_rules(self) -> dict[str, api.Rule]:
-        return {one.name: one for one in (await self._control.list_rules(api.Empty())).rules}
+    async def _list_rules(self) -> dict[str, answers.Rule]:
+        return {one.name: one for one in (await self._control.list_rules(requests.Empty())).rules}
 
-    async def _list_health(self) -> dict[str, api.RuleHealth]:
-        return {one.rule: one for one in (await self._control.rule_health(api.Empty())).rules}
+    async def _list_health(self) -> dict[str, answers.RuleHealth]:
+        return {one.rule: one for one in (await self._control.rule_health(requests.Empty())).rules}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from nephila.control import api
+from nephila.control import requests
 from nephila.kernel.runtime.errors import UsageError
 from nephila.operator.status import MAX_MESSAGE
 
@@ -14,7 +14,7 @@ FINALIZER: Final = "nephila.dev/delete"
 """Held by a resource while the control API may have its job or rule."""
 Again = Literal["interval", "retry", "never"]
 """When to reconcile without an event: at the next interval, after a growing wait, or not at all."""
-Request = api.ApplyJob | api.ApplyRules | api.JobName | api.RuleName
+Request = requests.ApplyJob | requests.ApplyRules | requests.JobName | requests.RuleName
 
 
 @dataclass(frozen=True, slots=True)

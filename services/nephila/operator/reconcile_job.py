@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nephila.control import api
+from nephila.control import answers, requests
 from nephila.kernel.documents import job_document
 from nephila.kernel.runtime.errors import UsageError
 from nephila.operator.plan import (
@@ -28,7 +28,7 @@ from nephila.operator.plan import (
 from nephila.operator.reconcile import Observed, Verdict, delete, fault, is_accepted, write_status
 from nephila.operator.status import MAX_REFUSED
 
-REASONS: dict[api.JobState, str] = {
+REASONS: dict[answers.JobState, str] = {
     "new": "Starting",
     "running": "Crawling",
     "paused": "Paused",
@@ -38,7 +38,7 @@ REASONS: dict[api.JobState, str] = {
     "idle": "Idle",
 }
 """State of a job → reason of its conditions."""
-MESSAGES: dict[api.JobState, str] = {
+MESSAGES: dict[answers.JobState, str] = {
     "new": "no scheduler has reported on this generation yet",
     "running": "URLs are queued or in flight",
     "paused": "nothing is fetched",
@@ -53,9 +53,9 @@ MESSAGES: dict[api.JobState, str] = {
 class ObservedJob(Observed):
     """The job of a resource in the control API."""
 
-    job: api.Job | None = None
+    job: answers.Job | None = None
     """None: there is no such job."""
-    applied: api.JobApplied | None = None
+    applied: answers.JobApplied | None = None
     """The answer to the request of this reconciliation."""
 
 
@@ -67,7 +67,7 @@ def reconcile_job(body: Mapping[str, Any], seen: ObservedJob, now: str) -> Plan:
         return write_status(body, verdicts, _values(seen), now, again)
 
     if is_deleted(body):
-        request = None if seen.job is None else api.JobName(name=body["metadata"]["name"])
+        request = None if seen.job is None else requests.JobName(name=body["metadata"]["name"])
         return delete(body, seen, "job", request, report)
     if FINALIZER not in finalizers_of(body):
         return Plan(finalizers=[*finalizers_of(body), FINALIZER])
@@ -81,7 +81,7 @@ def reconcile_job(body: Mapping[str, Any], seen: ObservedJob, now: str) -> Plan:
     if is_accepted(body) and seen.job is not None:
         before = find(body["status"], "Accepted")
         return report(("True", before["reason"], before["message"]), "interval")
-    return Plan(request=api.ApplyJob(job=document))
+    return Plan(request=requests.ApplyJob(job=document))
 
 
 def _read(document: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
@@ -124,7 +124,7 @@ def _progressing(seen: ObservedJob) -> Verdict:
     return moves, *_state(seen.job)
 
 
-def _state(job: api.Job) -> tuple[str, str]:
+def _state(job: answers.Job) -> tuple[str, str]:
     """Reason and message of the state of a job."""
     return REASONS[job.state], job.held_by or MESSAGES[job.state]
 
@@ -139,7 +139,7 @@ def _values(seen: ObservedJob) -> dict[str, Any]:
     return values
 
 
-def _numbers(job: api.Job) -> dict[str, Any]:
+def _numbers(job: answers.Job) -> dict[str, Any]:
     return {
         "state": job.state,
         "jobGeneration": job.generation,
@@ -155,7 +155,7 @@ def _numbers(job: api.Job) -> dict[str, Any]:
     }
 
 
-def _answer(applied: api.JobApplied) -> str:
+def _answer(applied: answers.JobApplied) -> str:
     held = "; it begins when its seeds are read" if applied.held else ""
     refused = (
         f"; {applied.refused_count:,} seeds were refused, see status.refusedSeeds" if applied.refused_count else ""

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from nephila.control import api
+from nephila.control import answers, requests
 from nephila.kernel.documents.yaml import MAX_BYTES
 from nephila.kernel.runtime.errors import UsageError
 from nephila.operator.plan import FINALIZER, Again, Plan, document_of, faults_of, finalizers_of, is_deleted
@@ -29,9 +29,9 @@ FILE_ERROR = "nephila.dev/file-error"
 class ObservedRule(Observed):
     """The rule of a resource in the control API."""
 
-    rule: api.Rule | None = None
+    rule: answers.Rule | None = None
     """The rule that pages are read by; None: there is none of this name."""
-    health: api.RuleHealth | None = None
+    health: answers.RuleHealth | None = None
 
 
 def reconcile_rule(body: Mapping[str, Any], seen: ObservedRule, now: str) -> Plan:
@@ -42,7 +42,7 @@ def reconcile_rule(body: Mapping[str, Any], seen: ObservedRule, now: str) -> Pla
         return write_status(body, verdicts, _values(seen), now, again)
 
     if is_deleted(body):
-        request = None if seen.rule is None else api.RuleName(name=body["metadata"]["name"])
+        request = None if seen.rule is None else requests.RuleName(name=body["metadata"]["name"])
         return delete(body, seen, "rule", request, report)
     if FINALIZER not in finalizers_of(body):
         return Plan(finalizers=[*finalizers_of(body), FINALIZER])
@@ -53,7 +53,7 @@ def reconcile_rule(body: Mapping[str, Any], seen: ObservedRule, now: str) -> Pla
     if (verdict := fault(body, seen)) is not None:
         return report(verdict, "retry")
     if seen.rule is None or seen.rule.document != wanted:
-        return Plan(request=api.ApplyRules(rules=[document]))
+        return Plan(request=requests.ApplyRules(rules=[document]))
     if error := (body["metadata"].get("annotations") or {}).get(FILE_ERROR, ""):
         return report(("False", "InvalidFile", error), "interval")
     return report(("True", "Applied", f"pages are read by version {seen.rule.version}"), "interval")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import struct
 
-from nephila.native import markdown, page_pass, sniff_encoding
+from nephila.native import PagePass, markdown, page_pass, sniff_encoding
 from nephila.parser.config import ParserConfig
 from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
 from nephila.parser.page.charset import encoding_of
-from nephila.parser.page.page_pass import PagePass
 
 
 def page_markdown(body: bytes, encoding: str, found: PagePass, nowhere: str = "") -> bytes:

@@ -1,27 +1,22 @@
-"""Record and outlinks of a page, for every kind of document. No I/O.
+"""Record and outlinks of a page, from what was read of it. No I/O.
 
-Invariants: work without a known bound (PDF, page pass of a very long page) is done elsewhere and only its result is
-used here; links are passed on only if the page, its header and its job allow it.
+Invariant: links are passed on only if the page, its header and its job allow it.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import ROUTE
-from nephila.kernel.reasons.table import Reason
-from nephila.kernel.requisites import MAX_LEVEL, level_of, note_of
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.shells import SHELL, SHELL_LINKS, is_shell
-from nephila.native import simhash
+from nephila.native import PagePass, simhash
 from nephila.parser.config import ParserConfig
-from nephila.parser.documents.content import Content
-from nephila.parser.documents.read import TEXTS, read_document
+from nephila.parser.documents.content import DocumentContent
+from nephila.parser.in_progress import PageInProgress
 from nephila.parser.links.directives import nofollow
-from nephila.parser.links.extra_links import REQUISITE, extra_links_of, kinds_of, tree_of
+from nephila.parser.links.extra_links import REQUISITE
 from nephila.parser.links.link_list import (
     LINKS_PER_MESSAGE,
     UnresolvedLink,
@@ -34,37 +29,25 @@ from nephila.parser.links.link_list import (
     without_nofollow,
 )
 from nephila.parser.links.relevance import Relevance
-from nephila.parser.links.requisites import requisite_links, requisites_of_style
-from nephila.parser.lists.detection import ListForm, read
-from nephila.parser.markdown import page_markdown
-from nephila.parser.page.body_kind import BodyKind
-from nephila.parser.page.charset import Classify, Sniff, classify, encoding_of, encoding_of_text
-from nephila.parser.page.html_tree import MAX_BYTES, MAX_DEPTH, tree_fits
-from nephila.parser.page.meta import note, to_json
-from nephila.parser.page.page_pass import PageCall, PageFacts, PagePass
+from nephila.parser.links.requisites import requisite_links
+from nephila.parser.lists.detection import read
+from nephila.parser.page.charset import Classify
+from nephila.parser.page.meta import to_json
 from nephila.parser.page.text import text_hash
 
-STYLE: Final = "text/css"
-JSON_LINKS: Final = "json"
-"""Value of `parse.follow` with which URLs in JSON are followed."""
 MAX_LANG_CHARS: Final = 35
 """The longest language tag that RFC 5646 requires software to accept."""
 
 FETCH_S = "fetch_s"
 """Entry of the metadata: seconds that the fetch took. It comes first, so it is read without the rest."""
-Links = Sequence[m.Outlinks]
 
 
 class RecordBuilder:
     """Builds records and outlinks. Its only state between pages are the keywords of jobs."""
 
-    def __init__(
-        self, config: ParserConfig, clock: Clock, page_pass: PageCall, sniff: Sniff, classify: Classify = classify
-    ) -> None:
+    def __init__(self, config: ParserConfig, clock: Clock, classify: Classify) -> None:
         self._config = config
         self._clock = clock
-        self._page_pass = page_pass
-        self._sniff = sniff
         self._classify = classify
         self._relevance: dict[str, Relevance] = {}
         """Keywords by job, for best-first jobs that have some."""
@@ -75,85 +58,16 @@ class RecordBuilder:
         if job.strategy == m.Strategy.BEST_FIRST and job.keywords:
             self._relevance[job.uid] = Relevance(job.keywords)
 
-    def parse(
-        self, page: m.Page, job: m.CrawlJob, body: bytes, kind: BodyKind, sniffed: str
-    ) -> tuple[Links, m.Record, PageFacts | None, PagePass | None]:
-        """Record and links of a page that is parsed in this process. O(bytes).
-
-        `PageFacts` is for rules; None: no rule can read the page. The page pass is returned if a child process has yet
-        to extract the extra links.
-        """
-        record = record_of(page)
-        if page.not_modified:
-            record.reason = Reason.NOT_MODIFIED
-            record.not_modified = True
-            return (), record, None, None
-        set_size_and_digest(record, body)
-        config = self._config
-        if kind is BodyKind.HTML:
-            encoding = self.encoding_of(page, body)
-            found = self._page_pass(
-                body,
-                page.url,
-                encoding,
-                max_links=config.max_links,
-                max_text_bytes=config.max_text_bytes,
-                agent=config.robots_agent,
-            )
-            links, facts = self.from_pass(page, job, record, found, encoding, sniffed)
-            if found.link_count <= SHELL_LINKS and not page.rendered and is_shell(found.text, body):
-                note(record, SHELL, "few words, and scripts: its content may need --render auto")
-            if config.markdown:
-                record.markdown = page_markdown(body, encoding, found)
-            kinds = kinds_of(job, facts.follow, page.rendered)
-            if not kinds:
-                return links, record, facts, None
-            if not tree_fits(len(body), found.depth):
-                return links, record, facts, found
-            entries = extra_links_of(tree_of(body, encoding), found.base, kinds)
-            return self.with_extra_links(page, job, links, found, entries), record, facts, None
-        encoding = (
-            encoding_of_text(body, page.charset, page.content_type or sniffed, self._classify) if kind in TEXTS else ""
-        )
-        content = read_document(kind, page.content_type, body, encoding, config.max_text_bytes, config.max_links)
-        if kind is BodyKind.JSON and (job.parse is None or JSON_LINKS not in job.parse.follow):
-            content.links = []
-        links = self.from_document(page, job, record, content, {"encoding": encoding, "sniffed_type": sniffed})
-        follow = self._may_follow(page, job, "")
-        if not encoding:
-            return links, record, None, None
-        return (
-            links,
-            record,
-            PageFacts(encoding, self._depth_of(page, body, encoding) if job.rules else 0, follow),
-            None,
-        )
-
-    def _depth_of(self, page: m.Page, body: bytes, encoding: str) -> int:
-        """Greatest nesting depth of a document that is no HTML page: a rule may still ask for its tree."""
-        tags = body.count(b"<")
-        if tags <= MAX_DEPTH or len(body) > MAX_BYTES:
-            return tags
-        found = self._page_pass(body, page.url, encoding, max_links=0, max_text_bytes=0, agent="")
-        return found.depth
-
-    def encoding_of(self, page: m.Page, body: bytes) -> str:
-        """WHATWG name of the encoding of an HTML page; `body` may be its start."""
-        return encoding_of(body, page.charset, self._sniff, self._classify)
-
-    def from_pass(
-        self, page: m.Page, job: m.CrawlJob, record: m.Record, found: PagePass, encoding: str, sniffed: str
-    ) -> tuple[Links, PageFacts]:
-        """Fill in a record from a page pass; returns the outlinks."""
-        config = self._config
-        title = found.title
-        robots = found.robots
+    def from_pass(self, p: PageInProgress, found: PagePass) -> None:
+        """Fill in record and links from a page pass."""
+        config, page, job, record = self._config, p.page, p.job, p.record
+        p.found, p.depth = found, found.depth
+        title, robots = found.title, found.robots
         record.title = title if len(title) <= config.max_title_chars else title[: config.max_title_chars]
         record.lang = found.lang[:MAX_LANG_CHARS]
-        main = found.main_text
         # A page without main text - a front page of links, a form - keeps all its text.
         wanted = job.parse.main_text if job.parse is not None else m.MainText.UNSPECIFIED
-        text = main or found.text
+        text = found.main_text or found.text
         record.text_hash = text_hash(text)
         set_simhash(record, job, text)
         if wanted == m.MainText.ALL or config.full_text:
@@ -163,58 +77,60 @@ class RecordBuilder:
         record.meta = to_json(
             {
                 FETCH_S: _fetch_seconds(page),
-                "encoding": encoding,
+                "encoding": p.encoding,
                 "description": found.description,
                 "canonical": found.canonical,
                 "robots": robots,
                 "x_robots_tag": page.robots_tag,
                 "refresh": found.refresh,
-                "sniffed_type": sniffed,
+                "sniffed_type": p.sniffed,
                 "links_left_out": str(found.links_left_out or ""),
             },
             found.meta,
             config.max_meta_chars,
             config.max_meta_entries,
         )
-        follow = self._may_follow(page, job, robots)
-        facts = PageFacts(encoding, found.depth, follow)
-        if not found.link_count:
-            return (), facts
-        links = _outlinks(page, found)
+        p.follow = self._may_follow(page, job, robots)
+        if found.link_count:
+            self._own_links(p, title, text)
+
+    def _own_links(self, p: PageInProgress, title: str, text: bytes) -> None:
+        """The packed buffers of the native core as a message; nothing is unpacked."""
+        page, found, parse = p.page, p.found, p.job.parse
+        links = m.Outlinks(
+            job=page.job,
+            parent_key=page.url_key,
+            parent_url=page.url,
+            depth=page.depth + 1,
+            parent_priority=page.priority,
+            context=link_context(page),
+            fingerprints=found.fingerprints,
+            urls=found.link_urls,
+            url_ends=found.link_ends,
+            host_spans=found.host_spans,
+            anchors=found.anchors,
+            anchor_ends=found.anchor_ends,
+            flags=found.link_flags,
+        )
         if (relevance := self._relevance.get(page.job)) is not None:
             links.priorities = relevance.priorities(title, text, links)
-        if job.keep_links:
-            record.links = links
-        if job.parse is not None and job.parse.skip_nofollow:
+        if p.job.keep_links:
+            p.record.links = links
+        if parse is not None and parse.skip_nofollow:
             links = without_nofollow(links)
-        return (links,) if follow and links.flags else (), facts
+        if p.follow and links.flags:
+            p.links = (links,)
 
-    def with_extra_links(
-        self,
-        page: m.Page,
-        job: m.CrawlJob,
-        links: Links,
-        found: PagePass,
-        more: list[tuple[int, list[UnresolvedLink]]],
-    ) -> Links:
-        """All links of a page. Requisites come first: a picture that is also linked is archived whole."""
-        parse = job.parse or m.Parse()
+    def add_extra_links(self, p: PageInProgress, more: list[tuple[int, list[UnresolvedLink]]]) -> None:
+        """Add links to a page's own. Requisites come first: a picture that is also linked is archived whole."""
+        parse = p.job.parse or m.Parse()
         requisites = [entry for flag, entries in more if flag == REQUISITE for entry in entries]
         others = [one for one in more if one[0] != REQUISITE]
-        return [
-            *requisite_links(page, requisites, parse.requisites),
-            *links,
-            *self._from_extra_links(page, parse, found, others),
+        p.links = [
+            *requisite_links(p.page, requisites, parse.requisites),
+            *p.links,
+            *self._from_extra_links(p.page, parse, p.found, others),
         ]
-
-    def from_requisite(self, page: m.Page, job: m.CrawlJob, body: bytes) -> tuple[Links, m.Record]:
-        """The row of a requisite, and the requisites of a style."""
-        record = record_of(page)
-        record.outcome, record.reason, record.meta = m.Outcome.DROPPED, Reason.REQUISITE, note_of(page.context)
-        limit = job.parse.requisites if job.parse is not None else 0
-        if page.content_type != STYLE or level_of(page.context) >= MAX_LEVEL or not limit:
-            return (), record
-        return requisite_links(page, requisites_of_style(body, limit), limit), record
 
     def _from_extra_links(
         self, page: m.Page, parse: m.Parse, found: PagePass, more: list[tuple[int, list[UnresolvedLink]]]
@@ -234,38 +150,33 @@ class RecordBuilder:
                     links.priorities = relevance.priorities(found.title, found.main_text or found.text, links)
                 yield links
 
-    def from_document(
-        self, page: m.Page, job: m.CrawlJob, record: m.Record, content: Content, entries: dict[str, str]
-    ) -> Links:
-        """Fill in a record from a document; returns the outlinks."""
-        config = self._config
+    def from_document(self, p: PageInProgress, content: DocumentContent) -> None:
+        """Fill in record and links from a document."""
+        config, page, job, record = self._config, p.page, p.job, p.record
         record.title = content.title[: config.max_title_chars]
         record.text = content.text
         record.text_hash = text_hash(content.text)
         set_simhash(record, job, content.text)
         record.lang = content.lang[:MAX_LANG_CHARS]
+        entries = {FETCH_S: _fetch_seconds(page), "encoding": p.encoding, "sniffed_type": p.sniffed}
         entries |= {"x_robots_tag": page.robots_tag, "author": content.author, "problem": content.problem}
         entries |= {"published": content.published, "modified": content.modified, **content.facts}
-        record.meta = to_json(
-            {FETCH_S: _fetch_seconds(page), **entries}, [], config.max_meta_chars, config.max_meta_entries
-        )
+        record.meta = to_json(entries, [], config.max_meta_chars, config.max_meta_entries)
         rows = run_to_end(resolve(page.url, content.entries())) if content.links else []
         depth = page.depth + 1
         if job.keep_links and rows:
             record.links = pack(page, rows, depth, m.LinkSource.UNSPECIFIED)
-        if not self._may_follow(page, job, ""):
-            return ()
-        starts = range(0, len(rows), LINKS_PER_MESSAGE)
-        return [pack(page, rows[at : at + LINKS_PER_MESSAGE], depth, m.LinkSource.UNSPECIFIED) for at in starts]
+        p.follow = self._may_follow(page, job, "")
+        if p.follow:
+            starts = range(0, len(rows), LINKS_PER_MESSAGE)
+            p.links = [pack(page, rows[at : at + LINKS_PER_MESSAGE], depth, m.LinkSource.UNSPECIFIED) for at in starts]
 
-    def from_list(
-        self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, form: ListForm
-    ) -> Iterator[m.Outlinks | None]:
+    def from_list(self, p: PageInProgress) -> Iterator[m.Outlinks | None]:
         """A sitemap or feed: fills in a record without text and yields messages of at most LINKS_PER_MESSAGE links;
         None between slices."""
-        config = self._config
-        set_size_and_digest(record, body)
-        listing = yield from read(form, body, page.url, page.charset, config, self._clock.now(), self._classify)
+        config, page, job, record = self._config, p.page, p.job, p.record
+        assert p.form is not None
+        listing = yield from read(p.form, p.body, page.url, page.charset, config, self._clock.now(), self._classify)
         rows = yield from resolve(page.url, listing.entries)
         record.text_hash = hash_of_links(rows)
         record.title = listing.title[: config.max_title_chars]
@@ -313,12 +224,6 @@ def record_of(page: m.Page) -> m.Record:
     )
 
 
-def set_size_and_digest(record: m.Record, body: bytes) -> None:
-    """Set length and digest of the body."""
-    record.size_bytes = len(body)
-    record.sha256 = hashlib.sha256(body).digest()
-
-
 def set_simhash(record: m.Record, job: m.CrawlJob, text: bytes) -> None:
     """Set the simhash of the text and what the job does with near-copies, if it compares texts: the hash of 80 KB of
     text costs a fifth of the page."""
@@ -326,22 +231,3 @@ def set_simhash(record: m.Record, job: m.CrawlJob, text: bytes) -> None:
     if wish and (found := simhash(text)):
         record.simhash = found.to_bytes(8, "big")
         record.near_copies = wish
-
-
-def _outlinks(page: m.Page, found: PagePass) -> m.Outlinks:
-    """The packed buffers of the native core as a message; nothing is unpacked."""
-    return m.Outlinks(
-        job=page.job,
-        parent_key=page.url_key,
-        parent_url=page.url,
-        depth=page.depth + 1,
-        parent_priority=page.priority,
-        context=link_context(page),
-        fingerprints=found.fingerprints,
-        urls=found.link_urls,
-        url_ends=found.link_ends,
-        host_spans=found.host_spans,
-        anchors=found.anchors,
-        anchor_ends=found.anchor_ends,
-        flags=found.link_flags,
-    )

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nephila.control import job_view
-from nephila.control.api import SEED_BATCH, Job
+from nephila.control.answers import Job
 from nephila.control.local.backend import LocalBackend
 from nephila.control.local.rule_store import RuleStore
 from nephila.control.operations import Operations
+from nephila.control.requests import SEED_BATCH
 from nephila.harvest.sites.store import FILE as SITES
 from nephila.harvest.webhooks.sender import WebhookSender
 from nephila.kernel.bus.local import LocalBus

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nephila.control import api
+from nephila.control import answers
 from nephila.harvest.sites.store import SiteStore, open_store
 from nephila.harvest.sites.verdicts import EFFECTS, ListState
 from nephila.storage.rows import iso
 
 
-def directories_of(path: Path) -> list[api.Directory]:
+def directories_of(path: Path) -> list[answers.Directory]:
     """The directories of a file; none without a file. Reads the disk."""
     if not path.is_file():
         return []
@@ -18,14 +18,14 @@ def directories_of(path: Path) -> list[api.Directory]:
         return directories(store)
 
 
-def directories(store: SiteStore) -> list[api.Directory]:
+def directories(store: SiteStore) -> list[answers.Directory]:
     """The directories of the sites by name."""
     runs, lists = store.last_runs(), store.lists()
     found = []
     for name in store.sites().directories:
         last = runs.get(name)
         found.append(
-            api.Directory(
+            answers.Directory(
                 name=name,
                 last_run=iso(last.started_at) if last is not None else "",
                 ended=last.ended_by if last is not None else "",
@@ -37,9 +37,9 @@ def directories(store: SiteStore) -> list[api.Directory]:
     return found
 
 
-def shown(state: ListState) -> api.ListState:
+def shown(state: ListState) -> answers.ListState:
     """A list as the API has it."""
-    return api.ListState(
+    return answers.ListState(
         **{**state._asdict(), "since": iso(state.since)},
         fault=state.is_fault,
         words=EFFECTS[state.verdict].words,

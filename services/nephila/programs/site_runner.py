@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from nephila.control import api, job_view
+from nephila.control import answers, api, job_view, requests
 from nephila.control.api import Control
 from nephila.harvest.sites import resolve
 from nephila.harvest.sites.planner import Plan, Planner, Start
@@ -79,7 +79,7 @@ class ExplainedRows:
 
     async def row(self, job: str, url: str) -> Mapping[str, Any] | None:
         """See `PageRows`."""
-        found = (await self._control.explain(api.ExplainUrl(url=url, job=job))).explanation
+        found = (await self._control.explain(requests.ExplainUrl(url=url, job=job))).explanation
         if found.row is not None:
             self.readable = True
             return found.row
@@ -179,7 +179,7 @@ class SiteRunner:
         if run is not None:
             self._store.end(run._replace(ended_at=self._clock.now(), ended_by=RunEnd.REMOVED), None)
         try:
-            await self._control.delete_job(api.JobName(name=name))
+            await self._control.delete_job(requests.JobName(name=name))
         except api.NotFound:
             pass
         self._store.forget(name)
@@ -187,7 +187,7 @@ class SiteRunner:
         self._on_line(f"{name}: removed")
 
     async def _watch(self) -> None:
-        jobs = {job.name: job for job in (await self._control.list_jobs(api.Empty())).jobs}
+        jobs = {job.name: job for job in (await self._control.list_jobs(requests.Empty())).jobs}
         for run in list(self._open.values()):
             if not run.generation:
                 await self._apply(run)
@@ -209,16 +209,16 @@ class SiteRunner:
 
     async def _start(self) -> None:
         now = self._clock.now()
-        jobs: dict[str, api.Job] | None = None
+        jobs: dict[str, answers.Job] | None = None
         while True:
             if jobs is None and self._planner.next_event(now) <= now:
-                jobs = {job.name: job for job in (await self._control.list_jobs(api.Empty())).jobs}
+                jobs = {job.name: job for job in (await self._control.list_jobs(requests.Empty())).jobs}
             start = self._planner.take(now)
             if start is None:
                 return
             await self._begin(start, jobs or {})
 
-    async def _begin(self, start: Start, jobs: dict[str, api.Job]) -> None:
+    async def _begin(self, start: Start, jobs: dict[str, answers.Job]) -> None:
         stored = jobs[start.name].stored if start.name in jobs else 0
         # A list that is fetched for the first time is stored, too, and is no new page.
         seeds = len(self._not_fetched(start.name)) if start.pages else 0
@@ -237,7 +237,7 @@ class SiteRunner:
     async def _apply(self, run: Run) -> None:
         try:
             document = resolve.job(self._sites, run.name, run.started_at, run.max_pages)
-            answer = await self._control.apply_job(api.ApplyJob(job=document.content))
+            answer = await self._control.apply_job(requests.ApplyJob(job=document.content))
         except NotReadyError:
             raise
         except UserError as error:

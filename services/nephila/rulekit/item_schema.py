@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from nephila.parser.rules.spec import Field, Rule
+from nephila.parser.rules.spec import ItemField, Rule
 
 _TYPES: Final[dict[str, dict[str, Any]]] = {
     "text": {"type": "string"},
@@ -44,7 +44,7 @@ def item_schema(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _object(fields: tuple[Field, ...]) -> dict[str, Any]:
+def _object(fields: tuple[ItemField, ...]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {field.name: _of_field(field) for field in fields},
@@ -52,7 +52,7 @@ def _object(fields: tuple[Field, ...]) -> dict[str, Any]:
     }
 
 
-def _of_field(field: Field, *, optional: bool = False) -> dict[str, Any]:
+def _of_field(field: ItemField, *, optional: bool = False) -> dict[str, Any]:
     if field.exists:
         return {"type": "boolean"}
     if field.join is not None:

@@ -10,7 +10,7 @@ from typing import Final
 from nephila.kernel.runtime.errors import UserError
 from nephila.parser.rules.load import RuleDocument
 from nephila.parser.rules.selectors import compiled
-from nephila.parser.rules.spec import Field, Selection, leaves
+from nephila.parser.rules.spec import ItemField, Selection, leaves
 from nephila.parser.rules.values import value_of
 from nephila.rulekit.files import find, read
 from nephila.rulekit.stored_pages import pages_of
@@ -99,7 +99,7 @@ def warnings_of(document: RuleDocument) -> list[str]:
     return found
 
 
-def _wrong_type(field: Field, text: str) -> list[str]:
+def _wrong_type(field: ItemField, text: str) -> list[str]:
     """Why a text in the rule itself is not of its field's type."""
     try:
         value_of(field, text, lambda: _ANY[0])

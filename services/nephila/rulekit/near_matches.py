@@ -14,7 +14,7 @@ from typing import Any, Final
 from nephila.parser.rules.document import Document
 from nephila.parser.rules.select import select, value_or_text
 from nephila.parser.rules.selectors import fault
-from nephila.parser.rules.spec import Field, Rule, Selection, leaves
+from nephila.parser.rules.spec import ItemField, Rule, Selection, leaves
 
 MAX_HINTS: Final = 4
 MAX_NAMES: Final = 2_000
@@ -48,7 +48,7 @@ def _around(rule: Rule, document: Document, path: str) -> list[Any]:
     return [one for one in scopes if isinstance(one, dict | list)]
 
 
-def _hints(field: Field, document: Document, around: list[Any]) -> Iterator[str]:
+def _hints(field: ItemField, document: Document, around: list[Any]) -> Iterator[str]:
     selection = field.selection
     if around and selection.path == "jsonpath" and not selection.source:
         yield from islice((hint for value in around for hint in _of_jsonpath(selection.query, value)), 1)

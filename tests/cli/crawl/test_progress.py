@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from nephila.cli.progress import Progress, duration
 from nephila.cli.services import up
-from nephila.control.api import Job
+from nephila.control.answers import Job
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchResult, Outcome, Record
 from nephila.kernel.outcomes import is_error
@@ -87,10 +87,11 @@ async def test_on_a_terminal_the_live_line_announces_the_drain():
     assert progress.line(crawl_with()).startswith("ending: ")
 
 
-def test_without_a_console_nothing_is_printed():
+def test_without_a_console_nothing_is_printed(capsys):
     progress = Progress(None)
     progress.watch(crawl_with())
     progress.ending(4.0)
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import itertools
 import pytest
 from nephila.cli.crawl import remote
 from nephila.cli.jobs.command import send_seeds
-from nephila.control import api
+from nephila.control import answers, requests
 from nephila.control.cluster import backend, held_jobs
 from nephila.control.cluster.backend import ClusterBackend
 from nephila.control.operations import Operations
@@ -39,10 +39,10 @@ class System:
         self.received.append(delivery.message)
         delivery.ack()
 
-    async def apply(self, seeds: int = 1, **spec) -> api.JobApplied:
+    async def apply(self, seeds: int = 1, **spec) -> answers.JobApplied:
         """A job with so many seeds in its document."""
         urls = [f"http://a.test/{n}" for n in range(seeds)]
-        return await self.control.apply_job(api.ApplyJob(job=document("j", seeds=urls, **spec)))
+        return await self.control.apply_job(requests.ApplyJob(job=document("j", seeds=urls, **spec)))
 
     async def report(self, generation: int, **fields: object) -> list[object]:
         """The next status; returns what it has led to."""
@@ -53,9 +53,9 @@ class System:
             await asyncio.sleep(0)
         return list(self.received)
 
-    async def job(self) -> api.Job:
+    async def job(self) -> answers.Job:
         """How it stands."""
-        return (await self.control.get_job(api.JobName(name="j"))).status
+        return (await self.control.get_job(requests.JobName(name="j"))).status
 
 
 def jobs(received: list[object]) -> list[tuple[int, bool]]:
@@ -82,7 +82,7 @@ async def test_seeds_come_behind_the_job_and_the_job_once_more():
 async def test_with_many_seeds_the_job_is_paused_until_all_were_read():
     """Else a link to a host whose seed comes later would be outside the scope."""
     system = System()
-    applying = asyncio.create_task(system.apply(api.SEED_BATCH + 5))
+    applying = asyncio.create_task(system.apply(requests.SEED_BATCH + 5))
     while len(jobs(system.received)) < 2:  # noqa: ASYNC110
         await asyncio.sleep(0)
     assert jobs(system.received) == [(1, True), (2, True)]
@@ -97,10 +97,10 @@ async def test_seeds_of_files_hold_the_job_until_the_last(monkeypatch):
     """A request waits for the schedulers for a while only; the release comes later all the same."""
     monkeypatch.setattr(held_jobs, "RELEASE_S", 0.01)
     system = System()
-    request = api.ApplyJob(job=document("j"), seeds_follow=True)
+    request = requests.ApplyJob(job=document("j"), seeds_follow=True)
     answer = await system.control.apply_job(request)
     assert answer.held
-    more = (f"http://a.test/{n}" for n in range(api.SEED_BATCH + 1))
+    more = (f"http://a.test/{n}" for n in range(requests.SEED_BATCH + 1))
     last = await send_seeds(system.control, "j", more, [], answer.generation)
     assert last.held
     assert system.backend.held.waiting == ["j"]
@@ -114,8 +114,8 @@ async def test_a_held_job_that_is_changed_is_left_as_it_is(monkeypatch):
     """A pause of a person is not undone when the seeds were read."""
     monkeypatch.setattr(held_jobs, "RELEASE_S", 0.01)
     system = System()
-    answer = await system.control.apply_job(api.ApplyJob(job=document("j"), seeds_follow=True))
-    name = api.JobName(name="j")
+    answer = await system.control.apply_job(requests.ApplyJob(job=document("j"), seeds_follow=True))
+    name = requests.JobName(name="j")
     await system.control.resume_job(name)
     await system.control.pause_job(name)
     last = await send_seeds(system.control, "j", iter(()), [], answer.generation)
@@ -137,7 +137,7 @@ async def test_a_seed_that_is_no_url_is_refused_and_the_others_are_taken():
     """Each with its reason."""
     system = System()
     await system.apply()
-    answer = await system.control.add_seeds(api.AddSeeds(name="j", urls=["http://a.test/9", "no url"]))
+    answer = await system.control.add_seeds(requests.AddSeeds(name="j", urls=["http://a.test/9", "no url"]))
     assert [one.url for one in answer.refused] == ["no url"]
     assert answer.refused_count == 1
     assert system.received[-1].url == "http://a.test/9"
@@ -172,10 +172,10 @@ async def test_one_that_follows_ends_with_the_job(monkeypatch):
     answer = await system.apply()
     following = asyncio.create_task(remote.follow(system.control, "j", answer.generation, quiet=True))
     await system.report(1, done=True)
-    await system.control.pause_job(api.JobName(name="j"))
+    await system.control.pause_job(requests.JobName(name="j"))
     await system.report(3, paused=True, done=True)
     assert not following.done()
-    await system.control.resume_job(api.JobName(name="j"))
+    await system.control.resume_job(requests.JobName(name="j"))
     await system.report(4, done=True, stored=7)
     assert (await following).stored == 7
 
@@ -186,7 +186,7 @@ async def test_one_that_follows_a_deleted_job_is_told_in_one_line(monkeypatch):
     system = System()
     answer = await system.apply()
     following = asyncio.create_task(remote.follow(system.control, "j", answer.generation, quiet=True))
-    await system.control.delete_job(api.JobName(name="j"))
+    await system.control.delete_job(requests.JobName(name="j"))
     with pytest.raises(UserError, match="job 'j' was deleted"):
         await following
 
@@ -207,7 +207,7 @@ async def test_a_silence_counts_only_while_the_broker_is_there(monkeypatch, caps
     system.bus.slow, system.bus.broker.failures = False, 0
     with pytest.raises(UserError, match=r"no scheduler has reported on job 'j' .*: the job is withdrawn"):
         await following
-    assert (await system.control.list_jobs(api.Empty())).jobs == []
+    assert (await system.control.list_jobs(requests.Empty())).jobs == []
 
 
 async def test_a_job_that_a_scheduler_has_read_is_not_withdrawn(monkeypatch):
@@ -220,7 +220,7 @@ async def test_a_job_that_a_scheduler_has_read_is_not_withdrawn(monkeypatch):
     system.clock.advance(60.0)
     with pytest.raises(UserError, match="the job stays, and continues when a scheduler runs"):
         await remote.follow(system.control, "j", answer.generation, quiet=True)
-    assert [one.name for one in (await system.control.list_jobs(api.Empty())).jobs] == ["j"]
+    assert [one.name for one in (await system.control.list_jobs(requests.Empty())).jobs] == ["j"]
 
 
 async def test_a_broker_that_does_not_confirm_is_one_line(monkeypatch):
@@ -230,8 +230,28 @@ async def test_a_broker_that_does_not_confirm_is_one_line(monkeypatch):
     await system.apply()
     system.bus.slow, system.bus.broker.failures = True, 10**9
     with pytest.raises(NotReadyError, match=r"the broker at broker:1 has not confirmed this .* may still take it"):
-        await system.control.pause_job(api.JobName(name="j"))
-    assert (await system.control.status(api.Empty())).problems == ["the broker at broker:1 does not answer"]
+        await system.control.pause_job(requests.JobName(name="j"))
+    assert (await system.control.status(requests.Empty())).problems == ["the broker at broker:1 does not answer"]
+
+
+async def test_a_status_waits_five_seconds_for_a_silent_broker(monkeypatch):
+    """Neither more, since a person or a probe waits for it, nor less, since a busy broker is not away."""
+    system = System()
+    loop = asyncio.get_running_loop()
+    now = loop.time()
+    monkeypatch.setattr(loop, "time", lambda: now)
+
+    async def silent(*_: object) -> None:
+        await loop.create_future()
+
+    monkeypatch.setattr(system.bus, "bounds", silent)
+    asking = asyncio.create_task(system.control.status(requests.Empty()))
+    for passed_s, answered in ((0.0, False), (4.9, False), (0.2, True)):
+        now += passed_s
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert asking.done() is answered
+    assert (await asking).problems == ["the broker at broker:1 does not answer"]
 
 
 async def test_one_that_follows_gives_a_broker_up_that_is_gone(monkeypatch):
@@ -252,7 +272,7 @@ async def test_one_that_waits_for_seeds_gives_a_broker_up_that_is_gone(monkeypat
     monkeypatch.setattr(held_jobs, "RELEASE_S", 0.0)
     monkeypatch.setattr(held_jobs, "LOOK_S", 0.0)
     monkeypatch.setattr(held_jobs, "GONE_S", -1.0)
-    monkeypatch.setattr(api, "SEED_BATCH", 2)
+    monkeypatch.setattr(requests, "SEED_BATCH", 2)
     system = System()
     await system.apply(5)
     assert system.backend.held.waiting == ["j"]
@@ -266,11 +286,11 @@ async def test_a_job_that_the_topic_lost_is_named_and_can_be_applied_again():
     """Schedulers that still have it ignore an earlier generation: the new one is above what they report."""
     system = System()
     system.bus.publish(JOB_STATUS, 0, JobStatus("j", 7, version=3))
-    (problem,) = (await system.control.status(api.Empty())).problems
+    (problem,) = (await system.control.status(requests.Empty())).problems
     assert problem.startswith("the topic jobs has no job j, and schedulers report on it")
     await system.apply()
     assert [generation for generation, _ in jobs(system.received)] == [8, 9]
-    assert (await system.control.status(api.Empty())).problems == []
+    assert (await system.control.status(requests.Empty())).problems == []
 
 
 async def test_dead_letters_of_a_crawl_are_counted_by_topic():
@@ -281,11 +301,11 @@ async def test_dead_letters_of_a_crawl_are_counted_by_topic():
         async def list_dead_letters(self, request):
             number = int(request.after or 0)
             topic, job, at = rows[number]
-            letter = api.DeadLetter(
+            letter = answers.DeadLetter(
                 id=str(number), at=at, service="s", topic=topic, message="", job=job, url="", url_key="", partition=0,
                 attempts=1, error="", bytes=0, refused="",
             )  # fmt: skip
-            return api.DeadLetterList(dead_letters=[letter], next=str(number + 1) if number + 1 < len(rows) else "")
+            return answers.DeadLetterList(dead_letters=[letter], next=str(number + 1) if number + 1 < len(rows) else "")
 
     assert await remote.dead_letters(Letters(), "j", 100.0) == {"outlinks": 1, "pages": 1}
 
@@ -305,7 +325,7 @@ async def test_the_table_of_members_has_each_partition_once():
     report(system, "parser/p", 2, ago_s=2.0)
     report(system, "storage/silent", 1, ago_s=60.0)
     report(system, "storage/ended", 2, state=MemberState.ENDED)
-    members = (await system.control.list_members(api.Empty())).members
+    members = (await system.control.list_members(requests.Empty())).members
     assert {f"{one.service}/{one.name}": one.partitions for one in members} == {
         "scheduler/killed": [0, 1], "scheduler/next": [2, 3], "parser/p": [2], "storage/silent": [],
         "storage/ended": [],
@@ -324,7 +344,9 @@ async def test_a_setting_of_one_member_is_stored_under_its_name():
     system.bus.subscribe(SETTINGS, "test", lambda d: (kept.append(d.message.name), d.ack()), credits=99)
 
     async def change(member: str, **settings: object) -> dict[str, object]:
-        return (await system.control.change_settings(api.ChangeSettings(settings=settings, member=member))).settings
+        return (
+            await system.control.change_settings(requests.ChangeSettings(settings=settings, member=member))
+        ).settings
 
     assert await change("a", speed=2, connections=5) == {"downloader/a:connections": 5, "downloader/a:speed": 2}
     await change("a", depth=1)

@@ -7,13 +7,13 @@ import json
 
 import feedparser
 import pytest
-from nephila.control import api
+from nephila.control import answers
 from nephila.control.http.change_feeds import FORMATS
 
 LINK = "http://crawler.test/api/v1/changes/feed/rss"
 
 
-def change(number: int, **fields) -> api.Change:
+def change(number: int, **fields) -> answers.Change:
     """A change."""
     values = {
         "seq": number,
@@ -30,7 +30,7 @@ def change(number: int, **fields) -> api.Change:
         "text_hash": "",
         "diff": "-old\n+new",
     }
-    return api.Change(**{**values, **fields})
+    return answers.Change(**{**values, **fields})
 
 
 @pytest.mark.parametrize("name", ["rss", "atom"])

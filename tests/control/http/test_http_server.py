@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from nephila.control import api
+from nephila.control import answers, api, requests
 from nephila.control.http import application
 from nephila.control.http import server as http_server
 from nephila.control.http.application import MAX_BODY
@@ -39,7 +39,7 @@ class Echo:
             raise RuntimeError("not\nexpected")
         if request.name == "refused":
             raise UserError("the present state refuses this")
-        return api.JobChanged(name=request.name, verdict="paused", generation=1)
+        return answers.JobChanged(name=request.name, verdict="paused", generation=1)
 
     def __getattr__(self, name):
         async def nothing(request):
@@ -69,7 +69,7 @@ class Changes(Echo):
     async def list_changes(self, request):
         """The same change each time."""
         self.request = request
-        one = api.Change(
+        one = answers.Change(
             seq=1,
             id="a" * 32,
             at="2026-11-22T10:00:00.000Z",
@@ -84,7 +84,7 @@ class Changes(Echo):
             text_hash="",
             diff="",
         )
-        return api.ChangeList(changes=[one], next="")
+        return answers.ChangeList(changes=[one], next="")
 
 
 @pytest.mark.parametrize(("name", "kind"), [(name, kind) for name, (_, kind) in FORMATS.items()])
@@ -164,6 +164,22 @@ async def test_a_body_that_does_not_come_is_refused(server, tmp_path, monkeypatc
     assert (status, json.loads(body)["error"]["code"]) == (408, "timeout")
 
 
+@pytest.mark.parametrize(
+    ("head", "word"),
+    [
+        (b"GET /api/v1/jobs?after=" + b"3" * 2 * http_server.MAX_HEAD, "longer than 65536 bytes"),
+        (b"GET /api/v1/jobs HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "not a request of HTTP/1.1"),
+        (b"\x16\x03\x01\x02\x00", "not a request of HTTP/1.1"),
+    ],
+)
+async def test_a_head_that_cannot_be_read(server, tmp_path, head, word):
+    """Answered in the form of every error."""
+    status, body = await ask(tmp_path, head)
+    error = json.loads(body)["error"]
+    assert (status, error["code"]) == (400, "invalid")
+    assert word in error["message"]
+
+
 async def test_a_head_that_does_not_come_ends_the_connection(tmp_path, monkeypatch):
     """As does a connection that sends nothing any more."""
     monkeypatch.setattr(http_server, "HEAD_S", 0.02)
@@ -195,7 +211,7 @@ async def test_more_requests_than_allowed(server, tmp_path):
             break
     assert json.loads(answer[1])["error"]["code"] == "unavailable"
     with pytest.raises(NotReadyError, match="64 requests are under way"):
-        await at_directory(tmp_path).pause_job(api.JobName(name="a"))
+        await at_directory(tmp_path).pause_job(requests.JobName(name="a"))
     for probe in ("/healthz", "/readyz"):
         assert (await ask(tmp_path, request(method="GET", path=probe)))[0] == 200
     for _, writer in clients:
@@ -315,7 +331,7 @@ async def test_a_directory_with_a_long_name(tmp_path):
     server = unix_server(application.application(Echo()), deep)
     await server.open()
     assert stat.S_IMODE((deep / NAME).stat().st_mode) == 0o600
-    assert (await at_directory(deep).pause_job(api.JobName(name="a"))).name == "a"
+    assert (await at_directory(deep).pause_job(requests.JobName(name="a"))).name == "a"
     await server.close()
     assert not (deep / NAME).exists()
     assert len(os.listdir("/proc/self/fd")) <= before + 1
@@ -335,10 +351,10 @@ async def tcp():
 
 async def test_a_port_takes_its_token_only(tcp):
     """Without it, or with another, the answer is 401 and nothing is done."""
-    assert (await at_url(tcp, TOKEN).pause_job(api.JobName(name="a"))).verdict == "paused"
+    assert (await at_url(tcp, TOKEN).pause_job(requests.JobName(name="a"))).verdict == "paused"
     for token in ("", TOKEN[:-1], TOKEN + "x", "x"):
         with pytest.raises(UserError, match="refuses the token"):
-            await at_url(tcp, token).pause_job(api.JobName(name="a"))
+            await at_url(tcp, token).pause_job(requests.JobName(name="a"))
 
 
 @pytest.mark.parametrize(
@@ -357,7 +373,7 @@ async def test_a_server_that_is_no_nephila_is_one_line(body, status):
     server = tcp_server(answer, "127.0.0.1", 0, "--api")
     await server.open()
     with pytest.raises(NotReadyError, match=r"is not a nephila.*check the URL") as caught:
-        await at_url(f"http://127.0.0.1:{server.port}", TOKEN).list_jobs(api.Empty())
+        await at_url(f"http://127.0.0.1:{server.port}", TOKEN).list_jobs(requests.Empty())
     assert "\n" not in str(caught.value)
     await server.close()
 
@@ -393,10 +409,10 @@ async def test_errors_come_back_as_the_errors_they_were(tcp):
     """Over there and here."""
     control = at_url(tcp, TOKEN)
     with pytest.raises(UserError, match="the present state refuses this") as error:
-        await control.pause_job(api.JobName(name="refused"))
+        await control.pause_job(requests.JobName(name="refused"))
     assert not isinstance(error.value, UsageError | api.NotFound | NotReadyError)
     with pytest.raises(UsageError, match=r"length.* \(\$\.name\)"):
-        await control.pause_job(api.JobName(name="x" * 2000))
+        await control.pause_job(requests.JobName(name="x" * 2000))
 
 
 async def test_a_server_that_is_not_there_is_one_line():
@@ -404,7 +420,7 @@ async def test_a_server_that_is_not_there_is_one_line():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(UserError, match=f"http://127.0.0.1:{port} cannot be reached"):
-        await at_url(f"http://127.0.0.1:{port}").pause_job(api.JobName(name="a"))
+        await at_url(f"http://127.0.0.1:{port}").pause_job(requests.JobName(name="a"))
 
 
 @pytest.mark.parametrize("url", ["ftp://a", "http://", "http://a/b", "http://a:x", "http://u:p@a", "http://[1"])

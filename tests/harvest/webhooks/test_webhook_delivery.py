@@ -190,6 +190,28 @@ async def test_a_change_is_a_dead_letter_after_three_days_and_can_be_replayed(pl
         await until(clock, lambda: not store.dead("one"))
 
 
+async def test_each_replay_of_a_dead_letter_is_one_attempt_and_is_counted(place):
+    """Refused again it stays, with the new answer, and waits for the next replay; accepted it is one delivery more."""
+    clock = ManualClock()
+    write(place, 1, 2)
+    first, second = all_ids(place)
+    receiver = Receiver(clock)
+    receiver.answers = lambda number: 400 if receiver.attempts[-1][1] == first else 200
+    async with sending(place, receiver) as sender:
+        await until(clock, lambda: receiver.ids == [second] and sender.delivered["one"] == 1)
+        failed, attempts = sender.failed["one"], len(receiver.attempts)
+        receiver.answers = lambda number: 410
+        assert sender.store.replay_dead("one") == 1
+        await until(clock, lambda: not sender.store.dead("one", replay=True))
+        assert [(one.row.change.id, one.error) for one in sender.store.dead("one")] == [(first, "status 410")]
+        assert (len(receiver.attempts), sender.failed["one"]) == (attempts + 1, failed + 1)
+        receiver.answers = lambda number: 200
+        assert sender.store.replay_dead("one") == 1
+        await until(clock, lambda: not sender.store.dead("one"))
+        assert receiver.ids == [second, first]
+        assert (sender.delivered["one"], sender.failed["one"]) == (2, failed + 1)
+
+
 async def test_a_refused_change_does_not_stop_the_others(place):
     """A receiver that answers 400 to one change gets it eight times, then the next one."""
     clock = ManualClock()

@@ -74,4 +74,7 @@ def test_the_values_of_workers() -> None:
 
 def test_a_service_is_not_read_before_a_scrape() -> None:
     """It may not have started when its metrics are registered."""
-    registry_of([MetricsCollector("parser", {}, TABLE)])
+    service: dict[str, Any] = {}
+    registry = registry_of([MetricsCollector("parser", service, TABLE)])
+    service.update(SERVICE)
+    assert b"nephila_parser_depth 3.0" in exposition(registry)[0]

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 from nephila.kernel import messages as m
-from nephila.parser import service as parser_service
-from nephila.parser.documents.content import Content, decode_result
+from nephila.parser import steps
+from nephila.parser.documents.content import DocumentContent, decode_result
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.sandbox import BlockingSandbox, ChildError, Sandbox
 from nephila.parser.sandbox.child_queue import ChildProcessQueue
@@ -99,9 +99,9 @@ async def test_what_cannot_be_read_is_a_row_with_a_reason(body: bytes, problem: 
 async def test_stall_is_tried_twice_then_a_dead_letter_and_the_next_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two children are killed; pages behind it are parsed meanwhile and after."""
     task = replace(PDF, module="tests.parser.sandbox_tasks", wall_s=1.0)
-    monkeypatch.setattr(parser_service, "PDF", task)
-    monkeypatch.setattr(parser_service, "pdf_payload", lambda body, *limits: body.removeprefix(b"%PDF-"))
-    answer = msgspec.msgpack.encode(Content(text=b"fine"))
+    monkeypatch.setattr(steps, "PDF", task)
+    monkeypatch.setattr(steps, "pdf_payload", lambda body, *limits: body.removeprefix(b"%PDF-"))
+    answer = msgspec.msgpack.encode(DocumentContent(text=b"fine"))
     async with started() as room:
         room.send(b"%PDF-spin", content_type="application/pdf", url="http://a.test/bad")
         room.send(b"%PDF-echo " + answer, content_type="application/pdf", url="http://a.test/good")
@@ -119,8 +119,8 @@ async def test_stall_is_tried_twice_then_a_dead_letter_and_the_next_go_on(monkey
 @pytest.mark.parametrize("act", [b"abort", b"eat", b"raise", b"echo nonsense"])
 async def test_crash_memory_and_forged_answers_end_the_same(act: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """One row, one dead letter, nothing unacked."""
-    monkeypatch.setattr(parser_service, "PDF", replace(PDF, module="tests.parser.sandbox_tasks", memory_bytes=64 << 20))
-    monkeypatch.setattr(parser_service, "pdf_payload", lambda body, *limits: act)
+    monkeypatch.setattr(steps, "PDF", replace(PDF, module="tests.parser.sandbox_tasks", memory_bytes=64 << 20))
+    monkeypatch.setattr(steps, "pdf_payload", lambda body, *limits: act)
     async with started() as room:
         room.send(b"%PDF-", content_type="application/pdf")
         (record,) = await settled(room)
@@ -131,7 +131,7 @@ async def test_crash_memory_and_forged_answers_end_the_same(act: bytes, monkeypa
 
 async def test_missing_library_is_told_in_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is wrong with the page: it is stored, and says why it has no text."""
-    monkeypatch.setattr(parser_service, "PDF", replace(PDF, module="no_such_library_here"))
+    monkeypatch.setattr(steps, "PDF", replace(PDF, module="no_such_library_here"))
     async with started() as room:
         room.send(b"%PDF-", content_type="application/pdf")
         (record,) = await settled(room)
@@ -159,8 +159,8 @@ async def test_drain_waits_for_what_is_under_way() -> None:
 
 async def test_a_second_word_ends_a_drain_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is in a hurry does not wait for a document; its page stays unacked."""
-    monkeypatch.setattr(parser_service, "PDF", replace(PDF, module="tests.parser.sandbox_tasks"))
-    monkeypatch.setattr(parser_service, "pdf_payload", lambda body, *limits: b"sleep 60")
+    monkeypatch.setattr(steps, "PDF", replace(PDF, module="tests.parser.sandbox_tasks"))
+    monkeypatch.setattr(steps, "pdf_payload", lambda body, *limits: b"sleep 60")
     async with started() as room:
         room.send(b"%PDF-", content_type="application/pdf")
         draining = asyncio.ensure_future(room.parser.drain(60.0))
@@ -232,5 +232,5 @@ def test_answer_of_a_child_is_taken_only_in_form(forged: bytes) -> None:
 
 def test_words_of_a_child_are_one_line() -> None:
     """No control characters reach a row or a terminal."""
-    content = decode_result(msgspec.msgpack.encode(Content(title="a\x1b[31m\nb", facts={"x": "y\x00"})))
+    content = decode_result(msgspec.msgpack.encode(DocumentContent(title="a\x1b[31m\nb", facts={"x": "y\x00"})))
     assert (content.title, content.facts) == ("a [31m b", {"x": "y"})

@@ -74,6 +74,16 @@ async def test_a_drain_with_time_does_it_all_one_without_leaves_it() -> None:
         assert len(room.log) == published
 
 
+async def test_a_drain_finishes_a_list_that_waits_for_the_classifier() -> None:
+    """The classifier of encodings is loaded in a thread; the list begins when it is there."""
+    room = await Room().start()
+    room.send(sitemap(COUNT).replace(b"a.test/", "a.test/привет".encode("cp1251")), content_type="text/xml")
+    assert room.parser.in_children == 1
+    await room.parser.drain(30.0)
+    assert isinstance(room.log[-1], m.Record)
+    assert room.bus.unacked == 0
+
+
 async def test_an_error_in_a_later_slice_ends_the_page(monkeypatch, caplog) -> None:
     """As failed(dead_letter), like that of any page."""
     room = await Room().start()

@@ -14,9 +14,9 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
 from nephila.native import page_pass, sniff_encoding
-from nephila.parser import service
+from nephila.parser import steps
 from nephila.parser.config import ParserConfig
-from nephila.parser.page.oversize import PAGE, Found, decode_result, payload_of, run
+from nephila.parser.page.oversize import PAGE, FoundPass, decode_result, payload_of, run
 from nephila.parser.sandbox import Sandbox
 from nephila.parser.service import Parser
 
@@ -64,8 +64,8 @@ async def test_a_long_page_comes_out_the_same() -> None:
 
 async def test_a_long_page_that_breaks_its_process_is_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
     """After two tries, with the reason."""
-    monkeypatch.setattr(service, "PAGE", replace(PAGE, module="tests.parser.sandbox_tasks"))
-    monkeypatch.setattr(service, "payload_of", lambda *page: b"abort")
+    monkeypatch.setattr(steps, "PAGE", replace(PAGE, module="tests.parser.sandbox_tasks"))
+    monkeypatch.setattr(steps, "payload_of", lambda *page: b"abort")
     (record,) = await read(HTML, max_inline_bytes=1_000)
     assert isinstance(record, m.Record)
     assert (record.outcome, record.reason) == (m.Outcome.FAILED, "dead_letter")
@@ -86,7 +86,7 @@ def test_the_pass_travels_whole() -> None:
     found = decode_result(answer())
     assert (found.title, found.link_count, len(found.fingerprints)) == ("T", 3, 48)
     assert found.link_urls == b"http://a.test/0http://a.test/1http://a.test/2"
-    assert set(Found.__struct_fields__) >= {"title", "text", "meta", "anchors", "link_flags"}
+    assert set(FoundPass.__struct_fields__) >= {"title", "text", "meta", "anchors", "link_flags"}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import nephila.parser.rules.task as rules_task
-import nephila.parser.service as parser_service
+import nephila.parser.steps as parser_steps
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.topics import RULES
@@ -51,8 +51,8 @@ def done(room: Room) -> dict[str, m.Record]:
 
 async def test_pdfs_that_hang_keep_no_rule_waiting(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twenty PDFs whose child sleeps: every page of a rule that needs a child is done, and none of the PDFs."""
-    monkeypatch.setattr(parser_service, "PDF", replace(PDF, module="tests.parser.sandbox_tasks"))
-    monkeypatch.setattr(parser_service, "pdf_payload", lambda body, *limits: b"sleep 600")
+    monkeypatch.setattr(parser_steps, "PDF", replace(PDF, module="tests.parser.sandbox_tasks"))
+    monkeypatch.setattr(parser_steps, "pdf_payload", lambda body, *limits: b"sleep 600")
     for number in range(20):
         room.send(b"%PDF-", content_type="application/pdf", url=f"http://good.test/{number}.pdf")
     for number in range(20):

@@ -15,7 +15,7 @@ from nephila.kernel.topics import JOBS, PAGES, RULES
 from nephila.parser.page.html_tree import MAX_BYTES
 from nephila.parser.rules.extract import Extraction, RuleLink
 from nephila.parser.rules.task import RULES as RULES_TASK
-from nephila.parser.rules.task import Response
+from nephila.parser.rules.task import RuleAnswer
 
 from tests.parser.parser_room import FakePass, Room, with_links
 from tests.parser.rule_rig import rule
@@ -255,10 +255,10 @@ async def test_whoever_else_reads_a_page_finds_its_body(rooms: Any) -> None:
 )
 def test_what_a_child_says_is_looked_at(found: Extraction) -> None:
     """It has read hostile bytes, and may answer anything."""
-    answer = msgspec.msgpack.encode(Response(0, found))
+    answer = msgspec.msgpack.encode(RuleAnswer(0, found))
     with pytest.raises((ValueError, msgspec.MsgspecError)):
         RULES_TASK.decode(answer)
-    assert RULES_TASK.decode(msgspec.msgpack.encode(Response(0, Extraction(items=[b"{}"])))).found.items == [b"{}"]
+    assert RULES_TASK.decode(msgspec.msgpack.encode(RuleAnswer(0, Extraction(items=[b"{}"])))).found.items == [b"{}"]
 
 
 @pytest.mark.parametrize("spec", [CSS, XPATH], ids=["here", "in the child"])

@@ -58,7 +58,7 @@ async def crawled(body: bytes, follow: list[str], monkeypatch: pytest.MonkeyPatc
     def here(*_: Any) -> Any:
         raise AssertionError("a tree in the loop")
 
-    monkeypatch.setattr("nephila.parser.page_to_record.tree_of", here)
+    monkeypatch.setattr("nephila.parser.steps.tree_of", here)
     clock = ManualClock()
     bus = LocalBus(clock)
     parser = Parser(ParserConfig(), bus, clock, page_pass, sniff_encoding, Sandbox())

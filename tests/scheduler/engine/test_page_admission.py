@@ -210,6 +210,24 @@ def test_a_link_of_another_partition_stays_there_when_refused_links_are_forgotte
     assert not side.frontier.store.ids()
 
 
+@pytest.mark.parametrize("is_native", [True, False])
+def test_links_without_the_url_of_their_page_are_admitted(is_native: bool) -> None:
+    """They say nothing of the parts of a site; those of a page on a known host do."""
+    side = Side(is_native, None)
+    side.put(CrawlJob("t", "t", 1, [SEED], Scope(max_depth=-1)))
+    anchor_scope(side.frontier, side.frontier.jobs["t"], "a.test", "/blog/2024/seed")
+
+    def linked(parent_url: str, *urls: str) -> tuple[int, list[str]]:
+        message = outlinks(*urls, job="t", parent_key=b"p" * 16, parent_url=parent_url, flags=bytes(len(urls)))
+        admitted = add_links(side.frontier, message)
+        return admitted, [host.key for host in side.frontier.hosts.hot.values() if host.novelty]
+
+    assert linked("", "https://a.test/x", "https://a.test/y") == (2, [])
+    side.frontier.hosts.get_or_create("a.test")
+    assert linked("", "https://a.test/z") == (1, [])
+    assert linked("https://a.test/", "https://a.test/1/2") == (1, ["a.test"])
+
+
 def test_most_pages_take_the_native_path() -> None:
     """An ordinary page is admitted by the core: the differential test compares two ways, not one with itself."""
     side = Side(True, None)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from msgspec.structs import replace
-from nephila.kernel.messages import Outcome, Scope, UrlState
+from nephila.kernel.messages import Outcome, Recrawl, Scope, UrlState
 from nephila.native import parse_url
 from nephila.scheduler.engine.invariants import check
 
@@ -83,6 +85,24 @@ async def test_a_row_whose_receipt_was_lost_is_fetched_once(tmp_path):
     check(world.scheduler.dispatcher)
     assert len(world.fetched) == 1
     assert world.scheduler.ended(JOB) == {Outcome.STORED: 1}
+
+
+async def test_a_url_that_is_queued_again_is_not_due_as_well(tmp_path):
+    """The time of its next check is that of the table; it is fetched once, and then at its interval."""
+    world = await World(tmp_path, site({})).start()
+    world.crawl(recrawl=Recrawl(every_s=3600.0))
+    refetch = world.scheduler.refetch(JOB)
+    lost = row("http://a.test/lost", Outcome.STORED, fetch_no=4)
+    world.scheduler.hold(True)
+    assert refetch.ended(replace(lost, next_at=world.clock.now() + 60))
+    world.scheduler.refetched()
+    world.clock.advance(120.0)
+    check(world.scheduler.dispatcher)
+    assert world.scheduler.frontier.jobs[JOB].due_table.next_due() == math.inf
+    world.scheduler.hold(False)
+    world.clock.advance(120.0)
+    assert [(fetch.url, fetch.fetch_no) for fetch in world.fetched] == [("http://a.test/lost", 5)]
+    check(world.scheduler.dispatcher)
 
 
 async def test_a_page_budget_counts_each_page_once(tmp_path):

@@ -25,7 +25,7 @@ from nephila.cli.lost_output import drop_lost_output
 from nephila.cli.output import note, print_json
 from nephila.cli.target import Target
 from nephila.cli.terminal import sanitize
-from nephila.control import api
+from nephila.control import answers, api, requests
 from nephila.control.api import Control
 from nephila.kernel.documents.job_to_document import to_document
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
@@ -82,7 +82,7 @@ def crawl(request: Request, target: Target, *, as_json: bool, quiet: bool) -> in
     refused: Refused = []
     seeds = read_all_seeds(run, plan, refused, already_read=False)
 
-    async def work(control: Control) -> tuple[api.Job, Counter[str] | None]:
+    async def work(control: Control) -> tuple[answers.Job, Counter[str] | None]:
         began = time.time()
         generation = await _submit(control, plan, rules, seeds, refused)
         if not (quiet or as_json):
@@ -121,19 +121,19 @@ async def _submit(
     """Rules, job, seeds, in this order. Returns the generation of the job with all of them."""
     name = plan.job.uid
     try:
-        await control.get_job(api.JobName(name=name))
+        await control.get_job(requests.JobName(name=name))
     except api.NotFound:
         pass
     else:
         raise UserError(f"there is a job {name!r} already; give yours another name, or delete that one")
     if rules:
-        await control.apply_rules(api.ApplyRules(rules=rules))
+        await control.apply_rules(requests.ApplyRules(rules=rules))
     sources = [(kind, place) for kind, place in plan.sources if kind != "file"]
     rest = (seed.url for seed in seeds if seed.source not in ("sitemap", "feed"))
     first = list(itertools.islice(rest, max(len(plan.job.seeds), 0 if sources else 1)))
     job = msgspec.structs.replace(plan.job, seeds=first)
     more = next(rest, None)
-    answer = await control.apply_job(api.ApplyJob(job=to_document(job, sources), seeds_follow=more is not None))
+    answer = await control.apply_job(requests.ApplyJob(job=to_document(job, sources), seeds_follow=more is not None))
     refused += [(one.url, one.reason) for one in answer.refused]
     if more is None:
         return answer.generation
@@ -142,13 +142,13 @@ async def _submit(
     return last.generation
 
 
-async def follow(control: Control, name: str, generation: int, *, quiet: bool) -> api.Job:
+async def follow(control: Control, name: str, generation: int, *, quiet: bool) -> answers.Job:
     """The job once it is done. Raises `UserError` when it is deleted, no scheduler reports, or the broker is gone."""
     progress, began = _Progress(), time.monotonic()
     answered = began
     while True:
         try:
-            job = (await control.get_job(api.JobName(name=name))).status
+            job = (await control.get_job(requests.JobName(name=name))).status
         except api.NotFound:
             raise UserError(f"job {name!r} was deleted") from None
         finished = job.state == "idle" or (job.state in ("limit", "quota", "window") and not job.in_flight)
@@ -159,7 +159,7 @@ async def follow(control: Control, name: str, generation: int, *, quiet: bool) -
         if job.reported_s < SILENT_S:
             answered = time.monotonic()
         if min(job.reported_s, time.monotonic() - began) > SILENT_S:
-            problems = (await control.status(api.Empty())).problems
+            problems = (await control.status(requests.Empty())).problems
             if not problems:
                 raise await _silence(control, job)
             if time.monotonic() - answered > GONE_S:
@@ -172,13 +172,13 @@ async def follow(control: Control, name: str, generation: int, *, quiet: bool) -
         await asyncio.sleep(POLL_S)
 
 
-async def _silence(control: Control, job: api.Job) -> UserError:
+async def _silence(control: Control, job: answers.Job) -> UserError:
     """The error of a job without reports. A job that no scheduler has read is withdrawn: otherwise it would begin when
     the next scheduler starts, after its user has gone."""
     line = f"no scheduler has reported on job {job.name!r} for {SILENT_S:g} s"
     if job.observed_generation:
         return UserError(f"{line}; the job stays, and continues when a scheduler runs")
-    await control.delete_job(api.JobName(name=job.name))
+    await control.delete_job(requests.JobName(name=job.name))
     return UserError(f"{line}: the job is withdrawn; start the services and repeat the command")
 
 
@@ -189,7 +189,7 @@ class _Progress:
         self._shown = ""
         self._next = 0.0
 
-    def show(self, job: api.Job) -> None:
+    def show(self, job: answers.Job) -> None:
         """The job stands so."""
         line, now = f"{job.name}: {_line(job)}", time.monotonic()
         if line != self._shown and now >= self._next:
@@ -197,7 +197,7 @@ class _Progress:
             note(line)
 
 
-def _line(job: api.Job) -> str:
+def _line(job: answers.Job) -> str:
     ended = f"{job.stored:,} stored, {job.denied:,} denied, {job.failed:,} failed, {job.dropped:,} dropped"
     return f"{ended}; {job.queued:,} queued, {job.in_flight:,} in flight"
 
@@ -207,13 +207,13 @@ async def dead_letters(control: Control, job: str, since: float) -> Counter[str]
     found: Counter[str] = Counter()
     after = ""
     while True:
-        page = await control.list_dead_letters(api.ListDeadLetters(after=after, limit=api.MAX_DEAD_LETTERS))
+        page = await control.list_dead_letters(requests.ListDeadLetters(after=after, limit=requests.MAX_DEAD_LETTERS))
         found.update(one.topic for one in page.dead_letters if one.job in (job, "") and one.at >= since)
         if not (after := page.next):
             return found
 
 
-def _print_summary(job: api.Job, letters: Counter[str] | None, *, as_json: bool, quiet: bool) -> None:
+def _print_summary(job: answers.Job, letters: Counter[str] | None, *, as_json: bool, quiet: bool) -> None:
     spent = {"limit": "max_pages", "quota": "quota", "window": "waiting"}.get(job.state, "done")
     words = {"max_pages": "the page budget is spent", "quota": job.quota, "waiting": job.window, "done": "done"}
     if as_json:

@@ -51,8 +51,8 @@ def _lane(target: Target, answer: Explanation) -> str:
 
 def _explanation(target: Target, href: str, job: str) -> Explanation:
     from nephila.cli.client import call
-    from nephila.control.api import ExplainUrl
     from nephila.control.http.client import at_directory
+    from nephila.control.requests import ExplainUrl
 
     if target.is_directory and at_directory(target.out) is None:
         from nephila.cli.explain.offline import explain_directory

@@ -19,7 +19,7 @@ from nephila.cli.output import print_json
 from nephila.cli.target import Bootstrap, Server, Target, TokenFile, with_target
 from nephila.cli.terminal import sanitize, sanitize_lines
 from nephila.cli.tools.export import find
-from nephila.control import api
+from nephila.control import answers, requests
 from nephila.kernel.runtime.errors import UsageError
 from nephila.storage.changes import FEED_CHANGES
 from nephila.storage.source import is_url
@@ -38,7 +38,7 @@ Rows = Annotated[
 class ChangeReader(Protocol):
     """What the command needs of a control API."""
 
-    async def list_changes(self, request: api.ListChanges) -> api.ChangeList:
+    async def list_changes(self, request: requests.ListChanges) -> answers.ChangeList:
         """See `Control.list_changes`."""
 
 
@@ -76,9 +76,9 @@ def changes(
         raise UsageError(f"--format {format!r} is none of {', '.join(FEEDS)}")
     if format and (follow or json):
         raise UsageError("--format writes one document; leave out --follow and --json")
-    wanted = api.ListChanges(since=since, job=job, change=change, limit=api.MAX_CHANGES)  # type: ignore[arg-type]
+    wanted = requests.ListChanges(since=since, job=job, change=change, limit=requests.MAX_CHANGES)  # type: ignore[arg-type]
     if format:
-        wanted.limit, wanted.newest = min(limit or FEED_ENTRIES, api.MAX_CHANGES), True
+        wanted.limit, wanted.newest = min(limit or FEED_ENTRIES, requests.MAX_CHANGES), True
 
     async def work(control: ChangeReader) -> None:
         if format:
@@ -99,10 +99,12 @@ async def _run(control: ChangeReader, work: Callable[[ChangeReader], Awaitable[N
     await work(control)
 
 
-async def _print_all(control: ChangeReader, request: api.ListChanges, limit: int, *, follow: bool, json: bool) -> None:
+async def _print_all(
+    control: ChangeReader, request: requests.ListChanges, limit: int, *, follow: bool, json: bool
+) -> None:
     left = limit or sys.maxsize
     while left > 0:
-        request.limit = min(left, api.MAX_CHANGES)
+        request.limit = min(left, requests.MAX_CHANGES)
         found = await control.list_changes(request)
         for one in found.changes:
             print_json(one) if json else _print(one)
@@ -115,14 +117,14 @@ async def _print_all(control: ChangeReader, request: api.ListChanges, limit: int
             await asyncio.sleep(POLL_S)
 
 
-def _print(one: api.Change) -> None:
+def _print(one: answers.Change) -> None:
     title = sanitize(one.title, 200)
     typer.echo(f"{one.seq}  {one.at}  {one.change:<8}  {sanitize(one.url, 2000)}" + (f"  {title}" if title else ""))
     for line in sanitize_lines(one.diff):
         typer.echo(f"    {line}")
 
 
-def _write_feed(found: list[api.Change], format: str, target: Target) -> None:
+def _write_feed(found: list[answers.Change], format: str, target: Target) -> None:
     from nephila.control.http.change_feeds import FORMATS
     from nephila.control.http.routes import PREFIX
 

@@ -17,7 +17,7 @@ from nephila.cli.output import note, print_json, print_pairs
 from nephila.cli.target import Target, with_target
 from nephila.cli.terminal import sanitize
 from nephila.cli.tools.export import find
-from nephila.control import api
+from nephila.control import answers, api, requests
 from nephila.control.api import Control
 from nephila.kernel.runtime.errors import UserError
 
@@ -208,37 +208,37 @@ class ControlTarget:
     async def job(self, name: str) -> dict[str, Any] | None:
         """See `applying.Target`."""
         try:
-            return (await self._control.get_job(api.JobName(name=name))).document
+            return (await self._control.get_job(requests.JobName(name=name))).document
         except api.NotFound:
             return None
 
     async def apply_rules(self, rules: list[dict[str, Any]]) -> None:
         """See `applying.Target`."""
-        await self._control.apply_rules(api.ApplyRules(rules=rules))
+        await self._control.apply_rules(requests.ApplyRules(rules=rules))
 
     async def apply_job(self, document: dict[str, Any]) -> None:
         """See `applying.Target`."""
-        await self._control.apply_job(api.ApplyJob(job=document))
+        await self._control.apply_job(requests.ApplyJob(job=document))
 
     async def delete_job(self, name: str) -> None:
         """See `applying.Target`."""
-        await self._control.delete_job(api.JobName(name=name))
+        await self._control.delete_job(requests.JobName(name=name))
 
     async def add_seeds(self, name: str, seeds: list[NavigationSeed], *, last: bool) -> list[tuple[str, str]]:
         """See `applying.Target`."""
         from nephila.harvest.schemes.applying import context_of
 
-        contexts = [api.SeedContext(**context_of(seed)) for seed in seeds]
-        request = api.AddSeeds(name=name, urls=[seed.url for seed in seeds], contexts=contexts, last=last)
+        contexts = [requests.SeedContext(**context_of(seed)) for seed in seeds]
+        request = requests.AddSeeds(name=name, urls=[seed.url for seed in seeds], contexts=contexts, last=last)
         answer = await self._control.add_seeds(request)
         return [(one.url, one.reason) for one in answer.refused]
 
 
-def _state(target: Target, job: str) -> tuple[api.JobDetail, Schemes]:
+def _state(target: Target, job: str) -> tuple[answers.JobDetail, Schemes]:
     """The job and its schemes. Raises `UserError`."""
     from nephila.harvest.schemes.applying import state_of
 
-    detail = call(target, lambda control: control.get_job(api.JobName(name=job)))
+    detail = call(target, lambda control: control.get_job(requests.JobName(name=job)))
     state = state_of(detail.document)
     if state is None:
         raise UserError(f"the job {job!r} has no schemes; see nephila schemes apply")
@@ -291,7 +291,7 @@ def _print_stored(stored: EvaluationReport | None, *, unchanged: bool = False) -
         note(f"{number:,} stored pages: {REMEDIES[doubt]}")
 
 
-def _progress(place: str, detail: api.JobDetail, state: Schemes) -> Progress:
+def _progress(place: str, detail: answers.JobDetail, state: Schemes) -> Progress:
     from nephila.harvest.schemes import progress
     from nephila.storage.ledgers.read_connection import open_for_reading
 

@@ -14,7 +14,7 @@ from nephila.cli.options import AlwaysJson, Json
 from nephila.cli.output import note, print_json
 from nephila.cli.target import Target, with_target
 from nephila.cli.terminal import sanitize
-from nephila.control import api
+from nephila.control import answers, requests
 from nephila.control.api import Control
 from nephila.kernel.runtime.errors import UsageError
 
@@ -63,8 +63,10 @@ def apply(
             _note_refused(refused, answer.refused_count - len(answer.refused))
         if prune:
             wanted = {document.name for document in documents}
-            for name in [one.name for one in (await control.list_jobs(api.Empty())).jobs if one.name not in wanted]:
-                _print_change(await control.delete_job(api.JobName(name=name)), as_json=json)
+            for name in [
+                one.name for one in (await control.list_jobs(requests.Empty())).jobs if one.name not in wanted
+            ]:
+                _print_change(await control.delete_job(requests.JobName(name=name)), as_json=json)
 
     call(target, work, START_S)
 
@@ -73,7 +75,7 @@ def apply(
 @with_target()
 def list_jobs(target: Target, json: Json = False) -> None:
     """Show how all jobs stand."""
-    jobs = call(target, lambda control: control.list_jobs(api.Empty())).jobs
+    jobs = call(target, lambda control: control.list_jobs(requests.Empty())).jobs
     if json:
         print_json(jobs)
     elif not jobs:
@@ -89,28 +91,28 @@ def list_jobs(target: Target, json: Json = False) -> None:
 @with_target()
 def get(name: Name, target: Target, json: AlwaysJson = True) -> None:
     """Show one job and its document, in JSON."""
-    print_json(call(target, lambda control: control.get_job(api.JobName(name=name))))
+    print_json(call(target, lambda control: control.get_job(requests.JobName(name=name))))
 
 
 @app.command()
 @with_target()
 def pause(name: Name, target: Target, json: Json = False) -> None:
     """Dispatch nothing more of a job; what is in flight still ends."""
-    _change(target, lambda control: control.pause_job(api.JobName(name=name)), as_json=json)
+    _change(target, lambda control: control.pause_job(requests.JobName(name=name)), as_json=json)
 
 
 @app.command()
 @with_target()
 def resume(name: Name, target: Target, json: Json = False) -> None:
     """Continue a paused job."""
-    _change(target, lambda control: control.resume_job(api.JobName(name=name)), as_json=json)
+    _change(target, lambda control: control.resume_job(requests.JobName(name=name)), as_json=json)
 
 
 @app.command()
 @with_target()
 def delete(name: Name, target: Target, json: Json = False) -> None:
     """Forget a job and its URLs; the rows of the table pages stay."""
-    _change(target, lambda control: control.delete_job(api.JobName(name=name)), as_json=json)
+    _change(target, lambda control: control.delete_job(requests.JobName(name=name)), as_json=json)
 
 
 @app.command()
@@ -137,7 +139,7 @@ def seeds(
         if file:
             yield from read_seeds(file, lambda place, reason: refused.append((place, reason)), "--file ")
 
-    async def work(control: Control) -> api.SeedsAdded:
+    async def work(control: Control) -> answers.SeedsAdded:
         return await send_seeds(control, name, given(), refused)
 
     answer = call(target, work)
@@ -152,7 +154,7 @@ def seeds(
 @with_target()
 def quarantines(name: Name, target: Target, json: Json = False) -> None:
     """Show the parts of hosts that a job no longer fetches from, and why."""
-    found = call(target, lambda control: control.list_quarantines(api.JobName(name=name))).quarantines
+    found = call(target, lambda control: control.list_quarantines(requests.JobName(name=name))).quarantines
     if json:
         print_json(found)
         return
@@ -173,16 +175,16 @@ def release(
     json: Json = False,
 ) -> None:
     """Fetch from a quarantined part of a host again."""
-    request = api.ReleaseQuarantine(name=name, host=host, pattern=pattern)
+    request = requests.ReleaseQuarantine(name=name, host=host, pattern=pattern)
     answer = call(target, lambda control: control.release_quarantine(request))
     print_json(answer) if json else typer.echo(f"{name}: {sanitize(host)}{sanitize(pattern)} released")
 
 
-def _change(target: Target, work: Callable[[Control], Awaitable[api.JobChanged]], *, as_json: bool) -> None:
+def _change(target: Target, work: Callable[[Control], Awaitable[answers.JobChanged]], *, as_json: bool) -> None:
     _print_change(call(target, work), as_json=as_json)
 
 
-def _print_change(answer: api.JobChanged, *, as_json: bool) -> None:
+def _print_change(answer: answers.JobChanged, *, as_json: bool) -> None:
     if as_json:
         print_json(answer)
     else:
@@ -200,12 +202,12 @@ def _check_sources(documents: Iterable[Any]) -> None:
                     raise UsageError(f"{document.location}: cannot read the seeds {name}: {error.strerror}") from None
 
 
-async def _apply(control: Control, document: Any, refused: list[tuple[str, str]]) -> api.JobApplied:
+async def _apply(control: Control, document: Any, refused: list[tuple[str, str]]) -> answers.JobApplied:
     """The job, then the seeds of its files in batches; each is taken before the next is read."""
     from nephila.programs.job_files import read_sources
 
     files = any(kind == "file" for kind, _ in document.sources)
-    answer = await control.apply_job(api.ApplyJob(job=document.content, seeds_follow=files))
+    answer = await control.apply_job(requests.ApplyJob(job=document.content, seeds_follow=files))
     refused += [(one.url, one.reason) for one in answer.refused]
     if files:
         held = answer.generation if answer.held else 0
@@ -218,15 +220,15 @@ async def _apply(control: Control, document: Any, refused: list[tuple[str, str]]
 
 async def send_seeds(
     control: Control, name: str, urls: Iterator[str], refused: list[tuple[str, str]], held: int = 0
-) -> api.SeedsAdded:
+) -> answers.SeedsAdded:
     """Add seeds in batches of bounded number and size. `held`: the generation of a job that waits for them. Returns the
     last answer; its `refused_count` is of those that are not in `refused`."""
     more = 0
     for batch in batches(urls):
-        answer = await control.add_seeds(api.AddSeeds(name=name, urls=batch))
+        answer = await control.add_seeds(requests.AddSeeds(name=name, urls=batch))
         refused += [(one.url, one.reason) for one in answer.refused]
         more += answer.refused_count - len(answer.refused)
-    answer = await control.add_seeds(api.AddSeeds(name=name, last=True, held_generation=held))
+    answer = await control.add_seeds(requests.AddSeeds(name=name, last=True, held_generation=held))
     answer.refused_count = more
     return answer
 
@@ -238,7 +240,7 @@ def batches(urls: Iterator[str]) -> Iterator[list[str]]:
     for url in urls:
         batch.append(url)
         size += len(url)
-        if len(batch) >= api.SEED_BATCH or size >= BATCH_CHARS:
+        if len(batch) >= requests.SEED_BATCH or size >= BATCH_CHARS:
             yield batch
             batch, size = [], 0
     if batch:

@@ -12,7 +12,7 @@ from nephila.cli.client import call
 from nephila.cli.options import Json
 from nephila.cli.output import note, print_json
 from nephila.cli.target import Target, with_target
-from nephila.control import api
+from nephila.control import answers, requests
 from nephila.control.api import Control
 from nephila.control.http.client import at_directory
 from nephila.kernel.runtime.errors import UsageError
@@ -35,7 +35,7 @@ def forget(
 
     hrefs = [seed_url(url) for url in urls or []]
 
-    def work(control: Control) -> Awaitable[api.UrlsForgotten]:
+    def work(control: Control) -> Awaitable[answers.UrlsForgotten]:
         return _forget(control, hrefs, match, job)
 
     answer = _where_nothing_runs(target, work) if _is_stopped(target) else call(target, work)
@@ -53,26 +53,28 @@ def _is_stopped(target: Target) -> bool:
     return target.is_directory and at_directory(target.out) is None and not Directory(target.out).holder()
 
 
-def _where_nothing_runs(target: Target, work: Callable[[Control], Awaitable[api.UrlsForgotten]]) -> api.UrlsForgotten:
+def _where_nothing_runs(
+    target: Target, work: Callable[[Control], Awaitable[answers.UrlsForgotten]]
+) -> answers.UrlsForgotten:
     from nephila.programs.stopped_frontier import stopped_frontier
 
-    async def main() -> api.UrlsForgotten:
+    async def main() -> answers.UrlsForgotten:
         async with stopped_frontier(Directory(target.out)) as control:
             return await work(control)
 
     return asyncio.run(main())
 
 
-async def _forget(control: Control, urls: list[str], match: str, job: str) -> api.UrlsForgotten:
+async def _forget(control: Control, urls: list[str], match: str, job: str) -> answers.UrlsForgotten:
     if not job:
-        names = [one.name for one in (await control.list_jobs(api.Empty())).jobs]
+        names = [one.name for one in (await control.list_jobs(requests.Empty())).jobs]
         if len(names) != 1:
             raise UsageError(f"name one of the jobs by --job: {', '.join(names[:10])}" if names else "there is no job")
         job = names[0]
-    total = api.UrlsForgotten(name=job, forgotten=0)
-    for start in range(0, max(len(urls), 1), api.SEED_BATCH):
+    total = answers.UrlsForgotten(name=job, forgotten=0)
+    for start in range(0, max(len(urls), 1), requests.SEED_BATCH):
         part = await control.forget(
-            api.ForgetUrls(name=job, urls=urls[start : start + api.SEED_BATCH], match="" if start else match)
+            requests.ForgetUrls(name=job, urls=urls[start : start + requests.SEED_BATCH], match="" if start else match)
         )
         total.forgotten += part.forgotten
         total.open += part.open

@@ -13,7 +13,7 @@ from nephila.cli.options import Json
 from nephila.cli.output import note, print_json
 from nephila.cli.target import Target, with_target
 from nephila.cli.terminal import sanitize
-from nephila.control import api
+from nephila.control import answers, requests
 from nephila.control.api import Control
 
 
@@ -31,14 +31,14 @@ def deploy(
     from nephila.rulekit.files import read_all
 
     documents = read_all(places or [Path("rules")])
-    request = api.ApplyRules(rules=[document.content for document in documents])
+    request = requests.ApplyRules(rules=[document.content for document in documents])
     wanted = {document.name for document in documents}
 
-    async def work(control: Control) -> list[api.RuleChange]:
+    async def work(control: Control) -> list[answers.RuleChange]:
         done = list((await control.apply_rules(request)).rules)
         if prune:
-            gone = [one.name for one in (await control.list_rules(api.Empty())).rules if one.name not in wanted]
-            done += [await control.delete_rule(api.RuleName(name=name)) for name in gone]
+            gone = [one.name for one in (await control.list_rules(requests.Empty())).rules if one.name not in wanted]
+            done += [await control.delete_rule(requests.RuleName(name=name)) for name in gone]
         return done
 
     for one in call(target, work):
@@ -48,7 +48,7 @@ def deploy(
 @with_target()
 def list_rules(target: Target, json: Json = False) -> None:
     """Show the rules that pages are read by."""
-    rules = call(target, lambda control: control.list_rules(api.Empty())).rules
+    rules = call(target, lambda control: control.list_rules(requests.Empty())).rules
     if not rules and not json:
         note("there is no rule; see nephila rules deploy")
     for one in rules:
@@ -62,7 +62,7 @@ def delete_rule(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A rule's name.")], target: Target, json: Json = False
 ) -> None:
     """Delete a rule; its items stay."""
-    answer = call(target, lambda control: control.delete_rule(api.RuleName(name=name)))
+    answer = call(target, lambda control: control.delete_rule(requests.RuleName(name=name)))
     print_json(answer) if json else typer.echo(f"{answer.name}: {answer.verdict}")
 
 
@@ -76,22 +76,22 @@ def status(target: Target, json: Json = False) -> None:
         print_json(one) if json else typer.echo(sanitize(f"{one.rule} (version {one.version}): {_line(one)}", 500))
 
 
-def _health(target: Target) -> list[api.RuleHealth]:
+def _health(target: Target) -> list[answers.RuleHealth]:
     from nephila.control.http.client import at_directory
 
     if target.is_directory and at_directory(target.out) is None:
         return _stored(target.out)
-    return call(target, lambda control: control.rule_health(api.Empty())).rules
+    return call(target, lambda control: control.rule_health(requests.Empty())).rules
 
 
-def _stored(directory: Path) -> list[api.RuleHealth]:
+def _stored(directory: Path) -> list[answers.RuleHealth]:
     from nephila.rulekit.health import states
 
-    names = api.RuleHealth.__struct_fields__
-    return [api.RuleHealth(**{name: getattr(one, name) for name in names}) for one in states(directory)]
+    names = answers.RuleHealth.__struct_fields__
+    return [answers.RuleHealth(**{name: getattr(one, name) for name in names}) for one in states(directory)]
 
 
-def _line(one: api.RuleHealth) -> str:
+def _line(one: answers.RuleHealth) -> str:
     pages = f"{one.pages:,} pages"
     if not one.degraded:
         return f"healthy, {one.fill_rate:.0%} of its last pages have items; {pages}"

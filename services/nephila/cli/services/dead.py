@@ -14,7 +14,7 @@ from nephila.cli.options import Json
 from nephila.cli.output import note, print_json
 from nephila.cli.target import Server, Target, TokenFile, with_target
 from nephila.cli.terminal import sanitize
-from nephila.control import api
+from nephila.control import answers, requests
 from nephila.control.api import Control
 from nephila.kernel.runtime.errors import UsageError
 
@@ -59,7 +59,7 @@ def list_letters(target: Target, job: JobUid = "", json: Json = False) -> None:
         after = ""
         while True:
             page = await control.list_dead_letters(
-                api.ListDeadLetters(job=job, after=after, limit=api.MAX_DEAD_LETTERS)
+                requests.ListDeadLetters(job=job, after=after, limit=requests.MAX_DEAD_LETTERS)
             )
             for one in page.dead_letters:
                 print_json(one) if json else typer.echo(_line(one))
@@ -90,8 +90,8 @@ def replay(
     async def work(control: Control) -> None:
         after = ""
         while True:
-            request = api.ReplayDeadLetters(
-                ids=ids or [], all=everything, job=job, after=after, limit=api.MAX_DEAD_LETTERS
+            request = requests.ReplayDeadLetters(
+                ids=ids or [], all=everything, job=job, after=after, limit=requests.MAX_DEAD_LETTERS
             )
             page = await control.replay_dead_letters(request)
             for one in page.dead_letters:
@@ -108,7 +108,7 @@ def replay(
         typer.echo(f"{counts[True]} of {counts[True] + counts[False]} published again")
 
 
-def _line(one: api.DeadLetter) -> str:
+def _line(one: answers.DeadLetter) -> str:
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(one.at))
     if not one.topic:
         return f"{one.id}  {at}  {sanitize(one.error)}"

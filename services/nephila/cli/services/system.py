@@ -13,7 +13,7 @@ from nephila.cli.options import Json
 from nephila.cli.output import print_json, print_pairs
 from nephila.cli.target import Target, with_target
 from nephila.cli.terminal import sanitize
-from nephila.control import api
+from nephila.control import answers, requests
 from nephila.kernel.runtime.errors import UNREADABLE, UsageError
 from nephila.scheduler.explain.explain import utc
 
@@ -21,7 +21,7 @@ from nephila.scheduler.explain.explain import utc
 @with_target()
 def status(target: Target, json: Json = False) -> None:
     """Show the state of the program or system."""
-    found = call(target, lambda control: control.status(api.Empty()))
+    found = call(target, lambda control: control.status(requests.Empty()))
     if json:
         print_json(found)
         return
@@ -31,7 +31,7 @@ def status(target: Target, json: Json = False) -> None:
 @with_target()
 def members(target: Target, json: Json = False) -> None:
     """Show the programs that take part."""
-    found = call(target, lambda control: control.list_members(api.Empty())).members
+    found = call(target, lambda control: control.list_members(requests.Empty())).members
     if json:
         print_json(found)
         return
@@ -53,7 +53,7 @@ def members(target: Target, json: Json = False) -> None:
     print_table(rows, left=6)
 
 
-def _state(member: api.Member) -> str:
+def _state(member: answers.Member) -> str:
     """The state in the table: the reported one, with the problem, and since when there is no report."""
     reported = f"{member.state} ({member.problem})" if member.problem else member.state
     if not member.silent_since:
@@ -83,7 +83,7 @@ def settings(
         raise UsageError("--member needs NAME=VALUE; without it all settings are shown")
     request = _changes(changes or [], member)
     if request is None:
-        found = call(target, lambda control: control.get_settings(api.Empty()))
+        found = call(target, lambda control: control.get_settings(requests.Empty()))
     else:
         found = call(target, lambda control: control.change_settings(request))
     if json:
@@ -92,7 +92,7 @@ def settings(
         print_pairs((name, _text(value)) for name, value in found.settings.items())
 
 
-def _changes(texts: list[str], member: str) -> api.ChangeSettings | None:
+def _changes(texts: list[str], member: str) -> requests.ChangeSettings | None:
     """NAME=JSON; a value that is not JSON is a text, NAME= takes the default back."""
     if not texts:
         return None
@@ -106,7 +106,7 @@ def _changes(texts: list[str], member: str) -> api.ChangeSettings | None:
         except UNREADABLE:
             given[name] = value
     try:
-        return msgspec.convert({"settings": given, "member": member}, api.ChangeSettings)
+        return msgspec.convert({"settings": given, "member": member}, requests.ChangeSettings)
     except msgspec.ValidationError as error:
         raise UsageError(f"{' '.join(texts)[:200]}: {error}") from None
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from prometheus_client.registry import Collector
 
-    from nephila.control.api import Control, Job
+    from nephila.control.answers import Job
+    from nephila.control.api import Control
     from nephila.harvest.webhooks.sender import WebhookSender
     from nephila.kernel.runtime.clock import Clock
     from nephila.programs.control_servers import TcpAddress

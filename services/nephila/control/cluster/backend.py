@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from nephila.control import api, job_view
+from nephila.control import answers, api, job_view, requests
 from nephila.control.backend import Backend, DeadLetters, next_generation
 from nephila.control.cluster.held_jobs import HeldJobs
 from nephila.control.cluster.members import Members
@@ -62,7 +62,7 @@ class ClusterBus(Bus, Protocol):
 class ClusterBackend(Backend):
     """See `nephila.control.backend.Backend` for its methods. Build it before the bus is started."""
 
-    kind: api.SystemKind = "cluster"
+    kind: answers.SystemKind = "cluster"
     at_once = False
 
     def __init__(
@@ -166,7 +166,7 @@ class ClusterBackend(Backend):
         status = self._statuses.get(uid)
         return status[0] if status is not None else JobStatus(uid)
 
-    def report(self, job: CrawlJob) -> api.Job:
+    def report(self, job: CrawlJob) -> answers.Job:
         now = self.clock.monotonic()
         status, at = self._statuses.get(job.uid) or (JobStatus(job.uid), self._started)
         answer = job_report(job, status, self._rates.of(job.uid, now, finished(status)))
@@ -176,7 +176,7 @@ class ClusterBackend(Backend):
     def _totals(self) -> dict[str, int]:
         return {uid: finished(status) for uid, (status, _) in self._statuses.items()}
 
-    async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[api.RefusedSeed]:
+    async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[answers.RefusedSeed]:
         await self._put(job)
         return await self.send_seeds(job.uid, seeds)
 
@@ -204,15 +204,15 @@ class ClusterBackend(Backend):
                 "answers again see nephila jobs list, and repeat the command"
             ) from None
 
-    async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[api.RefusedSeed]:
-        refused: list[api.RefusedSeed] = []
-        for start in range(0, len(seeds), api.SEED_BATCH):
+    async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[answers.RefusedSeed]:
+        refused: list[answers.RefusedSeed] = []
+        for start in range(0, len(seeds), requests.SEED_BATCH):
             receipts = []
-            for seed in seeds[start : start + api.SEED_BATCH]:
+            for seed in seeds[start : start + requests.SEED_BATCH]:
                 try:
                     partition = partition_of(parse_url(seed.url).fingerprint, self._partitions)
                 except UrlError as error:
-                    refused.append(api.RefusedSeed(url=seed.url, reason=str(error)))
+                    refused.append(answers.RefusedSeed(url=seed.url, reason=str(error)))
                 else:
                     receipts.append(self._publish(SEEDS, partition, seed))
             await self._taken(*receipts)
@@ -232,7 +232,7 @@ class ClusterBackend(Backend):
     async def release(self, uid: str, host: str, pattern: str) -> None:
         await self._queries.release(uid, host, pattern)
 
-    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> api.UrlsForgotten:
+    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> answers.UrlsForgotten:
         return await self._queries.forget(job, urls)
 
     async def explain(self, url: str, name: str) -> Explanation:
@@ -257,14 +257,14 @@ class ClusterBackend(Backend):
 
     # ---- the system
 
-    async def directories(self) -> list[api.Directory]:
+    async def directories(self) -> list[answers.Directory]:
         """The sites of a system are in the file of the program that starts the runs."""
         raise api.NotFound("this API has no sites; nephila sites list --sites FILE shows the verdicts on lists")
 
-    def members(self) -> list[api.Member]:
+    def members(self) -> list[answers.Member]:
         return self._members.list()
 
-    async def complete(self, status: api.Status) -> None:
+    async def complete(self, status: answers.Status) -> None:
         status.problems = [*self._bus.troubles, *(await self._broker_problems()), *self._lost_jobs_problems()]
 
     def _lost_jobs_problems(self) -> list[str]:

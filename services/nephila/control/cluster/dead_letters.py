@@ -17,7 +17,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from nephila.control import api
+from nephila.control import answers, requests
 from nephila.control.api import NotFound
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.claim_check import ClaimStore
@@ -170,12 +170,12 @@ class KafkaDeadLetters:
         self._config = config
         self._claim_store = claim_store
 
-    async def page(self, request: api.ListDeadLetters) -> api.DeadLetterList:
+    async def page(self, request: requests.ListDeadLetters) -> answers.DeadLetterList:
         """Some letters. Raises `UserError`."""
         found, next_place = await self._some((), request.job, request.after, request.limit)
-        return api.DeadLetterList(dead_letters=[_row(one) for one in found], next=next_place)
+        return answers.DeadLetterList(dead_letters=[_row(one) for one in found], next=next_place)
 
-    async def replay(self, request: api.ReplayDeadLetters) -> api.ReplayedList:
+    async def replay(self, request: requests.ReplayDeadLetters) -> answers.ReplayedList:
         """Publish messages again, each as it was, and return when the broker has them. Raises `UserError`."""
         if bool(request.ids) == request.all:
             raise UsageError("name the dead letters as PARTITION:OFFSET, or ask for all of them")
@@ -196,8 +196,8 @@ class KafkaDeadLetters:
             raise await admin.trouble_with(config, error) from None
         finally:
             await producer.stop()
-        done = [api.Replayed(id=one.place, replayed=not one.refused, refused=one.refused) for one in found]
-        return api.ReplayedList(dead_letters=done, next=next_place)
+        done = [answers.Replayed(id=one.place, replayed=not one.refused, refused=one.refused) for one in found]
+        return answers.ReplayedList(dead_letters=done, next=next_place)
 
     async def _some(self, places: Sequence[str], job: str, after: str, limit: int) -> tuple[list[Found], str]:
         """Letters, and the place behind which more are; empty when these were the last."""
@@ -215,9 +215,9 @@ class KafkaDeadLetters:
         return found, ""
 
 
-def _row(one: Found) -> api.DeadLetter:
+def _row(one: Found) -> answers.DeadLetter:
     letter = one.letter
-    return api.DeadLetter(
+    return answers.DeadLetter(
         id=one.place,
         at=round(one.at, 3),
         service=letter.service,

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from nephila.control import api
+from nephila.control import answers
 from nephila.kernel import live_settings
 from nephila.kernel.messages import MemberState, MemberStatus, Setting
 from nephila.kernel.runtime.clock import Clock
@@ -17,7 +17,7 @@ OVERDUE, SILENT = 1.5, 3.0
 """Intervals since the last report of a member after which the next one is overdue, and its state is silent."""
 FORGOTTEN_S = 86_400.0
 """A member that has not reported for so long is not listed."""
-MEMBER_STATES: dict[MemberState, api.MemberState] = {
+MEMBER_STATES: dict[MemberState, answers.MemberState] = {
     MemberState.UNSPECIFIED: "starting",
     MemberState.READY: "ready",
     MemberState.NOT_READY: "not_ready",
@@ -46,7 +46,7 @@ class Members:
         else:
             self.settings[setting.name] = msgspec.json.decode(setting.value)
 
-    def list(self) -> list[api.Member]:
+    def list(self) -> list[answers.Member]:
         """Members by service and name."""
         owners: dict[tuple[str, int], str] = {}
         for one in sorted(self._members.values(), key=lambda one: one.at):
@@ -54,13 +54,13 @@ class Members:
         members = [self._member(one, owners) for _, one in sorted(self._members.items())]
         return [one for one in members if one.reported_s < FORGOTTEN_S]
 
-    def _member(self, one: MemberStatus, owners: Mapping[tuple[str, int], str]) -> api.Member:
+    def _member(self, one: MemberStatus, owners: Mapping[tuple[str, int], str]) -> answers.Member:
         """`owners`: (service, partition) → the member that was the last to report it. A member that is silent has lost
         its partitions: its session is shorter."""
         reported_s = max(self._clock.now() - one.at, 0.0)
         overdue = 0.0 if one.state == MemberState.ENDED else reported_s / max(one.interval_s, 1.0)
         silent = overdue > SILENT
-        return api.Member(
+        return answers.Member(
             name=one.member,
             service=one.service,
             state="silent" if silent else MEMBER_STATES[one.state],

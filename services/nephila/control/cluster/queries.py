@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from nephila.control import api
+from nephila.control import answers, api
 from nephila.kernel.fragment_routes import parse_for
 from nephila.kernel.messages import CrawlJob, ExplainAnswer, ExplainQuery, Outcome, Quarantine
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
@@ -75,12 +75,12 @@ class Queries:
                 "the scheduler that has this host is of an older release, which releases nothing: update it"
             )
 
-    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> api.UrlsForgotten:
+    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> answers.UrlsForgotten:
         """See `Backend.forget`. Each partition is asked in turn, FORGET_BATCH URLs at a time."""
         parts: dict[int, list[tuple[str, Outcome]]] = {}
         for url, outcome in urls:
             parts.setdefault(partition_of(parse_for(job, url).fingerprint, self._partitions), []).append((url, outcome))
-        total = api.UrlsForgotten(name=job.uid, forgotten=0)
+        total = answers.UrlsForgotten(name=job.uid, forgotten=0)
         for part in parts.values():
             for start in range(0, len(part), FORGET_BATCH):
                 batch = part[start : start + FORGET_BATCH]

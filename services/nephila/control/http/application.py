@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from nephila.control import api
 from nephila.control.http.change_feeds import FORMATS
 from nephila.control.http.openapi import document_bytes
-from nephila.control.http.routes import CODES, PREFIX, ROUTES, ErrorAnswer, ErrorBody, Route
+from nephila.control.http.routes import CODES, PREFIX, ROUTES, ErrorBody, Route, error_json
 from nephila.kernel.runtime.errors import UNREADABLE, FormError, NotReadyError, UsageError, UserError
 
 log = logging.getLogger(__name__)
@@ -280,4 +280,4 @@ def _error(code: str, message: str) -> Response:
 
 
 def _response(body: ErrorBody) -> Response:
-    return Response(msgspec.json.encode(ErrorAnswer(error=body)), CODES[body.code], media_type="application/json")
+    return Response(error_json(body.code, body.message, body.where), CODES[body.code], media_type="application/json")

@@ -88,6 +88,11 @@ CODES: dict[str, int] = {
 states. wrong_value: it has, and a value in it cannot be used, as an expression that RE2 cannot read."""
 
 
+def error_json(code: str, message: str, where: str = "") -> bytes:
+    """The body of an error."""
+    return msgspec.json.encode(ErrorAnswer(error=ErrorBody(code=code, message=message, where=where)))
+
+
 def to_http(route: Route, request: msgspec.Struct) -> tuple[dict[str, str], dict[str, Any]]:
     """The request as (fields of the path, other fields)."""
     fields: dict[str, Any] = msgspec.to_builtins(request)

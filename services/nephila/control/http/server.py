@@ -14,10 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from nephila.control.http.routes import CODES, error_json
 from nephila.control.http.unix_socket import NAME, bind
 from nephila.kernel.runtime.errors import UserError
 
@@ -65,6 +67,20 @@ class _Protocol(H11Protocol):
         self._waiting.pop(self, None)
         self._timer.cancel()
         super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """The error of the API in place of uvicorn's plain text: no HTTP/1.1, or too long a head."""
+        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.close()
+            return
+        long = len(self.conn.trailing_data[0]) > MAX_HEAD
+        wrong = f"its head is longer than {MAX_HEAD} bytes" if long else "it is not a request of HTTP/1.1"
+        body = error_json("invalid", f"the request cannot be read: {wrong}")
+        headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("connection", "close")]
+        response = h11.Response(status_code=CODES["invalid"], headers=headers)
+        for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     @property
     def _is_waiting(self) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from nephila import __version__
-from nephila.control import api, job_view
+from nephila.control import answers, api, job_view, requests
 from nephila.control.backend import Backend, DeadLetters, is_held, next_generation
 from nephila.control.local.explain import LocalExplain
 from nephila.control.local.rule_store import RuleStore
@@ -68,17 +68,17 @@ class Parts:
 class NoDeadLetters:
     """One program keeps no dead letters: the URL of such a message ends as failed(dead_letter)."""
 
-    async def page(self, request: api.ListDeadLetters) -> api.DeadLetterList:
+    async def page(self, request: requests.ListDeadLetters) -> answers.DeadLetterList:
         """None."""
-        return api.DeadLetterList(dead_letters=[])
+        return answers.DeadLetterList(dead_letters=[])
 
-    async def replay(self, request: api.ReplayDeadLetters) -> api.ReplayedList:
+    async def replay(self, request: requests.ReplayDeadLetters) -> answers.ReplayedList:
         """Raises `NotFound` for a named one."""
         if request.ids:
             raise api.NotFound(
                 "one program keeps no dead letters; fetch such URLs again with nephila crawl --retry-failed"
             )
-        return api.ReplayedList(dead_letters=[])
+        return answers.ReplayedList(dead_letters=[])
 
 
 class LocalBackend(Backend):
@@ -98,12 +98,12 @@ class LocalBackend(Backend):
         rules: RuleStore | None = None,
         on_change: Callable[[], None] = lambda: None,
         once: bool = False,
-        directories: Callable[[], list[api.Directory]] = list,
+        directories: Callable[[], list[answers.Directory]] = list,
     ) -> None:
         """`on_change`: called when the set of jobs, or one of them, has changed. `rules`: None where rules cannot be
         applied. `directories`: reads the directories of sites from the disk."""
         home = Home(str(directory), many=not once, running=True)
-        self.kind: api.SystemKind = "crawl" if once else "up"
+        self.kind: answers.SystemKind = "crawl" if once else "up"
         self.place = home.out
         self.clock = parts.clock
         self.rows: Source | None = rows or directory
@@ -184,36 +184,36 @@ class LocalBackend(Backend):
     def jobs(self) -> Mapping[str, CrawlJob]:
         return job_view.specs(self._scheduler)
 
-    def report(self, job: CrawlJob) -> api.Job:
+    def report(self, job: CrawlJob) -> answers.Job:
         total = job_view.ended_total(self._scheduler, job.uid)
         return job_view.job(self._scheduler, job.uid, self._rates.of(job.uid, self.clock.monotonic(), total))
 
     def _totals(self) -> dict[str, int]:
         return {uid: job_view.ended_total(self._scheduler, uid) for uid in job_view.specs(self._scheduler)}
 
-    async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[api.RefusedSeed]:
+    async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[answers.RefusedSeed]:
         """The first seeds are published in the same turn: what is queued would be out of their scope and dropped."""
         refused = await self._publish([self._bus.publish(JOBS, 0, job)], seeds)
         self._on_change()
         return refused
 
-    async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[api.RefusedSeed]:
+    async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[answers.RefusedSeed]:
         if uid in self._held:
             self._hold(uid, self._held[uid][0])
         return await self._publish([], seeds)
 
-    async def _publish(self, pending: list[Receipt], seeds: Sequence[Seed]) -> list[api.RefusedSeed]:
+    async def _publish(self, pending: list[Receipt], seeds: Sequence[Seed]) -> list[answers.RefusedSeed]:
         refused = []
-        for start in range(0, max(len(seeds), 1), api.SEED_BATCH):
+        for start in range(0, max(len(seeds), 1), requests.SEED_BATCH):
             self._scheduler.take_refused_seeds()
-            pending += [self._bus.publish(SEEDS, 0, seed) for seed in seeds[start : start + api.SEED_BATCH]]
+            pending += [self._bus.publish(SEEDS, 0, seed) for seed in seeds[start : start + requests.SEED_BATCH]]
             refused += self._scheduler.take_refused_seeds()
             for receipt in pending:
                 if not receipt.done:
                     await receipt
             pending.clear()
         await self._scheduler.durable()
-        return [api.RefusedSeed(url=url, reason=reason) for url, reason in refused]
+        return [answers.RefusedSeed(url=url, reason=reason) for url, reason in refused]
 
     def expect_seeds(self, job: CrawlJob) -> None:
         """The job continues after HOLD_S without seeds."""
@@ -248,12 +248,12 @@ class LocalBackend(Backend):
             raise api.NotFound(f"{host}{pattern} is not in quarantine; see nephila jobs quarantines {uid}")
         await self._scheduler.durable()
 
-    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> api.UrlsForgotten:
+    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> answers.UrlsForgotten:
         found = self._scheduler.forget(job.uid, urls)
         if found is None:
             raise api.NotFound(f"job {job.uid!r} was deleted just now")
         await self._scheduler.durable()
-        return api.UrlsForgotten(name=job.uid, forgotten=found.forgotten, open=found.open, unknown=found.unknown)
+        return answers.UrlsForgotten(name=job.uid, forgotten=found.forgotten, open=found.open, unknown=found.unknown)
 
     async def explain(self, url: str, name: str) -> Explanation:
         return await self._explain.explain(url, name)
@@ -285,13 +285,13 @@ class LocalBackend(Backend):
 
     # ---- the system
 
-    async def directories(self) -> list[api.Directory]:
+    async def directories(self) -> list[answers.Directory]:
         return await asyncio.get_running_loop().run_in_executor(None, self._directories)
 
-    def members(self) -> list[api.Member]:
+    def members(self) -> list[answers.Member]:
         processes = [(self.kind, os.getpid()), *(("worker", one) for one in sorted(self._parts.processes()))]
         members = [
-            api.Member(
+            answers.Member(
                 name=f"{service}-{process}",
                 service=service,
                 state="ready",
@@ -304,7 +304,7 @@ class LocalBackend(Backend):
         members[0].in_flight = job_view.in_flight(self._scheduler)
         return members
 
-    async def complete(self, status: api.Status) -> None:
+    async def complete(self, status: answers.Status) -> None:
         status.in_flight = job_view.in_flight(self._scheduler)
         status.hosts_waiting = self._scheduler.hosts_waiting()
         status.formats = list(self._formats)

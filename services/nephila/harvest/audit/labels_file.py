@@ -10,10 +10,10 @@ from typing import IO
 from nephila.harvest.audit.sampling import Candidate
 from nephila.harvest.audit.store import Drawn, Label
 from nephila.kernel.runtime.errors import UserError
+from nephila.storage.read.tabular import FORMULA
 
 COLUMNS = ("number", "stratum", "url", "rule", "ordinal", "verdict", "reason")
 VERDICTS = ("right", "wrong")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write(stream: IO[str], drawn: Iterable[Drawn]) -> None:
@@ -24,7 +24,7 @@ def write(stream: IO[str], drawn: Iterable[Drawn]) -> None:
         verdict, reason = (one.label.verdict, one.label.reason) if one.label else ("", "")
         ordinal = one.candidate.ordinal if one.candidate.ordinal >= 0 else ""
         cells = (one.number, one.stratum, one.candidate.url, one.candidate.rule, ordinal, verdict, reason)
-        out.writerow([f"'{cell}" if str(cell).startswith(_FORMULA) else cell for cell in cells])
+        out.writerow([f"'{cell}" if str(cell).startswith(FORMULA) else cell for cell in cells])
 
 
 def read(path: Path, drawn: Sequence[Drawn], person: str, at: str) -> list[tuple[Candidate, Label]]:
@@ -38,13 +38,18 @@ def read(path: Path, drawn: Sequence[Drawn], person: str, at: str) -> list[tuple
             if missing:
                 raise UserError(f"{path}:1: no column {', '.join(sorted(missing))}; columns are {', '.join(COLUMNS)}")
             return [
-                (found.candidate, Label(verdict, (row.get("reason") or "").strip(), person, at))
+                (found.candidate, Label(verdict, _unquoted((row.get("reason") or "").strip()), person, at))
                 for row in rows
                 if (verdict := (row["verdict"] or "").strip().lower())
                 and (found := _drawn(row, verdict, by_number, f"{path}:{rows.line_num}"))
             ]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"cannot read {path}: {error}") from None
+
+
+def _unquoted(cell: str) -> str:
+    """The text of a cell that `write` has kept from being a formula."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA) else cell
 
 
 def _drawn(row: dict[str, str], verdict: str, by_number: dict[int, Drawn], where: str) -> Drawn:

@@ -21,7 +21,7 @@ Word = Annotated[str, msgspec.Meta(max_length=MAX_WORD_CHARS)]
 Url = Annotated[str, msgspec.Meta(max_length=MAX_URL_CHARS)]
 
 
-class Content(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class DocumentContent(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """What a reader would want of a document."""
 
     text: Annotated[bytes, msgspec.Meta(max_length=MAX_TEXT_BYTES)] = b""
@@ -44,10 +44,10 @@ class Content(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         return [UnresolvedLink(url, 0.0, text) for url, text in self.links]
 
 
-_decoder: Final = msgspec.msgpack.Decoder(Content)
+_decoder: Final = msgspec.msgpack.Decoder(DocumentContent)
 
 
-def decode_result(data: bytes) -> Content:
+def decode_result(data: bytes) -> DocumentContent:
     """Read what a child sent. Raises `ValueError` or `msgspec.MsgspecError` when it is not of the form."""
     content = _decoder.decode(data)
     content.text.decode()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 from typing import Final
 
-from nephila.parser.documents.content import MAX_WORD_CHARS, Content
+from nephila.parser.documents.content import MAX_WORD_CHARS, DocumentContent
 from nephila.parser.page.text import one_line
 
 MAX_ROWS: Final = 10_000
@@ -19,9 +19,9 @@ _SEPARATORS: Final = ",;\t|"
 _MAX_COLUMNS: Final = 1_000
 
 
-def read_csv(text: str, separator: str = "") -> Content:
+def read_csv(text: str, separator: str = "") -> DocumentContent:
     """The content of a table; `text` is decoded, `separator` "" where it has to be found. O(its length)."""
-    content = Content()
+    content = DocumentContent()
     whole = text[:MAX_CHARS]
     if len(text) > MAX_CHARS:
         content.problem = f"more than {MAX_CHARS:,} characters"

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, Content
+from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, DocumentContent
 from nephila.parser.page.text import one_line
 
 MAX_BYTES: Final = 1 << 20
@@ -25,21 +25,21 @@ _ADDRESSES: Final = frozenset(("url", "uri", "href", "link", "permalink", "next"
 _ESCAPE: Final = re.compile(r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|.)")
 
 
-def read_json(text: str, max_links: int) -> Content:
+def read_json(text: str, max_links: int) -> DocumentContent:
     """The content of a JSON document; `text` is decoded. O(its length)."""
     raw = text.encode("utf-8", "replace")
     if len(raw) > MAX_BYTES:
-        return Content(text=raw, problem=f"not looked into: more than {MAX_BYTES:,} bytes of JSON")
+        return DocumentContent(text=raw, problem=f"not looked into: more than {MAX_BYTES:,} bytes of JSON")
     try:
         document = msgspec.json.decode(raw)
     except RecursionError:
-        return Content(text=raw, problem="not looked into: its values lie too deep in each other")
+        return DocumentContent(text=raw, problem="not looked into: its values lie too deep in each other")
     except msgspec.DecodeError as error:
         # A number that no machine has is good JSON all the same.
         what = "not looked into" if "out of range" in str(error) else "no JSON"
-        return Content(text=raw, problem=f"{what}: {error}"[:200])
+        return DocumentContent(text=raw, problem=f"{what}: {error}"[:200])
     depth, links = _walk(document, max_links)
-    content = Content(text=raw, title=_title(document), links=list(links.items()))
+    content = DocumentContent(text=raw, title=_title(document), links=list(links.items()))
     if depth > MAX_DEPTH:
         content.problem = f"not laid out: more than {MAX_DEPTH} levels or {MAX_NODES:,} values"
     else:

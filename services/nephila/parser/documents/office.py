@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from nephila.parser.documents.content import MAX_WORD_CHARS, Content
+from nephila.parser.documents.content import MAX_WORD_CHARS, DocumentContent
 from nephila.parser.lists.markup import decoded_text, tokens
 from nephila.parser.page.text import one_line
 
@@ -46,7 +46,7 @@ _FIELDS: Final = {
 _FACTS: Final = {b"description": "description", b"subject": "subject", b"keywords": "keywords", b"keyword": "keywords"}
 
 
-class Member(NamedTuple):
+class ArchiveMember(NamedTuple):
     """One entry of an archive's directory."""
 
     name: bytes
@@ -55,12 +55,12 @@ class Member(NamedTuple):
     at: int
 
 
-def read_office(body: bytes) -> Content:
+def read_office(body: bytes) -> DocumentContent:
     """Metadata of an office file; `facts` has its type. O(entries that are present)."""
     if not body.startswith(_LOCAL):
-        return Content()
-    content = Content()
-    members: dict[bytes, Member] = {}
+        return DocumentContent()
+    content = DocumentContent()
+    members: dict[bytes, ArchiveMember] = {}
     try:
         for number, member in enumerate(directory(body), 1):
             members.setdefault(member.name, member)
@@ -80,7 +80,7 @@ def read_office(body: bytes) -> Content:
     return content
 
 
-def directory(body: bytes) -> Iterator[Member]:
+def directory(body: bytes) -> Iterator[ArchiveMember]:
     """The entries of a zip archive, the first MAX_ENTRIES. Raises `ValueError` or `struct.error` when it has none."""
     end = body.rfind(_END, max(0, len(body) - 65_557))
     if end < 0:
@@ -94,11 +94,11 @@ def directory(body: bytes) -> Iterator[Member]:
         if fields[0] != _ENTRY:
             return
         method, packed, name, extra, comment, start = fields[4], fields[8], *fields[10:13], fields[16]
-        yield Member(body[at + 46 : at + 46 + name], method, packed, start + shift)
+        yield ArchiveMember(body[at + 46 : at + 46 + name], method, packed, start + shift)
         at += 46 + name + extra + comment
 
 
-def unpacked(body: bytes, member: Member) -> bytes:
+def unpacked(body: bytes, member: ArchiveMember) -> bytes:
     """What is in a member, its first MAX_MEMBER_BYTES. Raises `ValueError`, `struct.error` or `zlib.error`."""
     mark, *_, name, extra = _LOCAL_FIELDS.unpack_from(body, member.at)
     if mark != _LOCAL:
@@ -112,7 +112,7 @@ def unpacked(body: bytes, member: Member) -> bytes:
     raise ValueError(f"packing method {member.method}")
 
 
-def _kind(body: bytes, members: dict[bytes, Member]) -> str:
+def _kind(body: bytes, members: dict[bytes, ArchiveMember]) -> str:
     """The media type that the members show."""
     if b"mimetype" in members:
         return one_line(unpacked(body, members[b"mimetype"])[:100].decode("ascii", "replace"))
@@ -121,7 +121,7 @@ def _kind(body: bytes, members: dict[bytes, Member]) -> str:
     return ""
 
 
-def _properties(content: Content, xml: bytes) -> None:
+def _properties(content: DocumentContent, xml: bytes) -> None:
     for slash, name, _, text in tokens((xml,)):
         local = name.rpartition(b":")[2]
         if slash or not text.strip():

@@ -16,7 +16,7 @@ import msgspec
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
-from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, Content, without_controls
+from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, DocumentContent, without_controls
 from nephila.parser.documents.pdf_task import PdfRequest
 from nephila.parser.page.text import cut_utf8, one_line
 
@@ -41,21 +41,21 @@ def run(payload: bytes) -> bytes:
     return _encode(read(_decode(payload)))
 
 
-def read(request: PdfRequest) -> Content:
+def read(request: PdfRequest) -> DocumentContent:
     """What is in a PDF, as far as the request's limits go."""
     try:
         document = pdfium.PdfDocument(request.body)
     except pdfium.PdfiumError as error:
-        return Content(problem=_WHY.get(error.err_code, "broken: it cannot be opened"))
+        return DocumentContent(problem=_WHY.get(error.err_code, "broken: it cannot be opened"))
     try:
         return _read(document, request)
     finally:
         document.close()
 
 
-def _read(document: Any, request: PdfRequest) -> Content:
+def _read(document: Any, request: PdfRequest) -> DocumentContent:
     count = len(document)
-    content = Content(
+    content = DocumentContent(
         title=_word(document, "Title"),
         author=_word(document, "Author"),
         published=iso_date(_word(document, "CreationDate")),

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from nephila.parser.documents.content import Content, decode_result
+from nephila.parser.documents.content import DocumentContent, decode_result
 from nephila.parser.sandbox import Task
 
 WALL_S: Final = 10.0
@@ -14,7 +14,7 @@ BUDGET_S: Final = 8.0
 """After so long no further page is begun: a long document gives its start, instead of nothing."""
 MAX_PAGES: Final = 2_000
 
-PDF: Final[Task[Content]] = Task(
+PDF: Final[Task[DocumentContent]] = Task(
     "pdf",
     "nephila.parser.documents.pdf",
     decode_result,

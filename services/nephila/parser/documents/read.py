@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nephila.parser.documents.content import Content
+from nephila.parser.documents.content import DocumentContent
 from nephila.parser.documents.csv_text import read_csv
 from nephila.parser.documents.json_text import read_json
 from nephila.parser.documents.office import read_office
@@ -18,15 +18,15 @@ TEXTS: Final = frozenset((BodyKind.TEXT, BodyKind.JSON, BodyKind.XML, BodyKind.C
 
 def read_document(
     kind: BodyKind, content_type: str, body: bytes, encoding: str, max_text_bytes: int, max_links: int
-) -> Content:
+) -> DocumentContent:
     """The content of a document; nothing of a kind that has no text. `encoding` is a WHATWG name. Never fails."""
     if kind is BodyKind.OFFICE:
         return read_office(body)
     if kind not in TEXTS:
-        return Content()
+        return DocumentContent()
     text = plain_text(body, encoding, max_text_bytes)
     if kind is BodyKind.TEXT:
-        return Content(text=text)
+        return DocumentContent(text=text)
     # Longer ones were cut between characters, and end somewhere.
     decoded = text.decode()
     if kind is BodyKind.JSON:

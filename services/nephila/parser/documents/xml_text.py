@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
-from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, Content
+from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, DocumentContent
 from nephila.parser.lists.markup import PAUSE, attributes, decoded_text, tokens
 from nephila.parser.page.text import one_line
 
@@ -22,10 +22,10 @@ _NO_LINKS: Final = frozenset((b"image", b"use", b"feImage", b"stylesheet", b"imp
 _NO_TEXT: Final = frozenset((b"script", b"style"))
 
 
-def read_xml(text: str, max_links: int) -> Content:
+def read_xml(text: str, max_links: int) -> DocumentContent:
     """The content of an XML document; `text` is decoded. O(its length)."""
     raw = text.encode("utf-8", "replace")
-    content = Content()
+    content = DocumentContent()
     if len(raw) > MAX_BYTES:
         content.problem = f"more than {MAX_BYTES:,} bytes"
         raw = raw[:MAX_BYTES]

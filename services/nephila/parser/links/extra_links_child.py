@@ -21,7 +21,7 @@ MEMORY_BYTES: Final = 768 << 20
 Found = list[tuple[int, list[UnresolvedLink]]]
 
 
-class Request(msgspec.Struct, array_like=True):
+class LinksRequest(msgspec.Struct, array_like=True):
     """One page and the requested kinds."""
 
     source: bytes
@@ -30,7 +30,7 @@ class Request(msgspec.Struct, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_request = msgspec.msgpack.Decoder(Request).decode
+_decode_request = msgspec.msgpack.Decoder(LinksRequest).decode
 _decode_found = msgspec.msgpack.Decoder(Found).decode
 
 
@@ -42,7 +42,7 @@ def run(payload: bytes) -> bytes:
 
 def payload_of(body: bytes, encoding: str, base: str, kinds: Sequence[str]) -> bytes:
     """Payload for one page."""
-    return _encode(Request(to_utf8(body, encoding), base, list(kinds)))
+    return _encode(LinksRequest(to_utf8(body, encoding), base, list(kinds)))
 
 
 def decode_result(data: bytes) -> Found:

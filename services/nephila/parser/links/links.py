@@ -6,13 +6,13 @@ import struct
 from typing import Final, TypedDict
 
 from nephila.kernel.link_position import POSITIONS
-from nephila.parser.page.page_pass import PagePass
+from nephila.native import PagePass
 
 KINDS: Final = ("a", "area", "iframe", "frame", "link", "refresh", "sitemap", "guess")
 """By bits 1-3 of a link's flags."""
 
 
-class Link(TypedDict):
+class PageLink(TypedDict):
     """One link of a page."""
 
     url: str
@@ -24,7 +24,7 @@ class Link(TypedDict):
     """Which part of the page it stands in: main, nav or other (`kernel.linkplaces`)."""
 
 
-def unpack(found: PagePass) -> list[Link]:
+def unpack(found: PagePass) -> list[PageLink]:
     """The links in document order. O(bytes)."""
     flags, anchors = found.link_flags, found.anchors
     urls, texts = _cut(found.link_urls, found.link_ends), _cut(anchors, found.anchor_ends)

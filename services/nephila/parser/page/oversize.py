@@ -1,29 +1,48 @@
 """The page pass of a very long page, in a child process: it takes up to 8 ms per megabyte, too long for the loop.
 
-Runs in the sandbox. The result has the attributes and types of `PagePass`; the parent checks that buffers and counts
-agree, as it checks every result of a child.
+Runs in the sandbox. The parent checks that buffers and counts of the result agree, as it checks every result of a
+child.
 """
 
 from __future__ import annotations
 
-import typing
 from itertools import pairwise
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import msgspec
 
-from nephila.native import page_pass
-from nephila.parser.page.page_pass import PagePass
+from nephila.native import PagePass, page_pass
 from nephila.parser.sandbox import Task
 
-_PROPERTIES: Final = {name: value for name, value in vars(PagePass).items() if isinstance(value, property)}
-Found: Final = msgspec.defstruct(
-    "Found", [(name, typing.get_type_hints(value.fget)["return"]) for name, value in _PROPERTIES.items()], frozen=True
-)
-"""A page pass as a message."""
+
+class FoundPass(msgspec.Struct, frozen=True):
+    """A page pass as a message: the attributes of `PagePass` that the parser reads."""
+
+    title: str
+    lang: str
+    base: str
+    canonical: str
+    robots: str
+    description: str
+    meta: list[tuple[str, str]]
+    refresh: str
+    depth: int
+    links_left_out: int
+    text: bytes
+    text_lines: bytes
+    main_lines: bytes
+    main_text: bytes
+    link_count: int
+    link_urls: bytes
+    link_ends: bytes
+    fingerprints: bytes
+    host_spans: bytes
+    anchors: bytes
+    anchor_ends: bytes
+    link_flags: bytes
 
 
-class Request(msgspec.Struct, array_like=True):
+class PassRequest(msgspec.Struct, array_like=True):
     """One page and the limits of its page pass."""
 
     body: bytes
@@ -35,8 +54,8 @@ class Request(msgspec.Struct, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_request = msgspec.msgpack.Decoder(Request).decode
-_decode_found = msgspec.msgpack.Decoder(Found).decode
+_decode_request = msgspec.msgpack.Decoder(PassRequest).decode
+_decode_found = msgspec.msgpack.Decoder(FoundPass).decode
 
 
 def run(payload: bytes) -> bytes:
@@ -50,17 +69,17 @@ def run(payload: bytes) -> bytes:
         max_text_bytes=request.max_text_bytes,
         agent=request.agent,
     )
-    return _encode({name: getattr(found, name) for name in _PROPERTIES})
+    return _encode({name: getattr(found, name) for name in FoundPass.__struct_fields__})
 
 
 def payload_of(body: bytes, url: str, encoding: str, max_links: int, max_text_bytes: int, agent: str) -> bytes:
     """Payload for one page."""
-    return _encode(Request(body, url, encoding, max_links, max_text_bytes, agent))
+    return _encode(PassRequest(body, url, encoding, max_links, max_text_bytes, agent))
 
 
 def decode_result(data: bytes) -> PagePass:
     """Decode the result of a child. Raises `ValueError` or `msgspec.MsgspecError` for malformed data."""
-    found: Any = _decode_found(data)
+    found = _decode_found(data)
     count = found.link_count
     lengths = [len(found.fingerprints), len(found.link_ends), len(found.host_spans), len(found.anchor_ends)]
     if lengths != [16 * count, 4 * count, 8 * count, 4 * count] or len(found.link_flags) != count:

@@ -20,7 +20,7 @@ LIBRARY: Final = "trafilatura"
 MISSING: Final = "mainText: trafilatura needs the library of that name: pip install 'nephila[trafilatura]'"
 
 
-class Request(msgspec.Struct, array_like=True):
+class TextRequest(msgspec.Struct, array_like=True):
     """One page, as UTF-8."""
 
     source: bytes
@@ -29,7 +29,7 @@ class Request(msgspec.Struct, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Request).decode
+_decode = msgspec.msgpack.Decoder(TextRequest).decode
 
 
 def is_installed() -> bool:
@@ -44,7 +44,7 @@ def lacks_library(job: CrawlJob) -> bool:
 
 def payload_of(source: bytes, url: str, max_text_bytes: int) -> bytes:
     """Payload for one page in UTF-8."""
-    return _encode(Request(source, url, max_text_bytes))
+    return _encode(TextRequest(source, url, max_text_bytes))
 
 
 def run(payload: bytes) -> bytes:

@@ -74,10 +74,6 @@ class RuleRegistry:
         else:
             self._names_by_job[job.uid] = tuple(job.rules)
 
-    def has_rules(self, job: str) -> bool:
-        """Whether a job has rules."""
-        return job in self._names_by_job
-
     def for_page(self, page: m.Page) -> Iterator[KnownRule]:
         """The rules of its job that match the URL, the stage and the platform of a page, in order of priority."""
         context = page.context or _NO_CONTEXT

@@ -22,7 +22,7 @@ from nephila.parser.rules.document import Document
 from nephila.parser.rules.json_values import storable
 from nephila.parser.rules.select import LexborElement, LxmlElement, Script, attributes, select, value_or_text
 from nephila.parser.rules.selectors import compiled
-from nephila.parser.rules.spec import Field, Links, Rule, Selection
+from nephila.parser.rules.spec import ItemField, LinkSelection, Rule, Selection
 from nephila.parser.rules.values import simple_texts, value_of
 
 MAX_ITEMS: Final = 10_000
@@ -179,7 +179,7 @@ class _Run:
                 self._second.setdefault(href, RuleLink(href, 1, 0, ""))
         item[MISSING] = missing_parts(missing)
 
-    def _object(self, fields: tuple[Field, ...], scope: Any, prefix: str) -> dict[str, Any]:
+    def _object(self, fields: tuple[ItemField, ...], scope: Any, prefix: str) -> dict[str, Any]:
         item: dict[str, Any] = {}
         for field in fields:
             self._check_time()
@@ -210,7 +210,7 @@ class _Run:
             count.digits = not _DIGITS.isdisjoint(start) if start.isascii() else _digit(start) is not None
         count.filled += 1
 
-    def _value(self, field: Field, scope: Any, path: str) -> Any:
+    def _value(self, field: ItemField, scope: Any, path: str) -> Any:
         if field.is_simple_text:
             return self._combined(field, simple_texts(field, self._document, scope), path)
         if field.is_simple_attribute:
@@ -223,7 +223,7 @@ class _Run:
             return self._group(field, raw, path)
         return self._combined(field, self._typed(field, raw, path), path)
 
-    def _combined(self, field: Field, values: list[Any], path: str) -> Any:
+    def _combined(self, field: ItemField, values: list[Any], path: str) -> Any:
         """One value, a list or a joined text; the default where there is none."""
         if field.join is not None:
             if not values:
@@ -234,7 +234,7 @@ class _Run:
             return default if not field.many else ([] if default is None else [default])
         return values if field.many else values[0]
 
-    def _group(self, field: Field, raw: Iterator[Any], path: str) -> Any:
+    def _group(self, field: ItemField, raw: Iterator[Any], path: str) -> Any:
         objects = []
         for scope in raw if field.many else islice(raw, 1):
             try:
@@ -243,7 +243,7 @@ class _Run:
                 continue
         return objects if field.many else (objects[0] if objects else None)
 
-    def _typed(self, field: Field, raw: Iterator[Any], path: str) -> list[Any]:
+    def _typed(self, field: ItemField, raw: Iterator[Any], path: str) -> list[Any]:
         values: list[Any] = []
         for number, one in enumerate(raw):
             try:
@@ -260,7 +260,7 @@ class _Run:
                     break
         return values
 
-    def _default(self, field: Field, path: str) -> Any:
+    def _default(self, field: ItemField, path: str) -> Any:
         if field.default is None:
             return None
         self._defaulted = True
@@ -272,7 +272,7 @@ class _Run:
 
     # ---- links
 
-    def links(self, rules: tuple[Links, ...]) -> list[RuleLink]:
+    def links(self, rules: tuple[LinkSelection, ...]) -> list[RuleLink]:
         """Links that some of the rules select, each URL once, with the hints of the first."""
         found: dict[str, RuleLink] = {}
         for rule in rules:
@@ -366,7 +366,7 @@ def base_of(document: Document) -> str:
         return own
 
 
-def _goes_on(rule: Links, href: str) -> bool:
+def _goes_on(rule: LinkSelection, href: str) -> bool:
     if rule.include and not any(compiled("regex", one).search(href) for one in rule.include):
         return False
     return not any(compiled("regex", one).search(href) for one in rule.exclude)

@@ -48,7 +48,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ItemField:
     """One field of an item."""
 
     name: str
@@ -64,7 +64,7 @@ class Field:
     replace: tuple[tuple[str, str], ...]
     default: str | None
     required: bool
-    fields: tuple[Field, ...]
+    fields: tuple[ItemField, ...]
     is_simple_text: bool
     """The text of elements by CSS and nothing else: most fields are, and there is a short way for them."""
     is_simple_attribute: bool
@@ -77,7 +77,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class LinkSelection:
     """Which links are followed, and the depth and priority they are given."""
 
     selection: Selection
@@ -116,7 +116,7 @@ NO_STOP: Final = Stop()
 
 
 @dataclass(frozen=True, slots=True)
-class FollowUp:
+class SecondPage:
     """A second page that completes an item."""
 
     name: str
@@ -137,17 +137,17 @@ class Rule:
     not_urls: tuple[str, ...]
     content: Mapping[str, str]
     each: Selection | None
-    fields: tuple[Field, ...]
-    outlinks: tuple[Links, ...] | None
+    fields: tuple[ItemField, ...]
+    outlinks: tuple[LinkSelection, ...] | None
     """None: all links of the page go on."""
-    pages: Links | None
+    pages: LinkSelection | None
     counter: Counter | None
     bounded: bool
     """May run in the parser's process, on a page of bounded size and depth."""
     shape: Shape
     """The worst of its CSS selectors; a group's elements are gone through again for each that it stands in."""
     scripts: bool
-    follow_ups: tuple[FollowUp, ...] = ()
+    follow_ups: tuple[SecondPage, ...] = ()
     stage: str = ""
     platform: str = ""
     stop: Stop = NO_STOP
@@ -166,7 +166,7 @@ class Rule:
         return not any(compiled("regex", pattern).search(url) for pattern in self.not_urls)
 
 
-def leaves(fields: tuple[Field, ...], prefix: str = "") -> Iterator[tuple[str, Field]]:
+def leaves(fields: tuple[ItemField, ...], prefix: str = "") -> Iterator[tuple[str, ItemField]]:
     """Every field with its path, groups before what is in them."""
     for field in fields:
         yield prefix + field.name, field
@@ -188,7 +188,7 @@ def build(name: str, version: int, spec: schema.RuleSpec) -> Rule:
             pagination.max or 1000,
         )
     elif pagination:
-        pages = Links(selection_of(pagination), (), (), 0, 0)
+        pages = LinkSelection(selection_of(pagination), (), (), 0, 0)
     _check_scopes(fields, each, "spec.fields")
     follow_ups = tuple(_follow_up(key, one, name, version, spec) for key, one in (spec.follow_ups or {}).items())
     _check_follow_ups(follow_ups, fields, each)
@@ -231,14 +231,16 @@ def _stop(pagination: schema.Pagination) -> Stop:
     return Stop(limit, until.field, until.date, seconds(until.age or "0"), at_known)
 
 
-def _follow_up(key: str, one: schema.FollowUp, name: str, version: int, spec: schema.RuleSpec) -> FollowUp:
+def _follow_up(key: str, one: schema.FollowUp, name: str, version: int, spec: schema.RuleSpec) -> SecondPage:
     reader = schema.RuleSpec(
         match=schema.Match(url=one.url), priority=spec.priority, outlinks=spec.outlinks, fields=one.fields
     )
-    return FollowUp(key, selection_of(one), build(part_rule(name, key), version, reader))
+    return SecondPage(key, selection_of(one), build(part_rule(name, key), version, reader))
 
 
-def _check_follow_ups(follow_ups: tuple[FollowUp, ...], fields: tuple[Field, ...], each: Selection | None) -> None:
+def _check_follow_ups(
+    follow_ups: tuple[SecondPage, ...], fields: tuple[ItemField, ...], each: Selection | None
+) -> None:
     """Their links stand where items do, and no two of them make the same field."""
     if any(field.name == MISSING for one in follow_ups for field in one.rule.fields) or MISSING in {
         f.name for f in fields
@@ -259,7 +261,7 @@ def _check_follow_ups(follow_ups: tuple[FollowUp, ...], fields: tuple[Field, ...
 
 
 def _shape(
-    fields: tuple[Field, ...], each: Selection | None, selections: list[Selection], content: Mapping[str, str]
+    fields: tuple[ItemField, ...], each: Selection | None, selections: list[Selection], content: Mapping[str, str]
 ) -> Shape:
     shapes = [css_shape(selection.expression) for selection in selections if selection.source == "css"]
     shapes += [css_shape(content["css"])] if "css" in content else []
@@ -267,7 +269,7 @@ def _shape(
     return Shape(max((one.up for one in shapes), default=0), any(one.counts for one in shapes))
 
 
-def _shapes(fields: tuple[Field, ...], within: int) -> Iterator[Shape]:
+def _shapes(fields: tuple[ItemField, ...], within: int) -> Iterator[Shape]:
     for field in fields:
         is_css = field.selection.source == "css"
         if is_css:
@@ -296,16 +298,16 @@ def selection_of(section: Section) -> Selection:
     )
 
 
-def _fields(fields: Mapping[str, schema.Field] | None) -> tuple[Field, ...]:
+def _fields(fields: Mapping[str, schema.Field] | None) -> tuple[ItemField, ...]:
     return tuple(_field(name, one) for name, one in (fields or {}).items())
 
 
-def _field(name: str, one: schema.Field) -> Field:
+def _field(name: str, one: schema.Field) -> ItemField:
     inner = _fields(one.fields)
     selection = selection_of(one)
     options = {"decimal": one.decimal, "currency": one.currency, "format": one.format, "dayFirst": one.day_first}
     kind = one.type or "text"
-    return Field(
+    return ItemField(
         name=name,
         selection=selection,
         many=(bool(inner) if one.all is None else one.all) or one.join is not None,
@@ -327,8 +329,8 @@ def _field(name: str, one: schema.Field) -> Field:
     )
 
 
-def _links(one: schema.Links) -> Links:
-    return Links(selection_of(one), tuple(one.include), tuple(one.exclude), one.depth, one.priority, one.stage)
+def _links(one: schema.Links) -> LinkSelection:
+    return LinkSelection(selection_of(one), tuple(one.include), tuple(one.exclude), one.depth, one.priority, one.stage)
 
 
 def _scope_of(selection: Selection, outer: str) -> str:
@@ -340,14 +342,14 @@ def _scope_of(selection: Selection, outer: str) -> str:
     return "text" if selection.source or selection.regex else outer
 
 
-def _check_scopes(fields: tuple[Field, ...], each: Selection | None, path: str) -> None:
+def _check_scopes(fields: tuple[ItemField, ...], each: Selection | None, path: str) -> None:
     """Inside elements that css selected only css can go on, and likewise xpath: they are two trees. In data, paths."""
     scope = _scope_of(each, "") if each is not None else ""
     for field in fields:
         _check_scope(field, scope, f"{path}.{field.name}")
 
 
-def _check_scope(field: Field, scope: str, path: str) -> None:
+def _check_scope(field: ItemField, scope: str, path: str) -> None:
     _check_source(field.selection.source, scope, path)
     inner = _scope_of(field.selection, scope)
     for one in field.fields:

@@ -32,7 +32,7 @@ MAX_PRIORITY: Final = 255
 MAX_LINK_DEPTH: Final = 1000
 
 
-class Request(msgspec.Struct, array_like=True):
+class RuleRequest(msgspec.Struct, array_like=True):
     """A page and the rules that match its URL, in order of priority, as `RuleDocument.text`."""
 
     rules: list[str]
@@ -49,21 +49,21 @@ class Request(msgspec.Struct, array_like=True):
     """See `Document`."""
 
 
-class Response(msgspec.Struct, array_like=True):
+class RuleAnswer(msgspec.Struct, array_like=True):
     """Index of the matching rule and its extraction; -1 if the page meets no rule's conditions."""
 
     number: int
     found: Extraction
 
 
-decode_request = msgspec.msgpack.Decoder(Request).decode
+decode_request = msgspec.msgpack.Decoder(RuleRequest).decode
 """Reads a payload."""
 _encode = msgspec.msgpack.Encoder().encode
-_decode_answer = msgspec.msgpack.Decoder(Response).decode
+_decode_answer = msgspec.msgpack.Decoder(RuleAnswer).decode
 _decode_item = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def decode_result(data: bytes) -> Response:
+def decode_result(data: bytes) -> RuleAnswer:
     """Read what a child sent. Raises `ValueError` or `msgspec.MsgspecError` when it is not of the form."""
     answer = _decode_answer(data)
     found = answer.found
@@ -75,7 +75,7 @@ def decode_result(data: bytes) -> Response:
     return answer
 
 
-RULES: Final[Task[Response]] = Task(
+RULES: Final[Task[RuleAnswer]] = Task(
     "rules",
     __name__,
     decode_result,
@@ -83,7 +83,7 @@ RULES: Final[Task[Response]] = Task(
     memory_bytes=MEMORY_BYTES,
     max_result_bytes=32 << 20,
 )
-ISOLATED_RULES: Final[Task[Response]] = replace(RULES, name="rules in doubt")
+ISOLATED_RULES: Final[Task[RuleAnswer]] = replace(RULES, name="rules in doubt")
 """The same in a child of their own, for rules that made a child fail: twenty seconds per page would delay the
 others."""
 
@@ -98,8 +98,8 @@ def run(payload: bytes) -> bytes:
         rule = _rule(text, name)
         if request.chosen or holds(rule, document):
             script = scripts.PageScripts(document).call if request.scripts and rule.scripts else None
-            return _encode(Response(number, extract(rule, document, script)))
-    return _encode(Response(-1, Extraction()))
+            return _encode(RuleAnswer(number, extract(rule, document, script)))
+    return _encode(RuleAnswer(-1, Extraction()))
 
 
 @lru_cache(maxsize=1000)
@@ -111,7 +111,7 @@ def request_of(rules: Mapping[str, str], document: Document, *, scripts: bool, c
     """The payload for a page; `rules`: name → `RuleDocument.text`."""
     # Both trees of the child begin with the same text; lone surrogates are gone from it.
     return _encode(
-        Request(
+        RuleRequest(
             list(rules.values()),
             document.source.encode("utf-8", "replace"),
             document.url,

@@ -18,7 +18,7 @@ from nephila.parser.rules.numbers import number, price
 from nephila.parser.rules.replacement import expand
 from nephila.parser.rules.select import css_nodes, value_or_text
 from nephila.parser.rules.selectors import compiled
-from nephila.parser.rules.spec import Field
+from nephila.parser.rules.spec import ItemField
 
 MAX_TEXT_CHARS: Final = 1_000_000
 """Characters of one value; a longer one is cut."""
@@ -28,7 +28,7 @@ _TRUE: Final = frozenset(("true", "yes", "y", "1", "on", "instock", "ja", "oui",
 _FALSE: Final = frozenset(("false", "no", "n", "0", "off", "outofstock", "nein", "non", "não", "nie", "нет", "否"))
 
 
-def value_of(field: Field, raw: Any, base: Base, check_time: Callable[[], object] = bool) -> Any:
+def value_of(field: ItemField, raw: Any, base: Base, check_time: Callable[[], object] = bool) -> Any:
     """The value of a field; None for an empty text. `base`: URLs are relative to it, `check_time` is asked at
     each thing that is replaced. Raises ValueError."""
     value = value_or_text(raw)
@@ -41,7 +41,7 @@ def value_of(field: Field, raw: Any, base: Base, check_time: Callable[[], object
     return TYPES[field.type](value, field.options, base)
 
 
-def simple_texts(field: Field, document: Document, scope: Any) -> list[str]:
+def simple_texts(field: ItemField, document: Document, scope: Any) -> list[str]:
     """What `value_of` gives for the elements of a field that is `plain`: the first text that is not empty, or all."""
     nodes = css_nodes(field.selection.expression, document, scope, first=not field.many)
     if field.many:
@@ -52,7 +52,7 @@ def simple_texts(field: Field, document: Document, scope: Any) -> list[str]:
     return []
 
 
-def _tidied(field: Field, text: str, check_time: Callable[[], object]) -> str:
+def _tidied(field: ItemField, text: str, check_time: Callable[[], object]) -> str:
     text = text[:MAX_TEXT_CHARS]
     if field.trim:
         text = trimmed(text)

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from nephila.kernel.runtime.parent_death import die_with
 from nephila.kernel.runtime.stop_signals import STOP_SIGNALS
-from nephila.parser.sandbox.frames import MAX_TEXT_CHARS, REQUEST_HEAD, Status, response
+from nephila.parser.sandbox.frames import MAX_TEXT_CHARS, REQUEST_HEAD, CallStatus, response
 from nephila.parser.sandbox.guards import lock_down
 
 _CHANNEL = 0
@@ -44,11 +44,11 @@ def main(arguments: list[str]) -> None:
     try:
         run: Callable[[bytes], bytes] = importlib.import_module(module).run
     except Exception as error:
-        _write(response(Status.IMPORT_FAILED, _error_text(error)))
+        _write(response(CallStatus.IMPORT_FAILED, _error_text(error)))
         return
     gc.collect()
     gc.freeze()
-    _write(response(Status.READY, " ".join(lock_down(memory_bytes)).encode()))
+    _write(response(CallStatus.READY, " ".join(lock_down(memory_bytes)).encode()))
     while head := _read(REQUEST_HEAD.size):
         length, wall_s = REQUEST_HEAD.unpack(head)
         _write(_respond(run, _read(length), wall_s))
@@ -64,11 +64,11 @@ def _be_killed_first() -> None:
 def _respond(run: Callable[[bytes], bytes], payload: bytes, wall_s: float) -> bytes:
     signal.setitimer(signal.ITIMER_REAL, wall_s + GRACE_S)
     try:
-        return response(Status.DONE, run(payload))
+        return response(CallStatus.DONE, run(payload))
     except MemoryError:
-        return response(Status.MEMORY, b"")
+        return response(CallStatus.MEMORY, b"")
     except Exception as error:
-        return response(Status.ERROR, _error_text(error))
+        return response(CallStatus.ERROR, _error_text(error))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 

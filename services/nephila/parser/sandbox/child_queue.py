@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import tempfile
 from collections.abc import Callable, Coroutine
 from typing import IO, Any, Final, TypeVar
@@ -47,9 +46,9 @@ class ChildProcessQueue:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def spool(self, body: bytes, *, digest: bool = True) -> SpooledBody:
-        """Keep a body until a child is free; `digest`: compute its SHA-256."""
-        return SpooledBody(self, body, self.waiting_bytes + len(body) > self._spool_bytes, digest)
+    def spool(self, body: bytes) -> SpooledBody:
+        """Keep a body until a child is free."""
+        return SpooledBody(self, body, self.waiting_bytes + len(body) > self._spool_bytes)
 
     async def run(self, task: Task[Out], spooled: SpooledBody, payload: Callable[[bytes], bytes]) -> Out:
         """The result of `task` for a body. Raises `ChildError` (see `Sandbox.call`), or `OSError` when the disk
@@ -73,10 +72,15 @@ class ChildProcessQueue:
         if not self._tasks or self._stop_draining.is_set():
             return
         stop = asyncio.ensure_future(self._stop_draining.wait())
-        all_done = asyncio.ensure_future(asyncio.wait(self._tasks))
+        all_done = asyncio.ensure_future(self._until_idle())
         await asyncio.wait((stop, all_done), timeout=grace_s, return_when=asyncio.FIRST_COMPLETED)
         for wait in (stop, all_done):
             wait.cancel()
+
+    async def _until_idle(self) -> None:
+        # A page may wait for several children, one after the other.
+        while self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def close(self) -> None:
         """Cancel pages in progress, stop all children."""
@@ -90,9 +94,8 @@ class ChildProcessQueue:
 class SpooledBody:
     """A waiting body, in memory or on disk."""
 
-    def __init__(self, queue: ChildProcessQueue, body: bytes, to_file: bool, digest: bool) -> None:
+    def __init__(self, queue: ChildProcessQueue, body: bytes, to_file: bool) -> None:
         self.size_bytes = len(body)
-        self.sha256 = hashlib.sha256(body).digest() if digest else b""
         self._queue = queue
         self._body = body
         self._file: IO[bytes] | None = None
@@ -104,13 +107,6 @@ class SpooledBody:
                 self._file.flush()
                 self._body = b""
         queue.waiting_bytes += len(self._body)
-
-    def head(self, count: int) -> bytes:
-        """The first `count` bytes."""
-        if self._body or self._file is None:
-            return self._body[:count]
-        self._file.seek(0)
-        return self._file.read(count)
 
     def take(self) -> bytes:
         """The body, which is freed here. Raises `OSError` if the disk fails."""

@@ -9,12 +9,12 @@ from typing import Final
 REQUEST_HEAD: Final = struct.Struct("<Id")
 """Before a payload: its length in bytes, time limit in seconds."""
 RESPONSE_HEAD: Final = struct.Struct("<BI")
-"""Before a result: `Status`, length in bytes."""
+"""Before a result: `CallStatus`, length in bytes."""
 MAX_TEXT_CHARS: Final = 500
 """Characters of an error text."""
 
 
-class Status(IntEnum):
+class CallStatus(IntEnum):
     """Kind of a response."""
 
     READY = 1
@@ -29,6 +29,6 @@ class Status(IntEnum):
     """The task exceeded its memory limit."""
 
 
-def response(status: Status, data: bytes) -> bytes:
+def response(status: CallStatus, data: bytes) -> bytes:
     """A response as bytes."""
     return RESPONSE_HEAD.pack(status, len(data)) + data

@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 
 import nephila
-from nephila.parser.sandbox.frames import MAX_TEXT_CHARS, REQUEST_HEAD, RESPONSE_HEAD, Status
+from nephila.parser.sandbox.frames import MAX_TEXT_CHARS, REQUEST_HEAD, RESPONSE_HEAD, CallStatus
 from nephila.parser.sandbox.task import CRASH, ERROR, MEMORY, RESULT, TIMEOUT, UNAVAILABLE, ChildError, Task
 
 START_S: Final = 30.0
@@ -160,26 +160,26 @@ class ChildProcess:
 
     def _check_ready(self, answer: tuple[int, bytes]) -> None:
         status, text = answer
-        if status != Status.READY:
+        if status != CallStatus.READY:
             raise ChildError(self.task.name, UNAVAILABLE, _as_ascii(text))
         self.guards = text.decode("ascii", "replace").split()
 
     def _check_length(self, status: int, length: int) -> None:
-        most = self.task.max_result_bytes if status == Status.DONE else MAX_TEXT_CHARS
+        most = self.task.max_result_bytes if status == CallStatus.DONE else MAX_TEXT_CHARS
         if length > most:
             raise ChildError(self.task.name, RESULT, f"{length:,} bytes, more than {most:,}")
 
     def _result(self, answer: tuple[int, bytes]) -> Any:
         status, data = answer
         name = self.task.name
-        if status == Status.DONE:
+        if status == CallStatus.DONE:
             try:
                 return self.task.decode(data)
             except (ValueError, msgspec.MsgspecError) as error:
                 raise ChildError(name, RESULT, str(error)[:MAX_TEXT_CHARS]) from None
-        if status == Status.ERROR:
+        if status == CallStatus.ERROR:
             raise ChildError(name, ERROR, _as_ascii(data))
-        if status == Status.MEMORY:
+        if status == CallStatus.MEMORY:
             raise ChildError(name, MEMORY, self._limit())
         raise ChildError(name, RESULT, f"an answer of kind {status}")
 

@@ -19,7 +19,7 @@ MEMORY_BYTES: Final = 1 << 30
 _NOWHERE: Final = "http://document.invalid/"
 
 
-class Request(msgspec.Struct, array_like=True):
+class ExtractRequest(msgspec.Struct, array_like=True):
     """One page."""
 
     url: str
@@ -28,7 +28,7 @@ class Request(msgspec.Struct, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_request = msgspec.msgpack.Decoder(Request).decode
+_decode_request = msgspec.msgpack.Decoder(ExtractRequest).decode
 _decode = msgspec.msgpack.Decoder(dict[str, str | list[str | dict[str, Any]]]).decode
 
 
@@ -49,7 +49,7 @@ def run(payload: bytes) -> bytes:
 
 def payload_of(url: str, body: bytes, encoding: str, markdown: bool) -> bytes:
     """Payload for one page."""
-    return _encode(Request(url, to_utf8(body, encoding), markdown))
+    return _encode(ExtractRequest(url, to_utf8(body, encoding), markdown))
 
 
 def decode_result(data: bytes) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nephila.parser.config import ParserConfig
-from nephila.parser.documents.content import Content
+from nephila.parser.documents.content import DocumentContent
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.documents.read import TEXTS, read_document
 from nephila.parser.links.link_list import UnresolvedLink, resolve, run_to_end
@@ -63,11 +63,11 @@ def fill_document(
     result["links"] = _links(base, content.entries(), keep)
 
 
-def _pdf(body: bytes, config: ParserConfig, sandbox: BlockingSandbox) -> Content:
+def _pdf(body: bytes, config: ParserConfig, sandbox: BlockingSandbox) -> DocumentContent:
     try:
         return sandbox.call(PDF, pdf_payload(body, config.max_text_bytes, config.max_links))
     except ChildError as broken:
-        return Content(problem=str(broken))
+        return DocumentContent(problem=str(broken))
 
 
 def _tell(result: dict[str, Any], name: str, value: str) -> None:

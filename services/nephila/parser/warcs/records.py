@@ -17,7 +17,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from nephila.kernel import mime
 from nephila.parser.warcs.message import Message, read_message
-from nephila.parser.warcs.source import BrokenMember, Source
+from nephila.parser.warcs.source import BrokenMember, WarcSource
 
 MAX_BYTES: Final = 64 << 20
 """Of a page; larger ones were no pages."""
@@ -63,7 +63,7 @@ class _Head(NamedTuple):
 
 def read_warc(file: BinaryIO, max_bytes: int = MAX_BYTES) -> Iterator[ArchivedPage | BadRecord]:
     """Pages and faults of an archive, in the order of the file. Never raises but what reading `file` does. O(bytes)."""
-    source = Source(file)
+    source = WarcSource(file)
     while True:
         offset, url = source.line_at, ""
         try:
@@ -98,7 +98,7 @@ def _no_record(line: bytes | None) -> str:
     return "no record begins here"
 
 
-def _head(source: Source) -> _Head:
+def _head(source: WarcSource) -> _Head:
     fields: dict[str, str] = {}
     for _ in range(MAX_LINES):
         line = source.line(MAX_LINE_BYTES)
@@ -121,7 +121,7 @@ def _head(source: Source) -> _Head:
     return _Head(fields.get("warc-type", "").lower(), url, int(length), fields)
 
 
-def _record(source: Source, head: _Head, offset: int, max_bytes: int) -> ArchivedPage | BadRecord | None:
+def _record(source: WarcSource, head: _Head, offset: int, max_bytes: int) -> ArchivedPage | BadRecord | None:
     """What a record comes to, None when it is no page; the source stands behind it."""
     if head.kind not in ("response", "resource") or not head.url.lower().startswith(("http://", "https://")):
         if source.skip(head.length) < head.length:

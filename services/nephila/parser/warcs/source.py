@@ -23,7 +23,7 @@ class BrokenMember(Exception):
         """Where the broken one begins in the file."""
 
 
-class Source:
+class WarcSource:
     """See the module."""
 
     def __init__(self, file: BinaryIO) -> None:

@@ -22,14 +22,13 @@ import msgspec
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.live_settings import LEVELS
 from nephila.kernel.runtime.config import check_environment, load
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import DEFAULT_PARTITIONS
 from nephila.parser.config import ParserConfig
 from nephila.programs.service.shared_settings import CONFIGS, agreed, own_settings, shared, wants_sqlite
 from nephila.storage.config import StorageConfig
-
-LEVELS = ("debug", "info", "warning", "error")
 
 
 class ProgramConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -102,8 +101,7 @@ def read(name: str, path: str) -> Settings:
     program = load(ProgramConfig, {**values, **common}, where, "program")
     if not program.bootstrap:
         raise UsageError(f"{where}: bootstrap is missing; set it there or NEPHILA_BOOTSTRAP=HOST:PORT")
-    if program.log_level.lower() not in LEVELS:
-        raise UsageError(f"{where}: log_level {program.log_level!r} is none of {', '.join(LEVELS)}")
+    check_level(program.log_level, where)
     kafka = {**sections["kafka"], "partitions": program.partitions}
     member = program.member or socket.gethostname()
     if name == "fetchparse":
@@ -112,6 +110,12 @@ def read(name: str, path: str) -> Settings:
         return Settings(program, kafka, both, agreed("downloader", member, common, both.downloader))
     config = _service(name, sections, common, program, where)
     return Settings(program, kafka, config, agreed(name, member, common, config))
+
+
+def check_level(level: str, where: str) -> None:
+    """Raise `UsageError` for a level that no line of the log can have."""
+    if level.lower() not in LEVELS:
+        raise UsageError(f"{where}: log_level {level!r} is none of {', '.join(LEVELS)}")
 
 
 def _service(

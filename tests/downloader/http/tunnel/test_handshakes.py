@@ -120,3 +120,26 @@ def test_socks_without_credentials_does_not_offer_a_password() -> None:
     assert handshake.start() == b"\x05\x01\x00"
     with pytest.raises(FetchError, match="unknown"):
         handshake.feed(b"\x05\x02")
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "text"),
+    [
+        (1, "proxy", "general failure"),
+        (2, "proxy", "not allowed by its rules"),
+        (3, "connect", "network unreachable"),
+        (4, "connect", "host unreachable"),
+        (5, "connect", "connection refused"),
+        (6, "connect", "time to live expired"),
+        (7, "proxy", "command not supported"),
+        (8, "proxy", "kind of address not supported"),
+        (9, "proxy", "error 9"),
+        (255, "proxy", "error 255"),
+    ],
+)
+def test_each_code_of_socks_has_its_reason_and_text(code: int, reason: str, text: str) -> None:
+    """RFC 1928, section 6: what the proxy could not reach is a fault of the server, all else one of the proxy."""
+    handshake = Socks5Handshake(hop("socks5"))
+    with pytest.raises(FetchError) as caught:
+        talk(handshake, b"\x05\x00", bytes((5, code)), size=1)
+    assert (caught.value.reason, str(caught.value)) == (reason, f"proxy: {text} (203.0.113.9)")

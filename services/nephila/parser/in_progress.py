@@ -1,0 +1,81 @@
+"""A page between its delivery and its ack: one object, which the steps of `steps.py` fill in.
+
+Invariant: while a child process has the body, or a request made of it, `body` and `page.body` are empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from enum import Enum
+from typing import Any, Final, cast
+
+import msgspec
+
+from nephila.kernel import messages as m
+from nephila.kernel.bus.contract import Delivery, Receipt
+from nephila.native import PagePass
+from nephila.parser.lists.detection import ListForm
+from nephila.parser.page.body_kind import BodyKind
+
+Links = Sequence[m.Outlinks]
+PageCall = Callable[..., PagePass]
+"""`nephila.native.page_pass`, or a fake with the same attributes."""
+Work = Callable[[], Awaitable[None]]
+"""What a page waits for."""
+NO_PASS: Final = cast("PagePass", None)
+
+
+class PageKind(Enum):
+    """What decides which steps a page takes. The values are for people."""
+
+    REQUISITE = "requisites"
+    NOT_MODIFIED = "304"
+    LIST = "sitemaps and feeds"
+    HTML = "HTML"
+    LONG_HTML = "long HTML"
+    """Above `max_inline_bytes`."""
+    PDF = "PDF"
+    TEXT = "text"
+    """JSON, XML, CSV and other text."""
+    FILE = "files"
+    """Office files, pictures, archives: no text is read."""
+
+
+class PageInProgress(msgspec.Struct, eq=False):
+    """A page, what is known of it, and the messages that it becomes."""
+
+    delivery: Delivery
+    page: m.Page
+    job: m.CrawlJob
+    body: bytes
+    record: m.Record
+    kind: PageKind = PageKind.FILE
+    body_kind: BodyKind = BodyKind.BINARY
+    sniffed: str = ""
+    """Media type that the bytes show, if it differs from the server's."""
+    form: ListForm | None = None
+    """Set for a sitemap or feed."""
+    encoding: str = ""
+    """WHATWG name; empty: not text, or not determined."""
+    found: PagePass = NO_PASS
+    """The page pass, up to the last step that reads it."""
+    depth: int = 0
+    """Greatest nesting depth of the elements, an upper bound."""
+    follow: bool = False
+    """Whether the links may be followed."""
+    links: Links = ()
+    """What is published before the record."""
+    receipts: list[Receipt] = []
+    """Of messages that are published already."""
+    steps: Sequence[Any] = ()
+    """`steps.Step`: those of this kind of page and this job."""
+    at: int = 0
+    """Index of the step that runs, or that the page waits in."""
+
+    def take_body(self) -> bytes:
+        """The body, for a child process. The page keeps none."""
+        body, self.body = self.body, b""
+        if self.page.body:
+            # Replaced by a copy: a raw sink may still read the original page object.
+            self.delivery.message = self.page = msgspec.structs.replace(self.page, body=b"")
+        return body

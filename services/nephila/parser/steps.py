@@ -1,0 +1,294 @@
+"""The steps of a page between delivery and ack, in one readable table: `STEPS`.
+
+A step does its work in this process and answers None. Where the body makes its cost unbounded, it answers a call that
+lets a child process do the work; a list of links is answered in slices. `service.py` waits for either, then continues.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final, NamedTuple, TypeVar
+
+from nephila.kernel import messages as m
+from nephila.kernel.reasons.table import Reason
+from nephila.kernel.requisites import MAX_LEVEL, level_of, note_of
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.shells import SHELL, SHELL_LINKS, is_shell
+from nephila.native import to_utf8
+from nephila.parser.config import ParserConfig
+from nephila.parser.documents.content import DocumentContent
+from nephila.parser.documents.pdf_task import PDF, pdf_payload
+from nephila.parser.documents.read import read_document
+from nephila.parser.in_progress import NO_PASS, PageCall, PageInProgress, PageKind, Work
+from nephila.parser.keywords.scheme_records import SchemeRecords
+from nephila.parser.links.extra_links import extra_links_of, kinds_of, tree_of
+from nephila.parser.links.requisites import requisite_links, requisites_of_style
+from nephila.parser.markdown import page_markdown
+from nephila.parser.page import trafilatura_text
+from nephila.parser.page.body_kind import BodyKind
+from nephila.parser.page.charset import Classify, Sniff, encoding_of, encoding_of_text
+from nephila.parser.page.html_tree import MAX_BYTES, MAX_DEPTH, tree_fits
+from nephila.parser.page.meta import note
+from nephila.parser.page.oversize import PAGE, payload_of
+from nephila.parser.page_to_record import RecordBuilder
+from nephila.parser.rule_execution.executor import RuleExecutor
+from nephila.parser.sandbox import ChildError, Task
+from nephila.parser.sandbox.child_queue import ChildProcessQueue
+from nephila.parser.sandbox.task import UNAVAILABLE
+
+log = logging.getLogger(__name__)
+
+Out = TypeVar("Out")
+Slices = Iterator[m.Outlinks | None]
+"""Messages of links; None between slices."""
+Answer = Work | Slices | None
+
+STYLE: Final = "text/css"
+JSON_LINKS: Final = "json"
+"""Value of `parse.follow` with which URLs in JSON are followed."""
+
+
+class PageSteps:
+    """The steps. Their only state between pages are keywords, schemes and rules of jobs."""
+
+    def __init__(
+        self,
+        config: ParserConfig,
+        clock: Clock,
+        page_pass: PageCall,
+        sniff: Sniff,
+        classify: Classify,
+        child_queue: ChildProcessQueue,
+        rules: RuleExecutor,
+    ) -> None:
+        self.config = config
+        self.rules = rules
+        self.schemes = SchemeRecords()
+        self.builder = RecordBuilder(config, clock, classify)
+        self._page_pass = page_pass
+        self._sniff = sniff
+        self._classify = classify
+        self._child_queue = child_queue
+
+    def update_job(self, job: m.CrawlJob) -> None:
+        """A job is new, has changed or is deleted."""
+        self.schemes.update_job(job)
+        self.rules.registry.update_job(job)
+        self.builder.update_job(job)
+        if not job.deleted and trafilatura_text.lacks_library(job):
+            log.error("parser: job %s: %s; it stores the main text by density", job.uid, trafilatura_text.MISSING)
+
+    def _in_child(
+        self, p: PageInProgress, task: Task[Out], payload: Callable[[bytes], bytes], use: Callable[[Out], None]
+    ) -> Work:
+        """A call that lets `use` have the answer of a child to what `payload` makes of the body. The body is in the
+        queue until a child is free."""
+        spooled = self._child_queue.spool(p.take_body())
+        kept = any(step.problem for step in p.steps[p.at + 1 :])
+
+        def request(body: bytes) -> bytes:
+            if kept:
+                p.body = body
+            return payload(body)
+
+        async def work() -> None:
+            use(await self._child_queue.run(task, spooled, request))
+
+        return work
+
+    def requisite(self, p: PageInProgress) -> Answer:
+        """Row of a requisite, and the requisites that a style names."""
+        page, record = p.page, p.record
+        record.outcome, record.reason, record.meta = m.Outcome.DROPPED, Reason.REQUISITE, note_of(page.context)
+        limit = p.job.parse.requisites if p.job.parse is not None else 0
+        if page.content_type == STYLE and level_of(page.context) < MAX_LEVEL and limit:
+            p.links = requisite_links(page, requisites_of_style(p.body, limit), limit)
+        return None
+
+    def not_modified(self, p: PageInProgress) -> Answer:
+        """Row that keeps the stored copy."""
+        p.record.reason = Reason.NOT_MODIFIED
+        p.record.not_modified = True
+        return None
+
+    def size_and_digest(self, p: PageInProgress) -> Answer:
+        """Length and SHA-256 of the body."""
+        p.record.size_bytes = len(p.body)
+        p.record.sha256 = hashlib.sha256(p.body).digest()
+        return None
+
+    def link_list(self, p: PageInProgress) -> Answer:
+        """Links with their dates, in slices."""
+        return self.builder.from_list(p)
+
+    def encoding(self, p: PageInProgress) -> Answer:
+        """Encoding; of long HTML by its start."""
+        page, kind = p.page, p.kind
+        if kind is PageKind.TEXT:
+            p.encoding = encoding_of_text(p.body, page.charset, page.content_type or p.sniffed, self._classify)
+        else:
+            start = p.body if kind is PageKind.HTML else p.body[: self.config.max_inline_bytes]
+            p.encoding = encoding_of(start, page.charset, self._sniff, self._classify)
+        return None
+
+    def page_pass(self, p: PageInProgress) -> Answer:
+        """Title, metadata, text and links."""
+        config, url, encoding = self.config, p.page.url, p.encoding
+        most, most_text, agent = config.max_links, config.max_text_bytes, config.robots_agent
+        if p.kind is PageKind.HTML:
+            found = self._page_pass(p.body, url, encoding, max_links=most, max_text_bytes=most_text, agent=agent)
+            self.builder.from_pass(p, found)
+            return None
+        use = partial(self.builder.from_pass, p)
+        return self._in_child(p, PAGE, lambda body: payload_of(body, url, encoding, most, most_text, agent), use)
+
+    def pdf(self, p: PageInProgress) -> Answer:
+        """Text, metadata and links of a PDF; without a library the row has the reason."""
+        limits, use = (self.config.max_text_bytes, self.config.max_links), partial(self.builder.from_document, p)
+        read = self._in_child(p, PDF, lambda body: pdf_payload(body, *limits), use)
+
+        async def work() -> None:
+            try:
+                await read()
+            except ChildError as broken:
+                if broken.reason != UNAVAILABLE:
+                    raise
+                use(DocumentContent(problem=f"not read: {broken.detail}"))
+
+        return work
+
+    def document(self, p: PageInProgress) -> Answer:
+        """Text, metadata and links of other documents; each reader bounds itself."""
+        config, parse, media_type = self.config, p.job.parse, p.page.content_type
+        content = read_document(p.body_kind, media_type, p.body, p.encoding, config.max_text_bytes, config.max_links)
+        if p.body_kind is BodyKind.JSON and (parse is None or JSON_LINKS not in parse.follow):
+            content.links = []
+        self.builder.from_document(p, content)
+        return None
+
+    def shell(self, p: PageInProgress) -> Answer:
+        """Note on a page that scripts fill in."""
+        if p.found.link_count <= SHELL_LINKS and is_shell(p.found.text, p.body):
+            note(p.record, SHELL, "few words, and scripts: its content may need --render auto")
+        return None
+
+    def markdown(self, p: PageInProgress) -> Answer:
+        """Main text as Markdown."""
+        p.record.markdown = page_markdown(p.body, p.encoding, p.found)
+        return None
+
+    def extra_links(self, p: PageInProgress) -> Answer:
+        """Further kinds of links."""
+        found, encoding, kinds = p.found, p.encoding, kinds_of(p.job, p.follow, p.page.rendered)
+        if not kinds:
+            return None
+        if tree_fits(len(p.body), p.depth):
+            self.builder.add_extra_links(p, extra_links_of(tree_of(p.body, encoding), found.base, kinds))
+            return None
+        from nephila.parser.links import extra_links_child as child
+
+        of_page = partial(child.payload_of, encoding=encoding, base=found.base, kinds=kinds)
+        return self._in_child(p, child.EXTRA_LINKS, of_page, partial(self.builder.add_extra_links, p))
+
+    def main_text(self, p: PageInProgress) -> Answer:
+        """Main text by trafilatura, if it finds one."""
+        url, encoding, limit, lib = p.page.url, p.encoding, self.config.max_text_bytes, trafilatura_text
+        p.found = NO_PASS
+
+        def use(text: bytes) -> None:
+            p.record.text = text or p.record.text
+
+        return self._in_child(p, lib.TRAFILATURA, lambda body: lib.payload_of(to_utf8(body, encoding), url, limit), use)
+
+    def items(self, p: PageInProgress) -> Answer:
+        """Items and links by the rule that matches the page."""
+        if p.kind is PageKind.TEXT:
+            p.depth = self._depth_of(p)
+        p.found = NO_PASS
+        return self.rules.read(p)
+
+    def _depth_of(self, p: PageInProgress) -> int:
+        """Greatest nesting depth of a document that is no HTML page: a rule may still ask for its tree."""
+        body, tags = p.body, p.body.count(b"<")
+        if tags <= MAX_DEPTH or len(body) > MAX_BYTES:
+            return tags
+        return self._page_pass(body, p.page.url, p.encoding, max_links=0, max_text_bytes=0, agent="").depth
+
+    def scheme_item(self, p: PageInProgress) -> Answer:
+        """Item of a page of a keyword scheme."""
+        self.schemes.complete(p.record, p.links)
+        return None
+
+    def number_of_links(self, p: PageInProgress) -> Answer:
+        """Number of links on a list of a directory, for its verdict."""
+        if not p.record.depth and p.record.outcome is m.Outcome.STORED:
+            pages = (one for one in p.links if one.source is not m.LinkSource.REQUISITE)
+            note(p.record, "links", str(sum(len(one.fingerprints) // 16 for one in pages)))
+        return None
+
+    def captures(self, p: PageInProgress) -> Answer:
+        """What the browser captured."""
+        note(p.record, "rendered", ", ".join(("document", *p.record.captures)))
+        return None
+
+
+Wanted = Callable[[ParserConfig, m.CrawlJob, bool], bool]
+
+
+class StepRow(NamedTuple):
+    """One row of `STEPS`."""
+
+    run: Callable[[PageSteps, PageInProgress], Answer]
+    kinds: frozenset[PageKind]
+    """Pages that take the step,"""
+    only: str = ""
+    """where a condition holds: for people,"""
+    wanted: Wanted | None = None
+    """and for the program: of settings, a job, and whether its page was rendered; None: always."""
+    child: str = ""
+    """When a child process does the work, for people; empty: never."""
+    problem: str = ""
+    """Entry of the metadata with the reason why the child failed; the page continues. The body is kept for such a step
+    while another child has it. Empty: the page is a dead letter."""
+
+
+def _has_extra_links(_: ParserConfig, job: m.CrawlJob, rendered: bool) -> bool:
+    return bool(kinds_of(job, True, rendered))
+
+
+def _uses_trafilatura(_: ParserConfig, job: m.CrawlJob, rendered: bool) -> bool:
+    wanted = job.parse is not None and job.parse.main_text == m.MainText.TRAFILATURA
+    return wanted and not job.deleted and trafilatura_text.is_installed()
+
+
+_ANY: Final = frozenset(PageKind)
+_LIST: Final = frozenset((PageKind.LIST,))
+_FETCHED: Final = _ANY - {PageKind.REQUISITE, PageKind.NOT_MODIFIED}
+_INLINE: Final = frozenset((PageKind.HTML,))
+_HTML: Final = frozenset((PageKind.HTML, PageKind.LONG_HTML))
+_DECODED: Final = _HTML | {PageKind.TEXT}
+_COSTLY_TREE: Final = "above 256 KiB or 120 levels"
+_COSTLY_RULE: Final = f"not bounded, slow, or a page {_COSTLY_TREE}"
+
+STEPS: Final[tuple[StepRow, ...]] = (
+    StepRow(PageSteps.requisite, frozenset((PageKind.REQUISITE,))),
+    StepRow(PageSteps.not_modified, frozenset((PageKind.NOT_MODIFIED,))),
+    StepRow(PageSteps.size_and_digest, _FETCHED),
+    StepRow(PageSteps.link_list, _LIST),
+    StepRow(PageSteps.encoding, _DECODED),
+    StepRow(PageSteps.page_pass, _HTML, child="above `max_inline_bytes`"),
+    StepRow(PageSteps.pdf, frozenset((PageKind.PDF,)), child="always"),
+    StepRow(PageSteps.document, frozenset((PageKind.TEXT, PageKind.FILE))),
+    StepRow(PageSteps.shell, _INLINE, "rendered: no", lambda _, __, rendered: not rendered),
+    StepRow(PageSteps.markdown, _INLINE, "`markdown`", lambda config, *_: config.markdown),
+    StepRow(PageSteps.extra_links, _HTML, "`follow`, `requisites`", _has_extra_links, _COSTLY_TREE, "links_problem"),
+    StepRow(PageSteps.main_text, _INLINE, "`mainText: trafilatura`", _uses_trafilatura, "always", "text_problem"),
+    StepRow(PageSteps.items, _DECODED, "`rules`", lambda _, job, *__: bool(job.rules), _COSTLY_RULE, "rule_problems"),
+    StepRow(PageSteps.scheme_item, _ANY - _LIST, "`schemes`", lambda _, job, *__: bool(job.schemes)),
+    StepRow(PageSteps.number_of_links, _ANY - _LIST, "`site`", lambda _, job, *__: bool(job.site)),
+    StepRow(PageSteps.captures, _ANY - _LIST, "rendered: yes", lambda _, __, rendered: rendered),
+)
+"""All steps in their order. README.md has them as a table (tests/parser/test_parser_steps.py)."""
