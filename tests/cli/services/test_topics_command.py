@@ -17,7 +17,8 @@ from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import CHANGES, FRONTIER, JOBS, REQUESTS, SEEDS, TOPICS
 
-from tests.contracts.buses import config_for, until
+from tests.contracts.buses import config_for
+from tests.waits import until
 
 
 def test_apply_twice_then_list(nephila, broker):
