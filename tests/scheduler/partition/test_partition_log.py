@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from nephila.scheduler.frontier.restart_policy import RestartPolicy
 from nephila.scheduler.partition.owner_state import OwnerState
 
 from tests.scheduler.partition.partition_rig import RIGS, URLS, PartitionRig
+from tests.waits import until
 
 New = Callable[[Path], PartitionRig]
 both = pytest.mark.parametrize("new", RIGS)
@@ -42,12 +42,6 @@ def accept(rig: PartitionRig, *urls: str) -> None:
         rig.deliver(url)
         rig.owner.turn()
     rig.owner.hold(False)
-
-
-async def stored(rig: PartitionRig) -> None:
-    """The snapshot that was begun is complete."""
-    while not rig.owner.snapshots.ready:  # noqa: ASYNC110  # a thread writes it
-        await asyncio.sleep(0.001)
 
 
 @both
@@ -130,7 +124,7 @@ async def test_a_start_replays_only_what_is_behind_the_snapshot(tmp_path: Path, 
     accept(rig, *URLS[:4])
     rig.grow()
     accept(rig, URLS[4])
-    await stored(rig)
+    await until(lambda: rig.owner.snapshots.ready)
     assert (rig.owner.wants_snapshot, rig.owner.snapshots.age_s) == (False, 0.0)
     accept(rig, *URLS[5:7])
     rig.kill()
