@@ -241,4 +241,4 @@ async def test_nothing_is_changed_by_asking(tmp_path):
     for url in ("http://a.test/1", "http://a.test/none", "http://b.test/"):
         result(world, url)
     assert world.scheduler.queued == before
-    assert world.scheduler.frontier.commits() == []
+    assert world.scheduler.frontier.pending.commits() == []
