@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 
 import pytest
 
+from tests.waits import wait_until
 from tools.system import free_port
 
 START_S = 60.0
@@ -48,14 +48,15 @@ def bucket(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def _until_up(url: str, server: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + START_S
-    while True:
+    def is_up() -> bool:
         try:
             with urllib.request.urlopen(url, timeout=5):
-                return
+                return True
         except urllib.error.HTTPError:
-            return
+            return True
         except OSError:
-            if time.monotonic() > end or server.poll() is not None:
+            if server.poll() is not None:
                 raise
-            time.sleep(0.05)
+            return False
+
+    wait_until(is_up, START_S)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import os
 import time
@@ -18,17 +17,9 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import TOPICS
 
 from tests.fake_kafka import FakeKafka, FakeKafkaBus
+from tests.waits import until
 
-WAIT_S = 60.0
 _numbers = itertools.count()
-
-
-async def until(condition: Callable[[], bool], wait_s: float = WAIT_S) -> None:
-    """Let the loop run until something is so."""
-    end = time.monotonic() + wait_s
-    while not condition():
-        assert time.monotonic() < end, "what was waited for did not come"
-        await asyncio.sleep(0.005)
 
 
 def config_for(broker: Any, **settings: Any) -> KafkaConfig:
@@ -102,6 +93,14 @@ class WorkersRig(LocalRig):
         self.bus = TwoProcesses(self.clock)
 
 
+class BrokerClock(ManualClock):
+    """A broker compares its own time with that of members; waits end when the test says."""
+
+    def now(self) -> float:
+        """The time of the machine."""
+        return time.time()
+
+
 class KafkaRig:
     """Over a real broker."""
 
@@ -109,7 +108,7 @@ class KafkaRig:
 
     def __init__(self, broker: Any, **settings: Any) -> None:
         self.config = config_for(broker, **settings)
-        self.clock = ManualClock()
+        self.clock = BrokerClock()
         self.bus: Any = KafkaBus(self.config, self.clock)
 
     async def start(self) -> None:
@@ -123,7 +122,7 @@ class KafkaRig:
         for group in self.bus.groups.values():
             await until(lambda group=group: len(group.held) == self.config.partitions)
             partition_states = group.inbox.partition_states
-            ends = await group._consumer.end_offsets(list(partition_states))
+            ends = await group.consumer.end_offsets(list(partition_states))
             await until(
                 lambda partition_states=partition_states, ends=ends: all(
                     partition_states[tp].position.next >= ends[tp] for tp in partition_states

@@ -17,6 +17,7 @@ from nephila.programs.service.run import service_kind
 
 from tests.contracts.buses import config_for
 from tests.control.documents import document, rule
+from tests.waits import until
 
 TOKEN = "0123456789abcdef"  # noqa: S105
 
@@ -33,8 +34,7 @@ async def served(config, token_file):
         host="127.0.0.1",
     )
     task = asyncio.create_task(program.run())
-    while program._unready() and not task.done():  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+    await until(lambda: not program._unready() or task.done())
     yield at_url(f"http://127.0.0.1:{program.server.port}", TOKEN), program
     program.stop()
     await task

@@ -19,8 +19,8 @@ def all_slots_are_free_at_the_end() -> Iterator[None]:
     for room in rooms:
         pipeline = room.downloader._pipeline
         flying = room.downloader.in_flight
-        assert pipeline._global_slots.held <= flying, "a slot of the downloader leaked"
+        assert pipeline.global_stage.slots.held <= flying, "a slot of the downloader leaked"
         assert sum(pipeline._host_slots._held.values()) <= flying, "a slot of a host leaked"
-        pipeline._global_slots.check()
+        pipeline.global_stage.slots.check()
         pipeline._host_slots.check()
     rooms.clear()

@@ -154,10 +154,10 @@ class Waiting:
         assert (room.downloader.in_flight, room.bus.unacked) == (0, 0)
         assert (self.request.stage, self.request.timer, self.request.handle) == (Stage.ENDED, None, None)
         pipeline = room.downloader._pipeline
-        assert (pipeline.fetching, pipeline._global_slots.waiting) == (0, 0)
+        assert (pipeline.global_stage.fetching, pipeline.global_stage.slots.waiting) == (0, 0)
         assert [pipeline._host_slots.held(host) for host in ("a.test", "b.test")] == [0, 0]
-        assert pipeline._address_slots is not None
-        assert [pipeline._address_slots._pace.in_flight(ip) for ip in ("8.8.8.8", "9.9.9.9")] == [0, 0]
+        assert pipeline.address_stage._slots is not None
+        assert [pipeline.address_stage._slots._pace.in_flight(ip) for ip in ("8.8.8.8", "9.9.9.9")] == [0, 0]
         assert [proxy.used for proxy in room.pool.proxies()] == [0] * (self.stage is Stage.PROXY)
         if not drained:
             before = len(room.fetcher.fetches)
@@ -286,7 +286,7 @@ def is_refused(waiting: Waiting) -> None:
 
 def becomes_busy(waiting: Waiting) -> None:
     """Another fetch takes the address before the request has its slot of the downloader."""
-    slots, now = waiting.room.downloader._pipeline._address_slots, waiting.room.clock.monotonic()
+    slots, now = waiting.room.downloader._pipeline.address_stage._slots, waiting.room.clock.monotonic()
     assert slots is not None
     holder: Any = object()
     assert slots.acquire("8.8.8.8", holder, now) == now
@@ -295,7 +295,7 @@ def becomes_busy(waiting: Waiting) -> None:
 
 def is_slow(waiting: Waiting) -> None:
     """The host has answered slowly before, and the slot is in use."""
-    waiting.room.downloader._pipeline._speeds.learn("a.test", SLOW)
+    waiting.room.downloader._pipeline.global_stage.speeds.learn("a.test", SLOW)
     waiting.room.request("http://b.test/0", partition=6, url_key=OTHER)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.e2e.test_services_over_kafka import SERVICES, System
 from tests.e2e.web import NEPHILA, page, run, serve
+from tests.waits import wait_until
 from tools.kafka_broker import Broker
 
 WAIT_S = 90.0
@@ -83,7 +84,4 @@ def test_a_page_that_kills_the_parser_ends_as_a_dead_letter_and_can_be_replayed(
     assert "members ended while this was all they had in hand" in letter["error"]
     replayed = run("dead", "replay", letter["id"], *where, cwd=system.folder)
     assert replayed.stdout == "1 of 1 published again\n", replayed.stderr
-    until = time.monotonic() + WAIT_S
-    while system.rows() != {"stored": 5}:
-        assert time.monotonic() < until, system.rows()
-        time.sleep(0.1)
+    wait_until(lambda: system.rows() == {"stored": 5}, WAIT_S)

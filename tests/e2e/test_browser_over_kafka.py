@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from tests.e2e.single_page_sites import answer as single_page
 from tests.e2e.test_rendered_pages import browsers
 from tests.e2e.test_services_over_kafka import System
 from tests.e2e.web import NEPHILA, Reply, page, run, serve
+from tests.waits import wait_until
 from tools.kafka_broker import Broker
 
 pytestmark = pytest.mark.usefixtures("chromium")
@@ -55,20 +55,12 @@ def crawl(system: System, *words: str) -> subprocess.Popen[str]:
 
 def until_rendered(system: System, count: int) -> None:
     """Wait until so many routes are stored."""
-    for _ in range(1200):
-        if sum(url.startswith("http://app.test/") for url in system.stored()) >= count:
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"fewer than {count} routes are stored")
+    wait_until(lambda: sum(url.startswith("http://app.test/") for url in system.stored()) >= count, 120.0)
 
 
 def a_browser_of(pid: int) -> int:
     """The process group of a browser below a member, once there is one."""
-    for _ in range(600):
-        if groups := browsers(pid):
-            return groups[0]
-        time.sleep(0.1)
-    raise AssertionError("no browser has started")
+    return wait_until(lambda: browsers(pid))[0]
 
 
 @pytest.mark.timeout(400)

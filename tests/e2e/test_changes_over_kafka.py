@@ -13,9 +13,9 @@ from nephila.kernel.bus.kafka.wire import message_of, unseal
 from nephila.kernel.topics import CHANGES
 
 from tests.e2e.program import job
-from tests.e2e.test_keyword_schemes import until
 from tests.e2e.test_services_over_kafka import SERVICES, System, system_broker  # noqa: F401 - a fixture
 from tests.e2e.web import Reply, run, serve
+from tests.waits import wait_until
 
 PAGES, EDITIONS = 12, 4
 
@@ -94,11 +94,11 @@ def test_each_change_once_and_in_order_after_a_kill_of_storage(system):
     applied = run("jobs", "apply", "-f", "jobs.yaml", "--bootstrap", system.broker.address, cwd=system.folder)
     assert applied.returncode == 0, applied.stderr
     changed = "select count(*) from changes where change = 'changed'"
-    until(lambda: count(system, changed) >= PAGES // 2)
+    wait_until(lambda: count(system, changed) >= PAGES // 2)
     system.end("storage", number=signal.SIGKILL)
     system.start("storage")
     last = f"select count(*) from pages where cast(text as text) like '%edition {EDITIONS}.%'"
-    until(lambda: count(system, last) == PAGES)
+    wait_until(lambda: count(system, last) == PAGES)
     assert system.end("storage") == [0]
     table = query(system, "select id, url, change, fetch_no from changes order by seq")
     assert len({id for id, *_ in table}) == len(table)

@@ -15,6 +15,7 @@ import pytest
 
 from tests.e2e.web import NEPHILA, Reply, crawl, page, rows, run_json, serve
 from tests.parser.pdfs import bomb, pdf
+from tests.waits import wait_until
 
 PDF = "application/pdf"
 HOSTILE = bomb(400)
@@ -54,12 +55,7 @@ def sandbox_children() -> dict[int, int]:
 
 def none_left() -> bool:
     """Whether soon no child of a sandbox is without the parent that it was begun by."""
-    until = time.monotonic() + 30.0
-    while time.monotonic() < until:
-        if 1 not in sandbox_children().values():
-            return True
-        time.sleep(0.05)
-    return False
+    return wait_until(lambda: 1 not in sandbox_children().values(), 30.0)
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
@@ -119,9 +115,7 @@ def test_end_of_the_program_ends_its_children(tmp_path, how):
             start_new_session=True,
         )
         assert asked.wait(30)
-        until = time.monotonic() + 60
-        while process.pid not in sandbox_children().values() and time.monotonic() < until:
-            time.sleep(0.02)
+        wait_until(lambda: process.pid in sandbox_children().values())
         (child,) = [pid for pid, parent in sandbox_children().items() if parent == process.pid]
         if how == signal.SIGINT:
             os.kill(child, signal.SIGSTOP)  # else the page may have been given up before the end

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-import threading
 from collections import Counter
 
 from tests.e2e.scheme_sites import GROUPS, JOB, PLATFORMS, SCHEME, Sites
 from tests.e2e.web import run, serve
+from tests.waits import wait_until
 
 HOSTS = ("board.test", "stream.test", "api.test")
 
@@ -150,16 +150,16 @@ def test_runs_again_fetch_only_what_is_new(tmp_path, up):
         program = up(web)
         schemes(tmp_path, "apply", "-f", "all.yaml", "--out", "o")
         wanted = expected(sites)
-        until(lambda: (tmp_path / "o" / "nephila.db").exists() and set(items(tmp_path)) == wanted)
+        wait_until(lambda: (tmp_path / "o" / "nephila.db").exists() and set(items(tmp_path)) == wanted)
         first = further_pages(web)
         searches = len(web.requests)
         # Three more rounds: nothing is new, so no further page of a list.
-        until(lambda: len(web.requests) > searches + 27)
+        wait_until(lambda: len(web.requests) > searches + 27)
         assert further_pages(web) == first
         # Enough for a second page of results: each list is followed as far as there is something new.
         sites.articles = 100
         wanted = expected(sites)
-        until(lambda: set(items(tmp_path)) == wanted)
+        wait_until(lambda: set(items(tmp_path)) == wanted)
         assert further_pages(web) > first
         assert set(content_requests(web).values()) == {1}
         assert program.end() == (0, "", "")
@@ -169,12 +169,3 @@ def further_pages(web):
     """Requests for pages of results behind the first."""
     api = [path for path in web.paths() if "page=" in path and "page=0" not in path]
     return len(api) + sum("after=" in path for path in web.paths())
-
-
-def until(condition, seconds=60):
-    """Wait for a condition on the outside of the program."""
-    for _ in range(seconds * 10):
-        if condition():
-            return
-        threading.Event().wait(0.1)
-    raise AssertionError("it did not come true")

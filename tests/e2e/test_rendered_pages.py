@@ -19,6 +19,7 @@ from nephila.downloader.browser.process_tree import members_of
 
 from tests.e2e.single_page_sites import ITEMS, PAGES, answer, text_of
 from tests.e2e.web import NEPHILA, Reply, rows, run, serve
+from tests.waits import wait_until
 
 pytestmark = pytest.mark.usefixtures("chromium")
 
@@ -168,12 +169,12 @@ def test_a_browser_that_is_killed_in_the_middle_loses_nothing(tmp_path: Path) ->
         try:
             fetched = 3
             while len(killed) < 2 and program.poll() is None:
+                wait_until(lambda: len(web.requests) > fetched or program.poll() is not None, 300.0)  # noqa: B023
                 for group in browsers(program.pid):
                     if group not in killed and len(web.requests) > fetched:
                         os.killpg(group, signal.SIGKILL)
                         killed.add(group)
                         fetched = len(web.requests) + 3
-                time.sleep(0.05)
             out, err = program.communicate(timeout=300)
         finally:
             program.kill()

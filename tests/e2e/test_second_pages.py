@@ -7,13 +7,13 @@ import json
 import signal
 import sqlite3
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.web import NEPHILA, Reply, Web, crawl, run, serve
+from tests.waits import wait_until
 
 RULE = r"""
 apiVersion: nephila.dev/v1
@@ -116,9 +116,7 @@ def test_a_crawl_that_is_killed_between_the_pages_loses_no_item(tmp_path: Path) 
         words = ("--rules", "rule.yaml", "--out", "o", "--allow-private", "--host-map", web.host_map, "--delay", "0.1")
         begun = subprocess.Popen([*NEPHILA, "crawl", "http://a.test/", *words], cwd=tmp_path, stderr=subprocess.DEVNULL)
         try:
-            until = time.monotonic() + 60
-            while not any(path.startswith("/reviews/") for path in web.paths()) and time.monotonic() < until:
-                time.sleep(0.02)
+            wait_until(lambda: any(path.startswith("/reviews/") for path in web.paths()))
         finally:
             begun.send_signal(signal.SIGKILL)
             begun.wait()

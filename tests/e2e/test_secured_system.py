@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import pytest
 
 from tests.kernel.bus.kafka.client.conftest import secured  # noqa: F401 - a fixture
 from tests.kernel.bus.kafka.client.secured_broker import PASSWORD, SecuredBroker
+from tests.waits import wait_until
 from tools.system import free_port
 
 NEPHILA = [sys.executable, "-m", "nephila"]
@@ -68,8 +68,8 @@ def api(system: SimpleNamespace) -> Iterator[subprocess.Popen[bytes]]:
 
 def readiness(system: SimpleNamespace, process: subprocess.Popen[bytes], wanted: str) -> str:
     """The answer of /readyz, once it has some words in it."""
-    end, text = time.monotonic() + 120, ""
-    while time.monotonic() < end and process.poll() is None:
+
+    def answer() -> str:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{system.port}/readyz", timeout=60) as answer:
                 text = answer.read().decode()
@@ -78,10 +78,11 @@ def readiness(system: SimpleNamespace, process: subprocess.Popen[bytes], wanted:
                 text = error.read().decode()
         except OSError:
             text = ""
-        if wanted in text:
-            return text
-        time.sleep(0.1)
-    return text + (system.folder / "log").read_text()
+        if process.poll() is not None:
+            return text + (system.folder / "log").read_text()
+        return text if wanted in text else ""
+
+    return wait_until(answer, 120.0, 0.1)
 
 
 def test_commands_and_services_share_one_file(system, api):

@@ -8,7 +8,6 @@ import os
 import signal
 import sqlite3
 import subprocess
-import time
 import urllib.request
 from collections import Counter
 
@@ -17,6 +16,7 @@ import pytest
 from tests.e2e.program import QUICK
 from tests.e2e.test_services_over_kafka import SERVICES, System, system_broker  # noqa: F401
 from tests.e2e.web import NEPHILA, Reply, page, run, serve
+from tests.waits import wait_until
 from tools.system import free_port
 
 DOCUMENTS = """\
@@ -54,14 +54,6 @@ class Press:
             links = [f"{request.path}{number}" for number in range(self.count)]
             return page(*links, f"{request.path}sponsored/1", "/world/asia/0", "/elsewhere")
         return page(request.path, title=f"Page {request.path}")
-
-
-def wait_until(reached, seconds=120):
-    """Poll; the runs take what they take."""
-    end = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < end, "never came"
-        time.sleep(0.2)
 
 
 class SitesProgram:

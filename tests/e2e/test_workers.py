@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.test_stop_and_resume import FORMATS, PAGES, answer, expect_whole
 from tests.e2e.web import NEPHILA, crawl, page, rows, run_json, serve
+from tests.waits import wait_until
 
 WORKERS = ("--workers", "2")
 SMALL = 60
@@ -119,10 +120,7 @@ def test_a_killed_main_takes_its_workers_along_and_resume_goes_on(tmp_path):
         assert len(workers) == 2
         process.kill()
         process.communicate(timeout=30)
-        until = time.monotonic() + 60
-        while any(Path(f"/proc/{pid}/stat").exists() for pid in workers) and time.monotonic() < until:
-            time.sleep(0.02)
-        assert not [pid for pid in workers if Path(f"/proc/{pid}/stat").exists()]
+        wait_until(lambda: not any(Path(f"/proc/{pid}/stat").exists() for pid in workers))
         done = crawl(web, "--resume", *WORKERS, *FORMATS, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     expect_whole(tmp_path)

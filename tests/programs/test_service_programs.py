@@ -17,6 +17,7 @@ from nephila.kernel.messages import FetchRequest
 from nephila.kernel.runtime import logs
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
+from nephila.kernel.runtime.waits import Backoff
 from nephila.parser.config import ParserConfig
 from nephila.parser.metrics import METRICS as PARSER
 from nephila.programs.service import program as service_program
@@ -26,6 +27,8 @@ from nephila.programs.service.run import service_kind
 from nephila.programs.service.settings import read
 from nephila.scheduler.metrics import METRICS as SCHEDULER
 from nephila.storage.metrics import METRICS as STORAGE
+
+from tests.waits import until
 
 
 class Bus(LocalBus):
@@ -161,7 +164,7 @@ async def test_a_downloader_hears_of_its_partitions_and_asks_before_it_dials():
 
 async def test_a_broker_that_is_absent_is_waited_for(monkeypatch, caplog):
     """Not ready and alive, one line for each reason; a signal ends it all the same."""
-    monkeypatch.setattr(service_program, "RETRY_S", (0.01, 0.01))
+    monkeypatch.setattr(service_program, "RETRY", Backoff(0.01, 0.01))
     bus = Bus()
     answers = [
         NotReadyError("no Kafka broker answers"),
@@ -185,7 +188,7 @@ async def test_a_broker_that_is_absent_is_waited_for(monkeypatch, caplog):
 
 async def test_who_lacks_its_database_does_not_join(monkeypatch):
     """It would get a share of the partitions and stop it; readiness has the reason, and a signal ends the wait."""
-    monkeypatch.setattr(service_program, "RETRY_S", (0.01, 0.01))
+    monkeypatch.setattr(service_program, "RETRY", Backoff(0.01, 0.01))
     bus = Bus()
     reaches = [NotReadyError("the blob store does not answer"), None]
 
@@ -222,11 +225,9 @@ async def test_a_member_is_ready_when_its_first_partitions_are_open(monkeypatch)
         await asyncio.sleep(0)
     assert bus.events == ["started", "bus started"]
     program.service.unsettled, bus.unsettled = "3 partitions are announced", ""
-    while program._unready() != "3 partitions are announced":  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
+    await until(lambda: program._unready() == "3 partitions are announced")
     program.service.unsettled = ""
-    while program._unready():  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
+    await until(lambda: not program._unready())
     bus.unsettled = "takes partitions over: group worker"
     assert not program._unready()
     program.stop()
@@ -239,14 +240,11 @@ async def test_who_stays_without_its_database_gives_its_partitions_up(monkeypatc
     monkeypatch.setattr(service_program, "UNABLE_AFTER_S", 0.01)
     bus = Bus()
     program, task = await started(bus)
-    while bus.able != [True]:  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
+    await until(lambda: bus.able == [True])
     program.service.trouble = "the database is away"
-    while bus.able != [True, False]:  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
+    await until(lambda: bus.able == [True, False])
     program.service.trouble = ""
-    while bus.able != [True, False, True]:  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
+    await until(lambda: bus.able == [True, False, True])
     program.stop()
     await task
 

@@ -248,7 +248,7 @@ class RuleHealthList(msgspec.Struct, kw_only=True):
 
 
 class Change(msgspec.Struct, kw_only=True):
-    """A page that is new, changed, gone or returned."""
+    """A page that is new, changed, moved, gone or returned."""
 
     seq: int
     """Rises in the order of commits."""
@@ -261,7 +261,7 @@ class Change(msgspec.Struct, kw_only=True):
     url_key: str
     fetch_no: int
     change: str
-    """new, changed, gone (404 or 410), or returned: gone before, and back with its old text."""
+    """new, changed, moved (a redirect), gone (404 or 410), or returned: moved or gone before, now with its old text."""
     title: str
     fetched_at: str
     old_hash: str

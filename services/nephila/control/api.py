@@ -105,7 +105,7 @@ class Control(Protocol):
 
     @over_http("GET", "/changes")
     async def list_changes(self, request: requests.ListChanges) -> answers.ChangeList:
-        """Pages that are new, changed, gone or returned."""
+        """Pages that are new, changed, moved, gone or returned."""
 
     @over_http("GET", "/dead-letters")
     async def list_dead_letters(self, request: requests.ListDeadLetters) -> answers.DeadLetterList:

@@ -1,7 +1,7 @@
 """The port between the operations of the control API and the system they act on.
 
-`local.py` is one program on this machine, `cluster/backend.py` a system over Kafka. What an operation means, and in
-which order it checks, publishes and answers, is in `operations.py`; a backend reads state, publishes, and waits.
+`local/backend.py` is one program on this machine, `cluster/backend.py` a system over Kafka. What an operation means,
+and in which order it checks, publishes and answers, is in `operations.py`; a backend reads state, publishes, and waits.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Backend(Protocol):
 
     kind: answers.SystemKind
     place: str
-    """See `api.Status.place`."""
+    """See `answers.Status.place`."""
     clock: Clock
     rows: Source | None
     """The database of the rows; None where it is not known."""

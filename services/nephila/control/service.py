@@ -1,7 +1,8 @@
 """The control API over Kafka as a service of its own: `nephila api`.
 
-IN   jobs, job-status, rules, rule-verdicts, answers (compacted topics, read whole); HTTP requests below /api/v1.
-OUT  jobs, seeds, rules, questions; the topic of each dead letter that is replayed.
+IN   jobs, job-status, rules, rule-verdicts, explain-answers, members, settings (compacted topics, read whole); HTTP
+     requests below /api/v1.
+OUT  jobs, seeds, rules, settings, explain-queries; the topic of each dead letter that is replayed.
 
 It takes part in no group and holds no partition: any number of replicas may run, and one that restarts loses nothing.
 """

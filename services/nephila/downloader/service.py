@@ -119,7 +119,7 @@ class Downloader:
             on_end=self._end,
         )
         self.admission = (
-            admission(lambda: self._pipeline.fetching, self._on_limit, lambda: not self._fetches)
+            admission(lambda: self._pipeline.global_stage.fetching, self._on_limit, lambda: not self._fetches)
             if admission is not None
             else None
         )
@@ -148,12 +148,12 @@ class Downloader:
     @property
     def slow(self) -> int:
         """Slots held by hosts that answer slowly."""
-        return self._pipeline.slow
+        return self._pipeline.global_stage.slow
 
     @property
     def slow_given_back(self) -> int:
         """See `Pipeline`."""
-        return self._pipeline.slow_given_back
+        return self._pipeline.global_stage.slow_given_back
 
     @property
     def in_flight(self) -> int:
@@ -191,7 +191,7 @@ class Downloader:
         A request has its credit until its outcome is durable, so the credits also bound the pages of one commit
         interval: with twice the limit alone, the process would wait for commits."""
         limit = min(limit, self._connections)
-        self._pipeline.set_concurrency(limit)
+        self._pipeline.global_stage.set_concurrency(limit)
         window, most = self._config.window, self._config.concurrency
         memory_requests = self.admission.memory_requests if self.admission is not None else window
         credits = min(max(2 * limit, min(window * limit // most, memory_requests)), window)
@@ -212,7 +212,7 @@ class Downloader:
 
     def _set_speed(self, per_s: float | None) -> None:
         """Start so many fetches per second at most."""
-        self._pipeline.set_speed(per_s or 0.0)
+        self._pipeline.global_stage.set_speed(per_s or 0.0)
 
     async def drain(self, grace_s: float) -> None:
         """Start no further fetch. Requests not dialled are given back now, the rest after `grace_s` seconds."""

@@ -1,9 +1,9 @@
 """THE ROUTE: every topic, who publishes it, who reads it, and what travels on it.
 
-    CLI ──jobs, seeds──▶ scheduler ──requests──▶ downloader ──pages──▶ parser ──records──▶ storage
-                          ▲  ▲ ▲──────outcomes──────┘                    │                   │
-                          │  └───────────────────outlinks────────────────┘                   │
-                          └──────────────────────receipts────────────────────────────────────┘
+    control ─jobs, seeds─▶ scheduler ──requests──▶ downloader ──pages──▶ parser ──records──▶ storage
+                            ▲  ▲ ▲──────outcomes──────┘                    │                   │
+                            │  └───────────────────outlinks────────────────┘                   │
+                            └──────────────────────receipts────────────────────────────────────┘
 
 All topics but compacted ones have the same number of partitions; a message's partition is the top bits of its URL's
 fingerprint, of `rule-stats` those of the MD5 of the rule's name, and is set explicitly when it is published. `frontier`
@@ -24,8 +24,11 @@ class Topic:
 
     name: str
     message: type
-    source: str
+    writers: tuple[str, ...]
+    """Packages that publish it."""
     readers: tuple[str, ...]
+    """Groups that subscribe to it over a broker: those of the services, `judge` and `exchange` in a parser's program,
+    `program` in every program, and `control`."""
     key: str = ""
     """Attribute that names the thing a message describes: the topic is compacted by it. Empty: a log."""
     expires_s: float = 0.0
@@ -42,32 +45,49 @@ class Topic:
         return 1 if self.key else keyed
 
 
-JOBS = Topic("jobs", m.CrawlJob, "cli", ("scheduler", "downloader", "browser", "parser", "storage"), key="uid")
-RULES = Topic("rules", m.ParseRule, "cli", ("parser", "browser", "storage"), key="name")
-SEEDS = Topic("seeds", m.Seed, "cli", ("scheduler",))
-REQUESTS = Topic("requests", m.FetchRequest, "scheduler", ("downloader",), retention_s=3600.0, leased=True)
-REQUESTS_BROWSER = Topic("requests.browser", m.FetchRequest, "scheduler", ("browser",), retention_s=3600.0, leased=True)
+JOBS = Topic(
+    "jobs",
+    m.CrawlJob,
+    ("control", "programs", "scheduler"),
+    ("scheduler", "downloader", "browser", "parser", "storage", "exchange", "control"),
+    key="uid",
+)
+RULES = Topic(
+    "rules",
+    m.ParseRule,
+    ("control", "rulekit"),
+    ("parser", "judge", "browser", "storage", "control"),
+    key="name",
+)
+SEEDS = Topic("seeds", m.Seed, ("control", "programs", "scheduler"), ("scheduler",))
+REQUESTS = Topic("requests", m.FetchRequest, ("scheduler",), ("downloader",), retention_s=3600.0, leased=True)
+REQUESTS_BROWSER = Topic(
+    "requests.browser", m.FetchRequest, ("scheduler",), ("browser",), retention_s=3600.0, leased=True
+)
 """Requests that a browser has to render, or may have to; the plain downloaders do not read them."""
-OUTCOMES = Topic("outcomes", m.FetchOutcome, "downloader", ("scheduler",))
-PAGES = Topic("pages", m.Page, "downloader", ("parser", "raw"), may_gather=True)
-EXCHANGES = Topic("exchanges", m.Page, "downloader", ("raw",), may_gather=True)
+OUTCOMES = Topic("outcomes", m.FetchOutcome, ("downloader",), ("scheduler",))
+PAGES = Topic("pages", m.Page, ("downloader",), ("parser", "raw"), may_gather=True)
+EXCHANGES = Topic("exchanges", m.Page, ("downloader",), ("raw",), may_gather=True)
 """Answers that are not pages (3xx, 4xx, robots.txt, ...), for sinks that keep raw pages; only with raw capture."""
-OUTLINKS = Topic("outlinks", m.Outlinks, "parser", ("scheduler",))
-RECORDS = Topic("records", m.Record, "parser, scheduler", ("storage",), may_gather=True)
-RECEIPTS = Topic("receipts", m.Receipts, "storage", ("scheduler",))
-FRONTIER = Topic("frontier", m.FrontierRecord, "scheduler", ("scheduler",))
-RULE_STATS = Topic("rule-stats", m.RuleStats, "parser", ("parser",), retention_s=3600.0, leased=True, may_gather=True)
-RULE_VERDICTS = Topic("rule-verdicts", m.RuleVerdict, "parser", ("parser",), key="rule")
-JOB_STATUS = Topic("job-status", m.JobStatus, "scheduler", ("cli", "parser", "scheduler"), key="uid")
-PROGRESS = Topic("progress", m.JobProgress, "scheduler", ("scheduler",), key="id")
-ADDRESSES = Topic("addresses", m.AddressAnnouncement, "scheduler", ("scheduler",), key="member")
-EXPLAIN_QUERIES = Topic("explain-queries", m.ExplainQuery, "cli", ("scheduler",), key="slot")
-EXPLAIN_ANSWERS = Topic("explain-answers", m.ExplainAnswer, "scheduler", ("cli",), key="slot")
-SETTINGS = Topic("settings", m.Setting, "cli", ("scheduler", "downloader", "parser", "storage"), key="name")
-MEMBERS = Topic("members", m.MemberStatus, "any", ("cli",), key="id", expires_s=86_400.0)
-CHANGES = Topic("changes", m.PageChange, "storage", ("subscriber",), may_gather=True)
+OUTLINKS = Topic("outlinks", m.Outlinks, ("parser",), ("scheduler",))
+RECORDS = Topic("records", m.Record, ("parser", "scheduler"), ("storage",), may_gather=True)
+RECEIPTS = Topic("receipts", m.Receipts, ("storage",), ("scheduler",))
+FRONTIER = Topic("frontier", m.FrontierRecord, ("scheduler",), ())
+RULE_STATS = Topic(
+    "rule-stats", m.RuleStats, ("parser",), ("parser",), retention_s=3600.0, leased=True, may_gather=True
+)
+RULE_VERDICTS = Topic("rule-verdicts", m.RuleVerdict, ("parser",), ("parser", "judge", "control"), key="rule")
+JOB_STATUS = Topic("job-status", m.JobStatus, ("scheduler",), ("scheduler", "exchange", "control"), key="uid")
+PROGRESS = Topic("progress", m.JobProgress, ("scheduler",), ("scheduler",), key="id")
+ADDRESSES = Topic("addresses", m.AddressAnnouncement, ("scheduler",), ("scheduler",), key="member")
+EXPLAIN_QUERIES = Topic("explain-queries", m.ExplainQuery, ("control",), ("scheduler",), key="slot")
+EXPLAIN_ANSWERS = Topic("explain-answers", m.ExplainAnswer, ("scheduler",), ("control",), key="slot")
+SETTINGS = Topic("settings", m.Setting, ("control",), ("program", "control"), key="name")
+MEMBERS = Topic("members", m.MemberStatus, ("programs",), ("control",), key="id", expires_s=86_400.0)
+CHANGES = Topic("changes", m.PageChange, ("storage",), (), may_gather=True)
 """The change feed for readers outside of the system; no service reads it."""
-DEAD = Topic("dead", m.DeadLetter, "any", ("operator",), retention_s=30 * 86_400.0)
+DEAD = Topic("dead", m.DeadLetter, ("kernel",), (), retention_s=30 * 86_400.0)
+"""Written by the bus for every service; `nephila dead` reads it."""
 
 TOPICS = (
     *(JOBS, RULES, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, FRONTIER, JOB_STATUS, PROGRESS),

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
+from nephila.kernel.runtime.waits import Backoff
 from nephila.operator.cluster import Absent, Conflict, Kind, timestamp
 from nephila.operator.config import OperatorConfig
 from nephila.operator.observer import Observer
@@ -27,7 +28,7 @@ log = logging.getLogger(__name__)
 
 CONCURRENT: Final = 4
 """Resources that are reconciled at the same time."""
-RETRY_S: Final = (1.0, 15.0)
+RETRY: Final = Backoff(1.0, 15.0)
 """First and longest wait after a fault."""
 MAX_STEPS: Final = 4
 """Steps of one reconciliation: finalizers, request, status, and one for a change in between."""
@@ -144,7 +145,7 @@ class Controller:
         now = self._clock.monotonic()
         if again == "retry":
             self._attempts[key] += 1
-            self._due[key] = now + min(RETRY_S[0] * 2 ** (self._attempts[key] - 1), RETRY_S[1])
+            self._due[key] = now + RETRY.after(self._attempts[key])
         else:
             self._attempts.pop(key, None)
             if again == "interval":

@@ -7,13 +7,13 @@ another process can. `Election` is pure; `Leadership` is the loop.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.waits import sleep
 from nephila.operator.cluster import Conflict, micro_timestamp
 
 log = logging.getLogger(__name__)
@@ -92,13 +92,13 @@ class Leadership:
     async def acquire(self) -> None:
         """Return when this process leads."""
         while not await self._attempt():
-            await wait(self._clock, self._election.retry_s)
+            await sleep(self._clock, self._election.retry_s)
         log.info("this process leads", extra={"lease": self._name, "identity": self._election.identity})
 
     async def hold(self) -> None:
         """Renew until this process leads no longer."""
         while self.leads:
-            await wait(self._clock, self._election.retry_s)
+            await sleep(self._clock, self._election.retry_s)
             await self._attempt()
 
     async def release(self) -> None:
@@ -127,13 +127,3 @@ class Leadership:
         except UserError as error:
             log.warning("the Lease %s cannot be renewed: %s", self._name, error)
             return False
-
-
-async def wait(clock: Clock, seconds: float) -> None:
-    """Return after some time of the clock."""
-    over = asyncio.Event()
-    timer = clock.call_at(clock.monotonic() + seconds, over.set)
-    try:
-        await over.wait()
-    finally:
-        timer.cancel()

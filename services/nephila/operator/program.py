@@ -15,10 +15,11 @@ from nephila.control.api import Control
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.stop_signals import handle_stop_signals
+from nephila.kernel.runtime.waits import sleep
 from nephila.operator.cluster import Cluster
 from nephila.operator.config import OperatorConfig
 from nephila.operator.controller import Controller
-from nephila.operator.election import Leadership, wait
+from nephila.operator.election import Leadership
 from nephila.operator.observer import Observer
 from nephila.operator.rule_files import RuleFiles
 from nephila.operator.watching import watch
@@ -95,7 +96,7 @@ class Operator:
             if reason != self.unready:
                 log.warning("%s; trying again", reason)
             self.unready = reason
-            await wait(self._clock, CRD_RETRY_S)
+            await sleep(self._clock, CRD_RETRY_S)
 
     async def _lead(self) -> None:
         """Raises when the watch ends by itself, or the Lease is lost."""

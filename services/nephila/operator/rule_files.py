@@ -18,8 +18,8 @@ from typing import Any, Final, Protocol
 
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.waits import sleep
 from nephila.operator.cluster import Refused
-from nephila.operator.election import wait
 from nephila.operator.plan import one_line
 from nephila.operator.reconcile_rule import FILE, FILE_ERROR
 from nephila.parser.rules.load import RuleDocument, distinct
@@ -111,7 +111,7 @@ class RuleFiles:
         """Check the files until cancelled."""
         while True:
             await self.check()
-            await wait(self._clock, CHECK_S)
+            await sleep(self._clock, CHECK_S)
 
     async def check(self) -> None:
         """Apply what has changed. A fault of the API server is tried again at the next check."""

@@ -23,6 +23,7 @@ from nephila.kernel.documents.field_types import instant_s
 from nephila.kernel.reasons.row import Verdict
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
+from nephila.kernel.runtime.waits import wait
 from nephila.storage.rows import iso
 from nephila.storage.source import Source
 
@@ -122,15 +123,7 @@ class SiteRunner:
         """Turn after turn until `stop` is set."""
         while not stop.is_set():
             wait_s = await self.turn()
-            waited = asyncio.Event()
-            timer = self._clock.call_at(self._clock.monotonic() + wait_s, waited.set)
-            tasks = [asyncio.ensure_future(one.wait()) for one in (stop, waited)]
-            try:
-                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                timer.cancel()
-                for task in tasks:
-                    task.cancel()
+            await wait(self._clock, wait_s, stop)
 
     async def turn(self) -> float:
         """End what is over, start what is due; returns the seconds to wait. While the system cannot be reached,

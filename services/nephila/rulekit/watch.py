@@ -14,8 +14,9 @@ from typing import Final
 
 from nephila.kernel.bus.contract import Bus
 from nephila.kernel.messages import ParseRule
-from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.waits import OneTimer
 from nephila.kernel.topics import RULES
 from nephila.parser.rules.load import RuleDocument
 from nephila.rulekit.files import find, read_all
@@ -44,7 +45,7 @@ class RuleWatcher:
         self._last_signature: tuple[object, ...] = ()
         self._last_error = ""
         """Error of the last check."""
-        self._timer: Timer | None = None
+        self._timer = OneTimer(clock, self._on_timer)
         self._first = self._read()
 
     @property
@@ -55,12 +56,11 @@ class RuleWatcher:
     def start(self) -> None:
         """Publish all rules and start to check the files."""
         self._publish(self._first)
-        self._schedule_check()
+        self._timer.start(CHECK_S)
 
     def close(self) -> None:
         """Stop checking."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.cancel()
 
     def check(self) -> bool:
         """Check the files now; True if a rule was published."""
@@ -75,12 +75,9 @@ class RuleWatcher:
         self._last_error = ""
         return found is not None and self._publish(found)
 
-    def _schedule_check(self) -> None:
-        self._timer = self._clock.call_at(self._clock.monotonic() + CHECK_S, self._on_timer)
-
     def _on_timer(self) -> None:
         self.check()
-        self._schedule_check()
+        self._timer.start(CHECK_S)
 
     def _read(self) -> list[RuleDocument]:
         # Taken before the files are read: a change during the reading is found by the next check.

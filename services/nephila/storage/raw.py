@@ -13,7 +13,8 @@ from typing import Final
 
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery
-from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.waits import OneTimer
 
 _Key = tuple[str, bytes, int, int]
 MAX_ALONE: Final = 100_000
@@ -44,7 +45,7 @@ class RawPages:
     def __init__(self, on_late: Callable[[], None], clock: Clock, wait_s: float) -> None:
         self._clock = clock
         self._wait_s = wait_s
-        self._timer: Timer | None = None
+        self._timer = OneTimer(clock, self._on_wait_over)
         self._waiting: dict[_Key, tuple[float, Delivery]] = {}
         """In order of arrival, with the time of arrival."""
         self._written_alone: set[_Key] = set()
@@ -85,18 +86,15 @@ class RawPages:
 
     def close(self) -> None:
         """Cancel the timer."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.cancel()
 
     def _start_timer(self) -> None:
-        if self._timer is None and self._waiting:
+        if self._waiting:
             came, _ = next(iter(self._waiting.values()))
-            self._timer = self._clock.call_at(came + self._wait_s, self._on_wait_over)
+            self._timer.at(came + self._wait_s)
 
     def _on_wait_over(self) -> None:
         """Write pages alone that have waited for `wait_s`."""
-        self._timer = None
         until = self._clock.monotonic() - self._wait_s
         while self._waiting:
             key, (came, delivery) = next(iter(self._waiting.items()))

@@ -20,14 +20,16 @@ from typing import Protocol, TypeVar
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of
 from nephila.kernel.item_parts import is_part
-from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.disk import free_bytes
-from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
+from nephila.kernel.runtime.errors import PermanentError, TemporaryError
+from nephila.kernel.runtime.waits import OneTimer
 from nephila.kernel.topics import CHANGES, EXCHANGES, JOBS, PAGES, RECEIPTS, RECORDS, RULES
 from nephila.native import partition_of
 from nephila.storage.changes import Change, copy_hash_of
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost
+from nephila.storage.lost_store import LostStore
 from nephila.storage.raw import RawPages
 from nephila.storage.rows import URL_KEY, hide_credentials, items_of, row_of
 from nephila.storage.sinks.item_files import item_lines
@@ -41,8 +43,6 @@ GROUP = "storage"
 MAX_ITEM_BYTES = 2_000_000
 """Longest item that is published; brokers refuse a longer message, each time."""
 RAW_GROUP = "raw"
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
-"""Pauses between attempts to reach a lost database."""
 
 
 class ItemTopics(Protocol):
@@ -110,15 +110,14 @@ class Storage:
         self._received = 0
         self._receipted = 0
         self._flush_target = 0
-        self._timer: Timer | None = None
+        self._timer = OneTimer(clock, self._start_flush)
         self._task: asyncio.Task[None] | None = None
         self._opening: asyncio.Task[None] | None = None
         self._failed: BaseException | None = None
         self.last_fetches: dict[str, int] = {}
         """Highest fetch number of each job with rows; set when the frontier's log is lost."""
-        self.trouble = ""
-        """Why nothing can be made durable now, in one line; the service is not ready. Empty: no problem."""
         self._closing = asyncio.Event()
+        self._lost_store = LostStore(clock, self._closing)
         self._raw = RawPages(self._schedule_flush, clock, config.raw_wait_s) if writer.raw else None
         if self._raw is not None:
             bus.subscribe(PAGES, RAW_GROUP, self._raw.on_page, credits=config.raw_credits)
@@ -133,6 +132,11 @@ class Storage:
     def free_bytes(self) -> int:
         """Free space on the disk of its directory."""
         return free_bytes(self._config.directory)
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be made durable now, in one line; the service is not ready. Empty: no problem."""
+        return self._lost_store.trouble
 
     @property
     def evaluated(self) -> Counter[str]:
@@ -155,7 +159,7 @@ class Storage:
             if not self._config.wait_at_start:
                 thread.shutdown(wait=False)
                 raise
-            self.trouble = str(error)
+            self._lost_store.trouble = str(error)
             log.warning("storage: %s; retrying", error)
             self._opening = asyncio.get_running_loop().create_task(self._open_later(thread))
             return
@@ -167,7 +171,7 @@ class Storage:
 
     async def _open_later(self, thread: ThreadPoolExecutor) -> None:
         try:
-            await self._retry_while_lost(thread, self._writer.open)
+            await self._in_thread(thread, self._writer.open)
         except Exception as error:
             thread.shutdown(wait=False)
             self._fail(error)
@@ -198,9 +202,7 @@ class Storage:
 
     async def close(self) -> None:
         """Wait for the running flush, finish and close the files. Raises `UserError` if a file cannot be finished."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.cancel()
         if self._raw is not None:
             self._raw.close()
         self._closing.set()
@@ -261,19 +263,13 @@ class Storage:
             or (self._writer.evaluation.due and not self._closing.is_set())
         ):
             self._start_flush()
-        elif self._timer is None and (self._buffer or (self._raw is not None and self._raw.due)):
-            self._timer = self._clock.call_at(self._clock.monotonic() + self._config.flush_interval_s, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self._start_flush()
+        elif self._buffer or (self._raw is not None and self._raw.due):
+            self._timer.start(self._config.flush_interval_s)
 
     def _start_flush(self) -> None:
         if self._thread is None or self._task is not None or self._failed is not None:
             return
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.cancel()
         # The task takes the buffer in the next turn of the loop, so a raw page published in this turn is included.
         self._task = asyncio.get_running_loop().create_task(self._flush(self._thread))
 
@@ -286,12 +282,12 @@ class Storage:
         exchanges = raw.exchanges if raw is not None else []
         try:
             await self._publish_items(self._items(records))
-            result = await self._retry_while_lost(thread, partial(self._writer.commit, records, pages, late, exchanges))
+            result = await self._in_thread(thread, partial(self._writer.commit, records, pages, late, exchanges))
             self._receipt(deliveries, records, result)
             if raw is not None:
                 raw.ack()
             # The receipts are published: the remaining work on files is done before the next batch.
-            await self._retry_while_lost(thread, self._writer.after_commit)
+            await self._in_thread(thread, self._writer.after_commit)
             if self._writer.evaluation.due and not self._closing.is_set():
                 await self._evaluate(thread)
         except Exception as error:
@@ -300,14 +296,21 @@ class Storage:
             self._task = None
         self._schedule_flush()
 
+    async def _in_thread(self, thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+        """Run `work` in the writer's thread; repeat it while the database is lost. Raises `UserError` after
+        `patience_s`, `StoreLost` if the service is closed meanwhile."""
+        loop = asyncio.get_running_loop()
+        patience_s = self._config.patience_s
+        return await self._lost_store.repeat(lambda: loop.run_in_executor(thread, work), self.buffered, patience_s)
+
     async def _evaluate(self, thread: ThreadPoolExecutor) -> None:
         """Evaluate some stored pages by changed schemes."""
-        part = await self._retry_while_lost(thread, self._writer.next_evaluation)
+        part = await self._in_thread(thread, self._writer.next_evaluation)
         if part is None:
             return
         await self._publish_items(part.lines)
-        await self._retry_while_lost(thread, partial(self._writer.commit_evaluation, part))
-        await self._retry_while_lost(thread, self._writer.after_commit)
+        await self._in_thread(thread, partial(self._writer.commit_evaluation, part))
+        await self._in_thread(thread, self._writer.after_commit)
 
     def _items(self, records: list[m.Record]) -> list[tuple[str, bytes, bytes, int]]:
         """(name, key, item, version of the rule) of all items of records that are published."""
@@ -333,62 +336,13 @@ class Storage:
                     "storage: an item of %s, page %s, has %d bytes, and a message %d at most: it is in the table only",
                     *(name, key.decode(), len(value), MAX_ITEM_BYTES),
                 )
-        pause_s = _FIRST_PAUSE_S
-        while items:
-            try:
-                await self._item_topics.publish(items)
-            except TemporaryError as error:
-                if not self.trouble:
-                    log.warning("storage: %s; retrying, %d records wait", error, self.buffered)
-                self.trouble = str(error)
-                if not await self._wait(pause_s):
-                    raise StoreLost(str(error)) from error
-                pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
-            else:
-                self.trouble = ""
-                return
+        if items:
+            await self._lost_store.repeat(partial(_publish, self._item_topics, items), self.buffered)
 
     def _is_published(self, record: m.Record) -> bool:
         if self._config.item_topics == "rules":
             return bool(record.rule) and not is_part(record.rule)
         return record.context is not None and record.context.platform == record.rule
-
-    async def _retry_while_lost(self, thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-        """Run `work` in the writer's thread; repeat it while the database is lost. Raises `UserError` after
-        `patience_s`, `StoreLost` if the service is closed meanwhile."""
-        loop, since, pause_s = asyncio.get_running_loop(), 0.0, _FIRST_PAUSE_S
-        while True:
-            try:
-                result = await loop.run_in_executor(thread, work)
-            except StoreLost as error:
-                now = self._clock.monotonic()
-                since = since or now
-                if not self.trouble:
-                    log.warning("storage: %s; retrying, %d records wait", error, self.buffered)
-                self.trouble = str(error)
-                patience_s = self._config.patience_s
-                if patience_s and now - since >= patience_s:
-                    raise UserError(f"{error}; waited {now - since:.0f} s, run again with --resume") from error
-                if not await self._wait(pause_s):
-                    raise
-                pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
-            else:
-                if self.trouble:
-                    waited = f" after {self._clock.monotonic() - since:.1f} s" if since else ""
-                    log.warning("storage: the database is back%s", waited)
-                    self.trouble = ""
-                return result
-
-    async def _wait(self, seconds: float) -> bool:
-        """Wait for this time; False if the service is closed meanwhile."""
-        due = asyncio.Event()
-        timer = self._clock.call_at(self._clock.monotonic() + seconds, due.set)
-        both = [asyncio.ensure_future(event.wait()) for event in (due, self._closing)]
-        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        timer.cancel()
-        for waiting in both:
-            waiting.cancel()
-        return not self._closing.is_set()
 
     def _receipt(self, deliveries: list[Delivery], records: list[m.Record], result: FlushResult) -> None:
         """Publish the receipts of these records, then acknowledge the records."""
@@ -446,6 +400,13 @@ class Storage:
             self.on_fatal(error)
         else:
             log.error("storage: %s", error, exc_info=log.isEnabledFor(logging.DEBUG))
+
+
+async def _publish(topics: ItemTopics, items: Sequence[tuple[str, bytes, bytes, int]]) -> None:
+    try:
+        await topics.publish(items)
+    except TemporaryError as error:
+        raise StoreLost(str(error)) from error
 
 
 def _receipt(record: m.Record) -> m.Receipt:

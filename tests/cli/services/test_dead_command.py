@@ -15,7 +15,8 @@ from nephila.kernel.messages import FetchRequest, Page
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import PAGES, REQUESTS
 
-from tests.contracts.buses import config_for, until
+from tests.contracts.buses import config_for
+from tests.waits import until
 
 HOSTILE = "http://a.test/\x1b]0;title\x07x"
 

@@ -12,12 +12,13 @@ import pytest
 from nephila.kernel.bus.kafka.admin import grow, topic_settings
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
-from nephila.kernel.messages import FetchRequest, FrontierRecord, Seed
+from nephila.kernel.messages import FetchRequest, FrontierRecord, PageChange, Seed
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError
-from nephila.kernel.topics import FRONTIER, JOBS, REQUESTS, SEEDS, TOPICS
+from nephila.kernel.topics import CHANGES, FRONTIER, JOBS, REQUESTS, SEEDS, TOPICS
 
-from tests.contracts.buses import config_for, until
+from tests.contracts.buses import config_for
+from tests.waits import until
 
 
 def test_apply_twice_then_list(nephila, broker):
@@ -209,6 +210,22 @@ def test_what_was_published_and_not_read_forbids_growth(nephila, broker):
     assert ran.code == 2
     assert "not everything has been read: seeds (1) records are left" in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_the_change_feed_does_not_forbid_growth(broker):
+    """Readers outside of the system read it, and not in its groups."""
+    config = config_for(broker)
+
+    async def fed() -> None:
+        await admin.apply(config)
+        bus = KafkaBus(config, SystemClock())
+        await bus.start()
+        await bus.publish(CHANGES, 1, PageChange(id="1", url_key=b"k", url="https://a.test/"))
+        await bus.close()
+        target, _ = await grow.grow(config)
+        assert target == 8
+
+    asyncio.run(fed())
 
 
 def test_a_frontier_is_not_split_but_may_be_forgotten(broker):

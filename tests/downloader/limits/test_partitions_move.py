@@ -169,7 +169,7 @@ async def test_a_slot_that_a_revoked_request_frees_starts_no_other_revoked_reque
     room.request("http://first.test/", partition=6)
     await room.settle()
     room.request("http://other.test/")
-    room.downloader._pipeline._speeds.learn("fast.test", FAST)
+    room.downloader._pipeline.global_stage.speeds.learn("fast.test", FAST)
     room.request("http://fast.test/")
     await room.settle()
     room.reply(0, answer(200))

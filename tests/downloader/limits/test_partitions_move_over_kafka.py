@@ -22,8 +22,9 @@ from nephila.kernel.net.egress import EgressGuard
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import OUTCOMES, REQUESTS
 
-from tests.contracts.buses import config_for, until
+from tests.contracts.buses import config_for
 from tests.kernel.bus.kafka.group.test_rebalance import vanish
+from tests.waits import until
 
 PARTITIONS = 8
 
@@ -125,7 +126,7 @@ async def test_a_member_that_was_silent_dials_nothing(rig):
     """No heartbeat gets through: what was taken waits, and is dropped when the group has gone on."""
     a = await rig.member("a")
     await until(lambda: len(a.held) == PARTITIONS)
-    coordinator = a.bus.groups["downloader"]._consumer._coordinator
+    coordinator = a.bus.groups["downloader"].consumer._coordinator
 
     async def unheard() -> bool:
         await asyncio.sleep(0.05)

@@ -187,7 +187,7 @@ async def test_a_page_that_comes_quickly_makes_its_host_fast(
     await room.settle()
     room.clock.advance(took_s)
     room.reply(0, answer(status, reason="" if status else "disconnected"))
-    assert room.downloader._pipeline._speeds.of("a.test") is speed
+    assert room.downloader._pipeline.global_stage.speeds.of("a.test") is speed
 
 
 async def test_a_large_body_at_a_good_rate_is_not_slow() -> None:

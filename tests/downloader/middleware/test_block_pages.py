@@ -9,7 +9,7 @@ import time
 import pytest
 from block_page_samples import BLOCKED, ORDINARY, Sample
 from downloader_room import Room, answer
-from nephila.downloader.middleware.block_pages import LOGIN_PAGE, block_page_of, is_login_page
+from nephila.downloader.middleware.block_pages import LOGIN_PAGE, block_page_of
 from nephila.kernel import messages as m
 from nephila.kernel.messages import FetchResult
 from nephila.kernel.topics import JOBS
@@ -41,13 +41,6 @@ def test_the_detail_names_the_product() -> None:
     assert found["a ban with status 200"] == "a ban text: your ip address 203.0.113.7 has been blocked"
     assert found["a login page instead of content"] == LOGIN_PAGE
     assert found["a captcha of the site"] == "a captcha"
-
-
-def test_a_login_page_by_title_and_field() -> None:
-    """A form with a password in another page is none."""
-    assert is_login_page(b"<title>Sign in to Forum</title><form><input name=u><input type='password'></form>")
-    assert not is_login_page(b"<title>Forum</title><form><input name=u><input type='password'></form>")
-    assert not is_login_page(b"<title>Sign in</title><p>at the reception")
 
 
 def test_pages_of_others_are_content() -> None:

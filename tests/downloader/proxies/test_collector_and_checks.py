@@ -30,6 +30,7 @@ from nephila.kernel.runtime.errors import UsageError
 
 from tests.fetcher_fixtures import settings
 from tests.proxy_server import Mood, ProxyServer
+from tests.waits import until
 
 
 class Echo:
@@ -76,15 +77,6 @@ async def routers() -> AsyncIterator[Any]:
     for fetcher, router in made:
         await fetcher.close()
         await router.close()
-
-
-async def until(condition: Any) -> None:
-    """Wait for work in the background."""
-    for _ in range(2000):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise TimeoutError
 
 
 def states(pool: ProxyPool) -> dict[int, str]:

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 from nephila.downloader.proxies.endpoint import Endpoint, parse_endpoint
-from nephila.downloader.proxies.pool import BAN_S, MAX_RECHECK_S, RECHECK_S, SORT_S, Need, ProxyPool
+from nephila.downloader.proxies.pool import BAN_S, RECHECK, SORT_S, Need, ProxyPool
 from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, EVICTED, REFUSED, Fault, Proxy
 from nephila.downloader.proxies.ring import Ring
 from nephila.downloader.proxies.selector import parse_selector
@@ -105,8 +105,8 @@ def test_a_proxy_that_dies_is_evicted_and_admitted_after_a_check() -> None:
         now = proxies[0].check_at
         assert proxies[0] in pool.due(now)
         pool.check_failed(proxies[0], now)
-    assert waits[:3] == [RECHECK_S, 2 * RECHECK_S, 4 * RECHECK_S]
-    assert waits[-1] == MAX_RECHECK_S
+    assert waits[:3] == [RECHECK.first_s, 2 * RECHECK.first_s, 4 * RECHECK.first_s]
+    assert waits[-1] == RECHECK.longest_s
     pool.check_passed(proxies[0], 0.1, now)
     assert (proxies[0].state, pool.readmitted) == (ALIVE, 1)
     assert "p0" in {pick(pool, now=now + SORT_S) for _ in range(2)}

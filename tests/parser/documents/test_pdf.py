@@ -21,6 +21,7 @@ from nephila.parser.sandbox.child_queue import ChildProcessQueue
 
 from tests.parser.parser_room import FakePass, Room
 from tests.parser.pdfs import bomb, pdf
+from tests.waits import until
 
 INFO = "/Title(A paper)/Author(Ann Author)/CreationDate(D:20240131120000+01'00')/ModDate(D:2024)"
 
@@ -38,9 +39,7 @@ async def started(*jobs: m.CrawlJob, **settings: Any) -> AsyncIterator[Room]:
 
 async def settled(room: Room, count: int = 1) -> list[m.Outlinks | m.Record]:
     """What was published, once `count` records are among it."""
-    async with asyncio.timeout(30):
-        while sum(isinstance(one, m.Record) for one in room.log) < count:  # noqa: ASYNC110 - a child is waited for
-            await asyncio.sleep(0.01)
+    await until(lambda: sum(isinstance(one, m.Record) for one in room.log) >= count, 30.0)
     return room.log
 
 
@@ -164,7 +163,7 @@ async def test_a_second_word_ends_a_drain_that_waits(monkeypatch: pytest.MonkeyP
     async with started() as room:
         room.send(b"%PDF-", content_type="application/pdf")
         draining = asyncio.ensure_future(room.parser.drain(60.0))
-        await asyncio.sleep(0.05)
+        await until(lambda: room.sandbox.pids)
         assert not draining.done()
         await room.parser.drain(0.0)
         async with asyncio.timeout(30):

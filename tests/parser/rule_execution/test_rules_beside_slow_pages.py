@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +16,7 @@ from nephila.parser.documents.pdf_task import PDF
 
 from tests.parser.parser_room import Room
 from tests.parser.rule_rig import rule
+from tests.waits import until
 
 GOOD = "match: {url: '^http://good'}\nfields: {t: {xpath: //h1}}"
 BAD = "match: {url: '^http://bad'}\nfields: {t: {xpath: 'WORK'}}".replace(
@@ -35,13 +35,6 @@ async def room() -> AsyncIterator[Room]:
         made.bus.publish(RULES, 0, m.ParseRule(name, document.text, document.rule.version))
     yield made
     await made.parser.close()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that another process does."""
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
 
 
 def done(room: Room) -> dict[str, m.Record]:

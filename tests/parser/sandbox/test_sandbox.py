@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -16,6 +15,8 @@ from pathlib import Path
 import pytest
 from nephila.parser.sandbox import BlockingSandbox, ChildError, Sandbox, Task
 from nephila.parser.sandbox.guards import program
+
+from tests.waits import until, wait_until
 
 
 def taken(data: bytes) -> bytes:
@@ -39,6 +40,12 @@ async def sandbox() -> AsyncIterator[Sandbox]:
         await one.close()
         assert one.pids == []
         assert not any(alive(pid) for pid in pids)
+
+
+async def under_way() -> None:
+    """Calls reach a child that is there without a wait."""
+    for _ in range(10):
+        await asyncio.sleep(0)
 
 
 def alive(pid: int) -> bool:
@@ -133,7 +140,7 @@ async def test_cancelled_call_takes_its_child_along() -> None:
     async with sandbox() as box:
         before = await box.call(TASK, b"pid")
         call = asyncio.ensure_future(box.call(TASK, b"sleep 30"))
-        await asyncio.sleep(0.05)
+        await under_way()
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
@@ -146,7 +153,7 @@ async def test_closing_ends_calls_under_way_and_waiting() -> None:
     await box.call(TASK, b"pid")
     pids = box.pids
     calls = [asyncio.ensure_future(box.call(TASK, b"sleep 60")) for _ in range(3)]
-    await asyncio.sleep(0.05)
+    await under_way()
     await box.close()
     ends = await asyncio.gather(*calls, return_exceptions=True)
     assert all(isinstance(end, ChildError) for end in ends)
@@ -159,9 +166,7 @@ async def test_child_nobody_asks_is_ended() -> None:
     """After its idle time there is no process, and the next call begins a new one."""
     box = Sandbox(idle_s=0.1)
     before = await box.call(TASK, b"pid")
-    async with asyncio.timeout(60.0):
-        while box.pids:  # noqa: ASYNC110 - it is a process that is waited for
-            await asyncio.sleep(0.05)
+    await until(lambda: not box.pids)
     assert await box.call(TASK, b"pid") != before
     await box.close()
 
@@ -246,10 +251,7 @@ def test_child_ends_with_a_parent_that_is_killed() -> None:
     pid = int(parent.stdout.readline())
     parent.kill()
     parent.communicate()
-    until = time.monotonic() + 60.0
-    while running(pid) and time.monotonic() < until:
-        time.sleep(0.02)
-    assert not running(pid)
+    wait_until(lambda: not running(pid))
 
 
 def running(pid: int) -> bool:

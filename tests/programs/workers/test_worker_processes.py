@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import SystemClock
+from nephila.kernel.runtime.waits import Backoff
 from nephila.kernel.topics import OUTCOMES, RECORDS, REQUESTS
 from nephila.native import parse_url
 from nephila.parser.config import ParserConfig
@@ -22,17 +23,12 @@ from nephila.programs.workers import supervisor
 from nephila.programs.workers.supervisor import WorkerProcesses
 
 from tests.e2e.web import Web, page, serve
+from tests.waits import until
 
 
 def alive(pids: list[int]) -> list[int]:
     """Those that there still are."""
     return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
-
-
-async def until(so: Callable[[], object]) -> None:
-    """Other processes do their work meanwhile."""
-    while not so():  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
 
 
 class Main:
@@ -100,7 +96,7 @@ async def test_a_worker_that_stands_still_is_replaced(caplog):
 
 async def test_workers_that_cannot_live_end_the_program(monkeypatch, caplog):
     """They die with nothing in their hands, again and again: one line, not a loop."""
-    monkeypatch.setattr(supervisor, "BACKOFF_S", 0.0)
+    monkeypatch.setattr(supervisor, "START_AGAIN", Backoff(0.0, 0.0))
     monkeypatch.setenv("PYTHONHOME", "/nowhere")
     with serve(lambda request: page()) as web:
         async with main(web, count=2) as rig:

@@ -10,6 +10,7 @@ import pytest
 from nephila.kernel.runtime.errors import UserError
 
 from tests.storage.storage_rig import Rig, lines, page, record, rows, running
+from tests.waits import until
 
 FORMATS = ("sqlite", "jsonl", "warc")
 
@@ -103,8 +104,7 @@ async def test_a_lock_of_another_program_is_waited_for(tmp_path, monkeypatch):
                 rig.send_page(page(number))
                 rig.send(record(number))
             writing = asyncio.ensure_future(rig.storage.flush())
-            while not rig.storage.trouble or rig.clock.next_due is None:  # noqa: ASYNC110 - another thread's doing
-                await asyncio.sleep(0.005)
+            await until(lambda: rig.storage.trouble and rig.clock.next_due is not None)
             assert rig.storage.trouble == f"{tmp_path / 'nephila.db'} is locked by another program"
             assert not rig.receipts
             assert not rig.fatal
@@ -124,8 +124,6 @@ async def test_a_lock_that_stays_ends_the_run(tmp_path, monkeypatch):
             other.execute("BEGIN IMMEDIATE")
             rig.send(record(1))
             writing = asyncio.ensure_future(rig.storage.flush())
-            while not writing.done():
-                await asyncio.sleep(0.005)
-                rig.clock.advance(0.5)
+            await until(lambda: rig.clock.advance(0.5) or writing.done())
             with pytest.raises(UserError, match=r"is locked by another program; waited . s, run again with --resume"):
                 await writing

@@ -1,4 +1,4 @@
-"""`nephila changes`: pages that are new, changed, gone or returned, from the table `changes`.
+"""`nephila changes`: pages that are new, changed, moved, gone or returned, from the table `changes`.
 
 For a directory or a database the table is read directly, whether or not a program runs there.
 """
@@ -69,7 +69,7 @@ def changes(
     ] = 0,
     json: Json = False,
 ) -> None:
-    """Show pages that are new, changed, gone or returned, oldest first."""
+    """Show pages that are new, changed, moved, gone or returned, oldest first."""
     if change and change not in KINDS:
         raise UsageError(f"--change {change!r} is none of {', '.join(KINDS)}")
     if format and format not in FEEDS:

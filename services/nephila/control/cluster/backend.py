@@ -21,6 +21,7 @@ from nephila.control.cluster.queries import Queries
 from nephila.control.job_report import finished, job_report
 from nephila.control.throughput import Rates
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of
+from nephila.kernel.bus.latest import Latest
 from nephila.kernel.documents.job_document import JobDocument
 from nephila.kernel.live_settings import Scope
 from nephila.kernel.messages import CrawlJob, JobStatus, Outcome, ParseRule, Quarantine, RuleVerdict, Seed, Setting
@@ -90,7 +91,7 @@ class ClusterBackend(Backend):
         self._jobs: dict[str, CrawlJob] = {}
         self._statuses: dict[str, tuple[JobStatus, float]] = {}
         """Uid → last status, and when it came."""
-        self._rules: dict[str, ParseRule] = {}
+        self._rules: Latest[ParseRule] = Latest(RULES)
         self._verdicts: dict[str, RuleVerdict] = {}
         self._rates = Rates()
         self._queries = Queries(self._send, partitions, place, lambda: bus.troubles)
@@ -99,7 +100,7 @@ class ClusterBackend(Backend):
         for topic, handler in (
             (JOBS, self._on_job),
             (JOB_STATUS, self._on_status),
-            (RULES, self._on_rule),
+            (RULES, self._rules.take),
             (RULE_VERDICTS, self._on_verdict),
             (EXPLAIN_ANSWERS, self._queries.on_answer),
             (MEMBERS, self._members.on_member),
@@ -129,12 +130,6 @@ class ClusterBackend(Backend):
             if status.at >= self._began:  # what was read at the start is no rate
                 self._rates.note(now, self._totals)
             self.held.note()
-
-    def _on_rule(self, rule: ParseRule) -> None:
-        if rule.deleted:
-            self._rules.pop(rule.name, None)
-        else:
-            self._rules[rule.name] = rule
 
     def _on_verdict(self, verdict: RuleVerdict) -> None:
         self._verdicts[verdict.rule] = verdict
@@ -249,7 +244,7 @@ class ClusterBackend(Backend):
         receipts = []
         for rule in rules:
             receipts.append(self._publish(RULES, 0, rule))
-            self._on_rule(rule)
+            self._rules.take(rule)
         await self._taken(*receipts)
 
     def verdicts(self) -> Iterable[RuleVerdict]:

@@ -30,7 +30,7 @@ from nephila.downloader.admission.capacity import (
     weight_of,
 )
 from nephila.downloader.config import DownloaderConfig
-from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.container import Container, Usage
 from nephila.kernel.runtime.memory_budget import (
     BODY_FACTOR,
@@ -39,6 +39,7 @@ from nephila.kernel.runtime.memory_budget import (
     container_budget,
     unlimited,
 )
+from nephila.kernel.runtime.waits import OneTimer
 
 INTERVAL_S = 1.0
 REQUEST_BYTES = LARGE_BYTES * BODY_FACTOR
@@ -83,7 +84,9 @@ class Admission:
         self._request_bytes = request_bytes
         self._processes = processes
         self._budget = budget or unlimited()
-        self._timer: Timer | None = None
+        self._timer = OneTimer(clock, self._tick)
+        self._due = 0.0
+        """When the timer is due."""
         self._usage = read()
         self._read_at = clock.monotonic()
         self._cpu_cores = 0.0
@@ -108,15 +111,13 @@ class Admission:
 
     def wake(self) -> None:
         """A request has come. While there is none, nothing is measured and no timer runs."""
-        if self._timer is None:
+        if not self._timer.armed:
             self._usage, self._read_at = self._read(), self._clock.monotonic()
             self._wait()
 
     def close(self) -> None:
         """Stop the timer."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.cancel()
 
     @property
     def bound_by(self) -> str:
@@ -145,21 +146,20 @@ class Admission:
             self._compute()
 
     def _wait(self) -> None:
-        due = self._clock.monotonic() + INTERVAL_S
-        self._timer = self._clock.call_at(due, lambda: self._tick(due))
+        self._due = self._clock.monotonic() + INTERVAL_S
+        self._timer.start(INTERVAL_S)
 
-    def _tick(self, due: float) -> None:
+    def _tick(self) -> None:
         now = self._clock.monotonic()
         usage = self._read()
         cores = max(usage.cpu_s - self._usage.cpu_s, 0.0) / max(now - self._read_at, 1e-3)
         # The mean of two intervals: one collection or one large page is no load.
         self._cpu_cores = (self._cpu_cores + cores) / 2
-        self._delay_s = max(now - due, self._delay_s / 2)
+        self._delay_s = max(now - self._due, self._delay_s / 2)
         self._usage, self._read_at = usage, now
         self._request_bytes = max(self._request_bytes * DECAY, self._least_bytes)
         self._ceiling = self.limit * GROWTH
         self._compute()
-        self._timer = None
         if not self._is_idle():
             self._wait()
 

@@ -22,7 +22,8 @@ from nephila.downloader.browser.engine import (
     RenderTask,
 )
 from nephila.kernel.reasons.table import Reason
-from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.waits import OneTimer, wait
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class BrowserPool:
         self._room = asyncio.Condition()
         self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
-        self._watching: Timer | None = None
+        self._watch_timer = OneTimer(clock, self._watch)
         self.pages = 0
         """Pages rendered."""
         self.seconds = 0.0
@@ -120,8 +121,7 @@ class BrowserPool:
     async def close(self) -> None:
         """End all processes. Pages in them fail."""
         self._closed = True
-        if self._watching is not None:
-            self._watching.cancel()
+        self._watch_timer.cancel()
         members, self._members = self._members, []
         for member in members:
             if member.process is not None:
@@ -154,11 +154,7 @@ class BrowserPool:
     async def _done_within(self, rendering: asyncio.Future[RenderedPage], seconds: float) -> bool:
         over = asyncio.Event()
         rendering.add_done_callback(lambda _: over.set())
-        timer = self._clock.call_at(self._clock.monotonic() + seconds, over.set)
-        try:
-            await over.wait()
-        finally:
-            timer.cancel()
+        await wait(self._clock, seconds, over)
         return rendering.done()
 
     def _on_hang(self, member: _Member, rendering: asyncio.Future[RenderedPage]) -> None:
@@ -234,12 +230,11 @@ class BrowserPool:
         closing.add_done_callback(self._closing.discard)
 
     def _watch_later(self) -> None:
-        if self._max_memory_bytes and self._watching is None:
-            self._watching = self._clock.call_at(self._clock.monotonic() + WATCH_S, self._watch)
+        if self._max_memory_bytes:
+            self._watch_timer.start(WATCH_S)
 
     def _watch(self) -> None:
         """Hold the limit of memory of each process with pages."""
-        self._watching = None
         used = [member for member in self._members if member.pages and member.process is not None]
         for member in used:
             self._limit_memory(member)

@@ -11,7 +11,8 @@ from typing import Generic, TypeVar
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.reasons.table import Reason
-from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.waits import OneTimer
 
 CONNECT, TUNNEL, HEADERS, BODY = 1, 2, 3, 4
 """Phases. TUNNEL: the proxy is connected, and its server is not."""
@@ -63,7 +64,7 @@ class DeadlineTimer(Generic[W]):
         self._clock = clock
         self._on_tick = on_tick
         self._active: set[W] = set()
-        self._timer: Timer | None = None
+        self._timer = OneTimer(clock, self._tick)
         self._closed = False
         shortest = min(
             config.connect_timeout_s,
@@ -78,8 +79,7 @@ class DeadlineTimer(Generic[W]):
     def add(self, one: W) -> None:
         """Add a fetch."""
         self._active.add(one)
-        if self._timer is None:
-            self._arm()
+        self._arm()
 
     def discard(self, one: W) -> None:
         """Remove a fetch that has ended."""
@@ -92,16 +92,13 @@ class DeadlineTimer(Generic[W]):
     def close(self) -> None:
         """Stop the timer."""
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.cancel()
 
     def _arm(self) -> None:
         if not self._closed:
-            self._timer = self._clock.call_at(self._clock.monotonic() + self._tick_s, self._tick)
+            self._timer.start(self._tick_s)
 
     def _tick(self) -> None:
-        self._timer = None
         now = self._clock.monotonic()
         for one in self.all():
             if one in self._active:  # the end of another fetch may have aborted it
@@ -109,7 +106,7 @@ class DeadlineTimer(Generic[W]):
                 if detail:
                     one.time_out(detail)
         again = self._on_tick(now) if self._on_tick is not None else False
-        if (again or self._active) and self._timer is None:
+        if again or self._active:
             self._arm()
 
     def _passed(self, one: W, now: float) -> str:

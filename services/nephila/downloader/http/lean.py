@@ -12,9 +12,11 @@ import asyncio
 from typing import Any
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.contract import MAX_DIALS, FetchError, HttpRequest, HttpResponse, OnDone
-from nephila.downloader.http.deadlines import CONNECT, HEADERS, MEMORY, TUNNEL, DeadlineTimer, TimedFetch
-from nephila.downloader.http.lean_conn import Buffers, Connection
+from nephila.downloader.http.buffers import Buffers
+from nephila.downloader.http.contract import MAX_DIALS, FetchError, HttpRequest, OnDone
+from nephila.downloader.http.deadlines import CONNECT, HEADERS, MEMORY, DeadlineTimer
+from nephila.downloader.http.exchange import Exchange
+from nephila.downloader.http.lean_conn import Connection
 from nephila.downloader.http.pool import Pool
 from nephila.downloader.http.request import RequestHeads, media_filter
 from nephila.downloader.http.route import ProxyHop
@@ -22,68 +24,11 @@ from nephila.downloader.http.target import Target
 from nephila.downloader.http.tls import ResumingContext, dial_error, tls_context
 from nephila.downloader.http.tunnel.open_tunnel import InnerTls, connect_through
 from nephila.kernel.reasons.table import AnyReason, Reason
-from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.memory_budget import MemoryBudget, unlimited
 
 STAGGER_S = 0.25
 """Time after which the next address is tried beside a slow one: the connection attempt delay of RFC 8305."""
-
-
-class Exchange(TimedFetch):
-    """One fetch in flight; the handle of its caller."""
-
-    __slots__ = (
-        "connection",
-        "dial",
-        "earlier_dials",
-        "fetcher",
-        "on_done",
-        "request",
-        "response",
-        "stagger",
-    )
-
-    def __init__(self, fetcher: LeanFetcher, request: HttpRequest, on_done: OnDone, started: float) -> None:
-        super().__init__(started)
-        self.fetcher = fetcher
-        self.request = request
-        self.on_done: OnDone | None = on_done
-        self.response = HttpResponse()
-        self.connection: Connection | None = None
-        self.dial: asyncio.Task[object] | None = None
-        """The latest attempt to connect."""
-        self.earlier_dials: set[asyncio.Task[object]] | None = None
-        """Attempts that were slower than `STAGGER_S` and continue."""
-        self.stagger: Timer | None = None
-
-    def abort(self) -> None:
-        """See `Handle.abort`."""
-        if self.on_done is not None:
-            self.on_done = None
-            self.fetcher.forget(self)
-
-    @property
-    def received_bytes(self) -> int:
-        """See `TimedFetch.received_bytes`."""
-        return self.connection.received_bytes if self.connection is not None else 0
-
-    @property
-    def waits_for_memory(self) -> bool:
-        """See `TimedFetch.waits_for_memory`."""
-        return self.connection is not None and self.connection.waits_for_memory
-
-    @property
-    def progress(self) -> int:
-        """See `TimedFetch.progress`."""
-        return self.connection.progress if self.connection is not None else 0
-
-    def on_proxy_connected(self) -> None:
-        """A further delay may be that of the server."""
-        self.phase = TUNNEL
-
-    def time_out(self, detail: str) -> None:
-        """See `TimedFetch.time_out`."""
-        self.fetcher.time_out(self, detail)
 
 
 class LeanFetcher:
@@ -98,15 +43,15 @@ class LeanFetcher:
         self.clock = clock
         self._heads = RequestHeads(config)
         self._pool: Pool[Connection] = Pool(config.pool_size, config.keepalive_s, config.pool_most)
-        self._deadlines: DeadlineTimer[Exchange] = DeadlineTimer(config, clock, self._on_tick)
+        self._deadlines: DeadlineTimer[Exchange[Connection]] = DeadlineTimer(config, clock, self._on_tick)
         self._tls: ResumingContext | None = None
         self._closed = False
 
     # ---- interface
 
-    def fetch(self, request: HttpRequest, on_done: OnDone) -> Exchange:
+    def fetch(self, request: HttpRequest, on_done: OnDone) -> Exchange[Connection]:
         """See `Fetcher.fetch`."""
-        exchange = Exchange(self, request, on_done, self.clock.monotonic())
+        exchange: Exchange[Connection] = Exchange(self, request, on_done, self.clock.monotonic())
         self._deadlines.add(exchange)
         connection = self._pool.take(self._keys(request))
         if connection is not None:
@@ -140,7 +85,7 @@ class LeanFetcher:
         scheme = target.scheme if route.proxy is None else _scheme_through(route.proxy, target)
         return [(address, route.port, target.host, scheme) for address in route.addresses[:MAX_DIALS]]
 
-    def _dial(self, exchange: Exchange) -> None:
+    def _dial(self, exchange: Exchange[Connection]) -> None:
         target, route = exchange.request.target, exchange.request.route
         exchange.phase = CONNECT
         address = exchange.response.address = route.addresses[exchange.dials]
@@ -162,7 +107,7 @@ class LeanFetcher:
         if route.proxy is None and exchange.dials < min(MAX_DIALS, len(route.addresses)):
             exchange.stagger = self.clock.call_at(self.clock.monotonic() + STAGGER_S, lambda: self._dial_next(exchange))
 
-    def _dial_next(self, exchange: Exchange) -> None:
+    def _dial_next(self, exchange: Exchange[Connection]) -> None:
         """An attempt is slow: try the next address beside it (RFC 8305 section 5)."""
         exchange.stagger = None
         if exchange.dial is not None:
@@ -172,7 +117,7 @@ class LeanFetcher:
             self._dial(exchange)
 
     @staticmethod
-    def _stop_dials(exchange: Exchange) -> bool:
+    def _stop_dials(exchange: Exchange[Connection]) -> bool:
         """Cancel all attempts to connect; whether there were any."""
         if exchange.stagger is not None:
             exchange.stagger.cancel()
@@ -185,7 +130,9 @@ class LeanFetcher:
             task.cancel()
         return bool(tasks)
 
-    async def _dial_through(self, exchange: Exchange, hop: ProxyHop, address: str) -> tuple[Any, Connection]:
+    async def _dial_through(
+        self, exchange: Exchange[Connection], hop: ProxyHop, address: str
+    ) -> tuple[Any, Connection]:
         """Open a connection through a proxy; TLS is between the server and this process."""
         route, target = exchange.request.route, exchange.request.target
         loop = asyncio.get_running_loop()
@@ -201,7 +148,7 @@ class LeanFetcher:
             address, route.port, hop, lambda: Connection(self, key), inner, context, exchange.on_proxy_connected
         )
 
-    def _dialled(self, exchange: Exchange, task: asyncio.Task[object]) -> None:
+    def _dialled(self, exchange: Exchange[Connection], task: asyncio.Task[object]) -> None:
         earlier = exchange.earlier_dials
         if exchange.dial is task:
             exchange.dial = None
@@ -219,7 +166,7 @@ class LeanFetcher:
             self._stop_dials(exchange)
             self._send(exchange, task.result()[1])  # type: ignore[index]
 
-    def _not_connected(self, exchange: Exchange, error: FetchError) -> None:
+    def _not_connected(self, exchange: Exchange[Connection], error: FetchError) -> None:
         """An attempt failed: the next address follows at once; without one, attempts in flight may still succeed."""
         if exchange.dials < min(MAX_DIALS, len(exchange.request.route.addresses)):
             if exchange.stagger is not None:
@@ -237,7 +184,7 @@ class LeanFetcher:
             self._tls = tls_context(self.config.tls_verify)
         return self._tls
 
-    def _send(self, exchange: Exchange, connection: Connection) -> None:
+    def _send(self, exchange: Exchange[Connection], connection: Connection) -> None:
         response = exchange.response
         response.address = connection.key[0]
         exchange.connection = connection
@@ -252,7 +199,7 @@ class LeanFetcher:
 
     # ---- calls of the connections
 
-    def done(self, exchange: Exchange, reuse: bool) -> None:
+    def done(self, exchange: Exchange[Connection], reuse: bool) -> None:
         """The response is complete; the connection returns to the pool, or is closed when it cannot be reused."""
         connection, exchange.connection = exchange.connection, None
         if connection is not None:
@@ -274,7 +221,7 @@ class LeanFetcher:
             self._tls.keep_session(tls)
         connection.drop()
 
-    def fail(self, exchange: Exchange, reason: AnyReason, detail: str) -> None:
+    def fail(self, exchange: Exchange[Connection], reason: AnyReason, detail: str) -> None:
         """The fetch ends without a usable response."""
         response = exchange.response
         response.reason = reason
@@ -285,7 +232,7 @@ class LeanFetcher:
             response.memory = None
         self.done(exchange, False)
 
-    def lost(self, exchange: Exchange, detail: str) -> None:
+    def lost(self, exchange: Exchange[Connection], detail: str) -> None:
         """The connection broke before the first byte of a response; a reused one may have been closed by the server.
 
         The fetcher never repeats the request: the server may have read it, so the delay of the host applies first.
@@ -298,7 +245,7 @@ class LeanFetcher:
         """The server closed an idle connection, or sent bytes on it without a request."""
         self._pool.remove(connection.key, connection)
 
-    def forget(self, exchange: Exchange) -> None:
+    def forget(self, exchange: Exchange[Connection]) -> None:
         """Close what an aborted exchange holds."""
         self._deadlines.discard(exchange)
         self._stop_dials(exchange)
@@ -310,7 +257,7 @@ class LeanFetcher:
 
     # ---- time limits
 
-    def time_out(self, exchange: Exchange, detail: str) -> None:
+    def time_out(self, exchange: Exchange[Connection], detail: str) -> None:
         """A limit is exceeded. After an attempt to connect, the next address may follow."""
         if self._stop_dials(exchange) and detail.startswith("connect:"):
             self._not_connected(exchange, FetchError(Reason.TIMEOUT, detail))

@@ -10,44 +10,24 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from nephila.downloader.http.contract import DRAIN_BYTES, MAX_HEAD_BYTES, MAX_INTERIM, SLICE_S, FetchError
+from nephila.downloader.http.buffers import SHARED_BYTES
+from nephila.downloader.http.contract import DRAIN_BYTES, SLICE_S, FetchError
 from nephila.downloader.http.deadlines import BODY, MEMORY
+from nephila.downloader.http.exchange import Exchange, ExchangeOwner
 from nephila.downloader.http.response import response_head
-from nephila.downloader.http.response.body import Body
+from nephila.downloader.http.response.body import Body, decoding
 from nephila.downloader.http.response.chunked import Chunked
 from nephila.downloader.http.response.decode import codings_of
+from nephila.downloader.http.response.head_reader import HeadReader, StaleError
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.memory_budget import BODY_FACTOR, Kind, further
 
-if TYPE_CHECKING:
-    from nephila.downloader.http.lean import Exchange, LeanFetcher
-
-SHARED_BYTES = 256 << 10
 RESERVE_BYTES = SHARED_BYTES
 LARGE_BYTES = 4 << 20
-_SPARE = 64
 
 IDLE, HEAD, FILL, LENGTH, CHUNKS, CLOSE, GONE = range(7)
-
-
-class Buffers:
-    """The buffer that all connections read into, and spare ones of the same size for bodies that arrive in pieces."""
-
-    def __init__(self) -> None:
-        self.shared = bytearray(SHARED_BYTES)
-        self.shared_view = memoryview(self.shared)
-        self._spare: list[memoryview] = []
-
-    def take(self) -> memoryview:
-        """A buffer for one body; the most recently used one, since it is in the CPU cache."""
-        return self._spare.pop() if self._spare else memoryview(bytearray(SHARED_BYTES))
-
-    def give(self, view: memoryview) -> None:
-        """Return a buffer."""
-        if len(self._spare) < _SPARE:
-            self._spare.append(view)
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -67,8 +47,7 @@ class Connection(asyncio.BufferedProtocol):
         "_exchange",
         "_fetcher",
         "_filled",
-        "_head",
-        "_interim",
+        "_heads",
         "_left",
         "_lost",
         "_own",
@@ -84,21 +63,20 @@ class Connection(asyncio.BufferedProtocol):
         "waits_for_memory",
     )
 
-    def __init__(self, fetcher: LeanFetcher, key: tuple[str, int, str, str]) -> None:
+    def __init__(self, fetcher: ExchangeOwner, key: tuple[str, int, str, str]) -> None:
         self._fetcher = fetcher
         self.key = key
         self._transport: Any = None
-        self._exchange: Exchange | None = None
+        self._exchange: Exchange[Connection] | None = None
         self._state = IDLE
         self._view = fetcher.buffers.shared_view
         self._own: memoryview | None = None
         self._filled = 0
         self._left = 0
         self._reuse = False
-        self._head: bytearray | None = None
+        self._heads = HeadReader()
         self._body: Body | None = None
         self._chunked: Chunked | None = None
-        self._interim = 0
         self._work: Iterator[None] | None = None
         self._paused = False
         self._lost: tuple[Exception | None] | None = None
@@ -109,7 +87,7 @@ class Connection(asyncio.BufferedProtocol):
 
     # ---- calls of the fetcher
 
-    def send(self, exchange: Exchange, head: bytes) -> None:
+    def send(self, exchange: Exchange[Connection], head: bytes) -> None:
         """Write a request; the next bytes belong to `exchange`."""
         if self._state == GONE:
             self._exchange = exchange
@@ -118,7 +96,7 @@ class Connection(asyncio.BufferedProtocol):
         self.requests += 1
         self._exchange = exchange
         self._state = HEAD
-        self._interim = 0
+        self._heads.begin()
         self._transport.write(head)
 
     def drop(self) -> None:
@@ -201,7 +179,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._finish_body(False)
             except FetchError as error:
                 self._fail(error)
-        elif (state == HEAD and self._head is None) or state == GONE:
+        elif (state == HEAD and not self._heads.begun) or state == GONE:
             self._exchange = None
             self._fetcher.lost(exchange, f"the connection was {how} before any answer")
         elif state == HEAD:
@@ -213,52 +191,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def _on_head(self, nbytes: int) -> None:
         buffers = self._fetcher.buffers
-        head = self._head
-        if head is None:
-            buffer, view, start, stop = buffers.shared, buffers.shared_view, 0, nbytes
-        else:
-            start = max(0, len(head) - 3)
-            head += buffers.shared_view[:nbytes]
-            buffer, view, stop = head, None, len(head)
-        at = 0
-        while True:
-            end = response_head.find_end(buffer, max(at, start), stop)
-            if (end if end >= 0 else stop) - at > MAX_HEAD_BYTES:
-                raise FetchError(Reason.PROTOCOL, "headers over 64 KiB")
-            if end < 0:
-                self._begin_head(buffer, at, stop)
-                return
-            raw = bytes(buffer[at:end])
-            status, headers, http11 = self._parse(raw)
-            at = end
-            if status >= 200:
-                break
-            if status == 101:
-                raise FetchError(Reason.PROTOCOL, "the server switches protocols without a request")
-            self._interim += 1
-            if self._interim > MAX_INTERIM:
-                raise FetchError(Reason.PROTOCOL, f"over {MAX_INTERIM} heads with a status of 1xx")
-        self._head = None
-        if view is None:
-            view = memoryview(bytes(buffer))
-        self._on_headers(status, headers, http11, raw, view[at:stop])
-
-    def _begin_head(self, buffer: bytearray, at: int, stop: int) -> None:
-        if self._head is None:
-            self._head = buffer[at:stop]
-        elif at:
-            del self._head[:at]
-        if len(self._head) >= 5 and not self._head.lstrip(b"\r\n").startswith(b"HTTP/"[: len(self._head)]):
-            self._parse(bytes(self._head))
-
-    def _parse(self, raw: bytes) -> tuple[int, dict[str, str], bool]:
-        try:
-            return response_head.parse(raw.lstrip(b"\r\n"))
-        except FetchError:
-            if self.requests > 1:
-                # Rest of the previous response, whose length was wrong: this request has no response yet.
-                raise _StaleError from None
-            raise
+        head = self._heads.feed(buffers.shared, buffers.shared_view, nbytes, self.requests > 1)
+        if head is not None:
+            self._on_headers(*head)
 
     def _on_headers(self, status: int, headers: dict[str, str], http11: bool, raw: bytes, rest: memoryview) -> None:
         exchange = self._exchange
@@ -288,7 +223,7 @@ class Connection(asyncio.BufferedProtocol):
 
     # ---- body
 
-    def _is_wanted(self, exchange: Exchange) -> bool:
+    def _is_wanted(self, exchange: Exchange[Connection]) -> bool:
         return exchange.request.wants_body(exchange.response.status)
 
     def _begin_body(self, length: int, encoding: str, wanted: bool, rest: memoryview) -> None:
@@ -359,20 +294,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._reserve(further(body.size))
         else:
             # Other connections read into the shared buffer before the work is done, so the data is copied.
-            self._work = self._steps(body, bytes(data))
+            self._work = decoding(body, self._chunked, bytes(data))
             self._run()
-
-    def _steps(self, body: Body, data: bytes) -> Iterator[None]:
-        chunked = self._chunked
-        if chunked is None:
-            yield from body.steps(data)
-            return
-        for piece in chunked.feed(data):
-            body.framing = chunked.framing
-            yield from body.steps(piece)
-            if body.full:
-                return
-            yield
 
     def _run(self) -> None:
         """Decode for SLICE_S; the rest follows in later turns of the event loop. Nothing is read in between."""
@@ -489,7 +412,7 @@ class Connection(asyncio.BufferedProtocol):
         exchange = self._exchange
         if exchange is None:
             return
-        if isinstance(error, _StaleError):
+        if isinstance(error, StaleError):
             self._state = GONE
             self._exchange = None
             self._fetcher.lost(exchange, error.detail)
@@ -509,12 +432,6 @@ class Connection(asyncio.BufferedProtocol):
             self._fetcher.buffers.give(self._own)
             self._own = None
         self._view = self._fetcher.buffers.shared_view
-        self._body = self._chunked = self._head = self._work = None
+        self._body = self._chunked = self._work = None
+        self._heads.begin()
         self.waits_for_memory = False
-
-
-class _StaleError(FetchError):
-    """The bytes belong to an earlier response."""
-
-    def __init__(self) -> None:
-        super().__init__(Reason.PROTOCOL, "bytes of an earlier answer")

@@ -180,12 +180,6 @@ _PLAIN_ERROR = frozenset(("access denied", "too many requests"))
 """Words of an ordinary 403 and 429."""
 
 
-def is_login_page(body: bytes) -> bool:
-    """Whether a page is a form with a field for a password, by its title and its text."""
-    title = _title(body)
-    return bool(_LOGIN_TITLE.search(title)) and bool(_PASSWORD.search(body[:SCAN_BYTES]))
-
-
 def is_captcha_page(body: bytes) -> bool:
     """Whether a page is a captcha or a challenge and little else: by the markup of a product, or by a field or picture
     that is named so. For the answer to a login; on other pages it would be too little."""

@@ -27,22 +27,20 @@ from typing import Any
 
 import re2
 
-from nephila.downloader.dns.contract import ResolveError
 from nephila.downloader.http.contract import Fetcher, FetchError, HttpRequest, HttpResponse
-from nephila.downloader.http.route import NO_ROUTE, Route
+from nephila.downloader.http.route import NO_ROUTE
 from nephila.downloader.http.target import Target
 from nephila.downloader.middleware.block_pages import is_captcha_page
 from nephila.downloader.middleware.contract import Middleware, PausedError
 from nephila.downloader.middleware.login_form import has_password_field, login_form
+from nephila.downloader.middleware.login_pages import LoginPages, LoginRefusedError
 from nephila.downloader.middleware.rendered_login import BrowserLogin, RenderedLogin, read_steps
 from nephila.downloader.middleware.secrets import SecretError, from_environment, from_file
 from nephila.downloader.outcome import REDIRECTS, location_of
-from nephila.downloader.proxies.selection import NoProxyError
 from nephila.downloader.routing.router import Router
 from nephila.kernel import messages as m
-from nephila.kernel.net.egress import EgressError
 from nephila.kernel.net.public_suffix import site_of
-from nephila.kernel.reasons.table import Reason, status_reason
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -55,13 +53,6 @@ FALSE_ALARMS = 5
 URL_RENEWALS = 3
 MAX_SENT = 10_000
 """URLs in flight of which the session is known; requests that are aborted have no response to remove them."""
-MAX_HOPS = 5
-PAGE_BYTES = 512 << 10
-"""Bytes read of a login page."""
-
-
-class LoginRefusedError(Exception):
-    """The site or the job document makes a login impossible; a retry would not help."""
 
 
 class _Session:
@@ -114,8 +105,7 @@ class SiteLogin(Middleware):
         previous: Sequence[Middleware],
     ) -> None:
         self._clock = clock
-        self._router = router
-        self._fetcher = fetcher
+        self._pages = LoginPages(clock, router, fetcher, previous)
         self._browser = browser
         self._secrets = secrets
         self._previous = previous
@@ -218,7 +208,7 @@ class SiteLogin(Middleware):
             await self._log_in_by_steps(session, request)
             return
         names = [field.name for field in session.login.fields]
-        page, target = await self._page(session, request, session.target)
+        page, target = await self._pages.read(request, session.target, session.delay_s, session.target)
         form = login_form(page, names)
         if form is None:
             if session.check is not None and session.check.search(page):
@@ -232,7 +222,7 @@ class SiteLogin(Middleware):
         except ValueError as error:
             raise LoginRefusedError(f"the action of the form is not a URL: {error}") from None
         values = {field.name: self._value(field) for field in session.login.fields}
-        page, _ = await self._page(session, request, action, form.filled(values))
+        page, _ = await self._pages.read(request, session.target, session.delay_s, action, form.filled(values))
         self._judge(session, page, has_password_field(page))
 
     @staticmethod
@@ -259,7 +249,7 @@ class SiteLogin(Middleware):
         http_request = HttpRequest(session.target, NO_ROUTE, any_type=True)
         for middleware in self._previous:
             middleware.on_request(request, http_request)
-        route = await self._route(request, session.target)
+        route = await self._pages.route(request, session.target)
         login = RenderedLogin(
             session.login.url, session.target, route, tuple(session.steps), values, http_request.cookies
         )
@@ -274,85 +264,6 @@ class SiteLogin(Middleware):
                 f"the site answered its scripts with {page.unauthorized}; are the credentials right?"
             )
         self._judge(session, page.html, has_password_field(page.html))
-
-    async def _page(
-        self, session: _Session, request: m.FetchRequest, target: Target, body: bytes | None = None
-    ) -> tuple[str, Target]:
-        """Fetch a page of the login. Redirects are followed within the site, each one after the delay of the job."""
-        for _ in range(MAX_HOPS + 1):
-            if site_of(target.host) != session.site:
-                raise LoginRefusedError(f"it redirects to another site, {target.host_header}")
-            if session.target.scheme == "https" and target.scheme != "https":
-                raise LoginRefusedError("it redirects from https to http")
-            response = await self._fetch(session, request, target, body)
-            for middleware in reversed(self._previous):
-                middleware.on_response(request, target, response)
-            if response.status not in REDIRECTS:
-                break
-            try:
-                target = location_of(target, response)
-            except ValueError as error:
-                raise LoginRefusedError(str(error)) from None
-            body = None
-        else:
-            raise LoginRefusedError(f"more than {MAX_HOPS} redirects")
-        if response.status == 429 or response.status >= 500:
-            raise FetchError(status_reason(response.status), f"login: {target.host_header} answers {response.status}")
-        if response.status >= 400:
-            raise LoginRefusedError(f"status {response.status}")
-        return _text(response), target
-
-    async def _fetch(
-        self, session: _Session, request: m.FetchRequest, target: Target, body: bytes | None
-    ) -> HttpResponse:
-        route = await self._route(request, target)
-        proxies = self._router.proxies
-        use = None
-        if proxies is not None:
-            try:
-                use = await proxies.lease(request, target, route)
-            except NoProxyError as error:
-                raise FetchError(Reason.PROXY, f"login: {error}") from None
-        try:
-            response = await self._exchange(request, target, route if use is None else use.route, body)
-        finally:
-            if proxies is not None and use is not None:
-                proxies.release(use)
-        if response.reason:
-            reason = Reason.DISCONNECTED if response.reason == Reason.STALE else response.reason
-            raise FetchError(reason, f"login at {target.host_header}: {response.detail}")
-        if session.delay_s:
-            pause = asyncio.get_running_loop().create_future()
-            until = self._clock.monotonic() + session.delay_s
-            self._clock.call_at(until, lambda: None if pause.done() else pause.set_result(None))
-            await pause
-        return response
-
-    async def _route(self, request: m.FetchRequest, target: Target) -> Route:
-        try:
-            return await self._router.route(target, request)
-        except EgressError as error:
-            raise LoginRefusedError(str(error)) from None
-        except ResolveError as error:
-            raise FetchError(Reason.DNS, f"login: {error}") from None
-
-    async def _exchange(
-        self, request: m.FetchRequest, target: Target, route: Route, body: bytes | None
-    ) -> HttpResponse:
-        http_request = HttpRequest(target, route, any_type=True, keep=PAGE_BYTES)
-        http_request.body = body
-        if body is not None:
-            http_request.add_header("Content-Type", "application/x-www-form-urlencoded")
-        for middleware in self._previous:
-            middleware.on_request(request, http_request)
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[HttpResponse] = loop.create_future()
-        handle = self._fetcher.fetch(http_request, lambda response: None if done.done() else done.set_result(response))
-        try:
-            return await done
-        except asyncio.CancelledError:
-            handle.abort()
-            raise
 
     def _value(self, field: m.LoginField) -> str:
         try:
@@ -466,11 +377,3 @@ def _give_back(response: HttpResponse, detail: str) -> None:
 def _copy(error: FetchError) -> FetchError:
     """The same error; each `raise` of one exception would add frames to its traceback."""
     return FetchError(error.reason, error.detail)
-
-
-def _text(response: HttpResponse) -> str:
-    """The text of a page; UTF-8 where its charset is none that Python decodes."""
-    try:
-        return response.body.decode(response.charset or "utf-8", "replace")
-    except (LookupError, ValueError):
-        return response.body.decode("utf-8", "replace")

@@ -11,7 +11,8 @@ from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, Fault, Proxy
 from nephila.downloader.proxies.sources import MAX_LIST_BYTES, MAX_SKIPPED, Source, SourceError
 from nephila.downloader.proxies.store import PoolFile
 from nephila.downloader.proxies.validator import CheckResult, Validator
-from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.waits import OneTimer
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ class ProxyKeeper:
         self._read_at: dict[str, float] = {}
         self._checking: dict[str, asyncio.Task[None]] = {}
         self._reading: dict[str, asyncio.Task[None]] = {}
-        self._timer: Timer | None = None
+        self._timer = OneTimer(clock, self._tick)
         self._saved_at = 0.0
         self._saving: asyncio.Task[None] | None = None
         self._refused: set[str] = set()
@@ -70,9 +71,7 @@ class ProxyKeeper:
 
     async def close(self) -> None:
         """Stop, and store the pool."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.cancel()
         tasks = [*self._checking.values(), *self._reading.values()]
         for task in tasks:
             task.cancel()
@@ -103,7 +102,7 @@ class ProxyKeeper:
             self._saved_at = now
             if self._saving is None or self._saving.done():
                 self._saving = loop.create_task(self._save())
-        self._timer = self._clock.call_at(now + TICK_S, self._tick)
+        self._timer.start(TICK_S)
 
     async def _save(self) -> None:
         """Write the pool in a thread: an fsync may take seconds."""

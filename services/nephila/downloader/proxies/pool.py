@@ -37,8 +37,9 @@ from nephila.downloader.proxies.proxy import (
 )
 from nephila.downloader.proxies.ring import Ring
 from nephila.downloader.proxies.selector import Selector
+from nephila.kernel.runtime.waits import Backoff
 
-RECHECK_S, MAX_RECHECK_S = 60.0, 3600.0
+RECHECK = Backoff(60.0, 3600.0)
 """Wait of an evicted proxy for its check; it doubles with each eviction."""
 BAN_S = 900.0
 """Time for which a proxy is not used for a host that has blocked it."""
@@ -353,8 +354,8 @@ class ProxyPool:
         self._postpone(proxy, now)
 
     def _postpone(self, proxy: Proxy, now: float) -> None:
-        proxy.check_at = now + min(RECHECK_S * 2**proxy.evictions, MAX_RECHECK_S)
         proxy.evictions = min(proxy.evictions + 1, 10)
+        proxy.check_at = now + RECHECK.after(proxy.evictions)
 
     def _move(self, proxy: Proxy, state: ProxyState) -> None:
         if proxy.state is not state:

@@ -6,13 +6,11 @@ have seen the request, so it is given back: its host's delay applies, and no att
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from enum import Enum
-from functools import partial
 
 import msgspec
 
@@ -29,6 +27,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.reasons.table import Reason, tunnel_status_of
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.waits import sleep
 
 log = logging.getLogger(__name__)
 
@@ -198,9 +197,7 @@ class ProxySelection:
         if selector is None:
             return None
         while (use := self.acquire(request, target, route, selector, None)) is None:
-            free = asyncio.get_running_loop().create_future()
-            self._clock.call_at(self._clock.monotonic() + LEASE_RETRY_S, partial(_set, free))
-            await free
+            await sleep(self._clock, LEASE_RETRY_S)
         return use
 
     def follow(self, page: Route, target: Target, direct: Route) -> Route:
@@ -386,11 +383,6 @@ class ProxySelection:
         kind = proxy.kind or "unknown"
         self.picks[kind if kind in self.picks or len(self.picks) < MAX_LABELS else "other"] += 1
         return ProxyUse(proxy, route_through(proxy, target, route, self.names, by_tunnel), now)
-
-
-def _set(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
 
 
 def route_through(proxy: Proxy, target: Target, route: Route, names: str, by_tunnel: bool = False) -> Route:

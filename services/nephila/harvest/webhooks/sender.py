@@ -21,6 +21,7 @@ from nephila.harvest.webhooks.store import Position, WebhookStore
 from nephila.harvest.webhooks.transport import Answer, Transport
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.waits import Backoff, wait
 from nephila.storage.read.changes import FeedPart, FeedRow, changes
 from nephila.storage.rows import iso
 from nephila.storage.source import Source
@@ -127,12 +128,12 @@ class WebhookSender:
                     log.warning("webhooks: the database is back")
                 self.unready = ""
                 if not busy:
-                    await self._wait(self._config.poll_s)
+                    await wait(self._clock, self._config.poll_s, self._closing)
             except UserError as error:
                 if not self.unready:
                     log.warning("webhooks: %s: %s; trying again", webhook.name, error)
                 self.unready = str(error)
-                await self._wait(DATABASE_PAUSE_S)
+                await wait(self._clock, DATABASE_PAUSE_S, self._closing)
 
     async def _next(self, webhook: Webhook) -> bool:
         """Deliver the next changes; False if there is none."""
@@ -190,7 +191,7 @@ class WebhookSender:
             if not stored:
                 return None
             position = self._stored(name, after)
-            if not await self._wait(self._pause_s(position.failures, answer.retry_after_s)):
+            if await wait(self._clock, self._pause_s(position.failures, answer.retry_after_s), self._closing):
                 return None
             if is_dead:
                 return position
@@ -246,7 +247,7 @@ class WebhookSender:
 
     def _pause_s(self, failures: int, retry_after_s: float) -> float:
         longest = self._config.longest_pause_s
-        pause = min(self._config.first_pause_s * 2.0 ** min(max(failures - 1, 0), 30), longest)
+        pause = Backoff(self._config.first_pause_s, longest).after(max(failures, 1))
         return max(pause * (1 - self._jitter() / 2), min(retry_after_s, longest))
 
     async def _read(self, since: str) -> FeedPart:
@@ -255,19 +256,6 @@ class WebhookSender:
     async def _database(self, work: Callable[..., T], *arguments: Any) -> T:
         found: T = await self._in_thread(work, *arguments)
         return found
-
-    async def _wait(self, seconds: float) -> bool:
-        """Wait for this time; False if the service is closed meanwhile."""
-        due = asyncio.Event()
-        timer = self._clock.call_at(self._clock.monotonic() + seconds, due.set)
-        both = [asyncio.ensure_future(event.wait()) for event in (due, self._closing)]
-        try:
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            timer.cancel()
-            for waiting in both:
-                waiting.cancel()
-        return not self._closing.is_set()
 
 
 def _wanted(webhook: Webhook, row: FeedRow) -> bool:

@@ -23,6 +23,7 @@ from hashlib import md5
 from typing import TYPE_CHECKING, Any
 
 from nephila.kernel.bus.contract import DeadHandler, Delivery, Handler, Receipt
+from nephila.kernel.bus.wrapper import BusWrapper
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import OUTCOMES, PAGES, RECEIPTS, RECORDS, REQUESTS, Topic
 
@@ -69,12 +70,12 @@ def span_id(trace: int, name: str) -> int:
     return int.from_bytes(digest[:8], "big") or 1
 
 
-class TracedBus:
+class TracedBus(BusWrapper):
     """A bus that records spans; everything else is done by the bus within."""
 
     def __init__(self, bus: Any, clock: Clock, ratio: float, provider: TracerProvider) -> None:
         """`provider`: must have been made by `provider_of`."""
-        self._bus = bus
+        super().__init__(bus)
         self._clock = clock
         self._ratio = ratio
         self._ids = provider.id_generator
@@ -88,14 +89,12 @@ class TracedBus:
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
         """See `Bus.publish`."""
         self._note(PUBLISHED, topic, message)
-        receipt: Receipt = self._bus.publish(topic, partition, message)
-        return receipt
+        return super().publish(topic, partition, message)
 
     def publish_after(self, receipts: Iterable[Receipt], topic: Topic, partition: int, message: Any) -> Receipt:
-        """See `KafkaBus.publish_after`."""
+        """See `Outlet`."""
         self._note(PUBLISHED, topic, message)
-        receipt: Receipt = self._bus.publish_after(receipts, topic, partition, message)
-        return receipt
+        return super().publish_after(receipts, topic, partition, message)
 
     def subscribe(
         self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
@@ -103,7 +102,7 @@ class TracedBus:
         """See `Bus.subscribe`."""
         marks = (READ, topic) in BEGINS or (READ, topic) in ENDS
         used = self._reading(topic, handler) if marks and group in SERVICE_GROUPS else handler
-        self._bus.subscribe(topic, group, used, credits=credits, on_dead=on_dead)
+        super().subscribe(topic, group, used, credits=credits, on_dead=on_dead)
 
     def _reading(self, topic: Topic, handler: Handler) -> Callable[[Delivery], None]:
         def handle(delivery: Delivery) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 
 from nephila.kernel.net.address_limits import AddressLimit, AddressLimits
+from nephila.kernel.runtime.waits import Backoff
 
 REFUSED_S = 0.05
 """First wait after a refusal on an address without a gap."""
@@ -123,9 +124,9 @@ class AddressPace:
         """A fetch was given back by the stricter limit of a downloader. The wait doubles each time in a row, up to
         sixteen gaps."""
         known = self._known[address]
-        wait_s = max(known.limit.gap_s, REFUSED_S) * 2 ** min(known.refused, 4)
-        known.free_at = max(known.free_at, now + wait_s)
         known.refused += 1
+        gap_s = max(known.limit.gap_s, REFUSED_S)
+        known.free_at = max(known.free_at, now + Backoff(gap_s, 16 * gap_s).after(known.refused))
         self._finish(address, known, now)
 
     def gap_s(self, address: str) -> float:

@@ -19,9 +19,10 @@ from enum import Enum
 from functools import partial
 from weakref import WeakValueDictionary
 
-from nephila.kernel.runtime.clock import Clock, SystemClock, Timer
+from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.container import UNLIMITED, Container, Usage
 from nephila.kernel.runtime.process_setup import free_unused_memory
+from nephila.kernel.runtime.waits import OneTimer
 
 LARGE_BYTES = 256 << 10
 """Size from which a body is reserved."""
@@ -142,7 +143,7 @@ class MemoryBudget:
         self._waiting: WeakValueDictionary[int, Reservation] = WeakValueDictionary()
         """In order of their wait."""
         self._freed_at = float("-inf")
-        self._timer: Timer | None = None
+        self._timer = OneTimer(clock, self._on_timer)
         self._read_at = float("-inf")
         self._left_bytes = 0.0
         """Left for this process at the last reading, without the reservations of that time."""
@@ -193,9 +194,7 @@ class MemoryBudget:
 
     def close(self) -> None:
         """Stop the timer."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.cancel()
 
     # ---- calls of the reservations
 
@@ -252,12 +251,10 @@ class MemoryBudget:
                 self._clock.call_soon(partial(on_answer, False))
 
     def _arm(self) -> None:
-        if self._timer is None:
-            self._timer = self._clock.call_at(self._clock.monotonic() + POLL_S, self._on_timer)
+        self._timer.start(POLL_S)
 
     def _on_timer(self) -> None:
         """Grant what fits now, in order."""
-        self._timer = None
         now = self._clock.monotonic()
         if now - self._freed_at >= FREE_UNUSED_S:
             self._freed_at = now

@@ -12,7 +12,9 @@ from typing import Final
 
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery
-from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.bus.latest import Latest
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.waits import OneTimer
 from nephila.kernel.topics import RULE_STATS, RULE_VERDICTS
 from nephila.native import partition_of
 from nephila.parser.rule_health.counts import RuleCounts
@@ -28,14 +30,13 @@ class RuleStatsCollector:
     """Collects the counts of one parser and keeps the newest verdict on each rule."""
 
     def __init__(self, bus: Bus, clock: Clock, partitions: int) -> None:
-        self.verdicts: dict[str, m.RuleVerdict] = {}
+        self.verdicts: Latest[m.RuleVerdict] = Latest(RULE_VERDICTS)
         self.degraded_pages = 0
         """Pages read by a degraded rule."""
         self._bus = bus
-        self._clock = clock
         self._partitions = partitions
         self._counts_by_version: dict[tuple[str, int], RuleCounts] = {}
-        self._timer: Timer | None = None
+        self._timer = OneTimer(clock, self.flush)
 
     def start(self) -> None:
         """Subscribe to verdicts."""
@@ -43,9 +44,7 @@ class RuleStatsCollector:
 
     def close(self) -> None:
         """Stop the timer."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.cancel()
 
     def flush(self) -> None:
         """Publish all counts that were not published yet."""
@@ -85,19 +84,15 @@ class RuleStatsCollector:
     def _publish_or_wait(self, counts: RuleCounts) -> None:
         if counts.pages >= FLUSH_PAGES:
             self._publish(counts)
-        elif self._timer is None:
-            self._timer = self._clock.call_at(self._clock.monotonic() + FLUSH_S, self.flush)
+        else:
+            self._timer.start(FLUSH_S)
 
     def _publish(self, counts: RuleCounts) -> None:
         if counts.pages:
             self._bus.publish(RULE_STATS, partition_of(key_of(counts.name), self._partitions), counts.take())
 
     def _on_verdict(self, delivery: Delivery) -> None:
-        verdict: m.RuleVerdict = delivery.message
-        if verdict.deleted:
-            self.verdicts.pop(verdict.rule, None)
-        else:
-            self.verdicts[verdict.rule] = verdict
+        self.verdicts.take(delivery.message)
         delivery.ack()
 
 

@@ -12,11 +12,10 @@ import msgspec
 from nephila.native import page_pass, to_utf8
 from nephila.parser.config import ParserConfig
 from nephila.parser.sandbox import Task
-from nephila.parser.single.extract import extract, fill_html
+from nephila.parser.single.html import NOWHERE, fill_html
 
 WALL_S: Final = 5.0
 MEMORY_BYTES: Final = 1 << 30
-_NOWHERE: Final = "http://document.invalid/"
 
 
 class ExtractRequest(msgspec.Struct, array_like=True):
@@ -37,7 +36,7 @@ def run(payload: bytes) -> bytes:
     request, config = _decode_request(payload), ParserConfig()
     found = page_pass(
         request.source,
-        request.url or _NOWHERE,
+        request.url or NOWHERE,
         "utf-8",
         max_links=config.max_links,
         max_text_bytes=config.max_text_bytes,
@@ -63,9 +62,14 @@ EXTRACT: Final[Task[dict[str, Any]]] = Task(
 )
 
 # Loaded here, since nothing can be loaded after the lock-down.
-extract(
-    b'<title>a</title><script type=\'application/ld+json\'>{"@type":"Article","datePublished":"2020-01-01"}</script>'
-    b"<article><h1>a</h1><p>b &eacute; <a href=/c>c</a><img src=d.png></p></article><time datetime=2020-01-01>x</time>",
-    "http://a.test/",
-    markdown=True,
+run(
+    payload_of(
+        "http://a.test/",
+        b"<title>a</title>"
+        b'<script type=\'application/ld+json\'>{"@type":"Article","datePublished":"2020-01-01"}</script>'
+        b"<article><h1>a</h1><p>b &eacute; <a href=/c>c</a><img src=d.png></p></article>"
+        b"<time datetime=2020-01-01>x</time>",
+        "utf-8",
+        markdown=True,
+    )
 )

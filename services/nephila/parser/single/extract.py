@@ -6,41 +6,27 @@ Pure: bytes in, a dict out. It may build a tree (for media and JSON-LD), which t
 from __future__ import annotations
 
 import contextlib
-import functools
 import mimetypes
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
 
 from nephila.kernel import mime
-from nephila.native import PagePass, UrlError, page_pass, parse_url, sniff_encoding, to_utf8
+from nephila.native import PagePass, page_pass, parse_url, sniff_encoding
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.read import TEXTS
-from nephila.parser.links.links import unpack
 from nephila.parser.lists.detection import form_of
-from nephila.parser.markdown import page_markdown
 from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
-from nephila.parser.page.byline import byline
 from nephila.parser.page.charset import encoding_of
-from nephila.parser.page.headline import from_title, is_site, without_site
-from nephila.parser.page.html_tree import html_tree, tree_is_linear
-from nephila.parser.page.media import Medium, media
-from nephila.parser.page.published import visible_date
-from nephila.parser.page.tree_walk import PageElements
+from nephila.parser.page.html_tree import tree_is_linear
 from nephila.parser.sandbox import BlockingSandbox, ChildError
 from nephila.parser.single.documents import fill_document, fill_list
+from nephila.parser.single.html import MAX_TREE_BYTES, NOWHERE, fill_html
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 """A larger file is refused: the downloader's limit is below it as well."""
-MAX_TREE_BYTES: Final = 8 * 1024 * 1024
-"""Above this no tree is built (some 20 bytes of memory per byte of an ordinary page); media then come from OpenGraph
-alone."""
-
-# Relative links of a document without a URL resolve to this reserved name, by which they are recognised and left out.
-_NOWHERE: Final = "http://document.invalid/"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -71,7 +57,7 @@ def extract(
         "media": [],
     }
     result["url"] = parse_url(url).href if url else ""
-    base = result["url"] or _NOWHERE
+    base = result["url"] or NOWHERE
     form = form_of(content_type, url, body)
     kind, _ = kind_of(content_type or "text/html", body[:HEAD_BYTES])
     if form is not None:
@@ -79,7 +65,7 @@ def extract(
     elif kind is BodyKind.HTML:
         encoding = encoding_of(body, charset, sniff_encoding)
         found = page_pass(
-            body, result["url"] or _NOWHERE, encoding, max_links=config.max_links, max_text_bytes=config.max_text_bytes
+            body, result["url"] or NOWHERE, encoding, max_links=config.max_links, max_text_bytes=config.max_text_bytes
         )
         if len(body) > MAX_TREE_BYTES or tree_is_linear(body, found.depth):
             fill_html(result, body, encoding, found, config, markdown)
@@ -92,7 +78,7 @@ def extract(
 
 
 def _is_somewhere(url: str) -> bool:
-    return not url.startswith(_NOWHERE)
+    return not url.startswith(NOWHERE)
 
 
 def _in_child(
@@ -115,78 +101,6 @@ def _in_child(
     except ChildError as broken:
         fill_html(result, body, encoding, found, config, markdown, trees=False)
         result["problem"] = f"media are not complete: {broken}"
-
-
-def fill_html(
-    result: dict[str, Any],
-    body: bytes,
-    encoding: str,
-    found: PagePass,
-    config: ParserConfig,
-    markdown: bool,
-    *,
-    trees: bool = True,
-) -> None:
-    """The content of an HTML page, read in this process; `trees`: a tree may be built, at the caller's risk."""
-    pairs = found.meta
-    base = found.base
-
-    @functools.cache
-    def resolve(raw: str) -> str:
-        try:
-            href = parse_url(raw, base).href
-        except UrlError:
-            return ""
-        return "" if href.startswith(_NOWHERE) else href
-
-    tree = _tree(body, encoding) if trees else None
-    elements = PageElements(tree)
-    said = byline(pairs if tree is None else elements.metas(), elements.json_ld(), found.title)
-    images, videos = media(pairs, elements.media, resolve)
-    stated = dict(reversed(pairs))
-    headings = elements.headings()
-    place = urlsplit(result["url"] or resolve(found.canonical))
-    host = place.hostname or ""
-    site = stated.get("og:site_name", "")
-    title = without_site(said.title or from_title(found.title, *headings), site, host, headings[0])
-    h1s = [text for one in headings[1] if (text := " ".join(one.split())) and not is_site(text, site, host)]
-    # The title of a front page is that name.
-    if len(h1s) == 1 and place.path != "/" and is_site(title, site, host):
-        title = h1s[0]
-    result.update(
-        encoding=encoding,
-        title=title[: config.max_title_chars],
-        text=(found.main_text or found.text).decode(),
-        lang=found.lang,
-        published=said.published or elements.published() or visible_date(found.text.decode(), (title, *headings[1])),
-        author=said.author or elements.author(),
-        description=found.description or stated.get("og:description", ""),
-        canonical="" if found.canonical.startswith(_NOWHERE) else found.canonical,
-        links=[link for link in unpack(found) if not link["url"].startswith(_NOWHERE)],
-        images=[one.url for one in images],
-        videos=[one.url for one in videos],
-        media=[*(_medium("image", one) for one in images), *(_medium("video", one) for one in videos)],
-    )
-    if markdown:
-        result["markdown"] = page_markdown(body, encoding, found, _NOWHERE).decode()
-
-
-def _medium(kind: str, one: Medium) -> dict[str, str]:
-    """What is said of it, without what is not."""
-    found = {"kind": kind, "url": one.url}
-    if one.alt:
-        found["alt"] = one.alt
-    if one.caption:
-        found["caption"] = one.caption
-    if one.anchor:
-        found["anchor"] = one.anchor
-    return found
-
-
-def _tree(body: bytes, encoding: str) -> Any:
-    if len(body) > MAX_TREE_BYTES:
-        return None
-    return html_tree(to_utf8(body, encoding))
 
 
 def extract_batch(lines: Iterable[str], defaults: Mapping[str, Any] | None = None) -> Iterator[str]:

@@ -11,15 +11,17 @@ and when links cannot be sent. Links of a page that is fetched once more are all
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from nephila.kernel.bus.contract import Bus, DeadHandler, Delivery, Handler, Receipt, all_of
+from nephila.kernel.bus.contract import DeadHandler, Delivery, Handler, Receipt, all_of
+from nephila.kernel.bus.wrapper import BusWrapper, Outlet
 from nephila.kernel.messages import CrawlJob, JobStatus, Outlinks, Record
-from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError
+from nephila.kernel.runtime.waits import OneTimer
 from nephila.kernel.topics import JOB_STATUS, JOBS, OUTLINKS, PAGES, RECORDS, Topic
 from nephila.programs.recently_seen import RecentLinks, only
 
@@ -36,23 +38,16 @@ _TOP = [bytes(byte >> 8 - bits for byte in range(256)) for bits in range(9)]
 Key = tuple[str, bytes]
 
 
-class Outlet(Bus, Protocol):
-    """A bus that can hold a message back."""
-
-    def publish_after(self, receipts: Iterable[Receipt], topic: Topic, partition: int, message: Any) -> Receipt:
-        """As `publish`, once these have resolved; whether it can travel is said at once."""
-
-
-class Exchange:
+class Exchange(BusWrapper):
     """See the module: the bus as a parser sees it."""
 
     def __init__(self, bus: Outlet, clock: Clock, partitions: int) -> None:
+        super().__init__(bus)
         self.recent = RecentLinks()
-        self._bus = bus
         self._clock = clock
         self._partitions = partitions
         self._held: dict[int, _Held] = {}
-        self._timer: Timer | None = None
+        self._timer = OneTimer(clock, self._flush)
         self._open: dict[Key, list[Receipt]] = {}
         """Pages whose record is still to come → receipts of their links."""
         self._again: set[Key] = set()
@@ -69,14 +64,14 @@ class Exchange:
             return self._links(message)
         if topic is RECORDS:
             return self._record(partition, message)
-        return self._bus.publish(topic, partition, message)
+        return super().publish(topic, partition, message)
 
     def subscribe(
         self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
     ) -> None:
         """See `Bus.subscribe`."""
         take = self._noting(handler) if topic is PAGES else handler
-        self._bus.subscribe(topic, group, take, credits=credits, on_dead=on_dead)
+        super().subscribe(topic, group, take, credits=credits, on_dead=on_dead)
 
     def _noting(self, handler: Handler) -> Handler:
         """A handler of pages that notes those which are fetched once more."""
@@ -87,21 +82,6 @@ class Exchange:
             handler(delivery)
 
         return take
-
-    def set_credits(self, topic: Topic, group: str, credits: int) -> None:
-        """See `Bus.set_credits`."""
-        self._bus.set_credits(topic, group, credits)
-
-    def dead_letter(
-        self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
-    ) -> Receipt:
-        """See `Bus.dead_letter`."""
-        return self._bus.dead_letter(topic, service, partition, message, error, attempts)
-
-    @property
-    def unacked(self) -> int:
-        """See `Bus.unacked`."""
-        return self._bus.unacked
 
     # ---- links, then their record
 
@@ -132,15 +112,13 @@ class Exchange:
         held = self._held.get(partition)
         if held is None:
             held = self._held[partition] = _Held()
-            if self._timer is None:
-                self._timer = self._clock.call_at(self._clock.monotonic() + HOLD_S, self._flush)
+            self._timer.start(HOLD_S)
         receipt = held.add(links)
         if held.links >= LINKS:
             self._send(partition)
         return receipt
 
     def _flush(self) -> None:
-        self._timer = None
         for partition in list(self._held):
             self._send(partition)
 

@@ -7,16 +7,16 @@ outcome, or nothing of its page is missing: its lease expires, and the URL is fe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from nephila.downloader.service import Downloader
 from nephila.kernel.bus.contract import Bus, DeadHandler, Handler, Receipt, all_of
 from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.bus.wrapper import BusWrapper, Outlet
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import OUTCOMES, PAGES, Topic
 from nephila.parser.service import Parser
-from nephila.programs.cluster.outlink_router import Outlet
 
 
 class _PageBus(LocalBus):
@@ -33,12 +33,12 @@ class _PageBus(LocalBus):
         return self._outer.dead_letter(topic, service, partition, message, error, attempts)
 
 
-class FetchParseBus:
+class FetchParseBus(BusWrapper):
     """The bus as downloader and parser see it."""
 
     def __init__(self, bus: Outlet, clock: Clock, publishes_pages: bool = False) -> None:
         """`publishes_pages`: pages go to the broker as well, for sinks that keep raw pages."""
-        self._bus = bus
+        super().__init__(bus)
         self._inside = _PageBus(clock, bus)
         self._publishes_pages = publishes_pages
         self._pages: dict[tuple[str, bytes], Receipt] = {}
@@ -62,26 +62,12 @@ class FetchParseBus:
             return self._bus.publish_after(() if page is None else (page,), OUTCOMES, partition, message)
         return self._bus.publish(topic, partition, message)
 
-    def publish_after(self, receipts: Iterable[Receipt], topic: Topic, partition: int, message: Any) -> Receipt:
-        """See `Outlet`."""
-        return self._bus.publish_after(receipts, topic, partition, message)
-
     def subscribe(
         self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
     ) -> None:
         """See `Bus.subscribe`."""
         bus: Bus = self._inside if topic is PAGES else self._bus
         bus.subscribe(topic, group, handler, credits=credits, on_dead=on_dead)
-
-    def set_credits(self, topic: Topic, group: str, credits: int) -> None:
-        """See `Bus.set_credits`."""
-        self._bus.set_credits(topic, group, credits)
-
-    def dead_letter(
-        self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
-    ) -> Receipt:
-        """See `Bus.dead_letter`."""
-        return self._bus.dead_letter(topic, service, partition, message, error, attempts)
 
 
 class FetchParse:

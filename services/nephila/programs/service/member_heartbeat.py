@@ -16,8 +16,9 @@ from typing import Any, Protocol
 from nephila import __version__
 from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.messages import MemberRate, MemberState, MemberStatus
-from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.metrics import Metric
+from nephila.kernel.runtime.waits import OneTimer
 from nephila.kernel.topics import MEMBERS, Topic
 
 INTERVAL_S = 5.0
@@ -68,19 +69,18 @@ class MemberHeartbeat:
         self._last: tuple[float, float, Mapping[str, float]] | None = None
         """Instant, CPU time and counters of the status before."""
         self._receipt = Receipt(0)
-        self._timer: Timer | None = None
+        self._timer = OneTimer(clock, self.start)
 
     def start(self) -> None:
         """Publish now and every INTERVAL_S."""
-        self._timer = self._clock.call_at(self._clock.monotonic() + INTERVAL_S, self.start)
+        self._timer.start(INTERVAL_S)
         if self._receipt.done:
             self._publish(*self._state())
 
     def end(self) -> None:
         """Publish the last status; the bus sends it when it closes. Without `start` there is none."""
-        if self._timer is not None:
+        if self._timer.armed:
             self._timer.cancel()
-            self._timer = None
             self._publish(MemberState.ENDED, "")
 
     def _publish(self, state: MemberState, problem: str) -> None:

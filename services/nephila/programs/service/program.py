@@ -25,6 +25,7 @@ from nephila.kernel.runtime.histogram import FAST_S, Histogram
 from nephila.kernel.runtime.lifecycle import Service
 from nephila.kernel.runtime.metrics import Metric, MetricsCollector, exposition, registry_of
 from nephila.kernel.runtime.stop_signals import stopped_by
+from nephila.kernel.runtime.waits import Backoff
 from nephila.kernel.topics import Topic
 from nephila.programs.service.live_settings import LiveSettings
 from nephila.programs.service.member_heartbeat import MemberHeartbeat, counters_of, local_address
@@ -32,7 +33,7 @@ from nephila.programs.service.member_heartbeat import MemberHeartbeat, counters_
 log = logging.getLogger("nephila.programs.service.program")
 
 
-RETRY_S = (0.5, 5.0)
+RETRY = Backoff(0.5, 5.0)
 """First and longest wait before the next attempt to reach the broker or another dependency."""
 POLL_S = 0.1
 """Interval of checks: are the partitions open, and are the dependencies reachable?"""
@@ -239,7 +240,7 @@ class ServiceProgram:
     async def _start_bus(self) -> bool:
         """Join the groups; False after a signal. It is tried again while the broker, the topics or the database are
         missing: a member that joined without them would stop its share of the work. Not ready until then."""
-        wait_s = RETRY_S[0]
+        failures = 0
         while not self._over.is_set():
             try:
                 await self._reach()
@@ -249,8 +250,8 @@ class ServiceProgram:
                 if str(error) != self._state:
                     log.warning("%s; trying again", error)
                 self._state = str(error)
-            await self._pause(wait_s)
-            wait_s = min(wait_s * 2, RETRY_S[1])
+            failures += 1
+            await self._pause(RETRY.after(failures))
         return False
 
     async def _reach(self) -> None:

@@ -43,6 +43,7 @@ from nephila.kernel.bus.workers.socket_pipe import Pipe, connect, pair
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.stop_signals import STOP_SIGNALS
+from nephila.kernel.runtime.waits import Backoff, OneTimer, sleep
 from nephila.kernel.topics import PAGES
 from nephila.parser.config import ParserConfig
 
@@ -52,7 +53,7 @@ MAX_IDLE_CRASHES = 5
 """Crashes in a row of workers without a request: no page is the cause, and a new worker would crash as well."""
 MAX_FRUITLESS_CRASHES = 20
 """Crashes in a row without one finished request between them."""
-BACKOFF_S = 0.1
+START_AGAIN = Backoff(0.1, 60.0)
 """Seconds before the restart after a second crash in a row; doubles with each."""
 CHECK_S = 15.0
 """Seconds between two checks of workers that hold requests; idle workers are not checked."""
@@ -127,7 +128,7 @@ class WorkerProcesses:
         self._processes: set[_Process] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._check_s = check_s
-        self._check_scheduled = False
+        self._check_timer = OneTimer(clock, self._check_liveness)
         self._idle_crashes = 0
         self._fruitless_crashes = 0
         self._ending = False
@@ -217,13 +218,10 @@ class WorkerProcesses:
         process.member.link.send_control(Settings(encode(self._downloader), encode(self._parser), pages))
 
     def _schedule_check(self) -> None:
-        if not self._check_scheduled:
-            self._check_scheduled = True
-            self._clock.call_at(self._clock.monotonic() + self._check_s, self._check_liveness)
+        self._check_timer.start(self._check_s)
 
     def _check_liveness(self) -> None:
         """Ping workers that hold requests; kill those that missed too many checks."""
-        self._check_scheduled = False
         for one in self._processes:
             one.missed_checks = 0 if one.received or not one.member.load else one.missed_checks + 1
             one.received = False
@@ -278,7 +276,7 @@ class WorkerProcesses:
             self._fatal(UserError(f"worker processes keep dying ({how}); try --workers 0, and see nephila doctor"))
             return
         if self._idle_crashes > 1:
-            await asyncio.sleep(BACKOFF_S * 2 ** (self._idle_crashes - 2))
+            await sleep(self._clock, START_AGAIN.after(self._idle_crashes - 1))
         await self._start_again(process.member.number)
 
     async def _reap(self, process: _Process) -> str:

@@ -6,6 +6,7 @@ partition costs nothing. The scheduler of one program has one partition, that of
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from enum import Enum
@@ -118,16 +119,13 @@ class Member:
         """Turns of every due partition, and of those whose server address has a free slot."""
         if self.state is MemberState.DEAD:
             return
-        now = self.clock.monotonic()
         try:
-            for owner in self._wakeups.pop_due(now):
-                if owner.pipeline.blocked:
-                    owner.advance()
-                self.wake(owner)
+            if self._timer is None:
+                self._wake_due()
             if self._addresses is None:
-                self._take_turns(now + SLICE_S)
+                self._take_turns()
             else:
-                self._serve_addresses(self._addresses, now)
+                self._serve_addresses(self._addresses, self.clock.monotonic())
         except Exception as error:
             self.fatal(error)
             return
@@ -141,17 +139,25 @@ class Member:
     def _serve_addresses(self, addresses: SharedAddresses, now: float) -> None:
         for _ in range(MAX_TURNS):
             called = addresses.call(now)
-            self._take_turns(now + SLICE_S)
+            self._take_turns()
             if self._due or not called:
                 return
 
-    def _take_turns(self, until: float) -> None:
+    def _wake_due(self) -> None:
+        """The timer has fired, or there was none."""
+        for owner in self._wakeups.pop_due(self.clock.monotonic()):
+            if owner.pipeline.blocked:
+                owner.advance()
+            self.wake(owner)
+
+    def _take_turns(self) -> None:
         """Turns of due partitions, within the time slice: heartbeats wait meanwhile."""
         due, self._due = self._due, []
+        until = self.clock.monotonic() + SLICE_S if len(due) > 1 else math.inf
         for done, owner in enumerate(due, 1):
             owner.turn()
             self._note_wake(owner)
-            if self.clock.monotonic() > until:
+            if done < len(due) and self.clock.monotonic() > until:
                 self._due = due[done:] + self._due
                 return
 
@@ -161,7 +167,7 @@ class Member:
         now = owner.frontier.time.now
         when = owner.dispatcher.next_event() if owner.state is OwnerState.SERVING else None
         if when is not None:
-            when = min(max(when, now), now + LOOK_S)
+            when = now if when < now else min(when, now + LOOK_S)
         if owner.pipeline.blocked:
             when = min(when, now + BLOCKED_S) if when is not None else now + BLOCKED_S
         self._wakeups.set(owner, when)

@@ -310,7 +310,7 @@ class PartitionOwner:
         """Ack the delivery when its effect is in the log."""
         self._acks.append(delivery)
         if not self.due:
-            self.wake()
+            self._host.wake(self)
 
     # ---- a turn
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from fetcher_server import Server, response
 from gateway_client import DOCUMENT, Client, client_of
@@ -13,6 +11,7 @@ from nephila.downloader.proxies.proxy import ALIVE
 from nephila.kernel import messages as m
 
 from tests.proxy_server import Mood, ProxyServer
+from tests.waits import until
 
 PAGE = response(b"<p>page", "Content-Type: text/html")
 
@@ -22,12 +21,7 @@ async def route_of(client: Client, url: str) -> Route:
     target = Target(url)
     proxies = client.router.proxies
     assert proxies is not None
-    async with asyncio.timeout(60):
-        while True:  # until the first check of each proxy has ended
-            found = list(proxies.pool.proxies())
-            if found and all(one.state is ALIVE for one in found):
-                break
-            await asyncio.sleep(0.01)
+    await until(lambda: (found := list(proxies.pool.proxies())) and all(one.state is ALIVE for one in found))
     use = await proxies.lease(m.FetchRequest("j", url=url, host=target.host), target, await client.router.route(target))
     assert use is not None
     return use.route

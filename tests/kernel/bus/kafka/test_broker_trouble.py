@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import pytest
 from nephila.kernel import blobs
-from nephila.kernel.bus.kafka import producer
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.claim_check import open_claim_store
@@ -17,7 +16,8 @@ from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import NotReadyError
 from nephila.kernel.topics import SEEDS
 
-from tests.contracts.buses import config_for, until
+from tests.contracts.buses import config_for
+from tests.waits import until
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ async def test_a_deleted_topic_is_noticed_by_a_consumer_that_was_replaced(bus):
         await asyncio.Event().wait()
         return False
 
-    group._consumer._fetcher._proc_fetch_request = never
+    group.consumer._fetcher._proc_fetch_request = never
     while not group.restarts:
         await bus.publish(SEEDS, 1, Seed("j", "behind"))
         await asyncio.sleep(0.02)
@@ -73,7 +73,7 @@ async def test_a_clock_that_is_off_is_not_ready(bus, monkeypatch):
     await bus.publish(SEEDS, 1, Seed("j", "1"))
     assert not bus.troubles
     for ahead, says in ((5, "s ahead of the broker's; set it (NTP)"), (-5, "s behind the broker's")):
-        monkeypatch.setattr(producer, "time", SimpleNamespace(time=lambda ahead=ahead: time.time() + ahead))
+        monkeypatch.setattr(bus.producer, "_clock", SimpleNamespace(now=lambda ahead=ahead: time.time() + ahead))
         await bus.publish(SEEDS, 1, Seed("j", "2"))
         assert says in bus.troubles[0]
     monkeypatch.undo()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 from nephila.kernel.blobs import DirectoryBlobs, open_blobs
 from nephila.kernel.bus.kafka import claim_check
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.claim_check import DAY_S, SPARE_S, BlobClaimStore, open_claim_store, sweep
+from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError
 
 
@@ -21,9 +21,9 @@ def claim_store(request, tmp_path):
 
 def test_an_object_outlives_every_record_that_can_name_it(claim_store):
     """By the retention of its own topic, with the rest of a segment to spare; the same twice is one object."""
-    page, letter = claim_store.put(b"page", 7 * DAY_S), claim_store.put(b"letter", 30 * DAY_S)
-    assert claim_store.put(b"page", 7 * DAY_S) == page
-    now = time.time()
+    now = 1_800_000_000.0
+    page, letter = claim_store.put(b"page", now + 7 * DAY_S), claim_store.put(b"letter", now + 30 * DAY_S)
+    assert claim_store.put(b"page", now + 7 * DAY_S) == page
     assert claim_store.expire(now + 7 * DAY_S + SPARE_S) == 0
     assert claim_store.get(page) == b"page"
     assert claim_store.expire(now + 8 * DAY_S + SPARE_S) == 1
@@ -66,7 +66,7 @@ async def test_a_sweep_goes_on_after_a_store_that_cannot_be_reached(monkeypatch,
             return 3
 
     loop = asyncio.get_running_loop()
-    task = asyncio.create_task(sweep(Store()))
+    task = asyncio.create_task(sweep(Store(), SystemClock()))
     await asyncio.wait_for(swept.wait(), 60)
     task.cancel()
     await asyncio.wait([task])

@@ -9,6 +9,7 @@ import pytest
 from nephila.kernel.bus.kafka.clock_skew import ClockSkew
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.producer import LOG_APPEND_TIME, BatchingProducer
+from nephila.kernel.runtime.clock import SystemClock
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def test_a_clock_that_was_set_is_well_again():
 
 def test_a_clock_that_is_off_is_logged_once(caplog):
     """Not with every record; again after it was set."""
-    producer = BatchingProducer(KafkaConfig(), None)
+    producer = BatchingProducer(KafkaConfig(), SystemClock(), None)
 
     def taken(at):
         return SimpleNamespace(timestamp_type=LOG_APPEND_TIME, timestamp=at * 1000)
@@ -53,6 +54,6 @@ def test_a_clock_that_is_off_is_logged_once(caplog):
 
 def test_a_topic_with_timestamps_of_its_members_says_nothing():
     """They are this clock's own."""
-    producer = BatchingProducer(KafkaConfig(), None)
+    producer = BatchingProducer(KafkaConfig(), SystemClock(), None)
     producer._stamped(time.time(), SimpleNamespace(timestamp_type=0, timestamp=0))
     assert producer.skew.trouble == ""

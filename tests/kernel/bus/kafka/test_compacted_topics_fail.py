@@ -16,7 +16,8 @@ from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS
 
-from tests.contracts.buses import config_for, until
+from tests.contracts.buses import config_for
+from tests.waits import until
 
 
 class Reader:
@@ -93,5 +94,8 @@ async def test_a_topic_that_was_deleted_and_made_again_is_reported_until_it_is_f
 
 async def until_gone(client, name: str) -> None:
     """The broker deletes in the background."""
-    while name in await client.list_topics():  # noqa: ASYNC110
-        await asyncio.sleep(0.05)
+
+    async def is_gone() -> bool:
+        return name not in await client.list_topics()
+
+    await until(is_gone)

@@ -21,14 +21,14 @@ from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.claim_check import BlobClaimStore
 from nephila.kernel.bus.kafka.client import consumer
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.consumer import consumer_group
 from nephila.kernel.bus.kafka.wire import HEADERS
 from nephila.kernel.messages import CrawlJob, FetchRequest, Page, ParseRule, RuleVerdict, Seed
-from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, UserError
 from nephila.kernel.topics import DEAD, JOBS, PAGES, REQUESTS, RULE_VERDICTS, RULES, SEEDS
 
-from tests.contracts.buses import config_for, until
+from tests.contracts.buses import config_for
+from tests.waits import until
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ async def rig(broker):
         def bus(self, **settings: Any) -> KafkaBus:
             """A bus that is not started yet."""
             claim_store = settings.pop("claim_store", None)
-            bus = KafkaBus(msgspec.structs.replace(self.config, **settings), ManualClock(), claim_store)
+            bus = KafkaBus(msgspec.structs.replace(self.config, **settings), SystemClock(), claim_store)
             self.buses.append(bus)
             return bus
 
@@ -170,14 +170,17 @@ async def test_long_work_is_no_reason_to_lose_a_partition(rig, monkeypatch):
     for number in range(20):
         bus.publish(SEEDS, number % 4, Seed("j", str(number)))
     await until(lambda: len(got) == 1 and len(bus.held("reader")) == 4)
-    generation = bus.groups["reader"]._consumer._coordinator.generation
+    generation = bus.groups["reader"].consumer._coordinator.generation
     await asyncio.sleep(2.5)
-    assert bus.groups["reader"]._consumer._coordinator.generation == generation
+    assert bus.groups["reader"].consumer._coordinator.generation == generation
     assert bus.may_emit("reader")
-    while len(got) < 20:
+
+    def all_came() -> bool:
         for delivery, _ in got:
             delivery.ack()
-        await asyncio.sleep(0.005)
+        return len(got) == 20
+
+    await until(all_came)
     assert sorted(map(int, urls(got))) == list(range(20))
 
 
@@ -294,15 +297,15 @@ async def test_a_request_is_delivered_behind_its_position(rig, monkeypatch):
 
     bus.subscribe(REQUESTS, "reader", take, credits=10)
     await bus.start()
-    commit = consumer_group.commit_offsets
+    commit = consumer.commit_offsets
 
-    async def fails(consumer: Any, offsets: Any) -> None:
+    async def fails(client: Any, offsets: Any) -> None:
         refused.append(offsets)
         if len(refused) < 3:
             raise CommitFailedError
-        await commit(consumer, offsets)
+        await commit(client, offsets)
 
-    monkeypatch.setattr(consumer_group, "commit_offsets", fails)
+    monkeypatch.setattr(consumer, "commit_offsets", fails)
     for url in ("one", "two"):
         await bus.publish(REQUESTS, 0, FetchRequest("j", b"", url))
     await until(lambda: len(result) == 2)
@@ -400,7 +403,7 @@ async def test_a_silent_consumer_is_begun_anew(rig):
         await asyncio.Event().wait()
         return False
 
-    bus.groups["reader"]._consumer._fetcher._proc_fetch_request = never
+    bus.groups["reader"].consumer._fetcher._proc_fetch_request = never
     sent = 1
     while not bus.groups["reader"].restarts:
         bus.publish(SEEDS, 0, Seed("j", str(sent)))
@@ -414,7 +417,7 @@ async def test_a_silent_consumer_is_begun_anew(rig):
 async def test_no_broker_is_one_line_with_the_remedy():
     """Whoever asks: the bus and the topics."""
     config = KafkaConfig(bootstrap="127.0.0.1:1")
-    bus = KafkaBus(config, ManualClock())
+    bus = KafkaBus(config, SystemClock())
     with pytest.raises(UserError, match=r"^no Kafka broker answers at 127.0.0.1:1 .*--bootstrap HOST:PORT"):
         await bus.start()
     with pytest.raises(UserError, match="no Kafka broker answers"):

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import msgspec
 import pytest
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.messages import Outlinks, Record, Seed
-from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError
 from nephila.kernel.topics import OUTLINKS, RECORDS, SEEDS
 
-from tests.contracts.buses import config_for, until
+from tests.contracts.buses import config_for
+from tests.waits import until
 
 GROUP = "scheduler"
 
@@ -23,7 +22,7 @@ class Member:
     """A bus that reads seeds and links, and acks when the test lets it."""
 
     def __init__(self, config, name: str) -> None:
-        self.bus = KafkaBus(msgspec.structs.replace(config, name=name), ManualClock())
+        self.bus = KafkaBus(msgspec.structs.replace(config, name=name), SystemClock())
         self.held: list[Delivery] = []
         for topic in (SEEDS, OUTLINKS):
             self.bus.subscribe(topic, GROUP, self.held.append, credits=1000)
@@ -50,11 +49,8 @@ async def members(broker):
 
 async def has_committed_to(bus: KafkaBus, ends: object) -> bool:
     """What is committed becomes known after a while."""
-    for _ in range(600):
-        if await bus.has_read_to(GROUP, ends):
-            return True
-        await asyncio.sleep(0.05)
-    return False
+    await until(lambda: bus.has_read_to(GROUP, ends))
+    return True
 
 
 async def test_ends_are_passed_when_all_members_have_committed(members):
@@ -81,10 +77,10 @@ async def test_ends_are_passed_when_all_members_have_committed(members):
 async def test_without_a_consumer_it_is_not_known(members):
     """It is being begun anew: an answer for later."""
     (group,) = members[0].bus.groups.values()
-    consumer, group._consumer = group._consumer, None
+    consumer, group.consumer = group.consumer, None
     with pytest.raises(TemporaryError):
         await members[0].bus.has_read_to(GROUP, {})
-    group._consumer = consumer
+    group.consumer = consumer
 
 
 async def test_what_is_to_come_after_something_waits_for_it(members):

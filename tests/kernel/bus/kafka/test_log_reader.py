@@ -10,11 +10,12 @@ from aiokafka import AIOKafkaProducer
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.messages import FetchRequest, FrontierClaim, FrontierCommit, FrontierRecord, QueuedUrl
-from nephila.kernel.runtime.clock import ManualClock, SystemClock
+from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import TemporaryError, UserError
 from nephila.kernel.topics import FRONTIER, REQUESTS
 
-from tests.contracts.buses import config_for, until
+from tests.contracts.buses import config_for
+from tests.waits import until
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ async def bus(broker):
     """A member without groups."""
     config = config_for(broker)
     await admin.apply(config)
-    bus = KafkaBus(msgspec.structs.replace(config, name="owner"), ManualClock())
+    bus = KafkaBus(msgspec.structs.replace(config, name="owner"), SystemClock())
     await bus.start()
     yield bus
     await bus.close()
@@ -90,7 +91,7 @@ async def test_what_another_group_has_read_whole(broker):
     """Of partitions with requests that nobody has taken it is not said, nor as long as the group was never there."""
     config = config_for(broker)
     await admin.apply(config)
-    owner = KafkaBus(msgspec.structs.replace(config, name="owner"), ManualClock())
+    owner = KafkaBus(msgspec.structs.replace(config, name="owner"), SystemClock())
     await owner.start()
     await owner.publish(REQUESTS, 1, FetchRequest("j", b"", "a"))
     with contextlib.suppress(TemporaryError):  # a broker that has had no group at all cannot say

@@ -11,6 +11,8 @@ from nephila.kernel.bus.kafka import producer as module
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.producer import BatchingProducer
 from nephila.kernel.messages import Seed
+from nephila.kernel.runtime.clock import SystemClock
+from nephila.kernel.runtime.waits import Backoff
 from nephila.kernel.topics import SEEDS
 
 
@@ -44,7 +46,7 @@ class Producer(BatchingProducer):
     """Its first client has stopped, the next ones work."""
 
     def __init__(self) -> None:
-        super().__init__(KafkaConfig(linger_s=0.0), None)
+        super().__init__(KafkaConfig(linger_s=0.0), SystemClock(), None)
         self.clients: list[Client] = []
 
     async def _connect(self) -> Client:  # type: ignore[override]
@@ -56,7 +58,7 @@ class Producer(BatchingProducer):
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
     """Between attempts."""
-    monkeypatch.setattr(module, "BACKOFF_S", (0.0, 0.0))
+    monkeypatch.setattr(module, "RETRY", Backoff(0.0, 0.0))
 
 
 async def test_messages_of_many_partitions_share_one_new_client():

@@ -24,7 +24,6 @@ _NOT_TO_SERVER = _HOP | {"host", "content-length", "accept-encoding", "expect"}
 SECRET = frozenset(("cookie", "authorization"))
 _DOCUMENTS = frozenset(("document", "iframe", "frame", "fencedframe", "object", "embed"))
 _MEDIA = frozenset(("image", "font", "audio", "video", "track"))
-_MEDIA_TYPES = ("image/", "font/", "audio/", "video/", "application/font", "application/vnd.ms-fontobject")
 
 Headers = Mapping[str, str]
 
@@ -71,11 +70,6 @@ def kind_of(headers: Headers) -> Kind:
 def is_of_script(headers: Headers) -> bool:
     """Whether a request is XHR or fetch of a script, as far as it shows its use."""
     return kind_of(headers) is Kind.OTHER and headers.get("sec-fetch-dest", "empty") == "empty"
-
-
-def is_media_type(media_type: str) -> bool:
-    """Whether a response with this media type is an image, font, audio or video."""
-    return media_type.startswith(_MEDIA_TYPES)
 
 
 def to_server(headers: Headers) -> dict[str, str]:

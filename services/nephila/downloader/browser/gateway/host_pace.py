@@ -5,13 +5,13 @@ The generic cell rate algorithm: per host one number, the time at which its requ
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from typing import Final
 
 from nephila.downloader.browser.gateway.limit import Limit
 from nephila.downloader.browser.gateway.upstream import Refused
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.waits import sleep
 
 BURST_S: Final = 3.0
 """Requests of this time may come at once: a page begins with its scripts and styles."""
@@ -37,12 +37,7 @@ class HostPace:
         wait_s = self._reserve(host, MAX_WAIT_S)
         if wait_s <= 0:
             return
-        over = asyncio.Event()
-        timer = self._clock.call_at(self._clock.monotonic() + wait_s, over.set)
-        try:
-            await over.wait()
-        finally:
-            timer.cancel()
+        await sleep(self._clock, wait_s)
 
     def _reserve(self, host: str, longest_s: float) -> float:
         """The wait of one more request, which is counted. Raises `Refused` if it is longer than `longest_s`."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import FetchError
-from nephila.downloader.http.response.chunked import Piece
+from nephila.downloader.http.response.chunked import Chunked, Piece
 from nephila.downloader.http.response.decode import BoundedCoding, Coding, pump_all
 from nephila.kernel.reasons.table import Reason
 
@@ -134,3 +134,16 @@ class Body:
     def wire_body(self) -> bytes | None:
         """The body as received; None when it was not stored or equals the decoded one."""
         return None if self._wire is None else self._wire.join()
+
+
+def decoding(body: Body, chunked: Chunked | None, data: bytes) -> Iterator[None]:
+    """The steps that add `data` to the body, with or without chunked framing; each takes a bounded time."""
+    if chunked is None:
+        yield from body.steps(data)
+        return
+    for piece in chunked.feed(data):
+        body.framing = chunked.framing
+        yield from body.steps(piece)
+        if body.full:
+            return
+        yield

@@ -68,7 +68,7 @@ class KafkaBus:
         self.on_quiet: Callable[[], None] | None = None
         self.on_fatal = on_fatal
         self.fatal: UserError | None = None
-        self.producer = BatchingProducer(self.config, claim_store)
+        self.producer = BatchingProducer(self.config, clock, claim_store)
         self.groups: dict[str, ConsumerGroup] = {}
         self.compacted = CompactedTopics(self.config, self._on_fatal)
         self._started = False
@@ -111,7 +111,9 @@ class KafkaBus:
     def _group(self, name: str) -> ConsumerGroup:
         group = self.groups.get(name)
         if group is None:
-            group = self.groups[name] = ConsumerGroup(name, self.config, self.claim_store, self._on_fatal, self.agreed)
+            group = self.groups[name] = ConsumerGroup(
+                name, self.config, self.clock, self.claim_store, self._on_fatal, self.agreed
+            )
         return group
 
     def dead_letter(
@@ -244,7 +246,7 @@ class KafkaBus:
             for group in self.groups.values():
                 await group.start()
             if self.claim_store is not None:
-                self._spawn(sweep(self.claim_store))
+                self._spawn(sweep(self.claim_store, self.clock))
             if self.agreed:
                 self._spawn(self._compare(me))
         except (KafkaError, OSError) as error:

@@ -17,7 +17,9 @@ import time
 from typing import Protocol
 
 from nephila.kernel.blobs import Blobs, check_reachable, open_blobs
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError
+from nephila.kernel.runtime.waits import sleep
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +35,8 @@ _ROOT = "claims"
 class ClaimStore(Protocol):
     """A store of objects by name; called on a thread."""
 
-    def put(self, data: bytes, keep_s: float) -> str:
-        """Store data durably, for at least this time; returns its name. Raises `TemporaryError`."""
+    def put(self, data: bytes, until: float) -> str:
+        """Store data durably, at least until an instant in UTC seconds; returns its name. Raises `TemporaryError`."""
 
     def get(self, name: str) -> bytes:
         """The stored data. Raises `PermanentError` when it is gone, `TemporaryError` when it cannot be read."""
@@ -53,10 +55,10 @@ class BlobClaimStore:
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs
 
-    def put(self, data: bytes, keep_s: float) -> str:
+    def put(self, data: bytes, until: float) -> str:
         """See `ClaimStore.put`."""
-        until = _day(time.time() + keep_s + SPARE_S)
-        name = f"{_ROOT}/{until}/{hashlib.sha256(data).hexdigest()}"
+        day = _day(until + SPARE_S)
+        name = f"{_ROOT}/{day}/{hashlib.sha256(data).hexdigest()}"
         self._blobs.put(name, data)
         return name
 
@@ -83,14 +85,14 @@ def open_claim_store(place: str) -> BlobClaimStore | None:
     return BlobClaimStore(open_blobs(place)) if place else None
 
 
-async def sweep(claim_store: ClaimStore) -> None:
+async def sweep(claim_store: ClaimStore, clock: Clock) -> None:
     """Delete expired objects periodically."""
     wait_s = random.uniform(0, FIRST_SWEEP_S)
     while True:
-        await asyncio.sleep(wait_s)
+        await sleep(clock, wait_s)
         wait_s = SWEEP_S
         try:
-            removed = await asyncio.to_thread(claim_store.expire, time.time())
+            removed = await asyncio.to_thread(claim_store.expire, clock.now())
         except (TemporaryError, PermanentError) as error:
             log.warning("expired objects were not deleted: %s; next try in %g h", error, SWEEP_S / 3600)
         else:

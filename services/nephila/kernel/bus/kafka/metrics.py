@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.consumer.consumer_group import ConsumerGroup
+from nephila.kernel.bus.kafka.consumer.lag import oldest_unacked_s, records_behind
 from nephila.kernel.bus.metrics import DEAD_LETTERS
 from nephila.kernel.runtime.metrics import Metric
 
@@ -18,13 +19,19 @@ def _by_group(read: Callable[[ConsumerGroup], float]) -> Callable[[KafkaBus], Ma
 
 
 def _lag(bus: KafkaBus) -> Mapping[tuple[str, str], float]:
-    return {(name, topic): lag for name, group in bus.groups.items() for topic, lag in group.lag().items()}
+    return {
+        (name, topic): lag
+        for name, group in bus.groups.items()
+        for topic, lag in records_behind(group.consumer, group.inbox).items()
+    }
 
 
 def _oldest_unacked(bus: KafkaBus) -> Mapping[tuple[str, str], float]:
     now = bus.clock.now()
     return {
-        (name, topic): age for name, group in bus.groups.items() for topic, age in group.oldest_unacked_s(now).items()
+        (name, topic): age
+        for name, group in bus.groups.items()
+        for topic, age in oldest_unacked_s(group.inbox, now).items()
     }
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
@@ -26,13 +25,14 @@ from nephila.kernel.bus.kafka.clock_skew import ClockSkew
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.wire import HEADERS, frame_of, seal
 from nephila.kernel.messages import Frame
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError
+from nephila.kernel.runtime.waits import Backoff
 from nephila.kernel.topics import Topic
 
 log = logging.getLogger(__name__)
 
-BACKOFF_S = (0.1, 5.0)
-"""First and longest wait before a retry."""
+RETRY = Backoff(0.1, 5.0)
 LOG_APPEND_TIME = 1
 """The broker's own timestamp, as the topics are configured (admin/topics.py)."""
 SLOW_S = 3.0
@@ -55,8 +55,9 @@ class _PartitionQueue:
 class BatchingProducer:
     """The producer of a program."""
 
-    def __init__(self, config: KafkaConfig, claim_store: ClaimStore | None) -> None:
+    def __init__(self, config: KafkaConfig, clock: Clock, claim_store: ClaimStore | None) -> None:
         self.config = config
+        self._clock = clock
         self.claim_store = claim_store
         self.unsent = 0
         """Messages without receipt."""
@@ -165,18 +166,18 @@ class BatchingProducer:
         """Store a large message; the object is durable before the record that names it is sent."""
         if len(frame.message) <= self.config.inline_bytes or self.claim_store is None:
             return frame
-        wait_s = BACKOFF_S[0]
+        failures = 0
         while True:
             try:
-                name = await asyncio.to_thread(self.claim_store.put, frame.message, keep_s)
+                name = await asyncio.to_thread(self.claim_store.put, frame.message, self._clock.now() + keep_s)
                 return Frame(b"", frame.encoding, name)
             except TemporaryError as error:
                 self._say(f"the blob store refuses messages: {error}")
-                await asyncio.sleep(wait_s)
-                wait_s = min(wait_s * 2, BACKOFF_S[1])
+                failures += 1
+                await asyncio.sleep(RETRY.after(failures))
 
     async def _deliver(self, topic: str, partition: int, key: bytes | None, value: bytes) -> int:
-        wait_s = BACKOFF_S[0]
+        failures = 0
         while True:
             producer = self._producer
             # The client retries by itself for the time-out of a request, without any log line.
@@ -186,7 +187,7 @@ class BatchingProducer:
             try:
                 if producer is None:
                     raise ProducerClosed
-                sent = time.time()
+                sent = self._clock.now()
                 taken = await producer.send_and_wait(topic, value, key=key, partition=partition, headers=HEADERS)
                 self._stamped(sent, taken)
                 if self.trouble:
@@ -195,8 +196,8 @@ class BatchingProducer:
                 return int(taken.offset)
             except (KafkaError, AssertionError) as error:  # aiokafka asserts that the partition exists
                 self._say(f"{topic}/{partition}: the broker refuses messages: {type(error).__name__}: {error}")
-                await asyncio.sleep(wait_s)
-                wait_s = min(wait_s * 2, BACKOFF_S[1])
+                failures += 1
+                await asyncio.sleep(RETRY.after(failures))
                 await self._renew(producer)
             finally:
                 late.cancel()
@@ -204,7 +205,7 @@ class BatchingProducer:
     def _stamped(self, sent: float, taken: Any) -> None:
         before = self.skew.trouble
         if taken.timestamp_type == LOG_APPEND_TIME:
-            self.skew.observe(sent, taken.timestamp / 1000, time.time())
+            self.skew.observe(sent, taken.timestamp / 1000, self._clock.now())
         if self.skew.trouble and not before:
             log.warning("%s", self.skew.trouble)
 

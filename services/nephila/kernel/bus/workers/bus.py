@@ -16,13 +16,14 @@ from functools import partial
 from typing import Any
 
 from nephila.kernel.bus.contract import Delivery, Receipt
+from nephila.kernel.bus.latest import Latest
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.workers.in_flight import InFlightRequest, InFlightRequests
 from nephila.kernel.bus.workers.link import UNBOUNDED, Link
 from nephila.kernel.bus.workers.placement import Placement
 from nephila.kernel.bus.workers.poison import CrashSuspects
 from nephila.kernel.bus.workers.protocol import Drain, Forget
-from nephila.kernel.messages import CrawlJob, FetchRequest, FetchResult, ParseRule, RuleVerdict
+from nephila.kernel.messages import FetchRequest, FetchResult
 from nephila.kernel.outcomes import given_back
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
@@ -71,9 +72,8 @@ class Workers:
         self._bus = bus
         self._clock = clock
         self._window = window
-        self._jobs: dict[str, CrawlJob] = {}
-        self._rules: dict[str, ParseRule] = {}
-        self._verdicts: dict[str, RuleVerdict] = {}
+        self._latest: dict[Topic, Latest[Any]] = {topic: Latest(topic) for topic in (RULES, RULE_VERDICTS, JOBS)}
+        """Sent in this order to a worker that is ready."""
         self._members: dict[Member, None] = {}
         self._free: dict[Member, None] = {}
         """Workers that take any request: all but the one that probes suspects."""
@@ -92,9 +92,8 @@ class Workers:
 
     def start(self) -> None:
         """Subscribe to jobs, rules and requests."""
-        self._bus.subscribe(RULES, GROUP, self._on_rule, credits=UNBOUNDED)
-        self._bus.subscribe(RULE_VERDICTS, GROUP, self._on_verdict, credits=UNBOUNDED)
-        self._bus.subscribe(JOBS, GROUP, self._on_job, credits=UNBOUNDED)
+        for topic in self._latest:
+            self._bus.subscribe(topic, GROUP, partial(self._on_latest, topic), credits=UNBOUNDED)
         self._bus.subscribe(REQUESTS, GROUP, self._on_request, credits=self._window)
 
     @property
@@ -119,12 +118,9 @@ class Workers:
 
     def join(self, member: Member) -> None:
         """A worker is ready: send it rules and jobs, then requests."""
-        for rule in self._rules.values():
-            member.link.send(RULES, 0, rule)
-        for verdict in self._verdicts.values():
-            member.link.send(RULE_VERDICTS, 0, verdict)
-        for job in self._jobs.values():
-            member.link.send(JOBS, 0, job)
+        for topic, messages in self._latest.items():
+            for message in messages.values():
+                member.link.send(topic, 0, message)
         self._members[member] = None
         self._free[member] = None
         self._place_waiting()
@@ -173,29 +169,9 @@ class Workers:
 
     # ---- to the workers
 
-    def _on_job(self, delivery: Delivery) -> None:
-        job: CrawlJob = delivery.message
-        if job.deleted:
-            self._jobs.pop(job.uid, None)
-        else:
-            self._jobs[job.uid] = job
-        delivery.ack_after([member.link.send(JOBS, delivery.partition, job) for member in self._members])
-
-    def _on_rule(self, delivery: Delivery) -> None:
-        rule: ParseRule = delivery.message
-        if rule.deleted:
-            self._rules.pop(rule.name, None)
-        else:
-            self._rules[rule.name] = rule
-        delivery.ack_after([member.link.send(RULES, delivery.partition, rule) for member in self._members])
-
-    def _on_verdict(self, delivery: Delivery) -> None:
-        verdict: RuleVerdict = delivery.message
-        if verdict.deleted:
-            self._verdicts.pop(verdict.rule, None)
-        else:
-            self._verdicts[verdict.rule] = verdict
-        delivery.ack_after([member.link.send(RULE_VERDICTS, 0, verdict) for member in self._members])
+    def _on_latest(self, topic: Topic, delivery: Delivery) -> None:
+        self._latest[topic].take(delivery.message)
+        delivery.ack_after([member.link.send(topic, delivery.partition, delivery.message) for member in self._members])
 
     def _on_request(self, delivery: Delivery) -> None:
         request: FetchRequest = delivery.message

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.contracts.buses import until
 from tests.kernel.bus.kafka.client.secured_broker import SecuredBroker
 from tests.required import required
+from tests.waits import until
 from tools.install import Missing
 
 

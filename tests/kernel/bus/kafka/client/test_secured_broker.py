@@ -16,8 +16,8 @@ from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError
 from nephila.kernel.topics import SEEDS
 
-from tests.contracts.buses import until
 from tests.kernel.bus.kafka.client.secured_broker import PASSWORD, token
+from tests.waits import until
 
 pytestmark = pytest.mark.full
 

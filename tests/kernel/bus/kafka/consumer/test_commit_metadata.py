@@ -6,11 +6,11 @@ import pytest
 from nephila.kernel.bus.kafka.consumer.commit_metadata import (
     CRASHES_TO_ISOLATE,
     HELD,
-    MAX_CRASHES,
     CommitMetadata,
     encode_metadata,
     parse_metadata,
 )
+from nephila.kernel.bus.poison import MAX_CRASHES
 
 
 def test_who_lets_go_leaves_no_suspicion():
@@ -48,7 +48,7 @@ def test_a_message_is_guilty_after_ends_while_it_was_alone():
 def test_a_hand_over_in_the_middle_of_a_trial_counts_for_nothing():
     """The member lives; what it knew goes on."""
     metadata = CommitMetadata(True, CRASHES_TO_ISOLATE).probing(7, 3).released().opened()
-    assert (metadata.crashes, metadata.solo_crashes, metadata.solo_crashes_of(7, 3)) == (CRASHES_TO_ISOLATE, 0, 0)
+    assert (metadata.crashes, metadata.solo_crashes, metadata.of(7, 3).solo_crashes) == (CRASHES_TO_ISOLATE, 0, 0)
 
 
 def test_a_kill_between_two_trials_is_not_counted_against_the_suspect():
@@ -56,20 +56,20 @@ def test_a_kill_between_two_trials_is_not_counted_against_the_suspect():
     metadata = CommitMetadata(True, CRASHES_TO_ISOLATE).probing(7, 3).opened()
     for _ in range(8):
         metadata = parse_metadata(encode_metadata(metadata)).opened()
-    assert metadata.solo_crashes_of(7, 3) == 1
+    assert metadata.of(7, 3).solo_crashes == 1
 
 
 def test_an_end_without_any_message_clears_the_suspect():
     """Members end without it, so it was not the cause."""
     metadata = CommitMetadata(True, CRASHES_TO_ISOLATE).probing(7, 3).opened()
-    cleared = parse_metadata(encode_metadata(metadata.waiting(7, 3))).opened()
+    cleared = parse_metadata(encode_metadata(metadata.of(7, 3).waiting())).opened()
     assert cleared == HELD
 
 
 def test_a_hand_over_in_the_wait_clears_nothing():
     """The member lives, so nothing is known."""
     metadata = CommitMetadata(True, CRASHES_TO_ISOLATE).probing(7, 3).opened()
-    assert metadata.waiting(7, 3).released().opened().opened().solo_crashes_of(7, 3) == 1
+    assert metadata.of(7, 3).waiting().released().opened().opened().of(7, 3).solo_crashes == 1
 
 
 @pytest.mark.parametrize("text", [None, "", "checkpoint", "{", "[1]", '{"held": 3}', "\ud800"])
@@ -80,4 +80,4 @@ def test_what_others_write_beside_a_position_says_nothing(text):
 
 def test_a_note_is_short():
     """A broker takes 4,096 bytes."""
-    assert len(encode_metadata(CommitMetadata(True, 10**6, 2**62, 10**6, 10**6))) < 200
+    assert len(encode_metadata(CommitMetadata(True, 10**6, 2**62, 10**6, solo_crashes=10**6))) < 200

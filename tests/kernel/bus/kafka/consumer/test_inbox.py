@@ -28,7 +28,7 @@ class Rig:
 
     def __init__(self, topic=SEEDS, credits: int = 2, **settings: object) -> None:
         self.bus, self.got, self.topic = LocalBus(ManualClock()), [], topic
-        self.inbox = Inbox(KafkaConfig(**settings), None, no_metadata)
+        self.inbox = Inbox(KafkaConfig(**settings), ManualClock(), None, no_metadata)
         self.reader = KafkaSubscription(self.bus, topic, "g", self.got.append, credits, None, self.inbox.ended)
         self.inbox.topics[topic.name] = self.reader
         self.next: dict[int, int] = {}

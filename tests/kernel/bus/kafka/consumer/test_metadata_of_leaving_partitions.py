@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 from aiokafka.structs import TopicPartition
+from nephila.kernel.bus.kafka.client import consumer as client
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.consumer import consumer_group
 from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD
 from nephila.kernel.bus.kafka.consumer.consumer_group import ConsumerGroup
 from nephila.kernel.bus.kafka.consumer.inbox import PartitionState, Phase
 from nephila.kernel.bus.kafka.consumer.offsets import Position
+from nephila.kernel.runtime.clock import ManualClock
 
 TP = TopicPartition("pages", 3)
 PROBING = HELD.probing(7, 0)
@@ -31,7 +32,7 @@ def commits(monkeypatch):
     async def commit_offsets(consumer, offsets):
         found.append(offsets)
 
-    monkeypatch.setattr(consumer_group, "commit_offsets", commit_offsets)
+    monkeypatch.setattr(client, "commit_offsets", commit_offsets)
     return found
 
 
@@ -47,8 +48,8 @@ def state_in(phase: Phase) -> PartitionState:
 
 def group_with(state: PartitionState | None) -> ConsumerGroup:
     """A member that is connected."""
-    group = ConsumerGroup("parser", KafkaConfig(name="p"), None, pytest.fail)
-    group._consumer = Consumer()  # type: ignore[assignment]
+    group = ConsumerGroup("parser", KafkaConfig(name="p"), ManualClock(), None, pytest.fail)
+    group.consumer = Consumer()  # type: ignore[assignment]
     if state is not None:
         group.inbox.partition_states[TP] = state
     return group

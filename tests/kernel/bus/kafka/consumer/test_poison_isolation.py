@@ -7,10 +7,11 @@ import asyncio
 import pytest
 from aiokafka import TopicPartition
 from nephila.kernel.bus.contract import Delivery, Receipt
-from nephila.kernel.bus.kafka.consumer.commit_metadata import CRASHES_TO_ISOLATE, HELD, MAX_CRASHES, CommitMetadata
+from nephila.kernel.bus.kafka.consumer.commit_metadata import CRASHES_TO_ISOLATE, HELD, CommitMetadata
 from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
 from nephila.kernel.bus.kafka.consumer.poison import MAX_SUSPECTS, PoisonIsolation, Suspect
 from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.bus.poison import MAX_CRASHES
 from nephila.kernel.messages import DeadLetter, Seed
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import DEAD, SEEDS
@@ -23,7 +24,8 @@ class Room:
     """An isolation, a reader that keeps what it gets, and what was written before each trial."""
 
     def __init__(self, timeout_s: float = 5.0, blame_s: float = 5.0, control_s: float = 0.0) -> None:
-        self.bus = LocalBus(ManualClock())
+        self.clock = ManualClock()
+        self.bus = LocalBus(self.clock)
         self.got: list[Delivery] = []
         self.dead: list[DeadLetter] = []
         self.bus.subscribe(DEAD, "undertaker", lambda d: (self.dead.append(d.message), d.ack()), credits=9)
@@ -37,7 +39,7 @@ class Room:
         self.released: list[TopicPartition] = []
         self.ours = True
         self.isolation = PoisonIsolation(
-            self._commit_metadata, self._quiet, self.released.append, control_s, timeout_s, blame_s
+            self.clock, self._commit_metadata, self._quiet, self.released.append, control_s, timeout_s, blame_s
         )
 
     def _on_dead(self, message: Seed, error: BaseException) -> tuple[Receipt, ...]:
@@ -69,7 +71,8 @@ class Room:
 
     async def turn(self) -> None:
         """Let the isolation do what it can."""
-        for _ in range(9):
+        for _ in range(12):
+            self.clock.run_due()
             await asyncio.sleep(0)
 
 
@@ -100,7 +103,7 @@ async def test_one_at_a_time_and_written_down_before():
 async def test_a_guilty_one_is_not_delivered():
     """It ends as a dead letter and its service says what becomes of its URL; the next is tried as an innocent."""
     room = Room()
-    room.isolation.isolate(TP, CommitMetadata(True, 4, 7, 1, MAX_CRASHES), 7, 8)
+    room.isolation.isolate(TP, CommitMetadata(True, 4, 7, 1, solo_crashes=MAX_CRASHES), 7, 8)
     suspect = room.suspect(7, "a", "b", "c")
     active = asyncio.ensure_future(room.isolation.run())
     await room.turn()
@@ -122,7 +125,11 @@ async def test_one_that_takes_its_time_is_no_killer():
     room.isolation.isolate(TP, NOTE, 7, 100)
     room.suspect(7, "a", "b")
     room.suspect(8, "c")
-    await room.isolation.run()
+    active = asyncio.ensure_future(room.isolation.run())
+    await room.turn()
+    room.clock.advance(0.01)
+    await room.turn()
+    await active
     assert room.urls == ["a", "b", "c"]
     assert len(room.notes) == 1
     assert room.released == [TP]
@@ -170,9 +177,8 @@ async def test_one_that_is_in_hand_for_long_is_blamed_no_more():
     active = asyncio.ensure_future(room.isolation.run())
     await room.turn()
     assert room.said[TP].in_hand
-    async with asyncio.timeout(5):
-        while room.said[TP].in_hand:  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
+    room.clock.advance(0.01)
+    await room.turn()
     assert room.said[TP].opened().solo_crashes == 0
     assert room.urls == ["a"]
     room.got[-1].ack()

@@ -11,14 +11,16 @@ import pytest
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
-from nephila.kernel.bus.kafka.consumer.commit_metadata import CRASHES_TO_ISOLATE, MAX_CRASHES
+from nephila.kernel.bus.kafka.consumer.commit_metadata import CRASHES_TO_ISOLATE
 from nephila.kernel.bus.kafka.wire import HEADERS, message_of, unseal
+from nephila.kernel.bus.poison import MAX_CRASHES
 from nephila.kernel.messages import DeadLetter, FetchRequest, Outlinks, Page
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import DEAD, OUTLINKS, PAGES, REQUESTS
 
-from tests.contracts.buses import config_for, until
+from tests.contracts.buses import config_for
 from tests.kernel.bus.kafka.group.test_rebalance import vanish
+from tests.waits import until
 
 POISON = "http://a.test/poison"
 

@@ -8,10 +8,12 @@ from types import SimpleNamespace
 import pytest
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.structs import TopicPartition
+from nephila.kernel.bus.kafka.client import consumer as client
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.consumer import consumer_group
 from nephila.kernel.bus.kafka.consumer.consumer_group import ConsumerGroup
 from nephila.kernel.bus.kafka.metrics import METRICS
+from nephila.kernel.runtime.clock import ManualClock
 
 STUCK = [TopicPartition("pages", 3)]
 
@@ -20,14 +22,14 @@ class Group(ConsumerGroup):
     """Connects at the second attempt."""
 
     def __init__(self) -> None:
-        super().__init__("parser", KafkaConfig(name="p", silent_s=5.0), None, pytest.fail)
+        super().__init__("parser", KafkaConfig(name="p", silent_s=5.0), ManualClock(), None, pytest.fail)
         self.attempts = 0
 
     async def _connect(self) -> None:
         self.attempts += 1
         if self.attempts % 2:
             raise KafkaConnectionError("no broker")
-        self._consumer = object()  # type: ignore[assignment]
+        self.consumer = object()  # type: ignore[assignment]
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ def ended(monkeypatch):
     async def stop_consumer(consumer, *, leave):
         found.append((consumer, leave))
 
-    monkeypatch.setattr(consumer_group, "stop_consumer", stop_consumer)
+    monkeypatch.setattr(client, "stop_consumer", stop_consumer)
     monkeypatch.setattr(consumer_group, "BACKOFF_S", 0.0)
     return found
 

@@ -16,7 +16,8 @@ from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import REQUESTS, SEEDS
 
-from tests.contracts.buses import config_for, until
+from tests.contracts.buses import config_for
+from tests.waits import until
 
 
 def member(config, topic, group: str, **settings: str) -> KafkaBus:

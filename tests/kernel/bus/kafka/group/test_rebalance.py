@@ -17,7 +17,8 @@ from nephila.kernel.messages import Receipts, Seed
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import RECEIPTS, SEEDS, Topic
 
-from tests.contracts.buses import config_for, until
+from tests.contracts.buses import config_for
+from tests.waits import until
 
 PARTITIONS = 16
 
@@ -184,8 +185,8 @@ def vanish(bus: KafkaBus) -> asyncio.Task[None]:
     for one in bus.groups.values():
         for task in set(one._tasks):
             task.cancel()
-        coordinator = one._consumer._coordinator
-        one._consumer, gone = None, one._consumer
+        coordinator = one.consumer._coordinator
+        one.consumer, gone = None, one.consumer
         coordinator._heartbeat_task.cancel()
         coordinator._coordination_task.cancel()
         gone._closed = True

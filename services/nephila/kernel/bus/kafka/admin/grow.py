@@ -21,9 +21,9 @@ from nephila.kernel.bus.kafka.admin.topics import POLL_S, UNSET, VISIBLE_S, Appl
 from nephila.kernel.bus.kafka.client.security import connection_options
 from nephila.kernel.bus.kafka.config import MAX_PARTITIONS, KafkaConfig
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.kernel.topics import ADDRESSES, DEAD, FRONTIER, JOB_STATUS, PROGRESS, TOPICS, Topic
+from nephila.kernel.topics import ADDRESSES, FRONTIER, JOB_STATUS, PROGRESS, TOPICS, Topic
 
-GROUPS = ("scheduler", "downloader", "browser", "parser", "storage", "raw")
+GROUPS = sorted({group for topic in TOPICS if not topic.key for group in topic.readers})
 IDLE = ("Empty", "Dead")
 UNKNOWN_YET = (14, 15, 16)
 """Kafka's error codes for groups that are still loading, or have moved to another broker."""
@@ -97,7 +97,7 @@ async def _asked(question: Callable[[], Awaitable[Any]]) -> Any:
 
 
 async def _check_read(config: KafkaConfig, client: AIOKafkaAdminClient, there: dict[str, int]) -> None:
-    read = [topic for topic in TOPICS if not topic.key and topic.name in there and topic not in (DEAD, FRONTIER)]
+    read = [topic for topic in TOPICS if not topic.key and topic.name in there and topic.readers]
     ends = await _ends(config, read, there)
     committed = {
         group: await _asked(partial(client.list_consumer_group_offsets, config.prefix + group)) for group in GROUPS

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -32,6 +31,7 @@ from aiokafka.structs import OffsetAndMetadata
 
 from nephila.kernel.bus.kafka.client.security import connection_options
 from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -102,14 +102,14 @@ def set_fetch_batching(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy:
     fetcher._fetch_min_bytes, fetcher._fetch_max_wait_ms = size_bytes, int(wait_s * 1000)
 
 
-def watch_heartbeats(consumer: AIOKafkaConsumer, on_answer: Callable[[float], None]) -> None:
+def watch_heartbeats(consumer: AIOKafkaConsumer, clock: Clock, on_answer: Callable[[float], None]) -> None:
     """Settings of a started consumer, and a callback with the sending time of each answered heartbeat, which aiokafka
     keeps private."""
     relax_polling(consumer, IDLE_WAIT_MS)
     beat = consumer._coordinator._do_heartbeat
 
     async def beating() -> bool:
-        sent = time.monotonic()
+        sent = clock.monotonic()
         answered: bool = await beat()
         if answered:
             on_answer(sent)

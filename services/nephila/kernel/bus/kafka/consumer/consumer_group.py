@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -21,48 +20,34 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord
 from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 
 from nephila.kernel.bus.kafka.claim_check import ClaimStore
-from nephila.kernel.bus.kafka.client.consumer import (
-    STOP_S,
-    apply_pauses,
-    commit_offsets,
-    duplicate_member_error,
-    missing_topics,
-    new_consumer,
-    seek_back,
-    set_fetch_batching,
-    stop_consumer,
-    watch_heartbeats,
-    watch_partition_counts,
-)
+from nephila.kernel.bus.kafka.client import consumer as client
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, CommitMetadata
+from nephila.kernel.bus.kafka.consumer.commit_metadata import CommitMetadata
 from nephila.kernel.bus.kafka.consumer.inbox import Inbox, PartitionState, Phase
 from nephila.kernel.bus.kafka.consumer.offsets import Position
+from nephila.kernel.bus.kafka.consumer.poll_size import PollSize
 from nephila.kernel.bus.kafka.consumer.start_position import (
     StartPosition,
     crashed_partitions,
     has_committed_to,
     mark_held,
+    open_partition,
     start_positions,
 )
 from nephila.kernel.bus.kafka.group.assignor import assignor_for
 from nephila.kernel.bus.kafka.group.member_session import MemberSession
 from nephila.kernel.bus.kafka.group.membership import Membership
-from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash, RebalanceListener, report_crash, revoke
+from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash, RebalanceListener, finish, report_crash
 from nephila.kernel.bus.kafka.group.watchdog import Watchdog
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import TemporaryError, UserError
 from nephila.kernel.runtime.histogram import NETWORK_S, Histogram
 
 log = logging.getLogger(__name__)
 
-POLL_MS, POLL_RECORDS = 200, 200
-"""How long a poll waits, and the most records of one poll."""
-SLICE_S = 0.1
-"""Target duration of handling one poll: heartbeats and timers wait meanwhile."""
+POLL_MS = 200
+"""How long a poll waits."""
 BACKOFF_S, MARK_S = 0.5, 0.1
-
-
-OPENED = (Phase.OPEN, Phase.LEAVING)
 
 
 class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -72,6 +57,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self,
         name: str,
         config: KafkaConfig,
+        clock: Clock,
         claim_store: ClaimStore | None,
         fatal: Callable[[UserError], None],
         settings: Mapping[str, str] | None = None,
@@ -79,10 +65,11 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         """`settings`: what all members of the system must share; other members read it."""
         self.name = name
         self.config = config
-        self.inbox = Inbox(config, claim_store, self._commit_metadata)
+        self._clock = clock
+        self.inbox = Inbox(config, clock, claim_store, self._commit_metadata)
         self.listener: RebalanceListener | None = None
         self.on_member_crash: OnMemberCrash | None = None
-        self.membership = Membership(config.name, time.time(), settings)
+        self.membership = Membership(config.name, clock.now(), settings)
         self.restarts = 0
         """Consumers that were stuck and replaced."""
         self.rebalances = 0
@@ -95,12 +82,12 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self.missing: list[str] = []
         """Topics that no longer exist on the broker."""
         self._fatal = fatal
-        self._consumer: AIOKafkaConsumer | None = None
+        self.consumer: AIOKafkaConsumer | None = None
         self._session = MemberSession(config.session_s)
         self._joined = False
         self._joining = False
         self._closing = False
-        self._records = POLL_RECORDS
+        self._poll_size = PollSize()
         self._committing = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watchdog: Watchdog[TopicPartition] = Watchdog(config.silent_s)
@@ -123,31 +110,35 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             self._spawn(routine)
 
     async def _connect(self) -> None:
-        consumer = new_consumer(self.config, self.name, sorted(self.inbox.topics), assignor_for(self.membership), self)
-        self._consumer = consumer
+        consumer = client.new_consumer(
+            self.config, self.name, sorted(self.inbox.topics), assignor_for(self.membership), self
+        )
+        self.consumer = consumer
         self._joined = False
         try:
             await consumer.start()
         except BaseException:
             await consumer.stop()
             raise
-        watch_heartbeats(consumer, self._session.on_answer)
+        client.watch_heartbeats(consumer, self._clock, self._session.on_answer)
 
     async def close(self) -> None:
         """Finish the messages in handlers, commit, and leave the group, so that the others need not wait for the
         session timeout."""
         self._closing = True
-        consumer = self._consumer
+        consumer = self.consumer
         if consumer is not None:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._finish(frozenset(self.membership.held)), self.config.drain_s + STOP_S)
+                await asyncio.wait_for(
+                    self._finish(frozenset(self.membership.held)), self.config.drain_s + client.STOP_S
+                )
         for task in set(self._tasks):
             task.cancel()
         if self._tasks:
             await asyncio.wait(set(self._tasks))
         if consumer is not None:
-            await stop_consumer(consumer, leave=True)
-        self._consumer = None
+            await client.stop_consumer(consumer, leave=True)
+        self.consumer = None
 
     def _spawn(self, routine: Any) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(routine)
@@ -164,62 +155,42 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
     @property
     def held(self) -> frozenset[int]:
         """Partitions that this member owns and has opened."""
-        return frozenset(tp.partition for tp, state in self.inbox.partition_states.items() if state.phase in OPENED)
+        return frozenset(tp.partition for tp, state in self.inbox.partition_states.items() if state.is_opened)
 
     @property
     def may_emit(self) -> bool:
         """False once the broker may have assigned our partitions to others: no heartbeat was answered for too long."""
-        return self._session.may_emit(time.monotonic())
+        return self._session.may_emit(self._clock.monotonic())
 
     @property
     def settled(self) -> bool:
         """Whether everything that was assigned or promised to this member is open."""
-        opened = all(state.phase in OPENED for state in self.inbox.partition_states.values())
+        opened = all(state.is_opened for state in self.inbox.partition_states.values())
         return self._joined and not self._joining and opened and not self.membership.promised
 
     def set_able(self, able: bool) -> None:
         """State whether this member can work; a member that cannot gives its partitions to others."""
         if self.membership.able != able:
             self.membership.able = able
-            if self._consumer is not None:
-                self._consumer._coordinator.request_rejoin()
-
-    def lag(self) -> dict[str, int]:
-        """Topic → records of this member's partitions that are not processed. No request to the broker: the end of a
-        log is as of the last fetch."""
-        found = {reader.topic.name: 0 for reader in self.inbox.topics.values()}
-        for tp, state in self.inbox.partition_states.items():
-            if state.position is not None and self._consumer is not None:
-                end = self._consumer.highwater(tp) if tp in self._consumer.assignment() else None
-                found[self.inbox.topics[tp.topic].topic.name] += max((end or 0) - state.position.committed_to, 0)
-        return found
-
-    def oldest_unacked_s(self, now: float) -> dict[str, float]:
-        """Topic → age of the oldest record that is taken and not processed; 0 without one. `now`: UTC seconds."""
-        found = {reader.topic.name: 0.0 for reader in self.inbox.topics.values()}
-        for tp, state in self.inbox.partition_states.items():
-            written = state.position.oldest_written_at if state.position is not None else None
-            if written:
-                name = self.inbox.topics[tp.topic].topic.name
-                found[name] = max(found[name], now - written / 1000)
-        return found
+            if self.consumer is not None:
+                self.consumer._coordinator.request_rejoin()
 
     async def has_read_to(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether the group has committed offsets at or behind these. Raises `TemporaryError`."""
-        if self._consumer is None:
+        if self.consumer is None:
             raise TemporaryError("the consumer is being replaced")
-        return await has_committed_to(self._consumer, ends)
+        return await has_committed_to(self.consumer, ends)
 
     # ---- reading
 
     async def _poll(self) -> None:
         while True:
-            consumer = self._consumer
+            consumer = self.consumer
             if consumer is None:
                 await asyncio.sleep(BACKOFF_S)
                 continue
             try:
-                batches = await consumer.getmany(timeout_ms=POLL_MS, max_records=self._records)
+                batches = await consumer.getmany(timeout_ms=POLL_MS, max_records=self._poll_size.records)
                 self._clear_error()
             except (ConsumerStoppedError, KafkaError) as error:
                 if "FencedInstance" in repr(error):
@@ -228,16 +199,15 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                     self._record_error(error)
                 await asyncio.sleep(BACKOFF_S)
                 continue
-            set_fetch_batching(consumer, self.config, busy=bool(batches), may_gather=self.inbox.may_gather)
+            client.set_fetch_batching(consumer, self.config, busy=bool(batches), may_gather=self.inbox.may_gather)
             ahead = self.inbox.leased_offsets(batches)
             if ahead and not await self._commit(ahead):
                 batches = {tp: records for tp, records in batches.items() if tp not in ahead}
-                seek_back(consumer, self.inbox.next_offsets(ahead))
+                client.seek_back(consumer, self.inbox.next_offsets(ahead))
                 await asyncio.sleep(MARK_S)
-            began = time.monotonic()
+            began = self._clock.monotonic()
             self._take(consumer, batches)
-            slow = time.monotonic() > began + SLICE_S
-            self._records = max(self._records // 2, 1) if slow else min(self._records * 2, POLL_RECORDS)
+            self._poll_size.adapt(self._clock.monotonic() - began)
             # A poll that returns records does not yield to the event loop.
             await asyncio.sleep(0)
 
@@ -248,14 +218,14 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 self._stop_partition(refused)
             if (wanted := self.inbox.missing_objects(tp)) is not None:
                 self._spawn(self._fetch_claim(tp, *wanted))
-        apply_pauses(consumer, self.inbox.open)
+        client.apply_pauses(consumer, self.inbox.open)
 
     async def _fetch_claim(self, tp: TopicPartition, offset: int, names: Collection[str]) -> None:
         """Fetch the objects that a record names; the partition waits, which keeps the order."""
         await self.inbox.fetch(tp, names)
-        if self._consumer is not None:
-            seek_back(self._consumer, {tp: offset})
-            apply_pauses(self._consumer, self.inbox.open)
+        if self.consumer is not None:
+            client.seek_back(self.consumer, {tp: offset})
+            client.apply_pauses(self.consumer, self.inbox.open)
 
     # ---- committing
 
@@ -263,8 +233,8 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         while True:
             await asyncio.sleep(self.config.commit_interval_s)
             await self.commit()
-            if self._consumer is not None:
-                apply_pauses(self._consumer, self.inbox.open)
+            if self.consumer is not None:
+                client.apply_pauses(self.consumer, self.inbox.open)
 
     async def commit(self, letting_go: frozenset[int] = frozenset()) -> None:
         """Commit all progress; what fails now is committed later."""
@@ -272,15 +242,15 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def _commit(self, offsets: dict[TopicPartition, int]) -> bool:
         async with self._committing:
-            if self._consumer is None or self._joining:
+            if self.consumer is None or self._joining:
                 return False
             # Of topics that exist; an offset of a deleted topic would be refused and hold up those of the others.
-            offsets = {tp: at for tp, at in offsets.items() if self._consumer.partitions_for_topic(tp.topic)}
+            offsets = {tp: at for tp, at in offsets.items() if self.consumer.partitions_for_topic(tp.topic)}
             commits = self.inbox.with_metadata(offsets)  # of partitions that are still held
             if not commits:
                 return False
             try:
-                await commit_offsets(self._consumer, commits)
+                await client.commit_offsets(self.consumer, commits)
                 self.inbox.committed(offsets)
                 return True
             except (KafkaError, IllegalStateError) as error:
@@ -302,11 +272,11 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
         """Before a join: the old generation may still commit, unless it was lost."""
-        consumer = self._consumer
+        consumer = self.consumer
         if not self._joined:
             pass  # a replaced consumer claims what the one before it held
         elif consumer is not None and consumer._coordinator.generation < 0:
-            alive = self._session.steady(time.monotonic())
+            alive = self._session.steady(self._clock.monotonic())
             self._drop_lost(frozenset(self.membership.held))
             if self.membership.held and alive:
                 self._duplicate_member()
@@ -327,11 +297,11 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
 
     def _duplicate_member(self) -> None:
         if not self._closing:
-            self._fatal(duplicate_member_error(self.name, self.config.name))
+            self._fatal(client.duplicate_member_error(self.name, self.config.name))
 
     async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
         """After a join; kept partitions are sought before anything is awaited."""
-        if (consumer := self._consumer) is None:
+        if (consumer := self.consumer) is None:
             return
         self._joining, self._joined = False, True
         new, gone = self.membership.on_assignment((tp.partition for tp in assigned), consumer._coordinator.generation)
@@ -339,8 +309,8 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self.partitions_gained += len(new)
         self.partitions_lost += len(gone)
         self._drop_lost(gone)
-        self._session.on_join(time.monotonic())
-        watch_partition_counts(consumer, assigned)
+        self._session.on_join(self._clock.monotonic())
+        client.watch_partition_counts(consumer, assigned)
         opening = {}
         for tp in assigned:
             state = self.inbox.partition_states.get(tp)
@@ -348,7 +318,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 opening[tp] = self.inbox.partition_states[tp] = PartitionState()
             elif state.position is not None:
                 consumer.seek(tp, state.position.next)
-        apply_pauses(consumer, self.inbox.open)
+        client.apply_pauses(consumer, self.inbox.open)
         if opening:
             self._spawn(self._open(opening))
         if (leaving := self.membership.leaving & self.membership.held.keys()) and not self._closing:
@@ -357,9 +327,9 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def _open(self, opening: dict[TopicPartition, PartitionState]) -> None:
         """Find the start offset, let the service load what it needs, then read."""
-        began = time.monotonic()
+        began = self._clock.monotonic()
         while True:
-            consumer = self._consumer
+            consumer = self.consumer
             mine = {tp: state for tp, state in opening.items() if state.phase is not Phase.REVOKED}
             if not mine:
                 return
@@ -382,43 +352,19 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             await self.listener.on_assigned(frozenset(tp.partition for tp in mine))
         await self._mark(mine, found)
         if self.on_member_crash is not None and (starts := crashed_partitions(self.inbox, mine, found)):
-            self._spawn(report_crash(self.on_member_crash, starts, self.config.session_s))
+            self._spawn(report_crash(self.on_member_crash, starts, self.config.session_s, self._clock))
         for tp, state in mine.items():
-            start, end, metadata, *_ = found[tp]
-            state.enter(Phase.OPEN)
-            if (
-                metadata.needs_isolation
-                and start < end
-                and state.phase is not Phase.REVOKED
-                and self.inbox.isolates(tp)
-            ):
-                self.inbox.isolation.isolate(tp, metadata, start, end)
-            else:
-                state.metadata = HELD
-                if metadata.needs_isolation and start < end:
-                    self._report_crashes(tp, metadata.crashes, start)
-            if self._consumer is not None and state.phase is not Phase.REVOKED:
-                seek_back(self._consumer, {tp: start})
-        self.handover_s.observe(time.monotonic() - began)
+            open_partition(self.name, self.inbox, tp, state, found[tp])
+            if self.consumer is not None and state.phase is not Phase.REVOKED:
+                client.seek_back(self.consumer, {tp: found[tp].start})
+        self.handover_s.observe(self._clock.monotonic() - began)
         if self.inbox.isolation.active and (self._poison_task is None or self._poison_task.done()):
             log.warning(
                 "%s: members crashed repeatedly at one offset; the messages there are probed one by one", self.name
             )
             self._poison_task = self._spawn(self.inbox.isolation.run())
-        if self._consumer is not None:
-            apply_pauses(self._consumer, self.inbox.open)
-
-    def _report_crashes(self, tp: TopicPartition, crashes: int, offset: int) -> None:
-        """Members end at one offset, and no message there becomes a dead letter: a person has to find the cause."""
-        log.warning(
-            "%s: %d members in a row ended without progress on %s/%d at offset %d; its messages are delivered again. "
-            "Kills from outside and lack of memory do that; if it goes on, the logs of these members have the cause",
-            self.name,
-            crashes,
-            tp.topic,
-            tp.partition,
-            offset,
-        )
+        if self.consumer is not None:
+            client.apply_pauses(self.consumer, self.inbox.open)
 
     async def _mark(
         self, mine: dict[TopicPartition, PartitionState], found: dict[TopicPartition, StartPosition]
@@ -428,8 +374,8 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             tps = [tp for tp, state in mine.items() if state.phase is Phase.OPENING]
             async with self._committing:
                 try:
-                    if self._consumer is not None and not self._joining:
-                        return await mark_held(self._consumer, self.inbox, tps, found)
+                    if self.consumer is not None and not self._joining:
+                        return await mark_held(self.consumer, self.inbox, tps, found)
                 except (KafkaError, IllegalStateError) as error:
                     log.debug("%s: not marked: %s", self.name, error)
             await asyncio.sleep(MARK_S)
@@ -447,19 +393,14 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self.inbox.drop(fresh)
         self.membership.release(fresh)
         self.partitions_lost += len(fresh)
-        if self._consumer is not None:
-            self._consumer._coordinator.request_rejoin()
+        if self.consumer is not None:
+            self.consumer._coordinator.request_rejoin()
 
     async def _finish(self, partitions: frozenset[int]) -> None:
         self.inbox.leave(partitions, self.listener is not None)
-        if self._consumer is not None:
-            apply_pauses(self._consumer, self.inbox.open)
-        try:
-            async with asyncio.timeout(self.config.drain_s):
-                if self.listener is not None and partitions:
-                    await revoke(self.listener, partitions, self.inbox.force_deliver)
-                await self.inbox.idle(partitions)
-        except TimeoutError:
+        if self.consumer is not None:
+            client.apply_pauses(self.consumer, self.inbox.open)
+        if not await finish(self.listener, self.inbox, partitions, self.config.drain_s):
             log.warning("%s: work on %s was not finished in time; it is delivered again", self.name, sorted(partitions))
         await self.commit(partitions)
 
@@ -467,17 +408,17 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         """Replace a consumer that is stuck; partitions and messages in handlers stay."""
         while True:
             await asyncio.sleep(self.config.silent_s / 6)
-            consumer = self._consumer
+            consumer = self.consumer
             if consumer is None or self._joining or self._closing:
                 continue
             positions = self.inbox.reading()
             with contextlib.suppress(TimeoutError, KafkaError, IllegalStateError):
                 async with asyncio.timeout(self.config.silent_s):
-                    self.missing = await missing_topics(consumer, self.inbox.topics, self.missing)
+                    self.missing = await client.missing_topics(consumer, self.inbox.topics, self.missing)
                     ends = await consumer.end_offsets(list(positions)) if positions else {}
                 for refused in self.inbox.check_log_end(positions, ends):
                     self._stop_partition(refused)
-                if stuck := self._watchdog.stuck(time.monotonic(), positions, ends):
+                if stuck := self._watchdog.stuck(self._clock.monotonic(), positions, ends):
                     await self._renew(consumer, stuck)
 
     async def _renew(self, consumer: AIOKafkaConsumer, stuck: list[TopicPartition]) -> None:
@@ -486,15 +427,15 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         log.warning(
             "%s: the consumer was silent for %g s on %s; it is replaced", self.name, self.config.silent_s, names
         )
-        self._consumer = None
-        await stop_consumer(consumer, leave=False)
+        self.consumer = None
+        await client.stop_consumer(consumer, leave=False)
         while True:
             try:
                 await self._connect()
                 self._watchdog = Watchdog(self.config.silent_s)
                 return
             except KafkaError as error:
-                self._consumer = None
+                self.consumer = None
                 self._record_error(error)
                 await asyncio.sleep(BACKOFF_S)
 

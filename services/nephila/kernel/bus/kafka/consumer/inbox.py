@@ -26,6 +26,7 @@ from nephila.kernel.bus.kafka.consumer.offsets import Position
 from nephila.kernel.bus.kafka.consumer.poison import PoisonIsolation, Suspect
 from nephila.kernel.bus.kafka.wire import UnknownFormat, message_of, unseal
 from nephila.kernel.messages import Frame
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UserError
 from nephila.kernel.topics import DEAD
 
@@ -72,6 +73,11 @@ class PartitionState:
         self.objects: dict[str, bytes | None] = {}
         """Objects fetched for that record; None: the object is gone."""
 
+    @property
+    def is_opened(self) -> bool:
+        """Whether its records were read, and it is still owned."""
+        return self.phase in (Phase.OPEN, Phase.LEAVING)
+
     def enter(self, phase: Phase) -> None:
         """Change the phase as far as `NEXT_PHASES` allows; else nothing happens."""
         if phase in NEXT_PHASES[self.phase]:
@@ -84,6 +90,7 @@ class Inbox:
     def __init__(
         self,
         config: KafkaConfig,
+        clock: Clock,
         claim_store: ClaimStore | None,
         commit_metadata: Callable[[TopicPartition, CommitMetadata], Awaitable[bool]],
     ) -> None:
@@ -93,7 +100,7 @@ class Inbox:
         self.topics: dict[str, KafkaSubscription] = {}
         """The readers, by the broker's names of their topics."""
         self.partition_states: dict[TopicPartition, PartitionState] = {}
-        self.isolation = PoisonIsolation(commit_metadata, self.all_idle, self.clear_suspicion, config.session_s)
+        self.isolation = PoisonIsolation(clock, commit_metadata, self.all_idle, self.clear_suspicion, config.session_s)
         """Probes messages that may crash members."""
         self.refused = False
         """A partition is stopped until a person acts."""

@@ -16,7 +16,6 @@ would be a silent loss.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -26,8 +25,10 @@ from typing import Any
 from aiokafka import TopicPartition
 
 from nephila.kernel.bus.contract import Receipt
-from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, MAX_CRASHES, CommitMetadata
+from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, CommitMetadata
 from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.waits import sleep, wait
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +67,7 @@ class PoisonIsolation:
 
     def __init__(
         self,
+        clock: Clock,
         write: Callable[[TopicPartition, CommitMetadata], Awaitable[bool]],
         quiet: Callable[[], Awaitable[None]],
         done: Callable[[TopicPartition], None],
@@ -73,6 +75,7 @@ class PoisonIsolation:
         timeout_s: float = PROBE_TIMEOUT_S,
         blame_s: float = BLAME_S,
     ) -> None:
+        self._clock = clock
         self._write = write
         self._quiet = quiet
         self._done = done
@@ -166,28 +169,28 @@ class PoisonIsolation:
             through.add_done_callback(suspect.receipt.resolve_one)
             suspect.begun += 1
             url = ascii(getattr(message, "url", ""))[1:-1][:300]
-            if metadata.solo_crashes >= MAX_CRASHES:
+            if metadata.is_poison:
                 error = PoisonMessage(f"{metadata.solo_crashes} members ended while this was all they had in hand")
                 suspect.reader.dead_letter(suspect.tp.partition, message, through, error, metadata.crashes)
             else:
                 log.warning("%s at %d is probed alone: %s", suspect.tp.topic, suspect.offset, url, extra={"url": url})
                 suspect.reader.offer(suspect.tp.partition, message, through)
-            if await _within(self._blame_s, through):
+            if await self._within(self._blame_s, through):
                 continue
             if suspect.dropped or not await self._commit(suspect, self._isolated[suspect.tp][0].survived()):
                 return False
-            if not await _within(self._timeout_s - self._blame_s, through):
+            if not await self._within(self._timeout_s - self._blame_s, through):
                 break
         return not suspect.dropped
 
     async def _control(self, suspect: Suspect, index: int) -> bool:
         """Wait without a message before a suspect that crashed a member; False when the partition is not held."""
-        metadata = self._isolated[suspect.tp][0]
-        if not 0 < metadata.solo_crashes_of(suspect.offset, index) < MAX_CRASHES:
+        metadata = self._isolated[suspect.tp][0].of(suspect.offset, index)
+        if not metadata.needs_control:
             return True
-        if not await self._commit(suspect, metadata.waiting(suspect.offset, index)):
+        if not await self._commit(suspect, metadata.waiting()):
             return False
-        await asyncio.sleep(self._control_s)
+        await sleep(self._clock, self._control_s)
         return not suspect.dropped
 
     async def _commit(self, suspect: Suspect, metadata: CommitMetadata) -> bool:
@@ -197,10 +200,8 @@ class PoisonIsolation:
         self.drop(frozenset({suspect.tp.partition}))
         return False
 
-
-async def _within(limit_s: float, receipt: Receipt) -> bool:
-    """Whether the receipt resolves in time."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(limit_s):
-            await receipt
-    return receipt.done
+    async def _within(self, limit_s: float, receipt: Receipt) -> bool:
+        """Whether the receipt resolves in time."""
+        resolved = asyncio.Event()
+        receipt.add_done_callback(resolved.set)
+        return await wait(self._clock, limit_s, resolved)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -9,9 +10,11 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from nephila.kernel.bus.kafka.client.consumer import commit_offsets
-from nephila.kernel.bus.kafka.consumer.commit_metadata import CommitMetadata, encode_metadata, parse_metadata
-from nephila.kernel.bus.kafka.consumer.inbox import Inbox
+from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, CommitMetadata, encode_metadata, parse_metadata
+from nephila.kernel.bus.kafka.consumer.inbox import Inbox, PartitionState, Phase
 from nephila.kernel.runtime.errors import TemporaryError, UserError
+
+log = logging.getLogger(__name__)
 
 
 class StartPosition(NamedTuple):
@@ -77,3 +80,25 @@ async def has_committed_to(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartit
     except KafkaError as error:
         raise TemporaryError(f"{type(error).__name__}: {error}") from None
     return all(tp in committed and committed[tp].offset >= end for tp, end in ends.items())
+
+
+def open_partition(group: str, inbox: Inbox, tp: TopicPartition, state: PartitionState, found: StartPosition) -> None:
+    """Read the partition from now on. Messages that may have crashed members are probed one by one, where a dead letter
+    would end their URLs; elsewhere a person has to find the cause."""
+    metadata = found.metadata
+    state.enter(Phase.OPEN)
+    suspected = metadata.needs_isolation and found.start < found.end
+    if suspected and state.phase is not Phase.REVOKED and inbox.isolates(tp):
+        inbox.isolation.isolate(tp, metadata, found.start, found.end)
+        return
+    state.metadata = HELD
+    if suspected:
+        log.warning(
+            "%s: %d members in a row ended without progress on %s/%d at offset %d; its messages are delivered again. "
+            "Kills from outside and lack of memory do that; if it goes on, the logs of these members have the cause",
+            group,
+            metadata.crashes,
+            tp.topic,
+            tp.partition,
+            found.start,
+        )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import Protocol
+
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.waits import sleep
 
 OnMemberCrash = Callable[[dict[int, int], float], Awaitable[None]]
 """Called for partitions of a leased topic whose last member did not release them. Arguments: the offset of each
@@ -17,10 +19,10 @@ SILENT_SHARE = 0.5
 """Part of a session after the opening at which no earlier owner can emit any more."""
 
 
-async def report_crash(on_member_crash: OnMemberCrash, starts: dict[int, int], session_s: float) -> None:
+async def report_crash(on_member_crash: OnMemberCrash, starts: dict[int, int], session_s: float, clock: Clock) -> None:
     """Call back after a session: an earlier process with our own name may not have been expelled before."""
-    gone_at = time.time() + session_s * SILENT_SHARE
-    await asyncio.sleep(session_s)
+    gone_at = clock.now() + session_s * SILENT_SHARE
+    await sleep(clock, session_s)
     await on_member_crash(starts, gone_at)
 
 
@@ -39,11 +41,29 @@ class RebalanceListener(Protocol):
         """Another member owns these partitions already: emit nothing more for them."""
 
 
-async def revoke(
-    listener: RebalanceListener, partitions: frozenset[int], press: Callable[[frozenset[int]], None]
-) -> None:
-    """Notify a service of revoked partitions, deliver the messages that it has to return, and wait for it."""
-    revoking = asyncio.ensure_future(listener.on_revoking(partitions))
-    await asyncio.sleep(0)  # the service has started to return messages
-    press(partitions)
-    await revoking
+class Deliveries(Protocol):
+    """The records of a group at this member."""
+
+    def force_deliver(self, partitions: frozenset[int]) -> None:
+        """Deliver messages that the service has to return, without regard to credit."""
+
+    async def idle(self, partitions: frozenset[int]) -> None:
+        """Return when no message of these partitions is in a handler."""
+
+
+async def finish(
+    listener: RebalanceListener | None, deliveries: Deliveries, partitions: frozenset[int], limit_s: float
+) -> bool:
+    """Notify a service of revoked partitions, deliver the messages that it has to return, and wait for its work; False
+    when it takes longer than `limit_s`."""
+    try:
+        async with asyncio.timeout(limit_s):
+            if listener is not None and partitions:
+                revoking = asyncio.ensure_future(listener.on_revoking(partitions))
+                await asyncio.sleep(0)  # the service has started to return messages
+                deliveries.force_deliver(partitions)
+                await revoking
+            await deliveries.idle(partitions)
+    except TimeoutError:
+        return False
+    return True

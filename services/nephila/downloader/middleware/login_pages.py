@@ -1,0 +1,122 @@
+"""Fetches the pages of a login, within the site of its URL and never from https to http."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from nephila.downloader.dns.contract import ResolveError
+from nephila.downloader.http.contract import Fetcher, FetchError, HttpRequest, HttpResponse
+from nephila.downloader.http.route import Route
+from nephila.downloader.http.target import Target
+from nephila.downloader.middleware.contract import Middleware
+from nephila.downloader.outcome import REDIRECTS, location_of
+from nephila.downloader.proxies.selection import NoProxyError
+from nephila.downloader.routing.router import Router
+from nephila.kernel import messages as m
+from nephila.kernel.net.egress import EgressError
+from nephila.kernel.net.public_suffix import site_of
+from nephila.kernel.reasons.table import Reason, status_reason
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.waits import sleep
+
+MAX_HOPS = 5
+PAGE_BYTES = 512 << 10
+"""Bytes read of a login page."""
+
+
+class LoginRefusedError(Exception):
+    """The site or the job document makes a login impossible; a retry would not help."""
+
+
+class LoginPages:
+    """The requests pass the `previous` middleware of the chain, and the proxies of the job."""
+
+    def __init__(self, clock: Clock, router: Router, fetcher: Fetcher, previous: Sequence[Middleware]) -> None:
+        self._clock = clock
+        self._router = router
+        self._fetcher = fetcher
+        self._previous = previous
+
+    async def read(
+        self, request: m.FetchRequest, login: Target, delay_s: float, target: Target, body: bytes | None = None
+    ) -> tuple[str, Target]:
+        """Fetch a page of the login at `login`. Redirects are followed within its site, each after `delay_s`. Raises
+        `LoginRefusedError` and `FetchError`."""
+        for _ in range(MAX_HOPS + 1):
+            if site_of(target.host) != site_of(login.host):
+                raise LoginRefusedError(f"it redirects to another site, {target.host_header}")
+            if login.scheme == "https" and target.scheme != "https":
+                raise LoginRefusedError("it redirects from https to http")
+            response = await self._fetch(request, delay_s, target, body)
+            for middleware in reversed(self._previous):
+                middleware.on_response(request, target, response)
+            if response.status not in REDIRECTS:
+                break
+            try:
+                target = location_of(target, response)
+            except ValueError as error:
+                raise LoginRefusedError(str(error)) from None
+            body = None
+        else:
+            raise LoginRefusedError(f"more than {MAX_HOPS} redirects")
+        if response.status == 429 or response.status >= 500:
+            raise FetchError(status_reason(response.status), f"login: {target.host_header} answers {response.status}")
+        if response.status >= 400:
+            raise LoginRefusedError(f"status {response.status}")
+        return _text(response), target
+
+    async def _fetch(self, request: m.FetchRequest, delay_s: float, target: Target, body: bytes | None) -> HttpResponse:
+        route = await self.route(request, target)
+        proxies = self._router.proxies
+        use = None
+        if proxies is not None:
+            try:
+                use = await proxies.lease(request, target, route)
+            except NoProxyError as error:
+                raise FetchError(Reason.PROXY, f"login: {error}") from None
+        try:
+            response = await self._exchange(request, target, route if use is None else use.route, body)
+        finally:
+            if proxies is not None and use is not None:
+                proxies.release(use)
+        if response.reason:
+            reason = Reason.DISCONNECTED if response.reason == Reason.STALE else response.reason
+            raise FetchError(reason, f"login at {target.host_header}: {response.detail}")
+        if delay_s:
+            await sleep(self._clock, delay_s)
+        return response
+
+    async def route(self, request: m.FetchRequest, target: Target) -> Route:
+        try:
+            return await self._router.route(target, request)
+        except EgressError as error:
+            raise LoginRefusedError(str(error)) from None
+        except ResolveError as error:
+            raise FetchError(Reason.DNS, f"login: {error}") from None
+
+    async def _exchange(
+        self, request: m.FetchRequest, target: Target, route: Route, body: bytes | None
+    ) -> HttpResponse:
+        http_request = HttpRequest(target, route, any_type=True, keep=PAGE_BYTES)
+        http_request.body = body
+        if body is not None:
+            http_request.add_header("Content-Type", "application/x-www-form-urlencoded")
+        for middleware in self._previous:
+            middleware.on_request(request, http_request)
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[HttpResponse] = loop.create_future()
+        handle = self._fetcher.fetch(http_request, lambda response: None if done.done() else done.set_result(response))
+        try:
+            return await done
+        except asyncio.CancelledError:
+            handle.abort()
+            raise
+
+
+def _text(response: HttpResponse) -> str:
+    """The text of a page; UTF-8 where its charset is none that Python decodes."""
+    try:
+        return response.body.decode(response.charset or "utf-8", "replace")
+    except (LookupError, ValueError):
+        return response.body.decode("utf-8", "replace")

@@ -1,0 +1,97 @@
+"""The content of one HTML page for `nephila extract`: title, text, metadata, links, media. Pure."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from nephila.native import PagePass, UrlError, parse_url, to_utf8
+from nephila.parser.config import ParserConfig
+from nephila.parser.links.links import unpack
+from nephila.parser.markdown import page_markdown
+from nephila.parser.page.byline import byline
+from nephila.parser.page.headline import from_title, is_site, without_site
+from nephila.parser.page.html_tree import html_tree
+from nephila.parser.page.media import Medium, media
+from nephila.parser.page.published import visible_date
+from nephila.parser.page.tree_walk import PageElements
+
+MAX_TREE_BYTES: Final = 8 * 1024 * 1024
+"""Above this no tree is built (some 20 bytes of memory per byte of an ordinary page); media then come from OpenGraph
+alone."""
+
+NOWHERE: Final = "http://document.invalid/"
+"""Relative links of a document without a URL resolve to this reserved name: they are left out."""
+
+
+def fill_html(
+    result: dict[str, Any],
+    body: bytes,
+    encoding: str,
+    found: PagePass,
+    config: ParserConfig,
+    markdown: bool,
+    *,
+    trees: bool = True,
+) -> None:
+    """The content of an HTML page, read in this process; `trees`: a tree may be built, at the caller's risk."""
+    pairs = found.meta
+    base = found.base
+
+    @functools.cache
+    def resolve(raw: str) -> str:
+        try:
+            href = parse_url(raw, base).href
+        except UrlError:
+            return ""
+        return "" if href.startswith(NOWHERE) else href
+
+    tree = _tree(body, encoding) if trees else None
+    elements = PageElements(tree)
+    said = byline(pairs if tree is None else elements.metas(), elements.json_ld(), found.title)
+    images, videos = media(pairs, elements.media, resolve)
+    stated = dict(reversed(pairs))
+    headings = elements.headings()
+    place = urlsplit(result["url"] or resolve(found.canonical))
+    host = place.hostname or ""
+    site = stated.get("og:site_name", "")
+    title = without_site(said.title or from_title(found.title, *headings), site, host, headings[0])
+    h1s = [text for one in headings[1] if (text := " ".join(one.split())) and not is_site(text, site, host)]
+    # The title of a front page is that name.
+    if len(h1s) == 1 and place.path != "/" and is_site(title, site, host):
+        title = h1s[0]
+    result.update(
+        encoding=encoding,
+        title=title[: config.max_title_chars],
+        text=(found.main_text or found.text).decode(),
+        lang=found.lang,
+        published=said.published or elements.published() or visible_date(found.text.decode(), (title, *headings[1])),
+        author=said.author or elements.author(),
+        description=found.description or stated.get("og:description", ""),
+        canonical="" if found.canonical.startswith(NOWHERE) else found.canonical,
+        links=[link for link in unpack(found) if not link["url"].startswith(NOWHERE)],
+        images=[one.url for one in images],
+        videos=[one.url for one in videos],
+        media=[*(_medium("image", one) for one in images), *(_medium("video", one) for one in videos)],
+    )
+    if markdown:
+        result["markdown"] = page_markdown(body, encoding, found, NOWHERE).decode()
+
+
+def _medium(kind: str, one: Medium) -> dict[str, str]:
+    """What is said of it, without what is not."""
+    found = {"kind": kind, "url": one.url}
+    if one.alt:
+        found["alt"] = one.alt
+    if one.caption:
+        found["caption"] = one.caption
+    if one.anchor:
+        found["anchor"] = one.anchor
+    return found
+
+
+def _tree(body: bytes, encoding: str) -> Any:
+    if len(body) > MAX_TREE_BYTES:
+        return None
+    return html_tree(to_utf8(body, encoding))

@@ -1,0 +1,98 @@
+"""The shape of the source: files below a length, no circles of imports, and no test that sleeps through a wait."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import grimp
+import nephila
+
+from tools.import_arrows import PACKAGE, circles
+
+ROOT = Path(__file__).parents[2]
+SOURCE = Path(next(iter(nephila.__path__)))
+
+MOST_LINES = 450
+LONG = {
+    "kernel/documents/job_schema.py": "one struct with a line of help per field",
+}
+"""Tables, which grow with what they list. Generated files are in `kernel/messages/`."""
+TO_SHORTEN = {
+    "programs/options.py",
+    "scheduler/cluster/partition.py",
+    "scheduler/cluster/scheduler.py",
+    "scheduler/engine/admission.py",
+    "scheduler/engine/dispatch.py",
+    "scheduler/engine/outcomes.py",
+    "scheduler/frontier/frontier.py",
+    "scheduler/standalone.py",
+}
+"""Files that are too long. A file leaves this list when it is shorter; none is added."""
+
+SERVES = "a server that answers slowly"
+PACES = "the rate of a stream of messages"
+OUTSIDE = "drives whole programs, by hand or in make targets"
+SLEEPS = {
+    "adversary/adversary_server.py": (2, SERVES),
+    "benchmarks/bench_clients.py": (2, "a client that keeps the delay of a host"),
+    "canary/canary.py": (1, "a page that starts requests by itself announces no end of them"),
+    "chaos/chaos.py": (3, OUTSIDE),
+    "chaos/conductor.py": (1, OUTSIDE),
+    "cluster/show.py": (7, OUTSIDE),
+    "contracts/test_fetcher.py": (1, SERVES),
+    "downloader/browser/test_chromium_faults.py": (1, "a page that computes announces nothing"),
+    "downloader/http/test_hostile_servers.py": (2, SERVES),
+    "downloader/limits/test_partitions_move_over_kafka.py": (1, "a heartbeat that takes the time of a network"),
+    "e2e/test_documents_in_a_crawl.py": (1, "two signals, the second after the first was handled"),
+    "e2e/test_live_settings_over_kafka.py": (1, SERVES),
+    "e2e/test_one_address_two_schedulers.py": (1, SERVES),
+    "e2e/test_rendered_pages.py": (1, SERVES),
+    "e2e/test_workers.py": (2, SERVES),
+    "kernel/bus/kafka/client/test_secured_broker.py": (1, "messages for longer than a token is valid"),
+    "kernel/bus/kafka/group/test_rebalance.py": (1, PACES),
+    "kernel/bus/kafka/test_broker_trouble.py": (1, PACES),
+    "kernel/bus/kafka/test_kafka_bus.py": (3, f"{PACES}; work that is longer than the client's limit of a poll"),
+    "metrics/recording.py": (2, OUTSIDE),
+    "metrics/web.py": (1, SERVES),
+    "parser/sandbox_tasks.py": (2, "work of a child that must be ended"),
+    "scheduler/cluster/cluster_rig.py": (2, "a thread writes snapshots beside a busy loop"),
+    "scheduler/cluster/test_snapshot_store.py": (1, "owners that change at random instants of such a thread"),
+    "waits.py": (2, "the polls of all tests"),
+}
+"""File → calls of sleep with a duration, and why there is nothing to wait for."""
+
+
+def test_no_file_is_too_long() -> None:
+    """A file that has become shorter is taken off the list."""
+    lengths = {
+        path.relative_to(SOURCE).as_posix(): len(path.read_text("utf-8").splitlines())
+        for path in SOURCE.rglob("*.py")
+        if path.parent != SOURCE / "kernel" / "messages"
+    }
+    assert {name for name, lines in lengths.items() if lines > MOST_LINES} == LONG.keys() | TO_SHORTEN
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    """Imports for types, and those within functions, count too."""
+    graph = grimp.build_graph(PACKAGE)
+    assert circles({(one, two) for one in graph.modules for two in graph.find_modules_directly_imported_by(one)}) == []
+
+
+def sleeps(text: str) -> Iterator[ast.Call]:
+    """Calls of `sleep`, but for `sleep(0)`, which lets other tasks run."""
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "sleep":
+            continue
+        if not (isinstance(node.args[0], ast.Constant) and node.args[0].value == 0):
+            yield node
+
+
+def test_no_test_sleeps() -> None:
+    """A test waits for the event, by `tests/waits.py` where nothing announces it, or moves a `ManualClock`."""
+    found = {}
+    for path in (ROOT / "tests").rglob("*.py"):
+        if count := len(list(sleeps(path.read_text("utf-8")))):
+            found[path.relative_to(ROOT / "tests").as_posix()] = count
+    assert found == {name: count for name, (count, _) in SLEEPS.items()}
