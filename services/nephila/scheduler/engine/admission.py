@@ -7,7 +7,7 @@ each: most links were seen before and cost a few nanoseconds.
 from __future__ import annotations
 
 from nephila.kernel.fragment_routes import Routed
-from nephila.kernel.messages import Anchor, Context, LinkSource, Outlinks, Render, Seed
+from nephila.kernel.messages import Anchor, Context, LinkSource, Outlinks, QueuedUrl, Render, Seed
 from nephila.kernel.net.robots import Robots
 from nephila.kernel.requisites import level_of
 from nephila.kernel.runtime.errors import PermanentError
@@ -30,6 +30,7 @@ from nephila.scheduler.frontier.queue_entry import (
     is_requisite,
     pack,
     pack_context,
+    pack_fields,
     queued_of,
     unpack,
 )
@@ -134,7 +135,7 @@ def admit(frontier: Frontier, job: Job, entry: Entry, host_key: str, *, head: bo
     if entry.fetch_no != job.first_fetch_no:
         entry = entry._replace(fetch_no=job.first_fetch_no)
     frontier.store.push(number, job.number, order, pack(entry), not head and strategy.newest_first)
-    frontier.pending.queued(frontier.partition(entry.url_key)).append(queued_of(entry, job.uid, host_key, head))
+    frontier.pending.queued(frontier.pending.partition(entry.url_key)).append(queued_of(entry, job.uid, host_key, head))
     frontier.readiness.newly_queued(number, job, order)
 
 
@@ -230,7 +231,8 @@ class _PageLinks:
             url_key = fingerprints[16 * i : 16 * i + 16]
             if url_key in job.rejected:
                 continue
-            url = urls[ends[i - 1] if i else 0 : ends[i]].decode()
+            raw = urls[ends[i - 1] if i else 0 : ends[i]]
+            url = raw.decode()
             host_key = urls[spans[2 * i] : spans[2 * i + 1]].decode()
             if frontier.is_other_partition(url_key):
                 priority = priorities[i] if priorities else 0
@@ -254,7 +256,7 @@ class _PageLinks:
             if not job.traps.off and not self.requisites and self._is_session_copy(url, host_key):
                 job.reject(url_key, limit)
                 continue
-            if not self._append(url_key, url, host_key, priorities[i] if priorities else 0, hops):
+            if not self._append(url_key, raw, url, host_key, priorities[i] if priorities else 0, hops):
                 continue
             keys.append(url_key)
             admitted.append(url)
@@ -321,7 +323,7 @@ class _PageLinks:
                 priorities[i] = inherited(priorities[i], links.parent_priority, flags[i])
         return bytes(priorities)
 
-    def _append(self, url_key: bytes, url: str, host_key: str, priority: int, hops: int) -> bool:
+    def _append(self, url_key: bytes, raw: bytes, url: str, host_key: str, priority: int, hops: int) -> bool:
         """Add one link to the batch; False when its host takes no more for this job."""
         frontier, job, depth = self.frontier, self.job, self.links.depth
         number = self.numbers.get(host_key)
@@ -337,12 +339,24 @@ class _PageLinks:
         order = HEAD if self.requisites else job.strategy.order(depth, priority)
         self.hosts.append(number)
         self.orders.append(order)
-        entry = Entry(url_key, depth, job.first_fetch_no, 0, hops, self.flags, priority, url, self.context)
-        self.packed.append(pack(entry))
+        first_no, flags = job.first_fetch_no, self.flags
+        self.packed.append(pack_fields(raw, self.context, url_key, depth, first_no, 0, hops, flags, priority))
         first = self.firsts.get(number)
         if first is None or order < first:
             self.firsts[number] = order
-        queued = queued_of(entry, job.uid, host_key, self.requisites)
-        queued.context = self.links.context  # the native core logs an empty one too
-        frontier.pending.queued(frontier.partition(url_key)).append(queued)
+        frontier.pending.queued(frontier.pending.partition(url_key)).append(
+            QueuedUrl(
+                job.uid,
+                url_key,
+                url,
+                host_key,
+                depth,
+                hops,
+                first_no,
+                head=self.requisites,
+                priority=priority,
+                context=self.links.context,
+                render=self.render,
+            )
+        )
         return True

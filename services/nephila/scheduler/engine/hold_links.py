@@ -38,7 +38,9 @@ def hold_links(frontier: Frontier, job: Job, links: Outlinks, refused: Sequence[
             priority = inherited(priority, links.parent_priority, links.flags[i] if links.flags else 0)
         entry = Entry(url_key, depth, job.first_fetch_no, priority=priority, url=url.decode(), context=context)
         held.add(pack(entry), outside)
-        frontier.pending.of(frontier.partition(url_key)).held.append(queued_of(entry, job.uid, host_key, head=False))
+        frontier.pending.of(frontier.pending.partition(url_key)).held.append(
+            queued_of(entry, job.uid, host_key, head=False)
+        )
 
 
 def restore_held(job: Job, packed: bytes) -> None:

@@ -223,7 +223,7 @@ class OutcomeHandler:
             return
         state.etag = state.last_modified = ""
         job.due_table.put(state)
-        frontier.pending.of(frontier.partition(key)).urls.append(state)
+        frontier.pending.of(frontier.pending.partition(key)).urls.append(state)
         job.due_table.check_out(key)
         recrawl_queue.requeue(frontier, job, state)
 

@@ -63,7 +63,7 @@ def requeue(frontier: Frontier, job: Job, state: UrlState) -> None:
 
 def enqueue(frontier: Frontier, job: Job, state: UrlState) -> None:
     """Queue the next fetch of a URL that does not count among the ended ones."""
-    partition = frontier.partition(state.url_key)
+    partition = frontier.pending.partition(state.url_key)
     number = frontier.store.host(state.host)
     strategy = job.strategy
     # With a page budget it has a reservation: a new URL of its host before it could find no budget left.
@@ -81,7 +81,7 @@ def enqueue(frontier: Frontier, job: Job, state: UrlState) -> None:
 
 def mark_open(frontier: Frontier, job: Job, state: UrlState) -> None:
     """An ended URL is open again."""
-    frontier.count_ended(job, frontier.partition(state.url_key), state.outcome, -1)
+    frontier.count_ended(job, frontier.pending.partition(state.url_key), state.outcome, -1)
     if state.outcome is Outcome.STORED:
         job.reserve_page(state.url_key)
 
@@ -140,4 +140,4 @@ def _keep(frontier: Frontier, job: Job, state: UrlState) -> None:
     job.due_table.put(state)
     if state.next_at > 0:
         frontier.note_recrawl(state.next_at)
-    frontier.pending.of(frontier.partition(state.url_key)).urls.append(state)
+    frontier.pending.of(frontier.pending.partition(state.url_key)).urls.append(state)

@@ -69,7 +69,7 @@ class Refetch:
         state.next_at = 0.0
         self._ask_robots_again(frontier.hosts.get_or_create(host_key), row.url)
         job.due_table.put(state)
-        frontier.pending.of(frontier.partition(key)).urls.append(state)
+        frontier.pending.of(frontier.pending.partition(key)).urls.append(state)
         if job.seen.add(key):
             recrawl_queue.enqueue(frontier, job, state)  # not counted as ended in this frontier
         else:

@@ -142,10 +142,6 @@ class Frontier:
 
     # ---- partitions
 
-    def partition(self, url_key: bytes) -> Partition:
-        """The partition a fingerprint belongs to."""
-        return self.pending.partition(url_key)
-
     def is_other_partition(self, url_key: bytes) -> bool:
         """Whether a URL belongs to a partition that this frontier does not have."""
         number, of = self.partition_slice

@@ -7,6 +7,7 @@ fit in memory beside anything else. A URL without a context costs no byte for it
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator, Sequence
 from operator import attrgetter, itemgetter
 from typing import Annotated, Any, Final, NamedTuple, cast, get_args, get_type_hints
 
@@ -20,7 +21,8 @@ SEED: Final = 1
 _HAS_CONTEXT: Final = 2
 RENDER_SHIFT: Final = 2
 """Bits 2 and 3 of the flags hold the URL's `Render`."""
-_KEPT_FLAGS: Final = SEED | 3 << RENDER_SHIFT
+_RENDERINGS: Final = tuple(Render)
+"""By number: a call of the enum costs six times as much."""
 MAX_CONTEXT_BYTES: Final = 16 * 1024
 """Limit of a packed context."""
 TOO_MANY, TOO_LONG = 254, 255
@@ -55,7 +57,7 @@ class Entry(NamedTuple):
     @property
     def render(self) -> Render:
         """Rendering of this URL; UNSPECIFIED: the value of the job."""
-        return Render(self.flags >> RENDER_SHIFT & 3)
+        return _RENDERINGS[self.flags >> RENDER_SHIFT & 3]
 
 
 _FORMATS: Final = [get_args(hint)[1] for hint in get_type_hints(Entry, include_extras=True).values() if get_args(hint)]
@@ -94,19 +96,23 @@ def entry_flags(seed: bool, render: Render = Render.UNSPECIFIED) -> int:
 
 def pack(entry: Entry) -> bytes:
     """One queued URL; counters are clamped to their fields."""
-    flags, context, url = entry.flags & _KEPT_FLAGS, entry.context, entry.url.encode()
+    return pack_fields(entry.url.encode(), entry.context, *entry[:_PACKED])
+
+
+def pack_fields(url: bytes, context: bytes, *fields: Any) -> bytes:
+    """`pack` without an entry, for the links of a page; `fields`: the packed ones, in the order of `Entry`."""
     if context:
-        flags |= _HAS_CONTEXT
+        fields = *fields[:_FLAGS], fields[_FLAGS] | _HAS_CONTEXT, *fields[_FLAGS + 1 :]
         url = _CONTEXT_HEAD.pack(len(context)) + context + url
     try:
-        return _PACK.pack(*entry[:_FLAGS], flags, *entry[_FLAGS + 1 : _PACKED]) + url
+        return _PACK.pack(*fields) + url
     except struct.error:
-        return pack(_clamped(entry))
+        return _PACK.pack(*_clamped(fields)) + url
 
 
-def _clamped(entry: Entry) -> Entry:
-    most = {name: (1 << 8 * struct.calcsize(code)) - 1 for name, code in zip(Entry._fields, _FORMATS, strict=False)}
-    return entry._replace(**{name: min(getattr(entry, name), most[name]) for name in ("attempts", "hops")})
+def _clamped(fields: Sequence[Any]) -> Iterator[Any]:
+    for name, code, value in zip(Entry._fields, _FORMATS, fields, strict=False):
+        yield min(value, (1 << 8 * struct.calcsize(code)) - 1) if name in ("attempts", "hops") else value
 
 
 def unpack(packed: bytes) -> Entry:
@@ -114,7 +120,9 @@ def unpack(packed: bytes) -> Entry:
     if packed[_FLAGS_AT] & _HAS_CONTEXT:
         start = _HEAD + _CONTEXT_HEAD.size
         end = start + _CONTEXT_HEAD.unpack_from(packed, _HEAD)[0]
-        return _make(Entry, (*_PACK.unpack_from(packed), packed[end:].decode(), packed[start:end]))
+        fields = list(_PACK.unpack_from(packed))
+        fields[_FLAGS] &= ~_HAS_CONTEXT
+        return _make(Entry, (*fields, packed[end:].decode(), packed[start:end]))
     return _make(Entry, (*_PACK.unpack_from(packed), packed[_HEAD:].decode(), b""))
 
 
