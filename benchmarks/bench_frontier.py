@@ -44,6 +44,7 @@ from nephila.scheduler.durability.recovery import open_frontier, restore
 from nephila.scheduler.durability.snapshots import cleanup, snapshots
 from nephila.scheduler.engine.admission import add_links
 from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.frontier.host_state import TurnOutput
 
 from benchmarks import measure, report
@@ -83,7 +84,7 @@ class Bench:
     def turn(self) -> None:
         """The end of a turn of the service, but for publishing."""
         before = self.log.size
-        self.log.append(self.frontier.commits())
+        self.log.append(self.frontier.pending.commits())
         self.bytes += self.log.size - before
         self.dispatcher.trim_hosts()
         if time.monotonic() - self.synced >= self.config.fsync_interval_s:
@@ -170,7 +171,7 @@ def one(shape: str, urls: int, directory: str) -> dict[str, Any]:
     bench = Bench(directory)
     bench.log.open()
     bench.frontier.begin_turn(1.0, UTC)
-    bench.frontier.put_job(CrawlJob(JOB, JOB, 1, [], Scope(ScopeMode.ANY, max_depth=-1), Politeness(1.0, 1, True)))
+    put_job(bench.frontier, CrawlJob(JOB, JOB, 1, [], Scope(ScopeMode.ANY, max_depth=-1), Politeness(1.0, 1, True)))
     web = Web(max(urls // 10, 1) if shape == "zipf" else 1, random.Random(5))
     found = fill(bench, shape, web, urls)
     found |= dict(mixes(bench, shape, web, found["snapshots_us"]))
@@ -275,7 +276,7 @@ def finish(bench: Bench, outcomes: list[FetchOutcome], receipts: Receipts, now: 
     out = TurnOutput()
     for outcome in outcomes:
         bench.dispatcher.outcomes.outcome(outcome, now, out)
-    bench.dispatcher.outcomes.receipts(receipts)
+    bench.dispatcher.endings.receipts(receipts)
 
 
 # ---- the command

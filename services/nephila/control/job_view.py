@@ -120,17 +120,17 @@ def anchors(scheduler: Scheduler, uid: str) -> tuple[list[str], set[str]]:
 
 def in_flight(scheduler: Scheduler) -> int:
     """Requests without outcome."""
-    return scheduler.frontier.in_fetch
+    return len(scheduler.frontier.in_flight.leases)
 
 
 def left(scheduler: Scheduler) -> int:
     """URLs of all jobs that have not ended."""
-    return scheduler.queued + scheduler.frontier.outstanding
+    return scheduler.queued + len(scheduler.frontier.in_flight)
 
 
 def next_fetch(scheduler: Scheduler) -> float | None:
     """Monotonic instant of the next fetch that only waits for time; None when there is none."""
-    instants = (scheduler.dispatcher.next_fetch(), scheduler.frontier.next_opening())
+    instants = (scheduler.dispatcher.next_fetch(), scheduler.frontier.holds.next_opening())
     return min((at for at in instants if at is not None), default=None)
 
 

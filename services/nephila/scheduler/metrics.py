@@ -143,12 +143,12 @@ FRONTIER_METRICS: tuple[Metric[AnyScheduler], ...] = (
     Metric(
         "fetches_in_flight",
         "Requests without outcome. At `concurrency`: the downloaders are the bottleneck.",
-        lambda s: sum(frontier.in_fetch for frontier in s.frontiers),
+        lambda s: sum(len(frontier.in_flight.leases) for frontier in s.frontiers),
     ),
     Metric(
         "urls_outstanding",
         "URLs without receipt. At outstanding_limit: the parser or storage is the bottleneck.",
-        lambda s: sum(frontier.outstanding for frontier in s.frontiers),
+        lambda s: sum(len(frontier.in_flight) for frontier in s.frontiers),
     ),
     Metric(
         "outstanding_limit",
@@ -168,27 +168,27 @@ FRONTIER_METRICS: tuple[Metric[AnyScheduler], ...] = (
     Metric(
         "hosts_ready",
         "Hosts that may be fetched now. A rise: add downloaders.",
-        lambda s: sum(frontier.hosts_ready(s.clock.monotonic()) for frontier in s.frontiers),
+        lambda s: sum(frontier.readiness.hosts_ready(s.clock.monotonic()) for frontier in s.frontiers),
     ),
     Metric(
         "urls_ready",
         "URLs queued on those hosts. A rise: more downloaders would fetch more.",
-        lambda s: sum(frontier.urls_ready(s.clock.monotonic()) for frontier in s.frontiers),
+        lambda s: sum(frontier.readiness.urls_ready(s.clock.monotonic()) for frontier in s.frontiers),
     ),
     Metric(
         "oldest_ready_seconds",
         "How long the host that has been ready longest has waited. A rise: too little capacity, or a stall.",
-        lambda s: max((one.oldest_ready_s(s.clock.monotonic()) for one in s.frontiers), default=0.0),
+        lambda s: max((one.readiness.oldest_ready_s(s.clock.monotonic()) for one in s.frontiers), default=0.0),
     ),
     Metric(
         "hosts_waiting",
         "Hosts with queued URLs whose delay or pause is not over. A rise: politeness is the limit.",
-        lambda s: sum(frontier.hosts_waiting(s.clock.monotonic()) for frontier in s.frontiers),
+        lambda s: sum(frontier.readiness.hosts_waiting(s.clock.monotonic()) for frontier in s.frontiers),
     ),
     Metric(
         "hosts_blocked",
         "Hosts that wait for a server address, a budget or a paused job. A rise: time alone does not free them.",
-        lambda s: sum(frontier.hosts_blocked for frontier in s.frontiers),
+        lambda s: sum(frontier.readiness.hosts_blocked for frontier in s.frontiers),
     ),
     Metric("jobs", "Jobs known. A rise: jobs are applied.", lambda s: s.known_jobs),
     Metric(

@@ -29,7 +29,6 @@ from nephila.scheduler.durability.file_log import FileLog, FileSnapshots
 from nephila.scheduler.durability.recovery import open_frontier
 from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.engine.forget_urls import Forgotten, forget_urls
-from nephila.scheduler.engine.late_address_check import check_late_address
 from nephila.scheduler.engine.refetch import Refetch
 from nephila.scheduler.engine.release_quarantine import release_quarantine
 from nephila.scheduler.frontier.frontier import FrontierCounters
@@ -113,7 +112,7 @@ class Scheduler(Member):
         row, so that the row stays and later fetches count. Before `start`."""
         later = {uid: number - 1 for uid, number in last_fetches.items() if number > 1}
         if later and not self.recover().commits:
-            self.frontier.restore_counts(0, later)
+            self.frontier.jobs.restore_counts(0, later)
             self.log.open()
             self.snapshot()
 
@@ -208,7 +207,7 @@ class Scheduler(Member):
 
     def check_late_address(self, job: str, url_key: bytes, attempt: int, address: str) -> bool:
         """Whether a leased fetch may start on an address that was not known before; it counts there from now on."""
-        return check_late_address(self.frontier, (job, url_key), attempt, address, self.partition.begin_turn())
+        return self.frontier.in_flight.start_late((job, url_key), attempt, address, self.partition.begin_turn())
 
     def sent(self, address: str, at: float) -> None:
         """A request has reached a paced address at this monotonic instant; the gap counts from then."""
@@ -229,7 +228,7 @@ class Scheduler(Member):
     @property
     def idle(self) -> bool:
         """Nothing outstanding, and every input is committed."""
-        return not self.frontier.outstanding and self.partition.quiet
+        return not self.frontier.in_flight.urls and self.partition.quiet
 
     @property
     def refused_seeds(self) -> list[tuple[str, str]]:

@@ -332,7 +332,7 @@ class _NoLines:
 
     def waiting(self) -> list[Any]:
         """Those of this frontier."""
-        return list(self._frontier.waiting_for_address.values())
+        return list(self._frontier.readiness.waiting_for_address.values())
 
 
 def jobs_of(scheduler: ClusterScheduler) -> list[Job]:

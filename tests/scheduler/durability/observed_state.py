@@ -9,7 +9,8 @@ import msgspec
 from nephila.kernel.messages import UrlState
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier
-from nephila.scheduler.frontier.host_state import Host, OutstandingState
+from nephila.scheduler.frontier.host_state import Host
+from nephila.scheduler.frontier.in_flight import LifeState
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import unpack
 
@@ -18,7 +19,7 @@ def observed(dispatcher: Dispatcher, keys: Iterable[bytes]) -> dict[str, Any]:
     """The state of a frontier without what is in flight; `keys`: fingerprints to look for among the seen URLs."""
     frontier = dispatcher.frontier
     delayed = {}
-    for when, number, uid, packed in dispatcher.delayed():
+    for when, number, uid, packed in dispatcher.frontier.delayed.items():
         entry = unpack(packed)
         host = frontier.store.name(number)
         delayed[uid, entry.url] = (host, entry.fetch_no, entry.attempts, entry.depth, instant(frontier, when))
@@ -28,8 +29,8 @@ def observed(dispatcher: Dispatcher, keys: Iterable[bytes]) -> dict[str, Any]:
         "delayed": delayed,
         "quotas": {use.account: (use.since, use.pages, use.bytes) for use in frontier.quotas.dump()},
         "positions": {p.number: (p.epoch, p.sequence, dict(p.ended)) for p in frontier.partitions},
-        "deleted": dict(frontier.deleted),
-        "next_job": frontier.next_job,
+        "deleted": dict(frontier.jobs.deleted),
+        "next_job": frontier.jobs.next_number,
     }
 
 
@@ -40,16 +41,15 @@ def in_flight(frontier: Frontier) -> dict[tuple[str, str], tuple[str, int, int, 
             waiting.host.key,
             waiting.entry.fetch_no,
             waiting.attempt,
-            waiting.state is OutstandingState.ENDING,
+            waiting.state is LifeState.ENDING,
         )
-        for partition in frontier.partitions
-        for (uid, _), waiting in partition.outstanding.items()
+        for (uid, _), waiting in frontier.in_flight.urls.items()
     }
 
 
 def instant(frontier: Frontier, monotonic: float) -> float:
     """UTC, in milliseconds: the way over the log rounds."""
-    return round(monotonic + frontier.utc_offset, 3)
+    return round(monotonic + frontier.time.utc_offset, 3)
 
 
 def job_state(frontier: Frontier, job: Job, keys: Iterable[bytes]) -> dict[str, Any]:
@@ -83,14 +83,14 @@ def watched(job: Job, state: UrlState) -> dict[str, Any]:
 def host_state(frontier: Frontier, number: int) -> dict[str, Any]:
     host: Host = frontier.hosts.get(number)
     pace = host.pace
-    late = pace.not_before > frontier.now + 1e-3
+    late = pace.not_before > frontier.time.now + 1e-3
     return {
         "not_before": instant(frontier, pace.not_before) if late else None,
         "backoff": (pace.backoff_s, instant(frontier, pace.refused_at)) if pace.backoff_s else None,
         "robots": {
             origin: (known.policy, known.text.status, instant(frontier, known.expires))
             for origin, known in host.robots.items()
-            if known.expires > frontier.now
+            if known.expires > frontier.time.now
         },
         "crawl delay": host.crawl_delay_s,
         "uses": {uid: (use.pages, use.bytes) for uid, use in host.uses.items()},

@@ -74,4 +74,4 @@ def test_a_delayed_url_that_is_queued_again_is_queued_once(tmp_path: Path) -> No
         UTC,
     )
     assert frontier.store.items(0, frontier.jobs["t"].number) == [(2, pack_queued(url))]
-    assert list(dispatcher.delayed()) == []
+    assert list(dispatcher.frontier.delayed.items()) == []

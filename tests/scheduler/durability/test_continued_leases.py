@@ -29,8 +29,8 @@ from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.durability.snapshots import snapshots
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.invariants import check
-from nephila.scheduler.frontier.frontier import DELETED, Frontier, PartitionSlice
-from nephila.scheduler.frontier.host_state import OutstandingState
+from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
+from nephila.scheduler.frontier.in_flight import DELETED, LifeState
 from nephila.scheduler.frontier.seen import new_seen
 
 from tests.scheduler.deployments import deployed
@@ -132,16 +132,16 @@ def test_every_state_of_an_outstanding_url_continues(tmp_path: Path, through_a_s
     assert [r.kind for _, r in again.requests if not r.job] == [FetchKind.ROBOTS]
     states = {
         (uid, waiting.host.key): (waiting.state, waiting.host.in_flight)
-        for (uid, _), waiting in frontier.partitions[0].outstanding.items()
+        for (uid, _), waiting in frontier.in_flight.urls.items()
     }
     assert states == {
-        ("t", "leased.test"): (OutstandingState.LEASED, 1),
-        ("t", "fetched.test"): (OutstandingState.FETCHED, 0),
-        ("t", "ending.test"): (OutstandingState.ENDING, 0),
-        ("t", "receipted.test"): (OutstandingState.LEASED, 1),
-        ("t", "early.test"): (OutstandingState.LEASED, 1),
-        ("", "robots.test"): (OutstandingState.LEASED, 1),
-        (DELETED + "gone", "deleted.test"): (OutstandingState.LEASED, 1),
+        ("t", "leased.test"): (LifeState.LEASED, 1),
+        ("t", "fetched.test"): (LifeState.FETCHED, 0),
+        ("t", "ending.test"): (LifeState.ENDING, 0),
+        ("t", "receipted.test"): (LifeState.LEASED, 1),
+        ("t", "early.test"): (LifeState.LEASED, 1),
+        ("", "robots.test"): (LifeState.LEASED, 1),
+        (DELETED + "gone", "deleted.test"): (LifeState.LEASED, 1),
     }
     assert {host: until for (_, _), (host, until) in _leases(frontier).items()} == {
         "leased.test": NOW + 90.0,
@@ -151,14 +151,14 @@ def test_every_state_of_an_outstanding_url_continues(tmp_path: Path, through_a_s
         "deleted.test": NOW + 100.0,
     }
     assert frontier.jobs["t"].leased == 4
-    assert frontier.in_fetch == 5
-    assert frontier.partitions[0].outstanding["t", key_of("receipted")].receipted is not None
+    assert len(frontier.in_flight.leases) == 5
+    assert frontier.in_flight.urls["t", key_of("receipted")].receipted is not None
     assert frontier.jobs["t"].queued == 0
 
 
 def _leases(frontier: Frontier) -> dict[tuple[str, bytes], tuple[str, float]]:
-    outstanding = frontier.partitions[0].outstanding
-    return {key: (outstanding[key].host.key, round(until, 3)) for key, until in frontier.leases.items()}
+    outstanding = frontier.in_flight.urls
+    return {key: (outstanding[key].host.key, round(until, 3)) for key, until in frontier.in_flight.leases.items()}
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_state_of_a_url_that_has_ended_restores_nothing(tmp_path: Path) -> Non
     """An outcome or receipt that was logged after the end of its URL."""
     late = [leased("a", landed=True), leased("b", receipt=Receipt(key_of("b"), 1, Outcome.STORED))]
     dispatcher, found = taken_over(tmp_path, {"jobs": [job("t")]}, {"leased": late})
-    assert dispatcher.frontier.outstanding == 0
+    assert len(dispatcher.frontier.in_flight) == 0
     assert (found.to_republish.requests, found.to_republish.records, found.leased) == ([], [], 0)
 
 
@@ -206,7 +206,7 @@ def test_a_url_that_went_back_to_its_queue_stays_there(tmp_path: Path) -> None:
         {"queued": [queued("a")], "leased": [leased("a", landed=True)]},
     )
     frontier = dispatcher.frontier
-    assert (frontier.outstanding, frontier.jobs["t"].queued, found.urls) == (0, 1, 1)
+    assert (len(frontier.in_flight), frontier.jobs["t"].queued, found.urls) == (0, 1, 1)
 
 
 def test_a_host_in_flight_is_not_ready(tmp_path: Path) -> None:

@@ -77,8 +77,8 @@ async def test_hosts_put_away_while_the_log_is_read_keep_their_urls(tmp_path):
     for page in range(2):
         world.crawl(*(f"http://h{i}.test/{page}" for i in range(60)), delay_s=0.01)
         world.run(3.0)
-    assert world.scheduler.dispatcher.delayed()
-    assert world.scheduler.frontier.in_fetch
+    assert world.scheduler.dispatcher.frontier.delayed.items()
+    assert len(world.scheduler.frontier.in_flight.leases)
     world.kill()
     await world.scheduler.close()
     clock = ManualClock(world.clock.now() + 100, world.clock.monotonic() + 100)

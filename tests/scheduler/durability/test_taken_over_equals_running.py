@@ -29,18 +29,17 @@ def outstanding(frontier: Frontier) -> dict[tuple[str, str], dict[str, Any]]:
             "receipted": waiting.receipted,
             "row": waiting.record,
             "in flight": waiting.host.in_flight,
-            "lease": frontier.leases.get((uid, waiting.entry.url_key)),
+            "lease": frontier.in_flight.leases.get((uid, waiting.entry.url_key)),
         }
-        for partition in frontier.partitions
-        for (uid, _), waiting in partition.outstanding.items()
+        for (uid, _), waiting in frontier.in_flight.urls.items()
     }
 
 
 def counts(frontier: Frontier) -> dict[str, Any]:
     """The counters of what is in flight."""
     return {
-        "in fetch": frontier.in_fetch,
-        "outstanding": frontier.outstanding,
+        "in fetch": len(frontier.in_flight.leases),
+        "outstanding": len(frontier.in_flight),
         "leased": {uid: job.leased for uid, job in frontier.jobs.items()},
     }
 

@@ -19,11 +19,13 @@ from nephila.kernel.messages import (
 )
 from nephila.native import HostStore, Trie, parse_url
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.engine.admission import add_seed, put_job
+from nephila.scheduler.engine.admission import add_seed
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.invariants import check
+from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
-from nephila.scheduler.frontier.host_state import Host, Outstanding, OutstandingState, TurnOutput
+from nephila.scheduler.frontier.host_state import Host, TurnOutput
+from nephila.scheduler.frontier.in_flight import LifeState, Outstanding
 from nephila.scheduler.frontier.queue_entry import unpack
 from nephila.scheduler.politeness.host_pace import MARGIN_S
 
@@ -120,7 +122,7 @@ class OutcomeRig:
 
     def receipt(self, url: str, fetch_no: int, outcome: Outcome = Outcome.STORED, job: str = JOB) -> None:
         """Hand in a receipt."""
-        self.handler.receipts(Receipts(job, [Receipt(parse_url(url).fingerprint, fetch_no, outcome)]))
+        self.dispatcher.endings.receipts(Receipts(job, [Receipt(parse_url(url).fingerprint, fetch_no, outcome)]))
         self.check()
 
     def check(self) -> None:
@@ -142,21 +144,21 @@ class OutcomeRig:
     def waiting(self, url: str, job: str = JOB) -> Outstanding | None:
         """The outstanding URL."""
         key = parse_url(url).fingerprint
-        return self.frontier.partition(key).outstanding.get((job, key))
+        return self.frontier.in_flight.urls.get((job, key))
 
     def state(self, url: str, job: str = JOB) -> str:
         """State of a URL: queued and delayed ones with the fetch and the tries made of it, `ending` with its row."""
         key = parse_url(url).fingerprint
         waiting = self.waiting(url, job)
         if waiting is not None:
-            if waiting.state is OutstandingState.ENDING:
+            if waiting.state is LifeState.ENDING:
                 row = next(record for record in reversed(self.records) if record.url_key == key)
                 return f"{row.outcome.name.lower()}({row.reason})"
             return waiting.state.name.lower()
         known = self.frontier.jobs.get(job)
         if known is None or key not in known.seen:
             return "unknown"
-        for when, _, uid, packed in self.dispatcher.delayed():
+        for when, _, uid, packed in self.dispatcher.frontier.delayed.items():
             entry = unpack(packed)
             if (uid, entry.url_key) == (job, key):
                 return f"delayed {round(when - self.now, 3):g} s, {tries(entry.fetch_no, entry.attempts)}"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from nephila.kernel.messages import Context, CrawlJob, FetchResult, Outcome, Recrawl, Scope, ScopeMode, Traps
 from nephila.native import parse_url
-from nephila.scheduler.engine.admission import add_links, add_seed, note_anchor, put_job
-from nephila.scheduler.engine.dispatch import ODD_SHAPES_ALLOWED
+from nephila.scheduler.engine.admission import add_links, add_seed, note_anchor
+from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.engine.recrawl_queue import next_due
 from nephila.scheduler.engine.release_quarantine import release_quarantine
+from nephila.scheduler.engine.unwanted import ODD_SHAPES_ALLOWED
 from nephila.scheduler.frontier.queue_entry import unpack
 
 from tests.links import outlinks
@@ -32,10 +33,10 @@ def test_a_refused_link_is_judged_again_when_the_scope_has_a_new_anchor() -> Non
     wider.clear()
     assert [links(rig, "http://b.test/1") for _ in range(2)] == [0, 0]
     assert parse_url("http://b.test/1").fingerprint in job.rejected
-    rig.frontier.commits()
+    rig.frontier.pending.commits()
     note_anchor(rig.frontier, job, "b.test")
     assert wider == [JOB]
-    assert [anchor.place for commit in rig.frontier.commits() for anchor in commit.anchors] == ["b.test"]
+    assert [anchor.place for commit in rig.frontier.pending.commits() for anchor in commit.anchors] == ["b.test"]
     assert links(rig, "http://b.test/1") == 1
     rig.check()
 
@@ -147,9 +148,9 @@ def test_what_is_not_closed_cannot_be_released(uid: str, host: str) -> None:
     """An unknown job, an unknown host, a part that is open."""
     rig = OutcomeRig()
     rig.job(URL)
-    rig.frontier.commits()
+    rig.frontier.pending.commits()
     assert not release_quarantine(rig.frontier, uid, host, "/d/")
-    assert rig.frontier.commits() == []
+    assert rig.frontier.pending.commits() == []
 
 
 def test_a_job_that_gets_a_page_budget_keeps_the_places_of_stored_pages_that_are_queued_again() -> None:

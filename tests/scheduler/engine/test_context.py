@@ -90,7 +90,7 @@ async def test_a_seed_with_a_context_that_is_too_large_is_refused(tmp_path):
 async def test_a_frontier_has_no_last_job(tmp_path):
     """The hundred-thousandth job of a directory is crawled, restarted and deleted like the first."""
     world = await World(tmp_path, recording({})).start()
-    world.scheduler.frontier.next_job = 100_000
+    world.scheduler.frontier.jobs.next_number = 100_000
     world.crawl("http://a.test/", paused=True)
     assert world.scheduler.frontier.jobs[JOB].number == 100_000
     await world.scheduler.close()

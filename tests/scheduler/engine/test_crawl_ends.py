@@ -226,7 +226,7 @@ async def test_a_dead_letter_that_overtakes_its_outcome_is_counted_as_what_it_is
     world.crawl("http://a.test/")
     world.hold_receipts = True
     world.clock.advance(1)
-    [waiting] = [w for p in world.scheduler.frontier.partitions for w in p.outstanding.values()]
+    [waiting] = world.scheduler.frontier.in_flight.urls.values()
     receipts = Receipts(JOB, [Receipt(waiting.entry.url_key, 1, Outcome.FAILED)])
     world.bus.publish(RECEIPTS, waiting.host.partition, receipts)
     world.run()

@@ -8,8 +8,9 @@ import pytest
 from nephila.kernel.messages import FetchRequest, FetchResult, Outcome, Quota, Scope
 from nephila.native import parse_url
 from nephila.scheduler.frontier.frontier import PartitionSlice
-from nephila.scheduler.frontier.host_state import OutstandingState, QueueSlot
-from nephila.scheduler.frontier.queue_entry import pack
+from nephila.scheduler.frontier.host_state import QueueSlot
+from nephila.scheduler.frontier.in_flight import LifeState
+from nephila.scheduler.frontier.queue_entry import Entry, pack
 
 from tests.scheduler.engine.outcome_rig import JOB, OutcomeRig
 
@@ -44,7 +45,7 @@ def number(one: OutcomeRig, url: str) -> int:
 
 def push(one: OutcomeRig, url: str) -> None:
     """Queue a URL beside the place that it has."""
-    one.frontier.store.push(number(one, QUEUED), one.frontier.jobs[JOB].number, 1, pack(key(url), 0, url.encode()))
+    one.frontier.store.push(number(one, QUEUED), one.frontier.jobs[JOB].number, 1, pack(Entry(key(url), url=url)))
 
 
 def add(counter: object, name: str, by: int = 1) -> None:
@@ -52,20 +53,24 @@ def add(counter: object, name: str, by: int = 1) -> None:
 
 
 BROKEN: dict[str, Callable[[OutcomeRig], object]] = {
-    "outstanding, but": lambda one: add(one.frontier, "outstanding"),
-    "in fetch, but": lambda one: add(one.frontier, "in_fetch"),
-    "leases and leased URLs differ": lambda one: one.frontier.leases.clear(),
+    "a URL is under another key": lambda one: moved(one),
+    "a URL is in flight in a state outside": lambda one: answered(one),
+    "leases and leased URLs differ": lambda one: one.frontier.in_flight.leases.clear(),
     "leases out of order": lambda one: out_of_order(one),
-    "URLs without receipt and those with an outcome differ": lambda one: one.frontier.without_receipt.clear(),
+    "URLs without receipt and those with an outcome differ": lambda one: one.frontier.in_flight.without_receipt.clear(),
     "URLs without receipt out of order": lambda one: two_without_receipt(one),
-    "an outstanding URL has no job": lambda one: rename(one),
+    "a URL has no job": lambda one: rename(one),
     "in flight": lambda one: add(one.host, "in_flight"),
     "an active host was evicted": lambda one: one.frontier.hosts.hot.pop(number(one, LEASED)),
     "quotas count other leases": lambda one: add(one.frontier.jobs[JOB].rooms[0], "in_flight"),
-    "is prepared for no page": lambda one: one.frontier.prepared.requested(number(one, DELAYED), 0, "http://d.test"),
-    "is late": lambda one: one.frontier.prepared.requested(number(one, QUEUED), 0, "http://c.test"),
-    "is in two places": lambda one: one.frontier.ready.add(number(one, QUEUED), [(0, 1)]),
-    "address queues and hosts differ": lambda one: one.frontier.waiting_for_address.update({99: QueueSlot(99)}),
+    "is prepared for no page": lambda one: one.frontier.readiness.prepared.requested(
+        number(one, DELAYED), 0, "http://d.test"
+    ),
+    "is late": lambda one: one.frontier.readiness.prepared.requested(number(one, QUEUED), 0, "http://c.test"),
+    "is in two places": lambda one: one.frontier.readiness.ready.add(number(one, QUEUED), [(0, 1)]),
+    "address queues and hosts differ": lambda one: one.frontier.readiness.waiting_for_address.update(
+        {99: QueueSlot(99)}
+    ),
     "queued, and nothing will ever take it": lambda one: one.frontier.store.unschedule(number(one, QUEUED)),
     "would be taken before its pace allows": lambda one: ready_too_early(one),
     "queued, but": lambda one: one.frontier.jobs[JOB].add_delayed(1),
@@ -80,12 +85,23 @@ BROKEN: dict[str, Callable[[OutcomeRig], object]] = {
 }
 
 
+def moved(one: OutcomeRig) -> None:
+    """Under the key of another URL."""
+    urls = one.frontier.in_flight.urls
+    urls[JOB, key(QUEUED)] = urls.pop((JOB, key(FETCHED)))
+
+
+def answered(one: OutcomeRig) -> None:
+    """An outcome that nothing follows."""
+    one.frontier.in_flight.answer(one.frontier.in_flight.urls[JOB, key(LEASED)], one.now)
+
+
 def out_of_order(one: OutcomeRig) -> None:
     """Two leases, the later one first."""
     one.frontier.set_limits(9, 9)
     one.pass_time(5.0)
     assert one.dispatch()
-    one.frontier.leases.move_to_end(next(iter(one.frontier.leases)))
+    one.frontier.in_flight.leases.move_to_end(next(iter(one.frontier.in_flight.leases)))
 
 
 def two_without_receipt(one: OutcomeRig) -> None:
@@ -94,22 +110,22 @@ def two_without_receipt(one: OutcomeRig) -> None:
     one.end(
         FetchRequest(JOB, key(LEASED), LEASED, "a.test", fetch_no=1, attempt=1), result=FetchResult.FETCHED, status=200
     )
-    one.frontier.without_receipt.move_to_end(next(iter(one.frontier.without_receipt)))
+    one.frontier.in_flight.without_receipt.move_to_end(next(iter(one.frontier.in_flight.without_receipt)))
 
 
 def rename(one: OutcomeRig) -> None:
     """An outstanding URL of a job that there is not; its counts agree."""
-    waiting = one.frontier.partitions[0].outstanding.pop((JOB, key(LEASED)))
+    waiting = one.frontier.in_flight.urls.pop((JOB, key(LEASED)))
     waiting.job = "other"
-    one.frontier.partitions[0].outstanding["other", key(LEASED)] = waiting
-    one.frontier.leases["other", key(LEASED)] = one.frontier.leases.pop((JOB, key(LEASED)))
+    one.frontier.in_flight.urls["other", key(LEASED)] = waiting
+    one.frontier.in_flight.leases["other", key(LEASED)] = one.frontier.in_flight.leases.pop((JOB, key(LEASED)))
 
 
 def ready_too_early(one: OutcomeRig) -> None:
     """A ready host whose pace forbids a fetch."""
     one.frontier.hosts.get(number(one, QUEUED)).pace.after_fetch(one.now, 9.0)
     one.frontier.store.unschedule(number(one, QUEUED))
-    one.frontier.ready.add(number(one, QUEUED), [(0, 1)])
+    one.frontier.readiness.ready.add(number(one, QUEUED), [(0, 1)])
 
 
 def two_reservations(one: OutcomeRig) -> None:
@@ -132,4 +148,4 @@ def test_each_state_of_a_url_is_there() -> None:
     states = [one.state(url) for url in (LEASED, FETCHED, QUEUED, "http://e.test/")]
     assert states == ["leased", "fetched", "queued, fetch 1, tries 0", "ended"]
     assert one.state(DELAYED).startswith("delayed")
-    assert one.waiting(LEASED).state is OutstandingState.LEASED  # type: ignore[union-attr]
+    assert one.waiting(LEASED).state is LifeState.LEASED  # type: ignore[union-attr]

@@ -187,7 +187,7 @@ async def test_a_deleted_job_leaves_nothing_behind(tmp_path, restart):
     """Its queue and seen URLs go; what is being fetched still frees its host; one of the same name starts afresh."""
     world = await World(tmp_path, site(HOST)).start()
     world.crawl("http://a.test/0", job="one")
-    while len(world.fetched) < 3 or not world.scheduler.frontier.in_fetch:
+    while len(world.fetched) < 3 or not len(world.scheduler.frontier.in_flight.leases):
         world.clock.advance(0.05)
     world.crawl(job="one", deleted=True)
     check(world.scheduler.dispatcher)
@@ -265,7 +265,7 @@ async def test_a_retry_of_a_deleted_job_is_nothing_to_one_of_its_name(tmp_path):
     world = await World(tmp_path, lambda request: Answer(status=500 if request.url.endswith("/old") else 200)).start()
     world.crawl("http://a.test/old")
     world.clock.advance(0.2)
-    assert world.scheduler.dispatcher.delayed()
+    assert world.scheduler.dispatcher.frontier.delayed.items()
     world.crawl(deleted=True)
     world.crawl("http://a.test/new")
     check(world.scheduler.dispatcher)

@@ -148,14 +148,14 @@ async def test_a_page_that_was_lost_on_its_way_to_a_record_is_fetched_again(tmp_
     await world.start()
     world.crawl("http://a.test/0")
     world.clock.advance(0.5)
-    assert world.scheduler.frontier.in_fetch == 0
-    assert world.scheduler.frontier.outstanding == 1
+    assert len(world.scheduler.frontier.in_flight.leases) == 0
+    assert len(world.scheduler.frontier.in_flight) == 1
     world.held.clear()
     lost(world, "http://a.test/0", attempt=2)
     lost(world, "http://a.test/0", fetch_no=2)
-    assert world.scheduler.frontier.outstanding == 1, "another attempt, another fetch"
+    assert len(world.scheduler.frontier.in_flight) == 1, "another attempt, another fetch"
     lost(world, "http://a.test/0")
-    assert world.scheduler.frontier.outstanding == 0
+    assert len(world.scheduler.frontier.in_flight) == 0
     world.hold_receipts = False
     world.run()
     assert [fetched.url for fetched in world.fetched].count("http://a.test/0") == 2

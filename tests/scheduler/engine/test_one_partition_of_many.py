@@ -53,7 +53,9 @@ def test_a_forwarded_url_is_queued_as_in_one_frontier(name: str) -> None:
         rig.job(scope=Scope(ScopeMode.ANY, max_depth=5))
     for rig in (whole, home):
         job = rig.frontier.jobs[JOB]
-        admit(rig.frontier, job, parts.fingerprint, parts.href, parts.host_key, 4, **fields)
+        head = fields.get("head", False)
+        rest = {name: value for name, value in fields.items() if name != "head"}
+        admit(rig.frontier, job, Entry(parts.fingerprint, 4, url=parts.href, **rest), parts.host_key, head=head)
     assert entry_of(home, url) is None
     assert parts.fingerprint not in home.frontier.jobs[JOB].seen
     ((number, seed),) = home.frontier.take_for_other_partitions()
@@ -114,9 +116,9 @@ def landed(attempt: int, **ending: Any) -> OutcomeRig:
     waiting = rig.waiting(URL)
     assert waiting is not None
     request.attempt = waiting.attempt = attempt
-    rig.frontier.commits()
+    rig.frontier.pending.commits()
     rig.end(request, **{"result": FetchResult.FETCHED, "status": 200, **ending})
-    (commit,) = rig.frontier.commits()
+    (commit,) = rig.frontier.pending.commits()
     assert [(one.landed, one.attempt, one.record is not None) for one in commit.leased] == [
         (True, attempt, bool(ending))
     ]
@@ -166,20 +168,20 @@ def test_a_receipt_before_the_outcome_is_in_the_log() -> None:
     rig = OutcomeRig(ALL)
     rig.job(URL)
     request = rig.next_request()
-    rig.frontier.commits()
+    rig.frontier.pending.commits()
     rig.receipt(URL, 1)
-    (commit,) = rig.frontier.commits()
+    (commit,) = rig.frontier.pending.commits()
     assert [one.receipt.fetch_no for one in commit.leased if one.receipt is not None] == [1]
     rig.end(request, result=FetchResult.FETCHED, status=200)
     assert rig.state(URL) == "ended"
-    assert not rig.frontier.without_receipt
+    assert not rig.frontier.in_flight.without_receipt
 
 
 @pytest.mark.parametrize("consumed_s", [None, -1.0, 0.0, 5.0])
 def test_a_try_counts_only_where_a_downloader_consumed_the_request(consumed_s: float | None) -> None:
     """Any outcome of a request handed out later, or at the same instant, shows it; reports of expired leases do not."""
     rig = OutcomeRig(ALL, concurrency=2)
-    rig.frontier.consumed_until = [0.0, 0.0]
+    rig.frontier.in_flight.consumed_until = [0.0, 0.0]
     rig.job(URL, "http://b.test/")
     other = next(request for request in (*rig.dispatch(), *rig.dispatch()) if request.url != URL)
     waiting = rig.waiting(URL)

@@ -32,8 +32,7 @@ async def test_best_first_inherits_what_led_to_a_page(tmp_path):
     world.crawl("http://a.test/", strategy=int(Strategy.BEST_FIRST))
     priorities = []
     while not world.done:
-        for partition in world.scheduler.frontier.partitions:
-            priorities += [w.entry.priority for w in partition.outstanding.values() if w.job]
+        priorities += [w.entry.priority for w in world.scheduler.frontier.in_flight.urls.values() if w.job]
         world.clock.advance(0.1)
     assert list(dict.fromkeys(priorities)) == [255, 127, 63, 31]
     await world.scheduler.close()
@@ -102,7 +101,7 @@ async def test_a_place_that_was_kept_ends_with_its_fetch_over_a_restart(tmp_path
     world = await World(tmp_path, site({"/": []}), retry_delay_s=1.0).start()
     world.crawl("http://a.test/", scope=Scope(max_depth=-1, max_pages=3), recrawl=Recrawl(every_s=3600.0))
     pass_time(world, 3600.0 - 1.0)
-    while not world.scheduler.frontier.in_fetch:
+    while not len(world.scheduler.frontier.in_flight.leases):
         world.clock.advance(0.05)
     world.scheduler.snapshot()
     pass_time(world, 60.0)

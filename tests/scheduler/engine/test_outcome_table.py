@@ -118,18 +118,18 @@ def test_an_outcome_of_a_leased_url(name: str, attempt: int) -> None:
     """State, host, row and log after the first try and after the last."""
     row = TABLE[name]
     rig, request = leased(attempt)
-    rig.frontier.commits()
+    rig.frontier.pending.commits()
     begun = len(rig.records)
     rig.end(request, **row.fields)
     state = row.first if attempt == 1 else row.third
     assert rig.state(URL) == state
     assert rig.pause_s == row.pause_s
-    assert (rig.frontier.in_fetch, rig.host.in_flight, len(rig.frontier.leases)) == (0, 0, 0)
+    assert (len(rig.frontier.in_flight.leases), rig.host.in_flight, len(rig.frontier.in_flight.leases)) == (0, 0, 0)
     rows = rig.records[begun:]
     assert len(rows) == ("(" in state)
     for record in rows:
         assert (record.fetch_no, record.attempt, record.status) == (1, attempt, row.fields.get("status", 0))
-    commits = rig.frontier.commits()
+    commits = rig.frontier.pending.commits()
     assert any(commit.hosts for commit in commits) == (row.pause_s > 0), "a new pause is in the log"
     logged = [one for commit in commits for one in commit.queued if one.url == URL]
     assert [tries(one.fetch_no, one.attempts) for one in logged if one.head] == state.split(", ", 1)[1:]
@@ -179,14 +179,14 @@ def test_a_late_outcome_changes_only_the_pace(name: str, state: Any) -> None:
     rig, request = leased(1)
     request = state(rig, request)
     rig.pass_time(5.0)
-    before, counts = rig.state(URL), (rig.frontier.in_fetch, rig.host.in_flight, len(rig.records))
-    rig.frontier.commits()
+    before, counts = rig.state(URL), (len(rig.frontier.in_flight.leases), rig.host.in_flight, len(rig.records))
+    rig.frontier.pending.commits()
     rig.end(request, **row.fields)
     lost_page = row.fields["result"] is FetchResult.LOST and state is fetched
     assert rig.state(URL) == ("queued, fetch 1, tries 0" if lost_page else before)
-    assert counts == (rig.frontier.in_fetch, rig.host.in_flight, len(rig.records))
+    assert counts == (len(rig.frontier.in_flight.leases), rig.host.in_flight, len(rig.records))
     assert rig.pause_s == row.pause_s
-    hosts = [host for commit in rig.frontier.commits() for host in commit.hosts]
+    hosts = [host for commit in rig.frontier.pending.commits() for host in commit.hosts]
     assert bool(hosts) == (row.pause_s > 0), "a new pause is in the log"
 
 
@@ -200,7 +200,7 @@ def test_an_outcome_of_a_deleted_job_frees_the_host_and_leaves_no_url(name: str)
     assert rig.state(URL) == "queued, fetch 2, tries 0"
     rig.end(request, **row.fields)
     assert rig.state(URL) == "queued, fetch 2, tries 0"
-    assert (rig.frontier.in_fetch, rig.host.in_flight, rig.frontier.outstanding) == (0, 0, 0)
+    assert (len(rig.frontier.in_flight.leases), rig.host.in_flight, len(rig.frontier.in_flight)) == (0, 0, 0)
     assert rig.pause_s == row.pause_s
     assert not rig.records
 
@@ -216,7 +216,7 @@ def test_an_outcome_without_the_name_of_its_lease_is_known_by_its_numbers() -> N
 def test_a_report_that_a_lease_is_over_ends_only_leases_given_before_it(report_s: float, state: str) -> None:
     """A URL that was given back has the same attempt in its next lease."""
     rig, request = leased(1)
-    given_at = rig.now + rig.frontier.utc_offset
+    given_at = rig.now + rig.frontier.time.utc_offset
     rig.pass_time(5.0)
     rig.end(request, result=FAILED, reason="lease_expired", ended_at=given_at + report_s, lease_until=0.0)
     assert rig.state(URL) == state
@@ -354,7 +354,7 @@ def test_a_fetch_before_its_host_was_free_is_counted() -> None:
     instant."""
     rig, request = leased(1)
     rig.end(request, result=FetchResult.FETCHED, status=200)
-    free_at = rig.host.pace.not_before + rig.frontier.utc_offset
+    free_at = rig.host.pace.not_before + rig.frontier.time.utc_offset
     request = rig.next_request()
     for started_at, early in ((0.0, 0), (free_at, 0), (free_at - 0.9, 0), (free_at - 1.1, 1)):
         rig.handler._check_pace(rig.host, rig.frontier.jobs[JOB], rig.outcome(request, started_at=started_at))
@@ -377,7 +377,7 @@ def test_a_fetch_that_was_dialled_is_charged_to_the_budget_of_its_host(name: str
         assert use is None
     else:
         assert use == HostUse(JOB, 1, 700, pytest.approx(0.1, abs=1e-6))
-        assert rig.frontier.commits()[0].hosts[-1].uses == [use]
+        assert rig.frontier.pending.commits()[0].hosts[-1].uses == [use]
 
 
 def test_a_job_put_again_counts_on_from_the_fetches_of_the_deleted_one() -> None:
@@ -430,7 +430,7 @@ def test_a_request_says_all_that_its_downloader_needs() -> None:
     rig.job(URL, render=Render.AUTO)
     rig.host.address = ADDRESS
     request = rig.next_request()
-    utc = rig.now + rig.frontier.utc_offset
+    utc = rig.now + rig.frontier.time.utc_offset
     expected = FetchRequest(
         JOB, parse_url(URL).fingerprint, URL, "a.test", FetchKind.UNSPECIFIED, 1, 1, 0, utc + 60.0, utc + 180.0
     )

@@ -26,6 +26,7 @@ from nephila.native import HostStore, Trie, parse_url
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.engine import admission
 from nephila.scheduler.engine.admission import add_links, anchor_scope
+from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.link_scope import is_common
@@ -114,7 +115,7 @@ class Side:
         self.frontier.begin_turn(100.0, 1_000_000.0)
 
     def put(self, spec: CrawlJob) -> None:
-        self.frontier.put_job(spec)
+        put_job(self.frontier, spec)
         for job in self.frontier.jobs.values():
             if not self._native:
                 job.scope.native = None
@@ -133,7 +134,7 @@ class Side:
         elif step[0] == "spend" and job is not None:
             job.over_budget_hosts[frontier.store.host(step[1])] = None
         elif step[0] == "commit":
-            return [msgspec.msgpack.encode(commit) for commit in frontier.commits()]
+            return [msgspec.msgpack.encode(commit) for commit in frontier.pending.commits()]
         elif step[0] == "again" and job is not None:
             spec = job.spec
             self.put(msgspec.structs.replace(spec, deleted=True))
@@ -143,7 +144,7 @@ class Side:
     def state(self) -> Any:
         """Everything that a page may change."""
         frontier, store = self.frontier, self.frontier.store
-        frontier.merge_rows()
+        frontier.pending.merge_rows()
         pending = [
             (commit.partition, msgspec.msgpack.encode(commit), unpacked_rows(commit.queued))
             for partition in frontier.partitions
@@ -241,7 +242,7 @@ def test_most_pages_take_the_native_path() -> None:
         array("I", [len(parts.href)]).tobytes(), array("I", [at, at + 6]).tobytes(), flags=b"\0",
     )  # fmt: skip
     assert add_links(side.frontier, message) == 1
-    side.frontier.merge_rows()
+    side.frontier.pending.merge_rows()
     pending = [partition.pending for partition in side.frontier.partitions if partition.pending is not None]
     packed = [item for commit in pending for item in commit.queued]
     assert [type(item) for item in packed] == [msgspec.Raw]

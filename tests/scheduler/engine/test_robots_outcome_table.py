@@ -73,16 +73,16 @@ def test_an_outcome_of_robots_txt(name: str, attempt: int) -> None:
     fields, first, third, pause_s = TABLE[name]
     expected = first if attempt == 1 else third
     rig, request = asked(attempt)
-    rig.frontier.commits()
+    rig.frontier.pending.commits()
     rig.end(request, **fields)
-    assert (rig.frontier.in_fetch, rig.frontier.outstanding, rig.host.in_flight) == (0, 0, 0)
+    assert (len(rig.frontier.in_flight.leases), len(rig.frontier.in_flight), rig.host.in_flight) == (0, 0, 0)
     assert rig.pause_s == (pause_s if attempt == 1 else LAST_PAUSE.get(name, pause_s))
-    logged = [text for commit in rig.frontier.commits() for text in commit.robots]
+    logged = [text for commit in rig.frontier.pending.commits() for text in commit.robots]
     refused = fields.get("reason") in ("http_503", "http_429", "timeout")
     if "asked" in expected:
         assert not logged
         assert not rig.host.robots
-        assert len(rig.frontier.prepared) == 0, "another host may be begun"
+        assert len(rig.frontier.readiness.prepared) == 0, "another host may be begun"
         following = rig.next_request()
         assert expected == AGAIN.format(following.attempt)
         assert following.kind is FetchKind.ROBOTS
@@ -92,7 +92,7 @@ def test_an_outcome_of_robots_txt(name: str, attempt: int) -> None:
     ]
     assert rig.host.robots[origin_of(URL, "a.test")].policy == expected
     assert rig.host.robots_tries == 0
-    assert len(rig.frontier.prepared) == (not refused), "its page is next, unless the host pauses"
+    assert len(rig.frontier.readiness.prepared) == (not refused), "its page is next, unless the host pauses"
     rig.pass_time(rig.pause_s + 1.0)
     found = rig.dispatch()
     if expected in ("rules", "allow"):

@@ -55,7 +55,7 @@ async def test_identity_is_shown_for_any_spelling(tmp_path):
     parts = parse_url("http://a.test/")
     assert (found.canonical, found.host_key, found.seen) == ("http://a.test/", "a.test", True)
     assert found.url_key == parts.fingerprint.hex()
-    assert found.partition == world.scheduler.frontier.partition(parts.fingerprint).number
+    assert found.partition == world.scheduler.frontier.pending.partition(parts.fingerprint).number
     with pytest.raises(UrlError):
         result(world, "mailto:x")
 
@@ -241,4 +241,4 @@ async def test_nothing_is_changed_by_asking(tmp_path):
     for url in ("http://a.test/1", "http://a.test/none", "http://b.test/"):
         result(world, url)
     assert world.scheduler.queued == before
-    assert world.scheduler.frontier.commits() == []
+    assert world.scheduler.frontier.pending.commits() == []

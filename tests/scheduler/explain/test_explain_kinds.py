@@ -153,7 +153,7 @@ async def watched(tmp_path: Path) -> Case:
 async def fetched_again(tmp_path: Path) -> Case:
     world = await begun(tmp_path, site({"/": []}), seconds=5, recrawl=Recrawl(every_s=DAY))
     world.web = lambda request: Answer(silent=True)
-    while not world.scheduler.frontier.leases:
+    while not world.scheduler.frontier.in_flight.leases:
         world.clock.advance(300.0)
     return ended(world, "http://a.test/")
 
@@ -470,7 +470,7 @@ async def address_line(tmp_path: Path) -> Case:
     world = await begun(tmp_path, lambda request: Answer(), *seeds, seconds=2, config={"address_gap_s": 50.0})
     assert world.address_of("ab.test") == world.address_of("ba.test")
     world.clock.advance(2.0)
-    lined = next(iter(world.scheduler.frontier.waiting_for_address))
+    lined = next(iter(world.scheduler.frontier.readiness.waiting_for_address))
     assert world.scheduler.frontier.store.name(lined) == "ba.test"
     return Case(world, "http://ba.test/2")
 

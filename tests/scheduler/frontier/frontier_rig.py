@@ -22,7 +22,7 @@ from nephila.kernel.topics import DEAD, RECORDS, REQUESTS
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.commit_log import _encode, frame
 from nephila.scheduler.engine.invariants import check
-from nephila.scheduler.frontier.frontier import DELETED
+from nephila.scheduler.frontier.in_flight import DELETED
 from nephila.scheduler.frontier.queue_entry import unpack
 from nephila.scheduler.standalone import Scheduler
 
@@ -38,8 +38,6 @@ from tests.scheduler.frontier.frontier_model import (
     Model,
     Way,
 )
-
-STATES = ("leased", "fetched", "ending")
 
 
 def finish(coroutine: Any) -> None:
@@ -301,14 +299,11 @@ class Rig:
                 for _, packed in frontier.store.items(number, job.number):
                     entry = unpack(packed)
                     waiting[uid, entry.url_key] = entry.fetch_no
-        for _, _, uid, packed in self.scheduler.dispatcher.delayed():
+        for _, _, uid, packed in self.scheduler.dispatcher.frontier.delayed.items():
             entry = unpack(packed)
             waiting[uid, entry.url_key] = entry.fetch_no
         on_way = {
-            key: STATES[w.state]
-            for partition in frontier.partitions
-            for key, w in partition.outstanding.items()
-            if not key[0].startswith(DELETED)
+            key: w.state.name.lower() for key, w in frontier.in_flight.urls.items() if not key[0].startswith(DELETED)
         }
         return waiting, on_way
 
@@ -322,10 +317,14 @@ class Rig:
         wanted = {key: way.state for key, way in self.on_way.items()}
         assert on_way == wanted, f"on their way are {on_way}, not {wanted}"
         leases = {key: way.until for key, way in self.on_way.items() if way.state == "leased"}
-        actual_leases = {key: until for key, until in frontier.leases.items() if not key[0].startswith(DELETED)}
+        actual_leases = {
+            key: until for key, until in frontier.in_flight.leases.items() if not key[0].startswith(DELETED)
+        }
         assert actual_leases == leases, f"leases end at {actual_leases}, not {leases}"
-        assert frontier.in_fetch <= frontier.config.concurrency, f"{frontier.in_fetch} fetches at once"
-        assert frontier.outstanding <= frontier.config.window, f"{frontier.outstanding} URLs at once"
+        assert len(frontier.in_flight.leases) <= frontier.config.concurrency, (
+            f"{len(frontier.in_flight.leases)} fetches at once"
+        )
+        assert len(frontier.in_flight) <= frontier.config.window, f"{len(frontier.in_flight)} URLs at once"
         specs = {uid: job.spec for uid, job in frontier.jobs.items()}
         modelled = {uid: job.spec for uid, job in self.model.jobs.items()}
         assert specs == modelled, f"jobs are {specs}, not {modelled}"

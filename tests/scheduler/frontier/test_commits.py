@@ -18,8 +18,9 @@ from nephila.kernel.messages import (
 )
 from nephila.native import HostStore, Trie, parse_url, partition_of
 from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
-from nephila.scheduler.frontier.host_state import Outstanding, OutstandingState
+from nephila.scheduler.frontier.in_flight import LifeState, Outstanding
 from nephila.scheduler.frontier.job_state import Hold, Job
 from nephila.scheduler.frontier.queue_entry import RENDER_SHIFT, Entry, pack
 from nephila.scheduler.frontier.restart_policy import RestartPolicy
@@ -27,6 +28,7 @@ from nephila.scheduler.frontier.restart_policy import RestartPolicy
 from tests.scheduler.deployments import deployed
 
 URLS = [f"http://h{number}.test/" for number in range(40)]
+IN_FLIGHT = (LifeState.LEASED, LifeState.FETCHED, LifeState.ENDING)
 KEYS = [parse_url(url).fingerprint for url in URLS]
 
 
@@ -38,7 +40,7 @@ def frontier(partitions: int = 4, one: PartitionSlice | None = None) -> Frontier
 
 
 def job(one: Frontier, uid: str = "t", **spec: object) -> Job:
-    found = one.put_job(CrawlJob(uid, uid, 1, **spec))  # type: ignore[arg-type]
+    found = put_job(one, CrawlJob(uid, uid, 1, **spec))  # type: ignore[arg-type]
     assert found is not None
     return found
 
@@ -47,8 +49,8 @@ def queue(one: Frontier, owner: Job, url: str, order: int = 1, flags: int = 0) -
     """Queue a URL; returns the number of its host."""
     parts = parse_url(url)
     number = one.store.host(parts.host_key)
-    one.store.push(number, owner.number, order, pack(parts.fingerprint, 0, url.encode(), flags=flags))
-    one.newly_queued(number, owner, order)
+    one.store.push(number, owner.number, order, pack(Entry(parts.fingerprint, flags=flags, url=url)))
+    one.readiness.newly_queued(number, owner, order)
     return number
 
 
@@ -60,8 +62,8 @@ def test_partition_0_comes_first_and_each_partition_counts_its_commits() -> None
     one = frontier()
     for numbers in ([3, 0, 1], [2], [3, 1], []):
         for number in numbers:
-            assert one.pending(one.partitions[number]) is one.pending(one.partitions[number])
-        written = one.commits()
+            assert one.pending.of(one.partitions[number]) is one.pending.of(one.partitions[number])
+        written = one.pending.commits()
         assert [commit.partition for commit in written] == sorted(numbers)
         assert [commit.sequence for commit in written] == [
             one.partitions[number].sequence for number in sorted(numbers)
@@ -74,17 +76,17 @@ def test_links_of_pages_are_in_the_commits_of_their_partitions_in_order() -> Non
     one = frontier()
     rows = [QueuedUrl("t", bytes([number]) * 16, f"http://a.test/{number}", "a.test") for number in range(7)]
     packed = [msgspec.msgpack.encode(row) for row in rows]
-    one.add_rows([(1, 2, packed[0] + packed[1]), (3, 1, packed[2])])
-    one.add_rows([(3, 2, packed[3] + packed[4])])
-    one.queued_log(one.partitions[1]).append(rows[5])
-    one.add_rows([(1, 1, packed[6])])
+    one.pending.add_rows([(1, 2, packed[0] + packed[1]), (3, 1, packed[2])])
+    one.pending.add_rows([(3, 2, packed[3] + packed[4])])
+    one.pending.queued(one.partitions[1]).append(rows[5])
+    one.pending.add_rows([(1, 1, packed[6])])
     written = [
         msgspec.convert(msgspec.msgpack.decode(msgspec.msgpack.encode(commit)), FrontierCommit)
-        for commit in one.commits()
+        for commit in one.pending.commits()
     ]
     found = {commit.partition: [row.url[-1] for row in commit.queued] for commit in written}
     assert found == {1: ["0", "1", "5", "6"], 3: ["2", "3", "4"]}
-    assert one.commits() == []
+    assert one.pending.commits() == []
 
 
 @pytest.mark.parametrize("partitions", [0, 3, -4])
@@ -108,9 +110,9 @@ def test_urls_of_other_partitions_are_forwarded_once() -> None:
     assert not any(map(frontier().is_other_partition, KEYS))
 
 
-@pytest.mark.parametrize("state", OutstandingState)
+@pytest.mark.parametrize("state", IN_FLIGHT)
 @pytest.mark.parametrize("uid", ["t", "", "\0t"])
-def test_an_outstanding_url_is_logged_as_its_successor_needs_it(uid: str, state: OutstandingState) -> None:
+def test_an_outstanding_url_is_logged_as_its_successor_needs_it(uid: str, state: LifeState) -> None:
     """The URL only where the queue does not have it: robots.txt, and jobs that were deleted. One program logs the lease
     alone: after a restart the URL is fetched again."""
     for one in (frontier(1), frontier(one=PartitionSlice(0, 1))):
@@ -118,19 +120,16 @@ def test_an_outstanding_url_is_logged_as_its_successor_needs_it(uid: str, state:
         entry = Entry(KEYS[0], 0, 5, 1, 0, 0, 0, URLS[0])
         waiting = Outstanding(uid, one.hosts.get_or_create("h0.test"), entry, 2, "192.0.2.1", state, 1_700_000_180.0)
         waiting.receipted, waiting.record = Receipt(KEYS[0], 5), Record(uid, KEYS[0])
-        one.commits()
-        one.log_outstanding(waiting)
-        leased = one.lease_of(waiting)
+        leased = one.in_flight.logged(waiting)
         assert (leased.url_key, leased.job, leased.host, leased.attempt) == (KEYS[0], uid, "h0.test", 2)
         rest = (leased.lease_until, leased.address, leased.url, leased.fetch_no, leased.landed)
         if one.restart is RestartPolicy.LEASES_END:
             assert rest == (0.0, "", "", 0, False)
-            assert (leased.receipt, leased.record, one.commits()) == (None, None, [])
+            assert (leased.receipt, leased.record) == (None, None)
         else:
             url = "" if uid == "t" else URLS[0]
-            assert rest == (1_700_000_180.0, "192.0.2.1", url, 5, state is not OutstandingState.LEASED)
+            assert rest == (1_700_000_180.0, "192.0.2.1", url, 5, state is not LifeState.LEASED)
             assert (leased.receipt, leased.record) == (waiting.receipted, waiting.record)
-            assert [commit.leased for commit in one.commits()] == [[leased]]
 
 
 def test_urls_without_receipt_are_in_the_order_of_their_outcomes() -> None:
@@ -141,9 +140,9 @@ def test_urls_without_receipt_are_in_the_order_of_their_outcomes() -> None:
         Outstanding("t", host, Entry(key, 0, 1, 0, 0, 0, 0, url), 1) for url, key in zip(URLS, KEYS, strict=True)
     ]
     for number in (0, 1, 2, 0):
-        one.begin_turn(one.now + 10.0, one.utc_now + 10.0)
-        one.await_receipt(waiting[number])
-    assert list(one.without_receipt.items()) == [
+        one.begin_turn(one.time.now + 10.0, one.time.utc_now + 10.0)
+        one.in_flight.await_receipt(waiting[number])
+    assert list(one.in_flight.without_receipt.items()) == [
         (("t", KEYS[1]), 120.0),
         (("t", KEYS[2]), 130.0),
         (("t", KEYS[0]), 140.0),
@@ -154,11 +153,11 @@ def test_each_total_of_a_quota_is_in_a_commit_once() -> None:
     """However many fetches the turn has; a next turn logs the new totals."""
     one = frontier()
     job(one, quota=Quota(pages=10), site="s", site_quota=Quota(pages=20))
-    one.commits()
+    one.pending.commits()
     for browser_s, accounts in ((0.0, ["job:t", "site:s"]), (2.0, ["job:t", "site:s", "browser:t"])):
         for _ in range(2):
-            one.count_quotas(one.jobs["t"], 50, browser_s)
-        (commit,) = one.commits()
+            one.holds.count_quotas(one.jobs["t"], 50, browser_s)
+        (commit,) = one.pending.commits()
         assert [use.account for use in commit.uses] == accounts
     assert [(use.pages, use.bytes, use.browser_s) for use in commit.uses] == [(4, 200, 4.0), (4, 200, 4.0), (0, 0, 4.0)]
 
@@ -168,10 +167,10 @@ def test_a_job_is_held_by_the_fetch_that_uses_up_its_quota() -> None:
     one = frontier()
     found = job(one, quota=Quota(pages=2))
     for held in (False, True, True):
-        one.count_quotas(found, 1, 0.0)
+        one.holds.count_quotas(found, 1, 0.0)
         assert bool(found.hold(Hold.QUOTA)) == held
-    one.put_job(CrawlJob("t", "t", 2, quota=Quota(pages=4)))
-    one.apply_quotas()
+    put_job(one, CrawlJob("t", "t", 2, quota=Quota(pages=4)))
+    one.holds.apply_quotas()
     assert not found.hold(Hold.QUOTA)
 
 
@@ -181,15 +180,22 @@ def test_a_job_is_held_by_the_fetch_that_uses_up_its_quota() -> None:
 def test_a_request_counts_as_consumed_when_a_later_one_of_its_kind_was() -> None:
     """Requests for browsers have other downloaders."""
     one = Frontier(SchedulerConfig(partitions=1), HostStore(), lambda number: Trie(), consumed_until=100.0)
-    until = 100.0 + one.config.start_by_s + one.config.lease_s
-    assert one.lease_start(until) == 100.0
-    assert [one.was_consumed(until, rendered) for rendered in (False, True)] == [True, True]
-    assert [one.was_consumed(until + 1.0, rendered) for rendered in (False, True)] == [False, False]
-    one.note_consumed(101.0)
-    one.note_consumed(99.0)
-    assert [one.was_consumed(until + 1.0, rendered) for rendered in (False, True)] == [True, False]
-    one.note_consumed(101.0, rendered=True)
-    assert one.was_consumed(until + 1.0, rendered=True)
+    job(one)
+    host, length_s = one.hosts.get_or_create("h0.test"), one.config.start_by_s + one.config.lease_s
+    plain, rendered = (
+        Outstanding("t", host, Entry(key, 0, 1, 0, 0, render << RENDER_SHIFT, 0, url), 1)
+        for key, render, url in zip(KEYS, (Render.NEVER, Render.ALWAYS), URLS, strict=False)
+    )
+    for at in (100.0, 101.0):
+        for waiting in (plain, rendered):
+            one.in_flight.resume(waiting, at + length_s, at)
+            assert one.in_flight.leased_at(waiting) == at
+        assert {one.in_flight.was_consumed(waiting) for waiting in (plain, rendered)} == {at == 100.0}
+    one.in_flight.note_consumed(101.0)
+    one.in_flight.note_consumed(99.0)
+    assert [one.in_flight.was_consumed(waiting) for waiting in (plain, rendered)] == [True, False]
+    one.in_flight.note_consumed(101.0, rendered=True)
+    assert one.in_flight.was_consumed(rendered)
 
 
 @pytest.mark.parametrize(
@@ -206,8 +212,8 @@ def test_the_rendering_of_a_url_goes_before_that_of_its_job(of_job: Render, of_u
     one = frontier()
     job(one, render=of_job)
     host, entry = one.hosts.get_or_create("h0.test"), Entry(KEYS[0], 0, 1, 0, 0, of_url << RENDER_SHIFT, 0, URLS[0])
-    assert one.is_rendered(Outstanding("t", host, entry, 1)) == rendered
-    assert not one.is_rendered(Outstanding("", host, entry, 1))
+    assert one.in_flight.is_rendered(Outstanding("t", host, entry, 1)) == rendered
+    assert not one.in_flight.is_rendered(Outstanding("", host, entry, 1))
 
 
 # ---- readiness
@@ -218,14 +224,14 @@ def test_a_prepared_host_is_taken_at_its_instant_and_not_before() -> None:
     one = frontier()
     owner = job(one)
     first, second = (queue(one, owner, url) for url in URLS[:2])
-    one.prepared.requested(second, owner.number, "http://h1.test")
-    one.schedule_at(second, 110.0)
-    one.schedule_at(first, 100.0)
-    assert one.take_prepared() == -1
-    one.begin_turn(110.0, one.utc_now + 10.0)
-    assert one.take_prepared() == second
+    one.readiness.prepared.requested(second, owner.number, "http://h1.test")
+    one.readiness.schedule_at(second, 110.0)
+    one.readiness.schedule_at(first, 100.0)
+    assert one.readiness.take_prepared() == -1
+    one.begin_turn(110.0, one.time.utc_now + 10.0)
+    assert one.readiness.take_prepared() == second
     assert one.store.ready_at(second) is None
-    assert one.take_prepared() == -1
+    assert one.readiness.take_prepared() == -1
 
 
 def test_a_robots_txt_is_fetched_only_for_a_page_that_the_budget_covers() -> None:
@@ -234,11 +240,11 @@ def test_a_robots_txt_is_fetched_only_for_a_page_that_the_budget_covers() -> Non
     limited = job(one, scope=Scope(max_pages=2))
     careless = job(one, "careless", scope=Scope(max_pages=2), politeness=Politeness(1.0, 1, True))
     for number, allowed in enumerate((True, True, False)):
-        assert one.may_prepare(limited) == allowed
-        one.prepared.requested(number, limited.number, "http://a.test")
-        one.prepared.requested(10 + number, careless.number, "http://a.test")
-    assert one.may_prepare(careless)
-    assert one.may_prepare(job(one, "unlimited"))
+        assert one.readiness.may_prepare(limited) == allowed
+        one.readiness.prepared.requested(number, limited.number, "http://a.test")
+        one.readiness.prepared.requested(10 + number, careless.number, "http://a.test")
+    assert one.readiness.may_prepare(careless)
+    assert one.readiness.may_prepare(job(one, "unlimited"))
 
 
 def test_gauges_of_hosts() -> None:
@@ -247,27 +253,35 @@ def test_gauges_of_hosts() -> None:
     owner, other = job(one), job(one, "other")
     numbers = [queue(one, owner, url) for url in URLS[:6]]
     for number, at in zip(numbers, (90.0, 100.0, 101.0, 150.0, 150.0, 150.0), strict=True):
-        one.schedule_at(number, at)
-    assert (one.hosts_ready(100.0), one.hosts_waiting(100.0), one.urls_ready(100.0)) == (2, 4, 2)
+        one.readiness.schedule_at(number, at)
+    assert (one.readiness.hosts_ready(100.0), one.readiness.hosts_waiting(100.0), one.readiness.urls_ready(100.0)) == (
+        2,
+        4,
+        2,
+    )
     assert one.store.take_ready(100.0) == numbers[0]
-    one.ready.add(numbers[0], [(owner.number, 1)], 95.0)
+    one.readiness.ready.add(numbers[0], [(owner.number, 1)], 95.0)
     queue(one, owner, "http://h0.test/second")
-    assert (one.hosts_ready(100.0), one.hosts_waiting(100.0), one.urls_ready(100.0)) == (2, 4, 3)
-    assert (one.oldest_ready_s(120.0), one.oldest_ready_s(90.0)) == (25.0, 0.0)
-    assert one.hosts_blocked == 0
+    assert (one.readiness.hosts_ready(100.0), one.readiness.hosts_waiting(100.0), one.readiness.urls_ready(100.0)) == (
+        2,
+        4,
+        3,
+    )
+    assert (one.readiness.oldest_ready_s(120.0), one.readiness.oldest_ready_s(90.0)) == (25.0, 0.0)
+    assert one.readiness.hosts_blocked == 0
     for number in numbers[3:5]:
         one.store.unschedule(number)
-    one.set_waiting_for_job(numbers[3], (owner, other))
+    one.readiness.set_waiting_for_job(numbers[3], (owner, other))
     owner.over_budget_hosts[numbers[4]] = None
     host = one.hosts.get(numbers[5])
     host.address = "192.0.2.1"
     one.store.unschedule(numbers[5])
-    one.wait_for_address(host, head=False)
-    assert one.hosts_blocked == 3
-    one.resume_hosts(owner)
-    assert (one.hosts_blocked, one.store.ready_at(numbers[3])) == (3, 100.0), "one job still lists it"
-    assert one.take_waiting_for_address() == numbers[5]
-    assert one.take_waiting_for_address() == -1
+    one.readiness.wait_for_address(host, head=False)
+    assert one.readiness.hosts_blocked == 3
+    one.readiness.resume_hosts(owner)
+    assert (one.readiness.hosts_blocked, one.store.ready_at(numbers[3])) == (3, 100.0), "one job still lists it"
+    assert one.readiness.take_waiting_for_address() == numbers[5]
+    assert one.readiness.take_waiting_for_address() == -1
 
 
 def test_the_most_careful_job_says_how_many_fetches_a_host_has_and_how_long_it_waits() -> None:
@@ -275,14 +289,22 @@ def test_the_most_careful_job_says_how_many_fetches_a_host_has_and_how_long_it_w
     one = frontier()
     host = one.hosts.get_or_create("h0.test")
     host.crawl_delay_s = 4.0
-    assert (one._limit(host), one.delay_s(host, None), one.fetches_alone(host, None)) == (1, 4.0, False)
+    assert (one.hosts.limit(host), one.hosts.delay_s(host, None), one.hosts.fetches_alone(host, None)) == (
+        1,
+        4.0,
+        False,
+    )
     host.crawl_delay_s = 0.0
     quick, slow = (
         job(one, str(delay), politeness=Politeness(delay, count, True)) for delay, count in ((2.0, 4), (3.0, 2))
     )
     for owner, limit, delay_s in ((quick, 4, 2.0), (slow, 2, 3.0)):
         queue(one, owner, URLS[0])
-        assert (one._limit(host), one.delay_s(host, None), one.delay_s(host, quick)) == (limit, delay_s, 2.0)
+        assert (one.hosts.limit(host), one.hosts.delay_s(host, None), one.hosts.delay_s(host, quick)) == (
+            limit,
+            delay_s,
+            2.0,
+        )
     alone = job(one, "alone", politeness=Politeness(1.0, 1, True))
-    assert not one.fetches_alone(host, alone)
-    assert one.fetches_alone(one.hosts.get_or_create("h1.test"), alone)
+    assert not one.hosts.fetches_alone(host, alone)
+    assert one.hosts.fetches_alone(one.hosts.get_or_create("h1.test"), alone)

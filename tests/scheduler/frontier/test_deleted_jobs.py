@@ -22,9 +22,10 @@ from nephila.kernel.messages import (
 )
 from nephila.native import HostStore, Trie
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.frontier.frontier import DELETED, Frontier, PartitionSlice
-from nephila.scheduler.frontier.host_state import Outstanding, OutstandingState
+from nephila.scheduler.engine.job_changes import put_job
+from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
 from nephila.scheduler.frontier.host_table import novelty_of
+from nephila.scheduler.frontier.in_flight import DELETED, LifeState, Outstanding
 from nephila.scheduler.frontier.queue_entry import Entry, pack
 
 from tests.scheduler.deployments import deployed
@@ -38,7 +39,7 @@ def frontier(one: PartitionSlice | None = None) -> Frontier:
     found = Frontier(SchedulerConfig(partitions=1), HostStore(), lambda number: Trie(), **deployed(one))
     found.begin_turn(100.0, 1_700_000_000.0)
     for uid in JOBS:
-        found.put_job(CrawlJob(uid, uid, 1, quota=Quota(pages=10)))
+        put_job(found, CrawlJob(uid, uid, 1, quota=Quota(pages=10)))
     return found
 
 
@@ -60,16 +61,16 @@ def rows_of(uid: str) -> dict[str, list[object]]:
 def test_nothing_of_a_deleted_job_is_left_in_the_commit_of_its_turn() -> None:
     """The same commit may bring a job of that name. Rows of others, robots.txt and the pace of hosts stay."""
     one = frontier()
-    one.commits()
-    commit = one.pending(one.partitions[0])
+    one.pending.commits()
+    commit = one.pending.of(one.partitions[0])
     for uid in JOBS:
         for name, rows in rows_of(uid).items():
             getattr(commit, name).extend(rows)
     commit.uses.append(QuotaUse("tenant:news", 0.0, 6))
     commit.hosts.append(HostState("a.test", not_before=50.0, uses=[HostUse("gone", 3), HostUse("stays", 4)]))
     kept = {name for name, rows in rows_of("stays").items() if rows}
-    one.put_job(CrawlJob("gone", "gone", 2, deleted=True))
-    (written,) = one.commits()
+    put_job(one, CrawlJob("gone", "gone", 2, deleted=True))
+    (written,) = one.pending.commits()
     assert [job.uid for job in written.jobs if job.deleted] == ["gone"]
     written.jobs = []
     expected = FrontierCommit(written.partition, written.epoch, written.sequence)
@@ -85,11 +86,11 @@ def test_nothing_of_a_deleted_job_is_left_in_the_commit_of_its_turn() -> None:
 def test_links_of_the_turn_go_with_their_job() -> None:
     """Rows that are not merged into a commit yet."""
     one = frontier()
-    one.commits()
+    one.pending.commits()
     for uid in JOBS:
-        one.add_rows([(0, 1, msgspec.msgpack.encode(rows_of(uid)["queued"][0]))])
-    one.put_job(CrawlJob("gone", "gone", 2, deleted=True))
-    (written,) = one.commits()
+        one.pending.add_rows([(0, 1, msgspec.msgpack.encode(rows_of(uid)["queued"][0]))])
+    put_job(one, CrawlJob("gone", "gone", 2, deleted=True))
+    (written,) = one.pending.commits()
     decoded = msgspec.convert(msgspec.msgpack.decode(msgspec.msgpack.encode(written)), FrontierCommit)
     assert [queued.job for queued in decoded.queued] == ["stays"]
 
@@ -102,56 +103,54 @@ def test_what_a_deleted_job_used_is_not_that_of_its_namesake() -> None:
         job = one.jobs[uid]
         host.uses[uid] = HostUse(uid, 3)
         novelty_of(host, job)
-        one.count_quotas(job, 100, 2.0)
+        one.holds.count_quotas(job, 100, 2.0)
         one.partitions[0].ended[uid, Outcome.STORED] += 1
-        one.store.push(host.number, job.number, 1, pack(KEY, 0, b"http://a.test/"))
-        one.prepared.requested(host.number, job.number, "http://a.test")
+        one.store.push(host.number, job.number, 1, pack(Entry(KEY, url="http://a.test/")))
+        one.readiness.prepared.requested(host.number, job.number, "http://a.test")
     for deleted in (True, False):
-        one.put_job(CrawlJob("gone", "gone", 2, deleted=deleted, quota=Quota(pages=10)))
+        put_job(one, CrawlJob("gone", "gone", 2, deleted=deleted, quota=Quota(pages=10)))
     assert set(host.uses) == set(host.novelty) == {"stays"}
     assert set(one.partitions[0].ended) == {("stays", Outcome.STORED)}
     assert [one.jobs[uid].queued for uid in JOBS] == [0, 1]
-    assert [[use.pages for use in one.quotas.uses(uid, one.utc_now)] for uid in JOBS] == [[0], [1]]
+    assert [[use.pages for use in one.quotas.uses(uid, one.time.utc_now)] for uid in JOBS] == [[0], [1]]
     assert [one.quotas.browser_s(uid) for uid in JOBS] == [0.0, 2.0]
-    assert one.prepared.job(host.number) == one.jobs["stays"].number
+    assert one.readiness.prepared.job(host.number) == one.jobs["stays"].number
     assert one.jobs["gone"].number == 2
 
 
-@pytest.mark.parametrize("state", OutstandingState)
-def test_only_fetches_in_flight_outlive_their_job(state: OutstandingState) -> None:
+@pytest.mark.parametrize("state", [LifeState.LEASED, LifeState.FETCHED, LifeState.ENDING])
+def test_only_fetches_in_flight_outlive_their_job(state: LifeState) -> None:
     """They keep their place in the order of the leases, under a name that no job can have."""
     one = frontier(PartitionSlice(0, 1))
     host = one.hosts.get_or_create("a.test")
     for number, uid in enumerate((*JOBS, "gone")):
         key = bytes([number]) * 16
         entry = Entry(key, 0, 1, 0, 0, 0, 0, f"http://a.test/{number}")
-        waiting = Outstanding(uid, host, entry, 1, state=state if uid == "gone" else OutstandingState.LEASED)
-        one.add_outstanding((uid, key), waiting)
-        if waiting.state is OutstandingState.LEASED:
-            one.leases[uid, key] = 200.0 + number
-        else:
-            one.await_receipt(waiting)
-    one.put_job(CrawlJob("gone", "gone", 2, deleted=True))
-    leased = state is OutstandingState.LEASED
+        waiting = Outstanding(uid, host, entry, 1, state=state if uid == "gone" else LifeState.LEASED)
+        one.in_flight.restore(waiting)
+        if waiting.state is LifeState.LEASED:
+            one.in_flight.resume(waiting, 200.0 + number, 100.0)
+    put_job(one, CrawlJob("gone", "gone", 2, deleted=True))
+    leased = state is LifeState.LEASED
     named = [DELETED + "gone", "stays", DELETED + "gone"] if leased else ["stays"]
-    assert [uid for uid, _ in one.leases] == named
-    assert list(one.leases.values()) == ([200.0, 201.0, 202.0] if leased else [201.0])
-    assert sorted(uid for uid, _ in one.partitions[0].outstanding) == sorted(named)
-    assert all(uid == waiting.job for (uid, _), waiting in one.partitions[0].outstanding.items())
-    assert (one.outstanding, len(one.without_receipt)) == (len(named), 0)
+    assert [uid for uid, _ in one.in_flight.leases] == named
+    assert list(one.in_flight.leases.values()) == ([200.0, 201.0, 202.0] if leased else [201.0])
+    assert sorted(uid for uid, _ in one.in_flight.urls) == sorted(named)
+    assert all(uid == waiting.job for (uid, _), waiting in one.in_flight.urls.items())
+    assert (len(one.in_flight), len(one.in_flight.without_receipt)) == (len(named), 0)
 
 
 def test_fetch_numbers_go_on_and_job_numbers_are_not_used_again() -> None:
     """Also when they come from a snapshot; the higher job number counts."""
     one = frontier()
     one.jobs["gone"].note_fetch_no(7)
-    one.put_job(CrawlJob("gone", "gone", 2, deleted=True))
-    assert one.deleted == {"gone": 7}
+    put_job(one, CrawlJob("gone", "gone", 2, deleted=True))
+    assert one.jobs.deleted == {"gone": 7}
     again = frontier()
-    again.restore_counts(9, {"old": 3})
-    again.restore_counts(5, one.deleted)
-    job = again.put_job(CrawlJob("old", "old", 1))
+    again.jobs.restore_counts(9, {"old": 3})
+    again.jobs.restore_counts(5, one.jobs.deleted)
+    job = put_job(again, CrawlJob("old", "old", 1))
     assert job is not None
-    assert (job.number, job.first_fetch_no, again.deleted) == (9, 4, {"gone": 7})
-    assert again.put_job(CrawlJob("new", "new", 1)).first_fetch_no == 1  # type: ignore[union-attr]
-    assert again.next_job == 11
+    assert (job.number, job.first_fetch_no, again.jobs.deleted) == (9, 4, {"gone": 7})
+    assert put_job(again, CrawlJob("new", "new", 1)).first_fetch_no == 1  # type: ignore[union-attr]
+    assert again.jobs.next_number == 11

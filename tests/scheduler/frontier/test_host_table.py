@@ -10,6 +10,7 @@ from nephila.native import HostStore
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_table import HostTable
 from nephila.scheduler.frontier.prepared_hosts import PreparedHosts
+from nephila.scheduler.frontier.turn_time import TurnTime
 from nephila.scheduler.traps.novelty import NoveltyTracker
 
 
@@ -21,7 +22,7 @@ def test_what_a_host_has_yielded_is_learned_anew_and_what_was_closed_stays_close
     state = HostState("a.test", not_before=50.0, pause_s=60.0)
     record = HostRecord(state, yields=[HostYield("\0003", msgspec.msgpack.encode((9, "another form")))])
     store.set_state(store.host("a.test"), msgspec.msgpack.encode(record))
-    hosts = HostTable(store, SchedulerConfig(), {3: job}, PreparedHosts())
+    hosts = HostTable(store, SchedulerConfig(), {3: job}, PreparedHosts(), TurnTime())
     host = hosts.get_or_create("a.test")
     assert host.pace.not_before == 50.0
     assert host.novelty["news"].closed == {"/d/": closed}
@@ -29,9 +30,9 @@ def test_what_a_host_has_yielded_is_learned_anew_and_what_was_closed_stays_close
 
 
 def table(**config: int) -> HostTable:
-    found = HostTable(HostStore(""), SchedulerConfig(**config), {}, PreparedHosts())
-    found.begin_turn(100.0, 1_700_000_000.0)
-    return found
+    time = TurnTime()
+    time.begin(100.0, 1_700_000_100.0)
+    return HostTable(HostStore(""), SchedulerConfig(**config), {}, PreparedHosts(), time)
 
 
 def test_objects_beyond_the_limit_are_evicted_down_to_three_quarters_of_it():

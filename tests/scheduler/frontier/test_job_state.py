@@ -139,7 +139,7 @@ def test_urls_on_hosts_whose_budget_is_spent_are_not_waited_for() -> None:
     store = HostStore()
     one = job(store=store)
     for host, key in (("a.test", A), ("a.test", B), ("b.test", C)):
-        store.push(store.host(host), one.number, 1, pack(key, 0, b"http://x.test/"))
+        store.push(store.host(host), one.number, 1, pack(Entry(key, url="http://x.test/")))
     one.add_delayed(2)
     one.add_delayed(-1)
     assert (one.queued, one.waiting) == (4, 4)

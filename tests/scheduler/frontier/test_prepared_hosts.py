@@ -7,7 +7,7 @@ import random
 import pytest
 from nephila.scheduler.frontier.held_links import LIMIT, HeldLinks, limit_of
 from nephila.scheduler.frontier.prepared_hosts import VALID_S, PreparedHosts
-from nephila.scheduler.frontier.queue_entry import pack
+from nephila.scheduler.frontier.queue_entry import Entry, pack
 
 
 def test_prepared_hosts_against_a_model() -> None:
@@ -72,7 +72,7 @@ def test_a_robots_txt_counts_for_the_page_that_it_is_for(after_s: float, valid: 
 
 
 def link(number: int, depth: int = 3) -> bytes:
-    return pack(bytes([number]) * 16, depth, b"http://a.test/")
+    return pack(Entry(bytes([number]) * 16, depth, url="http://a.test/"))
 
 
 def test_a_quarter_of_the_held_links_may_be_outside_the_scope() -> None:

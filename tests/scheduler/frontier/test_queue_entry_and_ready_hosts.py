@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
-from nephila.kernel.messages import Context, QueuedUrl, Render
+from nephila.kernel.messages import Context, QueuedUrl, Render, Seed, UrlState
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.scheduler.frontier.queue_entry import (
     SEED,
+    Entry,
+    entry_of,
     host_of,
     pack,
     pack_context,
     pack_queued,
     queued_of,
-    repack,
     unpack,
     unpack_context,
 )
@@ -24,10 +26,9 @@ from nephila.scheduler.frontier.ready_hosts import ReadyHosts
 def test_a_packed_url_comes_back_whole():
     """Counters, flags and a URL of any script survive; attempts and hops are clamped, not wrapped."""
     queued = QueuedUrl("j", b"k" * 16, "https://例え.test/ü?x=1", "h", 7, 3, 2, 1, False, True, 0.0, 200)
-    assert queued_of(unpack(pack_queued(queued)), "j", "h", 1, head=False) == queued
-    entry = unpack(pack(b"k" * 16, 1, b"http://a.test/", 1, 70_000, 999, SEED))
+    assert queued_of(unpack(pack_queued(queued)), "j", "h", head=False) == queued
+    entry = unpack(pack(Entry(b"k" * 16, 1, 1, 70_000, 999, SEED, url="http://a.test/")))
     assert (entry.attempts, entry.hops) == (65_535, 255)
-    assert unpack(repack(entry, 4)).attempts == 4
 
 
 def test_a_context_travels_with_its_url_and_costs_nothing_when_empty():
@@ -38,12 +39,31 @@ def test_a_context_travels_with_its_url_and_costs_nothing_when_empty():
     )
     entry = unpack(pack_queued(queued))
     assert (entry.url, unpack_context(entry.context), entry.render) == ("http://a.test/", context, Render.AUTO)
-    assert unpack(repack(entry, 2)) == entry._replace(attempts=2)
-    assert queued_of(entry, "j", "h", 0, head=False) == queued
+    assert unpack(pack(entry)) == entry == entry_of(queued)
+    assert queued_of(entry, "j", "h", head=False) == queued
     assert pack_context(None) == pack_context(Context()) == b""
-    assert len(pack(b"k" * 16, 1, b"http://a.test/")) == 29 + 14
+    assert len(pack(Entry(b"k" * 16, 1, url="http://a.test/"))) == 29 + 14
     with pytest.raises(PermanentError, match="at most 16,384 bytes, not"):
         pack_context(Context("x" * 16_384))
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"seed": True, "attempts": 70_000}, {"render": Render.NEVER}, {"context": Context("s")}]
+)
+def test_the_short_way_of_a_restart_packs_the_same_bytes(fields: dict[str, Any]) -> None:
+    """With and without what the log has in another form."""
+    queued = QueuedUrl("j", b"k" * 16, "http://a.test/", "h", 7, 3, 2, priority=9, **fields)
+    assert pack_queued(queued) == pack(entry_of(queued))
+
+
+@pytest.mark.parametrize("message", [QueuedUrl, Seed, UrlState])
+def test_a_field_of_an_entry_is_read_from_each_message_that_has_it(message: type[Any]) -> None:
+    """A new field needs no line for it."""
+    values = {name: 3 for name in Entry._fields if name in message.__struct_fields__ and name != "context"}
+    assert {name: getattr(entry_of(message(**{**values, "url": "3"})), name) for name in values} == {
+        **values,
+        "url": "3",
+    }
 
 
 def test_host_of_ignores_userinfo():

@@ -12,14 +12,22 @@ async def test_what_waits_for_capacity_is_counted_and_its_age_grows(tmp_path):
     slow = Answer(took_s=100.0)
     world = await World(tmp_path, lambda request: slow, concurrency=1).start()
     frontier = world.scheduler.frontier
-    assert (frontier.hosts_ready(0.0), frontier.urls_ready(0.0), frontier.oldest_ready_s(0.0)) == (0, 0, 0.0)
+    assert (
+        frontier.readiness.hosts_ready(0.0),
+        frontier.readiness.urls_ready(0.0),
+        frontier.readiness.oldest_ready_s(0.0),
+    ) == (0, 0, 0.0)
     world.crawl(*[f"http://h{host}.test/{page}" for host in range(5) for page in range(3)])
     began = world.clock.monotonic()
     world.run(50.0)
     now = world.clock.monotonic()
-    assert (frontier.hosts_ready(now), frontier.urls_ready(now)) == (4, 12)
-    assert frontier.oldest_ready_s(began + 70.0) == pytest.approx(70.0)
+    assert (frontier.readiness.hosts_ready(now), frontier.readiness.urls_ready(now)) == (4, 12)
+    assert frontier.readiness.oldest_ready_s(began + 70.0) == pytest.approx(70.0)
     world.run()
     now = world.clock.monotonic()
-    assert (frontier.hosts_ready(now), frontier.urls_ready(now), frontier.oldest_ready_s(now)) == (0, 0, 0.0)
+    assert (
+        frontier.readiness.hosts_ready(now),
+        frontier.readiness.urls_ready(now),
+        frontier.readiness.oldest_ready_s(now),
+    ) == (0, 0, 0.0)
     await world.scheduler.close()

@@ -68,7 +68,7 @@ class MissingReceipts:
         numbers = {
             number: owner
             for number, owner in self._owners.items()
-            if next(iter(owner.frontier.without_receipt.values()), before + 1) <= before
+            if next(iter(owner.frontier.in_flight.without_receipt.values()), before + 1) <= before
         }
         if numbers and (self._check is None or self._check.done()):
             self._check = asyncio.get_running_loop().create_task(self._run(numbers, before))

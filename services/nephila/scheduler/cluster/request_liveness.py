@@ -60,7 +60,7 @@ class RequestLiveness:
     def _look(self) -> None:
         self.start()
         before = self._clock.monotonic() - self._config.start_by_s
-        silent = [number for number, owner in self._owners.items() if _waits_since(owner.frontier, before)]
+        silent = [number for number, owner in self._owners.items() if owner.frontier.in_flight.waits_since(before)]
         if silent and (self._question is None or self._question.done()):
             self._question = asyncio.get_running_loop().create_task(self._ask(silent, before))
 
@@ -73,13 +73,4 @@ class RequestLiveness:
                 log.info("the offsets of the group %s cannot be read: %s", group, error)
                 return
             for number in taken & self._owners.keys():
-                self._owners[number].frontier.note_consumed(before, bool(rendered))
-
-
-def _waits_since(frontier: Frontier, before: float) -> bool:
-    """Whether a request of that time has no outcome, and nothing proves that it was consumed."""
-    key, until = next(iter(frontier.leases.items()), (None, 0.0))
-    if key is None or frontier.lease_start(until) > before:
-        return False
-    waiting = frontier.partition(key[1]).outstanding[key]
-    return not frontier.was_consumed(until, frontier.is_rendered(waiting))
+                self._owners[number].frontier.in_flight.note_consumed(before, bool(rendered))

@@ -306,7 +306,9 @@ class ClusterScheduler(Member):
         known = tenants(config.tenants)
         shares = Shares(lambda tenant: known[tenant].share if tenant in known else 1.0)
         limit = config.member_concurrency + config.member_concurrency // AHEAD
-        return SharedSlots(limit, shares, lambda: sum(one.in_fetch for one in self.frontiers), self._wake_partition)
+        return SharedSlots(
+            limit, shares, lambda: sum(len(one.in_flight.leases) for one in self.frontiers), self._wake_partition
+        )
 
     def _wake_partition(self, number: int) -> None:
         if (owner := self.owners.get(number)) is not None:
@@ -329,7 +331,7 @@ class ClusterScheduler(Member):
             frontier = owner.frontier
             more = room > frontier.concurrency or window > frontier.window
             frontier.set_limits(room, window)
-            if more and frontier.outstanding:
+            if more and frontier.in_flight.urls:
                 self.wake(owner)
 
     # ---- read by metrics and status

@@ -141,7 +141,7 @@ class Takeover:
             len(openings),
             sum(one.commits for one in found),
             sum(one.urls for one in found),
-            sum(opening.owner.frontier.outstanding for opening in openings),
+            sum(len(opening.owner.frontier.in_flight) for opening in openings),
             sum(len(one.to_republish.requests) for one in found),
         )
 
@@ -195,7 +195,7 @@ class Takeover:
         log.debug(
             "partition %d: epoch %d, %d commits, %d ignored, %d URLs queued, %d in flight",
             *(owner.number, opening.epoch, opening.found.commits, opening.reading.ignored, opening.found.urls),
-            owner.frontier.outstanding,
+            len(owner.frontier.in_flight),
         )
 
     async def _drop_sent(self, openings: list[_Opening]) -> None:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 from nephila.kernel.messages import LeasedUrl
 from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.engine.dispatch import Dispatcher
-from nephila.scheduler.frontier.frontier import Frontier, Key
-from nephila.scheduler.frontier.host_state import Outstanding, OutstandingState, TurnOutput
+from nephila.scheduler.frontier.frontier import Frontier
+from nephila.scheduler.frontier.host_state import TurnOutput
+from nephila.scheduler.frontier.in_flight import ENDING, FETCHED, LEASED, Key, Outstanding
 from nephila.scheduler.frontier.queue_entry import Entry, unpack
 
 CATCH_UP_S = 30.0
@@ -67,16 +68,11 @@ def recover_leases(
     leases = []
     for key, leased in leased_urls.items():
         waiting = _waiting(frontier, key, leased, urls)
-        partition = frontier.add_outstanding(key, waiting)
-        job = frontier.jobs.get(key[0])
-        if job is not None and waiting.state is not OutstandingState.ENDING:
-            job.restore_lease()
-        if waiting.state is OutstandingState.LEASED:
-            leases.append((leased.lease_until - frontier.utc_offset, key, waiting))
-        else:
-            frontier.await_receipt(waiting)
-            if waiting.record is not None:
-                out.records.append((partition.number, waiting.record))
+        frontier.in_flight.restore(waiting)
+        if waiting.state is LEASED:
+            leases.append((leased.lease_until - frontier.time.utc_offset, key, waiting))
+        elif waiting.record is not None:
+            out.records.append((frontier.partitions[0].number, waiting.record))
     for until, key, waiting in sorted(leases, key=lambda lease: lease[0]):
         # Outcomes that arrived while the partition had no owner are read before the lease ends. A wrong clock of the
         # previous owner cannot make it longer than a new lease.
@@ -84,7 +80,6 @@ def recover_leases(
         request = dispatcher.resume(waiting, until, now)
         if not key[0] or key[0] in frontier.jobs:
             out.requests.append((frontier.partitions[waiting.host.partition].number, request))
-        frontier.leases[key] = until
         if frontier.store.ready_at(waiting.host.number) is not None:
             # It was in the heap when the snapshot was taken.
             frontier.store.unschedule(waiting.host.number)
@@ -97,12 +92,12 @@ def _waiting(frontier: Frontier, key: Key, leased: LeasedUrl, urls: Mapping[Key,
         host, entry = frontier.hosts.get(packed[0]), unpack(packed[1])
     else:
         host = frontier.hosts.get_or_create(leased.host)
-        entry = Entry(leased.url_key, 0, leased.fetch_no, leased.attempt - 1, 0, 0, 0, leased.url)
-    state = OutstandingState.LEASED
+        entry = Entry(leased.url_key, fetch_no=leased.fetch_no, attempts=leased.attempt - 1, url=leased.url)
+    state = LEASED
     if leased.record is not None:
-        state = OutstandingState.ENDING
+        state = ENDING
     elif leased.landed:
-        state = OutstandingState.FETCHED
+        state = FETCHED
     return Outstanding(
         key[0], host, entry, leased.attempt, leased.address, state, leased.lease_until, leased.receipt, leased.record
     )

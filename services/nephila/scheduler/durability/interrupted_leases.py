@@ -10,10 +10,11 @@ from collections.abc import Callable
 from nephila.kernel.messages import LeasedUrl, Outcome
 from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.engine.dispatch import Dispatcher
-from nephila.scheduler.frontier.frontier import Frontier, Key
+from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import TurnOutput
+from nephila.scheduler.frontier.in_flight import Key
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import repack, unpack
+from nephila.scheduler.frontier.queue_entry import pack, unpack
 from nephila.scheduler.frontier.strategies import HEAD
 
 
@@ -70,13 +71,13 @@ def _requeue_host(
     for url_key, packed in urls:
         attempt = found.attempts.get((job.uid, url_key))
         if attempt is not None:
-            packed = repack(unpack(packed), min(attempt, frontier.config.tries - 1))
+            packed = pack(unpack(packed)._replace(attempts=min(attempt, frontier.config.tries - 1)))
             known = job.due_table.get(url_key)
             if known is not None and known.outcome is Outcome.STORED:
                 job.reserve_page(url_key)
             else:
                 job.priority_refetch.add(url_key)
-            host.pace.after_fetch(now, frontier.delay_s(host, job))
+            host.pace.after_fetch(now, frontier.hosts.delay_s(host, job))
             host.changed = True
         store.push(number, job.number, HEAD, packed)
     for packed in heads:

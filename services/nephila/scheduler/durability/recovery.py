@@ -29,13 +29,16 @@ from nephila.scheduler.durability.continued_leases import ContinuedLeases
 from nephila.scheduler.durability.interrupted_leases import InterruptedLeases
 from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.engine import recrawl_queue
-from nephila.scheduler.engine.admission import restore_held
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.forget_urls import apply as apply_forgotten
-from nephila.scheduler.frontier.frontier import DELETED, Frontier, FrontierCounters, Key, Partition, address_limits
+from nephila.scheduler.engine.hold_links import restore_held
+from nephila.scheduler.engine.job_changes import apply_job
+from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters, address_limits
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.host_table import load_state, novelty_of
+from nephila.scheduler.frontier.in_flight import DELETED, Key
 from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.pending_commit import Partition
 from nephila.scheduler.frontier.queue_entry import is_requisite, pack_queued, unpack
 from nephila.scheduler.frontier.restart_policy import RestartPolicy
 from nephila.scheduler.frontier.seen import new_seen
@@ -124,7 +127,7 @@ class Replay:
         for job in jobs:
             job.reapply_recrawl(utc_now)
         self.frontier.begin_turn(now, utc_now)
-        self.frontier.apply_windows()
+        self.frontier.holds.apply_windows()
         found.leased = len(found.outstanding)
         found.to_republish = self._leases.finish(now)
         found.outstanding.clear()
@@ -154,13 +157,12 @@ class Replay:
                     self._job(job)
             except ValueError as error:
                 raise UserError(f"{error}; {remedy(directory)}") from None
-            frontier.restore_counts(state.next_job, {job.uid: job.last_fetch_no for job in state.deleted})
+            frontier.jobs.restore_counts(state.next_job, {job.uid: job.last_fetch_no for job in state.deleted})
         for position in state.partitions:
             partition = self._by_number[position.partition]
             partition.epoch, partition.sequence = position.epoch, position.sequence
             for count in position.ended:
-                partition.ended[count.job, count.outcome] += count.count
-                frontier.jobs[count.job].ended[count.outcome] += count.count
+                frontier.count_ended(frontier.jobs[count.job], partition, count.outcome, count.count)
         frontier.quotas.restore(state.uses)
         for packed in state.watched:
             self._watched(frontier.jobs[state.watched_job], packed)
@@ -182,7 +184,7 @@ class Replay:
 
     def _job(self, state: JobState) -> None:
         assert state.spec is not None
-        job = self.frontier.apply_job(state.spec, state.number)
+        job = apply_job(self.frontier, state.spec, state.number)
         assert job is not None
         job.restore_fetch_numbers(state.first_fetch_no or 1, state.last_fetch_no or 1)
         job.seen.restore(state.seen)
@@ -198,7 +200,7 @@ class Replay:
             return
         partition.sequence, partition.epoch = commit.sequence, commit.epoch
         for spec in commit.jobs:
-            frontier.apply_job(spec)
+            apply_job(frontier, spec)
             if spec.deleted:
                 self._forget_job(spec.uid)
         frontier.quotas.restore(commit.uses)
@@ -245,7 +247,7 @@ class Replay:
         frontier = self.frontier
         for state in commit.hosts:
             host = frontier.hosts.get_or_create(state.host)
-            load_state(host, state, frontier.now, frontier.utc_now)
+            load_state(host, state, frontier.time.now, frontier.time.utc_now)
             host.changed = True
             self.found.robots_pending.pop(state.host, None)
         for text in commit.robots:
@@ -278,8 +280,7 @@ class Replay:
         job = self.frontier.jobs.get(ended.job)
         if job is not None:
             self._take((ended.job, ended.url_key), ended.host)
-            partition.ended[ended.job, ended.outcome] += 1
-            job.ended[ended.outcome] += 1
+            self.frontier.count_ended(job, partition, ended.outcome)
 
     def _queued(self, queued: QueuedUrl) -> None:
         job = self.frontier.jobs.get(queued.job)
@@ -323,10 +324,9 @@ def _find_requisites(dispatcher: Dispatcher, job: Job) -> None:
     frontier = dispatcher.frontier
     store = frontier.store
     packed = [one for host in store.hosts_of(job.number) for _, one in store.items(host, job.number)]
-    packed += [one for _, _, uid, one in dispatcher.delayed() if uid == job.uid]
+    packed += [one for _, _, uid, one in dispatcher.frontier.delayed.items() if uid == job.uid]
     entries = [unpack(one) for one in packed]
-    for partition in frontier.partitions:
-        entries += [waiting.entry for (uid, _), waiting in partition.outstanding.items() if uid == job.uid]
+    entries += [waiting.entry for waiting in frontier.in_flight.urls.values() if waiting.job == job.uid]
     job.requisites.update(entry.url_key for entry in entries if is_requisite(entry.context))
 
 
@@ -336,7 +336,7 @@ def _requeue_delayed(dispatcher: Dispatcher, found: Restored, now: float, utc_no
         job = frontier.jobs[uid]
         wait_s = min(max(not_before - utc_now, 0.0), frontier.config.backoff_max_s)
         if wait_s > 0:
-            dispatcher.retry_later(number, job, packed, now + wait_s)
+            frontier.delayed.add(number, job, packed, now + wait_s)
         else:
             frontier.store.push(number, job.number, HEAD, packed)
     found.delayed.clear()
@@ -345,7 +345,7 @@ def _requeue_delayed(dispatcher: Dispatcher, found: Restored, now: float, utc_no
 def _pause_robots_pending(frontier: Frontier, found: Restored, now: float) -> None:
     for key in found.robots_pending:
         host = frontier.hosts.get_or_create(key)
-        host.pace.after_fetch(now, frontier.delay_s(host, None))
+        host.pace.after_fetch(now, frontier.hosts.delay_s(host, None))
         host.changed = True
 
 
@@ -356,4 +356,4 @@ def _reschedule(frontier: Frontier, now: float) -> None:
         if at is not None and at > now:
             # An instant of another run's monotonic clock.
             store.unschedule(number)
-        frontier.schedule(number)
+        frontier.readiness.schedule(number)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from nephila.kernel.messages import LeasedUrl
-from nephila.scheduler.frontier.frontier import Key
 from nephila.scheduler.frontier.host_state import TurnOutput
+from nephila.scheduler.frontier.in_flight import Key
 
 
 @dataclass(slots=True)

@@ -33,8 +33,7 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
     frontier.hosts.flush()
     outstanding = [
         (uid, waiting)
-        for partition in frontier.partitions
-        for (uid, _), waiting in partition.outstanding.items()
+        for (uid, _), waiting in frontier.in_flight.urls.items()
         if not uid or uid in frontier.jobs or frontier.restart is RestartPolicy.LEASES_CONTINUE
     ]
     yield FrontierSnapshot(
@@ -43,15 +42,15 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
             for p in frontier.partitions
         ],
         [_job_state(job) for job in frontier.jobs.values()],
-        frontier.next_job,
+        frontier.jobs.next_number,
         frontier.store.checkpoint(),
         [
-            *(queued_of(w.entry, uid, w.host.key, w.entry.attempts) for uid, w in outstanding if uid in frontier.jobs),
+            *(queued_of(w.entry, uid, w.host.key) for uid, w in outstanding if uid in frontier.jobs),
             *_delayed(dispatcher),
         ],
-        [frontier.lease_of(w) for _, w in outstanding],
-        taken_at=frontier.utc_now,
-        deleted=[DeletedJob(uid, number) for uid, number in frontier.deleted.items()],
+        [frontier.in_flight.logged(w) for _, w in outstanding],
+        taken_at=frontier.time.utc_now,
+        deleted=[DeletedJob(uid, number) for uid, number in frontier.jobs.deleted.items()],
         uses=frontier.quotas.dump(),
     )
     for job in frontier.jobs.values():
@@ -79,10 +78,10 @@ def _job_state(job: Job) -> JobState:
 
 def _delayed(dispatcher: Dispatcher) -> Iterator[QueuedUrl]:
     frontier = dispatcher.frontier
-    for when, number, uid, packed in dispatcher.delayed():
+    for when, number, uid, packed in dispatcher.frontier.delayed.items():
         entry = unpack(packed)
-        not_before = when + frontier.utc_offset
-        yield queued_of(entry, uid, frontier.store.name(number), entry.attempts, not_before=not_before)
+        not_before = when + frontier.time.utc_offset
+        yield queued_of(entry, uid, frontier.store.name(number), not_before=not_before)
 
 
 def cleanup(frontier: Frontier) -> None:
@@ -90,4 +89,4 @@ def cleanup(frontier: Frontier) -> None:
     frontier.store.cleanup()
     for job in frontier.jobs.values():
         job.seen.cleanup()
-    drop_others(frontier.config.directory, frontier.numbered)
+    drop_others(frontier.config.directory, frontier.jobs.numbered)

@@ -6,35 +6,33 @@ each: most links were seen before and cost a few nanoseconds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from nephila.kernel.fragment_routes import Routed
-from nephila.kernel.messages import Anchor, Context, CrawlJob, LinkSource, Outlinks, QueuedUrl, Render, Seed
+from nephila.kernel.messages import Anchor, Context, LinkSource, Outlinks, QueuedUrl, Render, Seed
 from nephila.kernel.net.robots import Robots
 from nephila.kernel.requisites import level_of
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.native import UrlParts
 from nephila.scheduler.engine import page_admission, recrawl_queue
+from nephila.scheduler.engine.hold_links import hold_links, is_outside
 from nephila.scheduler.engine.sitemap_seeds import sitemap_seeds
 from nephila.scheduler.frontier.frontier import Frontier
-from nephila.scheduler.frontier.held_links import limit_of
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import (
-    RENDER_SHIFT,
     SEED,
     TOO_LONG,
     TOO_MANY,
     Entry,
     entry_flags,
+    entry_of,
+    fill,
     host_of,
     is_requisite,
     pack,
     pack_context,
+    pack_fields,
     queued_of,
-    repack,
     unpack,
-    unpack_context,
 )
 from nephila.scheduler.frontier.strategies import HEAD, SEED_PRIORITY, inherited
 from nephila.scheduler.politeness.robots import origin_of
@@ -49,16 +47,6 @@ SITEMAPS_REPORTED = 100
 REJECTED_LIMIT = 500_000
 """Out-of-scope fingerprints remembered, about 9 MB. The links of a site's template are judged once, not on every page.
 Each of n jobs may hold 1/n of them; a job with more keeps them until it refuses the next URL."""
-
-
-def put_job(frontier: Frontier, spec: CrawlJob) -> Job | None:
-    """Apply and log a new job, a changed one, or a deletion. Held links that a changed scope accepts are admitted."""
-    known = frontier.jobs.get(spec.uid)
-    scope = known.spec.scope if known is not None else None
-    job = frontier.put_job(spec)
-    if job is not None and known is not None and spec.scope != scope:
-        admit_held(frontier, job)
-    return job
 
 
 def add_seed(
@@ -83,7 +71,8 @@ def add_seed(
     anchor_scope(frontier, job, host_key, path_query)
     if url_key not in job.seen:
         flags = entry_flags(True, render)
-        admit(frontier, job, url_key, url, host_key, 0, flags=flags, priority=SEED_PRIORITY, context=packed_context)
+        entry = Entry(url_key, flags=flags, priority=SEED_PRIORITY, url=url, context=packed_context)
+        admit(frontier, job, entry, host_key)
     if job.ignore_robots:
         add_sitemaps(frontier, job, host_key, origin_of(url, host_key), None)
     return ""
@@ -96,7 +85,8 @@ def add_sitemaps(frontier: Frontier, job: Job, host_key: str, origin: str, robot
         return
     for parts in sitemap_seeds(job.spec, origin, robots):
         if parts.fingerprint not in job.seen:
-            admit(frontier, job, parts.fingerprint, parts.href, parts.host_key, 0, flags=SEED, priority=SEED_PRIORITY)
+            entry = Entry(parts.fingerprint, flags=SEED, priority=SEED_PRIORITY, url=parts.href)
+            admit(frontier, job, entry, parts.host_key)
 
 
 def anchor_scope(frontier: Frontier, job: Job, host_key: str, path_query: str) -> None:
@@ -110,7 +100,7 @@ def anchor_scope(frontier: Frontier, job: Job, host_key: str, path_query: str) -
 def note_anchor(frontier: Frontier, job: Job, anchor: str) -> None:
     """Log a new anchor of a scope. Links that were refused before may be wanted now."""
     job.scope.anchors.add(anchor)
-    frontier.pending(frontier.partitions[0]).anchors.append(Anchor(job.uid, anchor))
+    frontier.pending.of(frontier.partitions[0]).anchors.append(Anchor(job.uid, anchor))
     job.forget_rejected()
     frontier.on_wider(job.uid)
 
@@ -124,54 +114,29 @@ def add_forwarded(frontier: Frontier, job: Job, seed: Seed, parts: UrlParts | Ro
     requisite = level_of(seed.context) > 0
     if not seed.seed and not job.admits(parts.href, parts.host_key, seed.depth, requisite):
         return
-    admit(
-        frontier,
-        job,
-        parts.fingerprint,
-        parts.href,
-        parts.host_key,
-        seed.depth,
-        hops=seed.hops,
-        flags=entry_flags(seed.seed, seed.render),
-        head=seed.head,
-        priority=seed.priority,
-        context=pack_context(seed.context),
-    )
+    entry = entry_of(seed)._replace(url_key=parts.fingerprint, url=parts.href)
+    admit(frontier, job, entry, parts.host_key, head=seed.head)
 
 
-def admit(
-    frontier: Frontier,
-    job: Job,
-    url_key: bytes,
-    url: str,
-    host_key: str,
-    depth: int,
-    *,
-    hops: int = 0,
-    flags: int = 0,
-    head: bool = False,
-    priority: int = 0,
-    context: bytes = b"",
-) -> None:
+def admit(frontier: Frontier, job: Job, entry: Entry, host_key: str, *, head: bool = False) -> None:
     """Add one URL to seen set, queue and log: one atomic change of its partition. A URL of another partition is
-    forwarded."""
-    if frontier.is_other_partition(url_key):
-        is_seed = bool(flags & SEED)
-        seed = Seed(job.uid, url, "", True, depth, hops, head, is_seed, priority, is_seed and hops > 0)
-        seed.context, seed.render = unpack_context(context), Render(flags >> RENDER_SHIFT & 3)
-        frontier.forward(seed, url_key)
+    forwarded. The fetch number is that of a first fetch."""
+    if frontier.is_other_partition(entry.url_key):
+        seed = Seed(job.uid, sent_on=True, head=head, anchor=bool(entry.flags & SEED) and entry.hops > 0)
+        fill(seed, entry)
+        frontier.forward(seed, entry.url_key)
         return
-    job.seen.add(url_key)
-    if is_requisite(context):
-        job.requisites.add(url_key)
+    job.seen.add(entry.url_key)
+    if is_requisite(entry.context):
+        job.requisites.add(entry.url_key)
     number = frontier.store.host(host_key)
     strategy = job.strategy
-    order = HEAD if head else strategy.order(depth, priority)
-    first = job.first_fetch_no
-    entry = Entry(url_key, depth, first, 0, hops, flags, priority, url, context)
-    frontier.store.push(number, job.number, order, repack(entry, 0), not head and strategy.newest_first)
-    frontier.queued_log(frontier.partition(url_key)).append(queued_of(entry, job.uid, host_key, 0, head))
-    frontier.newly_queued(number, job, order)
+    order = HEAD if head else strategy.order(entry.depth, entry.priority)
+    if entry.fetch_no != job.first_fetch_no:
+        entry = entry._replace(fetch_no=job.first_fetch_no)
+    frontier.store.push(number, job.number, order, pack(entry), not head and strategy.newest_first)
+    frontier.pending.queued(frontier.pending.partition(entry.url_key)).append(queued_of(entry, job.uid, host_key, head))
+    frontier.readiness.newly_queued(number, job, order)
 
 
 def add_links(frontier: Frontier, links: Outlinks) -> int:
@@ -190,7 +155,7 @@ def _add_links(frontier: Frontier, links: Outlinks) -> int:
         return 0
     if 0 <= job.scope.max_depth < links.depth:
         if links.depth == job.scope.max_depth + 1 and not links.source:
-            _hold(frontier, job, links, job.seen.missing(links.fingerprints))
+            hold_links(frontier, job, links, job.seen.missing(links.fingerprints))
         return 0
     if 0 <= frontier.depth_limit < links.depth:
         return 0
@@ -200,54 +165,12 @@ def _add_links(frontier: Frontier, links: Outlinks) -> int:
     if admitted is not None:
         count, refused = admitted
         if refused:
-            _hold(frontier, job, links, refused)
+            hold_links(frontier, job, links, refused)
         return count
     new = job.seen.missing(links.fingerprints)
     if not new:
         return 0
     return _PageLinks(frontier, job, links).admit(new)
-
-
-def _hold(frontier: Frontier, job: Job, links: Outlinks, refused: Sequence[int]) -> None:
-    """Keep links that the scope refuses, as far as the limit allows. O(refused links)."""
-    held, depth = job.held, links.depth
-    limit = limit_of(len(frontier.jobs), frontier.partition_slice.of)
-    too_deep = 0 <= job.scope.max_depth < depth
-    if not held.has_room(not too_deep, limit):
-        held.lost += len(refused)
-        return
-    ends = memoryview(links.url_ends).cast("I")
-    spans = memoryview(links.host_spans).cast("I")
-    context = pack_context(links.context)
-    for i in refused:
-        url_key = links.fingerprints[16 * i : 16 * i + 16]
-        if not held.is_new(url_key, depth) or frontier.is_other_partition(url_key):
-            continue
-        url = links.urls[ends[i - 1] if i else 0 : ends[i]]
-        host_key = links.urls[spans[2 * i] : spans[2 * i + 1]].decode()
-        outside = not too_deep or not job.scope.decide(url.decode(), host_key, 0).admitted
-        if not held.has_room(outside, limit):
-            held.lost += 1
-            continue
-        priority = links.priorities[i] if links.priorities else 0
-        if job.strategy.relevance and links.parent_priority:
-            priority = inherited(priority, links.parent_priority, links.flags[i] if links.flags else 0)
-        packed = pack(url_key, depth, url, job.first_fetch_no, priority=priority, context=context)
-        held.add(packed, outside)
-        entry = unpack(packed)
-        frontier.pending(frontier.partition(url_key)).held.append(
-            queued_of(entry, job.uid, host_key, entry.attempts, head=False)
-        )
-
-
-def restore_held(job: Job, packed: bytes) -> None:
-    """Hold a link of the log or a snapshot."""
-    job.held.add(packed, outside=_is_outside(job, unpack(packed)))
-
-
-def _is_outside(job: Job, entry: Entry) -> bool:
-    """Whether the scope refuses a link for more than its depth."""
-    return not job.scope.decide(entry.url, host_of(entry.url), 0).admitted
 
 
 def admit_held(frontier: Frontier, job: Job) -> int:
@@ -260,19 +183,10 @@ def admit_held(frontier: Frontier, job: Job) -> int:
             job.held.discard(entry.url_key)
         elif job.scope.decide(entry.url, host_key, entry.depth).admitted:
             job.held.discard(entry.url_key)
-            admit(
-                frontier,
-                job,
-                entry.url_key,
-                entry.url,
-                host_key,
-                entry.depth,
-                priority=entry.priority,
-                context=entry.context,
-            )
+            admit(frontier, job, entry, host_key)
             admitted += 1
         else:
-            outside += _is_outside(job, entry)
+            outside += is_outside(job, entry)
     job.held.recount(outside)
     return admitted
 
@@ -347,7 +261,7 @@ class _PageLinks:
             keys.append(url_key)
             admitted.append(url)
         if refused and not links.source:
-            _hold(frontier, job, links, refused)
+            hold_links(frontier, job, links, refused)
         if keys:
             self._record_self_links(admitted)
             job.seen.add(b"".join(keys))
@@ -356,7 +270,7 @@ class _PageLinks:
             newest_first = job.strategy.newest_first and not self.requisites
             frontier.store.push_many(self.hosts, job.number, self.orders, self.packed, newest_first)
             for number, order in self.firsts.items():
-                frontier.newly_queued(number, job, order)
+                frontier.readiness.newly_queued(number, job, order)
         return len(keys)
 
     def _hops(self) -> int:
@@ -367,7 +281,7 @@ class _PageLinks:
             return 0
         if frontier.is_other_partition(links.parent_key):
             return 1
-        waiting = frontier.partition(links.parent_key).outstanding.get((links.job, links.parent_key))
+        waiting = frontier.in_flight.urls.get((links.job, links.parent_key))
         return min(waiting.entry.hops, TOO_MANY - 2) + 1 if waiting is not None else 1
 
     def _sitemap_hops(self, host_key: str) -> int:
@@ -425,12 +339,12 @@ class _PageLinks:
         order = HEAD if self.requisites else job.strategy.order(depth, priority)
         self.hosts.append(number)
         self.orders.append(order)
-        first_no = job.first_fetch_no
-        self.packed.append(pack(url_key, depth, raw, first_no, 0, hops, self.flags, priority, self.context))
+        first_no, flags = job.first_fetch_no, self.flags
+        self.packed.append(pack_fields(raw, self.context, url_key, depth, first_no, 0, hops, flags, priority))
         first = self.firsts.get(number)
         if first is None or order < first:
             self.firsts[number] = order
-        frontier.queued_log(frontier.partition(url_key)).append(
+        frontier.pending.queued(frontier.pending.partition(url_key)).append(
             QueuedUrl(
                 job.uid,
                 url_key,
@@ -439,13 +353,10 @@ class _PageLinks:
                 depth,
                 hops,
                 first_no,
-                0,
-                self.requisites,
-                False,
-                0.0,
-                priority,
-                self.links.context,
-                self.render,
+                head=self.requisites,
+                priority=priority,
+                context=self.links.context,
+                render=self.render,
             )
         )
         return True

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import math
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -12,15 +10,16 @@ from typing import Protocol
 from nephila.kernel.messages import CrawlJob, FetchRequest, Outcome
 from nephila.kernel.reasons.table import Reason
 from nephila.scheduler.engine import recrawl_queue
+from nephila.scheduler.engine.endings import Endings
 from nephila.scheduler.engine.outcomes import OutcomeHandler
+from nephila.scheduler.engine.unwanted import unwanted
 from nephila.scheduler.frontier.frontier import Frontier
-from nephila.scheduler.frontier.host_state import Host, Outstanding, TurnOutput
+from nephila.scheduler.frontier.host_state import Host, TurnOutput
+from nephila.scheduler.frontier.in_flight import Outstanding
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import (
     RENDER_SHIFT,
     SEED,
-    TOO_LONG,
-    TOO_MANY,
     Entry,
     unpack,
     unpack_context,
@@ -28,7 +27,6 @@ from nephila.scheduler.frontier.queue_entry import (
 from nephila.scheduler.frontier.shares import Shares
 from nephila.scheduler.frontier.strategies import HEAD
 from nephila.scheduler.politeness.robots import origin_of, robots_request
-from nephila.scheduler.traps.url_shape import shape
 
 ENDED_PER_TURN = 64
 """URLs of one host that end without a fetch in one go. A host full of forbidden URLs must not block the others."""
@@ -40,25 +38,8 @@ EFFORT_PER_TURN = 10_000_000
 milliseconds, and such a host must not block the event loop."""
 MOVED_PER_TURN = 4096
 """Hosts that become ready in one turn. A million due hosts must not block the event loop."""
-ODD_SHAPES_ALLOWED = 3
-"""URLs with the shape of a trap that are fetched per host anyway. A real page may look odd; a trap has more
-than three."""
 READY_MAX = 100_000
 """Ready hosts listed by job, while every job that can go has one. The other hosts wait in the heap of the store."""
-
-
-def trap(host: Host, job: Job, entry: Entry, frontier: Frontier) -> str:
-    """Why a URL belongs to a trap, or the empty string."""
-    reason = shape(entry.url, frontier.utc_now)
-    if reason and job.odd_shape_count[host.number] < ODD_SHAPES_ALLOWED:
-        job.odd_shape_count[host.number] += 1
-        reason = ""
-    if not reason and job.uid in host.novelty:
-        judge = host.novelty[job.uid]
-        reason = judge.verdict(entry.url)
-        if reason and judge.exempt(entry.url):
-            return ""
-    return reason
 
 
 class Slots(Protocol):
@@ -80,14 +61,12 @@ class Dispatcher:
     def __init__(self, frontier: Frontier, slots: Slots | None = None) -> None:
         """`slots`: shared with other frontiers; None: all of `concurrency` belongs to this one."""
         self.frontier = frontier
-        self.outcomes = OutcomeHandler(frontier, self.retry_later)
+        self.endings = Endings(frontier)
+        self.outcomes = OutcomeHandler(frontier, self.endings)
         self._slots = slots
         self._shares = Shares(frontier.quotas.share)
         self._refund: Callable[[], None] | None = None
         """Undoes the charge for a fetch that is not used yet."""
-        self._delayed: list[tuple[float, int, int, int, bytes]] = []
-        """(when, order, host, job number, packed URL). By number, because a uid may be deleted and used again."""
-        self._order = itertools.count()
         self._effort = 0
         """Effort of this turn, see EFFORT_PER_TURN."""
 
@@ -96,79 +75,59 @@ class Dispatcher:
         """Whether another URL may be leased."""
         frontier = self.frontier
         return (
-            frontier.in_fetch < frontier.concurrency + frontier.concurrency // AHEAD
-            and frontier.outstanding < frontier.window
+            len(frontier.in_flight.leases) < frontier.concurrency + frontier.concurrency // AHEAD
+            and len(frontier.in_flight.urls) < frontier.window
         )
 
     def next_event(self) -> float | None:
         """When time alone gives work; None when nothing waits for time. Without room only the end of a lease gives
         work: outcomes and receipts make room, and they start a turn themselves."""
-        lease = self._first_lease()
+        lease = self.frontier.in_flight.first_expiry()
         fetch = None
         if self._effort > EFFORT_PER_TURN:
-            return self.frontier.now
+            return self.frontier.time.now
         if self.room:
             # A job without budget for new pages may still have pages to fetch again.
             able = any(job.has_room for job in self.frontier.jobs.values())
             fetch = self.next_fetch() if able else recrawl_queue.next_due(self.frontier)
-        hold = self.frontier.next_hold_check - self.frontier.utc_offset
+        hold = self.frontier.holds.next_check - self.frontier.time.utc_offset
         instants = (lease, fetch, hold if hold < math.inf else None)
         return min((at for at in instants if at is not None), default=None)
 
     def next_fetch(self) -> float | None:
         """When the next URL that waits only for time may be fetched; None for none."""
         frontier = self.frontier
-        delayed = self._delayed[0][0] if self._delayed else None
-        begin = any(job.has_room and job.queued and frontier.may_prepare(job) for job in frontier.jobs.values())
-        stored = frontier.store.next_ready() if begin else frontier.prepared.next_ready()
+        may_prepare = frontier.readiness.may_prepare
+        begin = any(job.has_room and job.queued and may_prepare(job) for job in frontier.jobs.values())
+        stored = frontier.store.next_ready() if begin else frontier.readiness.prepared.next_ready()
         paced = frontier.addresses.next_ready()
-        instants = (stored, paced, delayed, recrawl_queue.next_due(frontier))
+        instants = (stored, paced, frontier.delayed.first(), recrawl_queue.next_due(frontier))
         return min((at for at in instants if at is not None), default=None)
-
-    # ---- delayed URLs
-
-    def retry_later(self, host: int, job: Job, packed: bytes, when: float) -> None:
-        """Delay a URL until `when`. Then it goes to the head of its host's queue."""
-        job.add_delayed(1)
-        heapq.heappush(self._delayed, (when, next(self._order), host, job.number, packed))
-
-    def delayed(self) -> list[tuple[float, int, str, bytes]]:
-        """(when, host, job, packed URL) of all delayed URLs."""
-        jobs = self.frontier.numbered
-        return [(when, host, jobs[job].uid, packed) for when, _, host, job, packed in self._delayed if job in jobs]
 
     def trim_hosts(self) -> None:
         """Evict host objects when there are too many, but not those of delayed URLs, which hold the number of their
         host."""
-        self.frontier.hosts.trim(lambda: {host for _, _, host, _, _ in self._delayed})
+        self.frontier.hosts.trim(self.frontier.delayed.hosts)
 
     def _due(self, now: float, out: TurnOutput) -> None:
-        self.frontier.apply_holds()
-        recrawl_queue.queue_due(self.frontier)
-        while self._delayed and self._delayed[0][0] <= now:
-            _, _, host, number, packed = heapq.heappop(self._delayed)
-            job = self.frontier.numbered.get(number)
-            if job is not None:
-                job.add_delayed(-1)
-                self.frontier.store.push(host, job.number, HEAD, packed)
-                self.frontier.newly_queued(host, job, HEAD)
-        until = self._first_lease()
-        while until is not None and until <= now:
-            self.outcomes.lease_expired(next(iter(self.frontier.leases)), now, out)
-            until = self._first_lease()
-
-    def _first_lease(self) -> float | None:
-        leases = self.frontier.leases
-        return leases[next(iter(leases))] if leases else None
+        frontier = self.frontier
+        frontier.holds.apply()
+        recrawl_queue.queue_due(frontier)
+        while (taken := frontier.delayed.take(now)) is not None:
+            host, job, packed = taken
+            frontier.store.push(host, job.number, HEAD, packed)
+            frontier.readiness.newly_queued(host, job, HEAD)
+        in_flight = frontier.in_flight
+        while (until := in_flight.first_expiry()) is not None and until <= now:
+            self.outcomes.lease_expired(next(iter(in_flight.leases)), now, out)
 
     # ---- choice of host and job
 
     def dispatch(self, now: float, out: TurnOutput) -> None:
         """Take URLs from ready hosts while there is room. Requests and terminal rows go to `out`."""
         self._due(now, out)
-        moves = MOVED_PER_TURN
         self._effort = 0
-        self._dispatch_ready(now, out, moves)
+        self._dispatch_ready(now, out)
         if self._slots is not None and not self.room:
             self._slots.leave(self._partition)
 
@@ -177,7 +136,8 @@ class Dispatcher:
         if self._slots is not None:
             self._slots.leave(self._partition)
 
-    def _dispatch_ready(self, now: float, out: TurnOutput, moves: int) -> None:
+    def _dispatch_ready(self, now: float, out: TurnOutput) -> None:
+        moves = MOVED_PER_TURN
         while self.room and self._effort <= EFFORT_PER_TURN:
             if self._serve_waiting_for_address(now, out):
                 continue
@@ -185,30 +145,29 @@ class Dispatcher:
             job = self._choose()
             if job is None:
                 return
-            self._serve(self.frontier.hosts.get(self.frontier.ready.take(job.number)), job, now, out)
+            self._serve(self.frontier.hosts.get(self.frontier.readiness.ready.take(job.number)), job, now, out)
 
     def _serve_waiting_for_address(self, now: float, out: TurnOutput) -> bool:
         """One fetch from the first host in an address queue; False when none has room."""
         frontier = self.frontier
-        number = frontier.take_waiting_for_address()
+        number = frontier.readiness.take_waiting_for_address()
         if number < 0:
             return False
-        heads = [job for job, _ in frontier.store.head(number) if job in frontier.numbered]
-        jobs = map(frontier.numbered.__getitem__, heads)
-        able = [job for job in jobs if job.has_room and not self._is_idle(job, number)]
+        jobs = map(frontier.jobs.numbered.get, (job for job, _ in frontier.store.head(number)))
+        able = [job for job in jobs if job is not None and job.has_room and not self._is_idle(job, number)]
         if able:
             job = able[0] if len(able) == 1 else self._next_share(able)
             self._serve(frontier.hosts.get(number), job, now, out, waiting_for_address=True)
         else:
-            frontier.schedule(number, now)
+            frontier.readiness.schedule(number, now)
         return True
 
     def _fill(self, now: float, limit: int) -> int:
         """Move due hosts from the heap to the ready ones; returns how many."""
         frontier = self.frontier
-        store, ready = frontier.store, frontier.ready
-        moved = 0
-        while frontier.prepared.scheduled and moved < limit and (number := frontier.take_prepared()) >= 0:
+        store, readiness = frontier.store, frontier.readiness
+        ready, prepared, moved = readiness.ready, readiness.prepared, 0
+        while prepared.scheduled and moved < limit and (number := readiness.take_prepared()) >= 0:
             moved += 1
             self._make_ready(number, now)
         if len(ready) >= READY_MAX and not self._unserved_job_waits():
@@ -224,7 +183,7 @@ class Dispatcher:
     def _make_ready(self, number: int, now: float) -> None:
         """List a due host as ready for the jobs that can go there, or hold it back for them."""
         frontier = self.frontier
-        numbered, prepared = frontier.numbered, frontier.prepared
+        numbered, prepared = frontier.jobs.numbered, frontier.readiness.prepared
         heads = frontier.store.head(number)
         going = [head for head in heads if head[0] in numbered and not self._is_idle(numbered[head[0]], number)]
         is_prepared = number in prepared.by_number
@@ -232,14 +191,14 @@ class Dispatcher:
             prepared.discard(number)
             is_prepared = False
         if going:
-            frontier.ready.add(number, going, now, is_prepared)
+            frontier.readiness.ready.add(number, going, now, is_prepared)
         else:
             jobs = [numbered[job] for job, _ in heads if job in numbered]
-            frontier.set_waiting_for_job(number, (job for job in jobs if number not in job.over_budget_hosts))
+            frontier.readiness.set_waiting_for_job(number, (job for job in jobs if number not in job.over_budget_hosts))
 
     def _unserved_job_waits(self) -> bool:
         """Whether a job that could take a URL has no ready host. O(jobs); called only at READY_MAX."""
-        served = set(self.frontier.ready.jobs())
+        served = set(self.frontier.readiness.ready.jobs())
         return any(job.has_room and job.number not in served and job.queued for job in self.frontier.jobs.values())
 
     @staticmethod
@@ -249,13 +208,12 @@ class Dispatcher:
     def _choose(self) -> Job | None:
         """The next job among those that can take a URL."""
         frontier = self.frontier
-        numbered, ready = frontier.numbered, frontier.ready
+        numbered, ready = frontier.jobs.numbered, frontier.readiness.ready
         able = [numbered[n] for n in ready.jobs() if n in numbered and numbered[n].has_room]
-        able = [job for job in able if frontier.may_prepare(job) or ready.first_is_prepared(job.number)]
+        able = [job for job in able if frontier.readiness.may_prepare(job) or ready.first_is_prepared(job.number)]
         if self._slots is not None:
             return self._next_slot(self._slots, able)
-        single = able[0] if able else None
-        return self._next_share(able) if len(able) > 1 else single
+        return self._next_share(able) if len(able) > 1 else next(iter(able), None)
 
     def _next_share(self, able: list[Job]) -> Job:
         job = self.frontier.jobs[self._shares.next([job.spec for job in able])]
@@ -281,15 +239,15 @@ class Dispatcher:
         it waits."""
         frontier = self.frontier
         if host.pace.not_before > now:  # the heap did not know the pace of an idle host
-            frontier.schedule_at(host.number, host.pace.not_before)
+            frontier.readiness.schedule_at(host.number, host.pace.not_before)
             return True
-        if job.counts_host_use and frontier.update_host_budget(host, job):
-            frontier.schedule(host.number, now)
+        if job.counts_host_use and frontier.readiness.update_host_budget(host, job):
+            frontier.readiness.schedule(host.number, now)
             return True
         if host.address and job.policies.paced_by_address:
             room = frontier.addresses.room(host.address, now, waiting_for_address)
             if room != 0.0:
-                frontier.wait_for_address(host, waiting_for_address)
+                frontier.readiness.wait_for_address(host, waiting_for_address)
                 return True
         return False
 
@@ -303,7 +261,7 @@ class Dispatcher:
                 refund()
             return
         for _ in range(ENDED_PER_TURN):
-            if frontier.outstanding >= frontier.window or self._effort > EFFORT_PER_TURN:
+            if len(frontier.in_flight.urls) >= frontier.window or self._effort > EFFORT_PER_TURN:
                 break
             packed = store.peek(host.number, job.number)
             if packed is None:
@@ -311,25 +269,25 @@ class Dispatcher:
             if not job.may_take(packed[:16]):
                 if self._priority_to_front(host, job):
                     continue
-                frontier.set_waiting_for_job(host.number, (job,))
+                frontier.readiness.set_waiting_for_job(host.number, (job,))
                 break
             entry = unpack(packed)
-            unwanted = self._unwanted(host, job, entry)
-            if not unwanted and not job.ignore_robots and not self._has_robots(host, entry, now):
+            reason = unwanted(frontier, host, job, entry)
+            if not reason and not job.ignore_robots and not self._has_robots(host, entry, now):
                 if self._request_robots(host, job, entry, now, out):
                     return  # the outcome of robots.txt schedules the host
                 break
             self._effort += self._cost(host, job, entry)
             store.pop(host.number, job.number)
             job.free_reservation(entry.url_key)
-            if unwanted:
-                self.outcomes.end_unfetched(host, job, entry, out, unwanted)
+            if reason:
+                self.endings.unfetched(host, job, entry, out, reason)
             elif not self._denied(host, job, entry, out):
                 self._lease(host, job, entry, now, out)
                 break
-        frontier.prepared.discard(host.number)
+        frontier.readiness.prepared.discard(host.number)
         # Behind the hosts that are ready: a host with many forbidden URLs must not stay first.
-        frontier.schedule(host.number, now)
+        frontier.readiness.schedule(host.number, now)
 
     def _priority_to_front(self, host: Host, job: Job) -> bool:
         """When only URLs with a claim on the page budget may be taken: move one of them to the front of the queue's
@@ -348,30 +306,12 @@ class Dispatcher:
             store.push(host.number, job.number, HEAD, packed)
         return first is not None
 
-    def _unwanted(self, host: Host, job: Job, entry: Entry) -> Reason | None:
-        """Why a queued URL is no longer fetched: it left the scope, or belongs to a trap."""
-        if job.left_scope(entry, host.key):
-            return Reason.EXCLUDED
-        if entry.hops == TOO_LONG:
-            return Reason.SITEMAP_CHAIN
-        if entry.hops == TOO_MANY:
-            return Reason.SITEMAP_LIMIT
-        if (
-            not job.traps.off
-            and job.is_first_fetch(entry.url_key, entry.fetch_no)
-            and not entry.flags & SEED
-            and entry.url_key not in job.requisites
-            and trap(host, job, entry, self.frontier)
-        ):
-            return Reason.TRAP
-        return None
-
     def _has_robots(self, host: Host, entry: Entry, now: float) -> bool:
         """Whether the robots.txt of the URL's origin is valid, or was fetched for this page."""
         origin = origin_of(entry.url, host.key)
         robots = host.robots.get(origin)
         return robots is not None and (
-            now < robots.expires or self.frontier.prepared.is_valid(host.number, origin, now)
+            now < robots.expires or self.frontier.readiness.prepared.is_valid(host.number, origin, now)
         )
 
     def _request_robots(self, host: Host, job: Job, entry: Entry, now: float, out: TurnOutput) -> bool:
@@ -380,16 +320,15 @@ class Dispatcher:
         frontier = self.frontier
         origin = origin_of(entry.url, host.key)
         request = robots_request(origin, host.key, host.robots_tries + 1)
-        partition = frontier.partitions[host.partition]
-        if ("", request.url_key) in partition.outstanding:
+        if ("", request.url_key) in frontier.in_flight.urls:
             return True
-        frontier.prepared.discard(host.number)
-        if not frontier.may_prepare(job):
+        frontier.readiness.prepared.discard(host.number)
+        if not frontier.readiness.may_prepare(job):
             return False
-        frontier.prepared.requested(host.number, job.number, origin)
-        robots = Entry(request.url_key, 0, 1, request.attempt - 1, 0, 0, 0, request.url)
+        frontier.readiness.prepared.requested(host.number, job.number, origin)
+        robots = Entry(request.url_key, attempts=request.attempt - 1, url=request.url)
         address = host.address if job.policies.paced_by_address else ""
-        self._issue(host, request, Outstanding("", host, robots, request.attempt, address), now, out)
+        self._issue(request, Outstanding("", host, robots, request.attempt, address), None, now, out)
         return True
 
     def _cost(self, host: Host, job: Job, entry: Entry) -> int:
@@ -401,7 +340,7 @@ class Dispatcher:
         """End the URL when robots.txt forbids it or its host cannot be reached."""
         if job.ignore_robots:
             return False
-        end = self.outcomes.end_unfetched
+        end = self.endings.unfetched
         robots = host.robots[origin_of(entry.url, host.key)]
         if robots.policy == "failed":
             end(host, job, entry, out, robots.text.reason)
@@ -412,10 +351,9 @@ class Dispatcher:
         return True
 
     def _lease(self, host: Host, job: Job, entry: Entry, now: float, out: TurnOutput) -> None:
-        job.lease()
         request = self._request(host, job, entry)
         address = host.address if job.policies.paced_by_address else ""
-        self._issue(host, request, Outstanding(job.uid, host, entry, request.attempt, address), now, out)
+        self._issue(request, Outstanding(job.uid, host, entry, request.attempt, address), job, now, out)
 
     def _request(self, host: Host, job: Job, entry: Entry) -> FetchRequest:
         request = FetchRequest(
@@ -443,29 +381,20 @@ class Dispatcher:
         if state is not None and state.outcome is Outcome.STORED:
             request.etag, request.last_modified = state.etag, state.last_modified
 
-    def _issue(self, host: Host, request: FetchRequest, waiting: Outstanding, now: float, out: TurnOutput) -> None:
-        frontier = self.frontier
-        until = now + frontier.config.start_by_s + frontier.config.lease_s
-        key = (request.job, request.url_key)
-        partition = frontier.add_outstanding(key, waiting)
-        frontier.leases[key] = until
-        self._start_fetch(request, waiting, until, now)
-        frontier.pending(partition).leased.append(frontier.lease_of(waiting))
-        out.requests.append((partition.number, request))
+    def _issue(self, request: FetchRequest, waiting: Outstanding, job: Job | None, now: float, out: TurnOutput) -> None:
+        config = self.frontier.config
+        until = now + config.start_by_s + config.lease_s
+        request.dial_at = self.frontier.in_flight.lease(waiting, job, until, now)
+        self._complete(request, waiting, until)
+        out.requests.append((self.frontier.partitions[waiting.host.partition].number, request))
 
-    def _start_fetch(self, request: FetchRequest, waiting: Outstanding, until: float, now: float) -> None:
-        """Count the fetch on host and address, and set the instants of its lease."""
+    def _complete(self, request: FetchRequest, waiting: Outstanding, until: float) -> None:
+        """Set the owner, the address and the instants of the lease."""
         frontier = self.frontier
-        frontier.fetch_started(waiting.host)
         request.epoch = frontier.partitions[waiting.host.partition].epoch
-        request.start_by = until - frontier.config.lease_s + frontier.utc_offset
-        if not waiting.lease_until:
-            waiting.lease_until = until + frontier.utc_offset
+        request.start_by = until - frontier.config.lease_s + frontier.time.utc_offset
         request.lease_until = waiting.lease_until
         request.address = waiting.address
-        if waiting.address:
-            dial_at = frontier.addresses.start(waiting.address, now)
-            request.dial_at = dial_at + frontier.utc_offset if dial_at else 0.0
 
     def resume(self, waiting: Outstanding, until: float, now: float) -> FetchRequest:
         """Continue a lease that another owner gave; returns its request, in case it was not consumed."""
@@ -478,5 +407,6 @@ class Dispatcher:
         else:
             request = FetchRequest()  # never published: the job is deleted
         request.attempt = waiting.attempt
-        self._start_fetch(request, waiting, until, now)
+        request.dial_at = self.frontier.in_flight.resume(waiting, until, now)
+        self._complete(request, waiting, until)
         return request

@@ -49,11 +49,11 @@ def forget_urls(dispatcher: Dispatcher, job: Job, urls: Iterable[tuple[str, Outc
             known = job.due_table.get(key)
             ended = ForgottenUrl(job.uid, key, known.outcome if known is not None else outcome, fetch_no)
             apply(frontier, ended)
-            frontier.pending(frontier.partition(key)).forgotten.append(ended)
+            frontier.pending.of(frontier.pending.partition(key)).forgotten.append(ended)
             found.forgotten += 1
     if found.forgotten:
         frontier.on_wider(job.uid)  # links that were sent before have to be sent again
-        frontier.resume_hosts(job)
+        frontier.readiness.resume_hosts(job)
     return found
 
 
@@ -66,5 +66,4 @@ def apply(frontier: Frontier, ended: ForgottenUrl) -> None:
     job.free_reservation(ended.url_key)
     job.restore_fetch_numbers(max(job.first_fetch_no, ended.fetch_no), max(job.last_fetch_no, ended.fetch_no))
     if ended.outcome:
-        job.ended[ended.outcome] -= 1
-        frontier.partition(ended.url_key).ended[ended.job, ended.outcome] -= 1
+        frontier.count_ended(job, frontier.pending.partition(ended.url_key), ended.outcome, -1)

@@ -15,7 +15,7 @@ class OpenUrls:
     def __init__(self, dispatcher: Dispatcher, job: Job) -> None:
         self._frontier = dispatcher.frontier
         self._job = job
-        self._delayed = {packed[:16] for _, _, uid, packed in dispatcher.delayed() if uid == job.uid}
+        self._delayed = {packed[:16] for _, _, uid, packed in dispatcher.frontier.delayed.items() if uid == job.uid}
         self._queued: dict[int, set[bytes]] = {}
 
     def add(self, host_key: str, key: bytes) -> None:
@@ -29,7 +29,6 @@ class OpenUrls:
         queued = self._queued.get(number)
         if queued is None:
             queued = self._queued[number] = {packed[:16] for _, packed in frontier.store.items(number, job.number)}
-        outstanding = frontier.partition(key).outstanding
-        return (
-            key in queued or key in self._delayed or job.due_table.is_checked_out(key) or (job.uid, key) in outstanding
-        )
+        if key in queued or key in self._delayed or job.due_table.is_checked_out(key):
+            return True
+        return (job.uid, key) in frontier.in_flight.urls

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from nephila.kernel.messages import Outlinks, QueuedUrl, Render
+from nephila.kernel.messages import Context, Outlinks, QueuedUrl
 from nephila.native import LinkScope, Trie
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_table import novelty_of
@@ -21,7 +21,8 @@ from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import host_of, pack_context
 from nephila.scheduler.frontier.strategies import MAX_PRIORITY, StrategyRow, inherited
 
-_ARRAY: Final = bytes([0x90 | len(QueuedUrl.__struct_fields__)])
+_FIELDS: Final = QueuedUrl.__struct_fields__
+_ARRAY: Final = bytes([0x90 | len(_FIELDS)])
 """Start of a `QueuedUrl` in MessagePack: an array of up to 15 fields."""
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -105,8 +106,7 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
     )
     rows = None
     if frontier.packed_rows:
-        tail = _encode(links.context) + _encode(Render.UNSPECIFIED)
-        rows = _Rows(_head(job.uid), _middle(links.depth, first_no), tail)
+        rows = _Rows(_head(job.uid), _middle(links.depth, first_no), _tail(links.context))
     admitted = frontier.store.admit(links, entries, checks, rows)
     if admitted is None:
         return None
@@ -115,13 +115,13 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
     if not indices:
         return 0, out_of_scope
     if rows is not None:
-        frontier.add_rows(parts)
+        frontier.pending.add_rows(parts)
     else:
-        frontier.queued_log(frontier.partitions[0]).extend(_queued(job.uid, links, first_no, indices, floors))
+        frontier.pending.queued(frontier.partitions[0]).extend(_queued(job.uid, links, first_no, indices, floors))
     _record_self_links(frontier, job, links, indices)
     # A host where the job had a URL before is scheduled, ready, in flight or held back already.
     for number, order in firsts:
-        frontier.newly_queued(number, job, order)
+        frontier.readiness.newly_queued(number, job, order)
     return len(indices), out_of_scope
 
 
@@ -148,8 +148,15 @@ def _head(uid: str) -> bytes:
 
 @lru_cache(maxsize=256)
 def _middle(depth: int, first_no: int) -> bytes:
-    """Depth, hops, fetch number, attempts, head, seed, not_before."""
-    return b"".join(map(_encode, (depth, 0, first_no, 0, False, False, 0.0)))
+    """The fields between host and priority."""
+    row = msgspec.structs.astuple(QueuedUrl(depth=depth, fetch_no=first_no))
+    return b"".join(map(_encode, row[_FIELDS.index("host") + 1 : _FIELDS.index("priority")]))
+
+
+def _tail(context: Context | None) -> bytes:
+    """The fields after the priority."""
+    row = msgspec.structs.astuple(QueuedUrl(context=context))
+    return b"".join(map(_encode, row[_FIELDS.index("priority") + 1 :]))
 
 
 def _urls(links: Outlinks, indices: Sequence[int]) -> Iterator[str]:
@@ -167,7 +174,7 @@ def _queued(uid: str, links: Outlinks, first_no: int, indices: Sequence[int], fl
         priority = priorities[i] if priorities else 0
         if floors:
             priority = max(priority, floors[links.flags[i] if links.flags else 0])
-        yield QueuedUrl(uid, key, url, host, links.depth, 0, first_no, 0, False, False, 0.0, priority, links.context)
+        yield QueuedUrl(uid, key, url, host, links.depth, fetch_no=first_no, priority=priority, context=links.context)
 
 
 def _record_self_links(frontier: Frontier, job: Job, links: Outlinks, indices: Sequence[int]) -> None:

@@ -11,15 +11,14 @@ import math
 from nephila.kernel.messages import Outcome, Outlinks, Receipt, UrlState
 from nephila.kernel.requisites import level_of
 from nephila.scheduler.frontier.frontier import Frontier
-from nephila.scheduler.frontier.host_state import Outstanding
+from nephila.scheduler.frontier.in_flight import Outstanding
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import (
     SEED,
     Entry,
-    entry_flags,
-    pack_context,
+    entry_of,
+    pack,
     queued_of,
-    repack,
     unpack_context,
 )
 from nephila.scheduler.frontier.strategies import AVERAGE_PRIORITY, HEAD
@@ -33,7 +32,7 @@ def queue_due(frontier: Frontier) -> None:
     """Queue the due URLs of all jobs that are not paused. O(1) while nothing is due, else O(jobs)."""
     if not frontier.config.recrawl:
         return
-    now = frontier.utc_now
+    now = frontier.time.utc_now
     set_back = now < frontier.recrawl_checked_at - REWIND_S
     if frontier.next_recrawl > now and not set_back:
         frontier.recrawl_checked(now, frontier.next_recrawl)
@@ -53,7 +52,7 @@ def queue_due(frontier: Frontier) -> None:
 def next_due(frontier: Frontier) -> float | None:
     """When the next URL is due, in monotonic seconds; None for never."""
     first = frontier.next_recrawl if frontier.config.recrawl else math.inf
-    return first - frontier.utc_offset if first < math.inf else None
+    return first - frontier.time.utc_offset if first < math.inf else None
 
 
 def requeue(frontier: Frontier, job: Job, state: UrlState) -> None:
@@ -64,7 +63,7 @@ def requeue(frontier: Frontier, job: Job, state: UrlState) -> None:
 
 def enqueue(frontier: Frontier, job: Job, state: UrlState) -> None:
     """Queue the next fetch of a URL that does not count among the ended ones."""
-    partition = frontier.partition(state.url_key)
+    partition = frontier.pending.partition(state.url_key)
     number = frontier.store.host(state.host)
     strategy = job.strategy
     # With a page budget it has a reservation: a new URL of its host before it could find no budget left.
@@ -72,22 +71,19 @@ def enqueue(frontier: Frontier, job: Job, state: UrlState) -> None:
     order = HEAD if head else strategy.order(state.depth, AVERAGE_PRIORITY)
     fetch_no = state.fetch_no + 1
     job.note_fetch_no(fetch_no)
-    flags = entry_flags(state.seed, state.render)
-    context = pack_context(state.context)
     if level_of(state.context):
         job.requisites.add(state.url_key)
-    entry = Entry(state.url_key, state.depth, fetch_no, 0, 0, flags, AVERAGE_PRIORITY, state.url, context)
-    frontier.store.push(number, job.number, order, repack(entry, 0), strategy.newest_first and not head)
-    frontier.queued_log(partition).append(queued_of(entry, job.uid, state.host, 0, head))
-    frontier.newly_queued(number, job, order)
+    entry = entry_of(state)._replace(fetch_no=fetch_no, priority=AVERAGE_PRIORITY)
+    frontier.store.push(number, job.number, order, pack(entry), strategy.newest_first and not head)
+    frontier.pending.queued(partition).append(queued_of(entry, job.uid, state.host, head))
+    frontier.readiness.newly_queued(number, job, order)
 
 
 def mark_open(frontier: Frontier, job: Job, state: UrlState) -> None:
     """An ended URL is open again."""
-    job.ended[state.outcome] -= 1
+    frontier.count_ended(job, frontier.pending.partition(state.url_key), state.outcome, -1)
     if state.outcome is Outcome.STORED:
         job.reserve_page(state.url_key)
-    frontier.partition(state.url_key).ended[job.uid, state.outcome] -= 1
 
 
 def record_fetch(frontier: Frontier, job: Job, waiting: Outstanding, receipt: Receipt) -> None:
@@ -101,7 +97,7 @@ def record_fetch(frontier: Frontier, job: Job, waiting: Outstanding, receipt: Re
             return
         old = UrlState(job.uid, entry.url_key, entry.url, waiting.host.key, entry.depth, seed)
         old.context, old.render = unpack_context(entry.context), entry.render
-    new = job.recrawl.after(old, receipt, frontier.utc_now)
+    new = job.recrawl.after(old, receipt, frontier.time.utc_now)
     if not watched:
         # The table keeps the state for a policy that watches the URL again.
         new.next_at = 0.0
@@ -117,7 +113,7 @@ def apply_lastmods(frontier: Frontier, job: Job, links: Outlinks) -> None:
             continue
         old = job.due_table.get(bytes(links.fingerprints[16 * i : 16 * i + 16]))
         if old is not None and not job.due_table.is_checked_out(old.url_key):
-            new = job.recrawl.after_lastmod(old, lastmod, frontier.utc_now)
+            new = job.recrawl.after_lastmod(old, lastmod, frontier.time.utc_now)
             if new is not None:
                 _keep(frontier, job, new)
 
@@ -144,4 +140,4 @@ def _keep(frontier: Frontier, job: Job, state: UrlState) -> None:
     job.due_table.put(state)
     if state.next_at > 0:
         frontier.note_recrawl(state.next_at)
-    frontier.pending(frontier.partition(state.url_key)).urls.append(state)
+    frontier.pending.of(frontier.pending.partition(state.url_key)).urls.append(state)

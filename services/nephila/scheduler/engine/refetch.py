@@ -23,6 +23,7 @@ from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.open_urls import OpenUrls
 from nephila.scheduler.frontier.host_state import Host
 from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.queue_entry import Entry
 from nephila.scheduler.politeness.robots import origin_of
 
 
@@ -58,7 +59,7 @@ class Refetch:
         known = job.due_table.get(key)
         state = self._merged(row, known, host_key)
         if due and not job.recrawl.refresh_due(
-            state if known is not None else job.recrawl.adopted(state), frontier.utc_now
+            state if known is not None else job.recrawl.adopted(state), frontier.time.utc_now
         ):
             return False
         if job.scope.excluded(row.url) if state.seed else not self._in_scope(state):
@@ -68,7 +69,7 @@ class Refetch:
         state.next_at = 0.0
         self._ask_robots_again(frontier.hosts.get_or_create(host_key), row.url)
         job.due_table.put(state)
-        frontier.pending(frontier.partition(key)).urls.append(state)
+        frontier.pending.of(frontier.pending.partition(key)).urls.append(state)
         if job.seen.add(key):
             recrawl_queue.enqueue(frontier, job, state)  # not counted as ended in this frontier
         else:
@@ -87,7 +88,7 @@ class Refetch:
             return False
         if parts.fingerprint in job.seen or not job.scope.decide(parts.href, parts.host_key, depth).admitted:
             return False
-        admit(frontier, job, parts.fingerprint, parts.href, parts.host_key, depth)
+        admit(frontier, job, Entry(parts.fingerprint, depth, url=parts.href), parts.host_key)
         return True
 
     # ---- parts
@@ -118,9 +119,14 @@ class Refetch:
     def _ask_robots_again(self, host: Host, url: str) -> None:
         """Expire a robots.txt that could not be fetched: it may be the reason why the URL ended."""
         known = host.robots.get(origin_of(url, host.key))
-        if known is None or known.rules is not None or known.policy == "allow" or known.expires <= self.frontier.now:
+        if (
+            known is None
+            or known.rules is not None
+            or known.policy == "allow"
+            or known.expires <= self.frontier.time.now
+        ):
             return
-        text = msgspec.structs.replace(known.text, expires_at=self.frontier.utc_now)
+        text = msgspec.structs.replace(known.text, expires_at=self.frontier.time.utc_now)
         self.frontier.hosts.set_robots(host, text)
         host.changed = True
-        self.frontier.pending(self.frontier.partitions[host.partition]).robots.append(text)
+        self.frontier.pending.of(self.frontier.partitions[host.partition]).robots.append(text)

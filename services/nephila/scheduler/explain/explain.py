@@ -106,7 +106,7 @@ def explain(
         canonical=parts.canonical,
         host_key=parts.host_key,
         url_key=key.hex(),
-        partition=frontier.partition(key).number,
+        partition=frontier.pending.partition(key).number,
         owner=OWNER,
         job=job.uid,
         seen=key in job.seen,

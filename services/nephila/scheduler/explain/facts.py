@@ -14,8 +14,10 @@ import msgspec
 from nephila.kernel.live_settings import DEPTH
 from nephila.kernel.messages import HostUse, Outcome, Quarantine, UrlState
 from nephila.native import parse_url
-from nephila.scheduler.engine.dispatch import ODD_SHAPES_ALLOWED, Dispatcher
-from nephila.scheduler.frontier.host_state import Host, OutstandingState
+from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.engine.unwanted import ODD_SHAPES_ALLOWED
+from nephila.scheduler.frontier.host_state import Host
+from nephila.scheduler.frontier.in_flight import ENDING, FETCHED, LEASED, LifeState
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import SEED, Entry, unpack
 from nephila.scheduler.frontier.strategies import HEAD
@@ -238,10 +240,10 @@ def queued(
         return None
     store = dispatcher.frontier.store
     of = store.length(host.number, job.number)
-    for when, number, uid, packed in dispatcher.delayed():
+    for when, number, uid, packed in dispatcher.frontier.delayed.items():
         if number == host.number and uid == job.uid and packed.startswith(key):
             entry = unpack(packed)
-            return entry, _place(entry, 1, of + 1, True, when + dispatcher.frontier.utc_offset)
+            return entry, _place(entry, 1, of + 1, True, when + dispatcher.frontier.time.utc_offset)
     for position, (order, packed) in enumerate(store.items(host.number, job.number, LOOKED_AT), 1):
         if packed.startswith(key):
             entry = unpack(packed)
@@ -250,7 +252,7 @@ def queued(
     if of <= LOOKED_AT or key not in job.seen or (ended and not again):
         return None
     depth, fetch_no = (state.depth, state.fetch_no + 1) if again and state is not None else (0, 1)
-    entry = Entry(key, depth, fetch_no, 0, 0, 0, 0, "")
+    entry = Entry(key, depth, fetch_no)
     return entry, _place(entry, 0, of, False)
 
 
@@ -261,22 +263,20 @@ def _place(entry: Entry, position: int, of: int, head: bool, not_before: float =
 def lease(dispatcher: Dispatcher, job: Job, key: bytes, now: float) -> LeaseFact | None:
     """Start and end of the URL's lease; None when it is not leased."""
     frontier = dispatcher.frontier
-    waiting = frontier.partition(key).outstanding.get((job.uid, key))
+    waiting = frontier.in_flight.urls.get((job.uid, key))
     if waiting is None:
         return None
     fact = LeaseFact(waiting.attempt, waiting.entry.fetch_no, _STATES[waiting.state], address=waiting.address)
-    until = frontier.leases.get((job.uid, key))
-    if until is not None:
-        config = frontier.config
-        fact.until = until + frontier.utc_offset
-        fact.since = fact.until - config.lease_s - config.start_by_s
+    if waiting.state is LEASED:
+        fact.until = frontier.in_flight.leases[job.uid, key] + frontier.time.utc_offset
+        fact.since = frontier.in_flight.leased_at(waiting) + frontier.time.utc_offset
     return fact
 
 
-_STATES: dict[OutstandingState, Literal["leased", "fetched", "ending"]] = {
-    OutstandingState.LEASED: "leased",
-    OutstandingState.FETCHED: "fetched",
-    OutstandingState.ENDING: "ending",
+_STATES: dict[LifeState, Literal["leased", "fetched", "ending"]] = {
+    LEASED: "leased",
+    FETCHED: "fetched",
+    ENDING: "ending",
 }
 
 
@@ -288,15 +288,15 @@ def host_fact(dispatcher: Dispatcher, host: Host | None, job: Job, now: float) -
     wait_s = max(host.pace.not_before - now, 0.0)
     fact = HostFact(
         queued=frontier.store.queued(host.number),
-        delay_s=frontier.delay_s(host, job),
+        delay_s=frontier.hosts.delay_s(host, job),
         backoff_s=host.pace.backoff_s,
         wait_s=wait_s,
-        not_before=host.pace.not_before + frontier.utc_offset if wait_s else 0.0,
+        not_before=host.pace.not_before + frontier.time.utc_offset if wait_s else 0.0,
         pause=_pause(dispatcher, host, job) if wait_s else "",
         address=host.address,
         in_flight=host.in_flight,
     )
-    if host.number in frontier.waiting_for_address:
+    if host.number in frontier.readiness.waiting_for_address:
         numbers = [slot.number for slot in frontier.addresses.line(host.address)]
         fact.line_of = len(numbers)
         fact.line = numbers.index(host.number) + 1 if host.number in numbers else 0
@@ -311,7 +311,7 @@ def _pause(dispatcher: Dispatcher, host: Host, job: Job) -> Literal["delay", "re
         return "refused"
     if host.robots_tries:
         return "robots"
-    longest_s = max(frontier.delay_s(host, job), frontier.delay_s(host, None))
+    longest_s = max(frontier.hosts.delay_s(host, job), frontier.hosts.delay_s(host, None))
     return "longer" if pace.pause_s > longest_s + MARGIN_S + LONGER_S else "delay"
 
 
@@ -345,7 +345,7 @@ def trap(
     ):
         return None
     spared = ODD_SHAPES_ALLOWED - job.odd_shape_count[host.number] if host is not None else ODD_SHAPES_ALLOWED
-    fact = TrapFact(shape(url, dispatcher.frontier.utc_now), max(spared, 0))
+    fact = TrapFact(shape(url, dispatcher.frontier.time.utc_now), max(spared, 0))
     part = host.novelty.get(job.uid) if host is not None else None
     if part is not None:
         fact.copy_of = part.session_copy_of(url)

@@ -1,13 +1,11 @@
-"""State of one active host, and of its outstanding URLs."""
+"""State of one active host, and what a turn publishes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any
 
-from nephila.kernel.messages import HostUse, Receipt, Record
-from nephila.scheduler.frontier.queue_entry import Entry
+from nephila.kernel.messages import HostUse
 from nephila.scheduler.politeness.host_pace import HostPace
 from nephila.scheduler.politeness.robots import OriginRobots
 from nephila.scheduler.traps.novelty import NoveltyTracker
@@ -50,17 +48,6 @@ class Host:
         """The bytes in the host store are out of date."""
 
 
-class OutstandingState(IntEnum):
-    """State of an outstanding URL."""
-
-    LEASED = 0
-    """Its request is published. An outcome or the end of the lease brings it back."""
-    FETCHED = 1
-    """Its page is between downloader and storage."""
-    ENDING = 2
-    """Its terminal row is on the way to storage."""
-
-
 @dataclass(slots=True)
 class QueueSlot:
     """A host in the queue of its server address. Smaller than the host, whose object may be evicted meanwhile."""
@@ -69,25 +56,6 @@ class QueueSlot:
     line: int = 0
     owner: Any = None
     """The view that the host belongs to, where several frontiers share the queues."""
-
-
-@dataclass(slots=True)
-class Outstanding:
-    """A URL that was taken from its queue and has no receipt yet."""
-
-    job: str
-    host: Host
-    entry: Entry
-    attempt: int
-    address: str = ""
-    """Server address that the fetch counts against; empty when it was not known."""
-    state: OutstandingState = OutstandingState.LEASED
-    lease_until: float = 0.0
-    """`lease_until` of its request (UTC), which names the lease. A takeover may prolong the lease; the name stays."""
-    receipted: Receipt | None = None
-    """The receipt, when it came before the outcome."""
-    record: Record | None = None
-    """Its terminal row, where the log must hold it until the receipt."""
 
 
 @dataclass(slots=True)

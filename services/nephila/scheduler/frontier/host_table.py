@@ -19,6 +19,7 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_state import Host
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.prepared_hosts import PreparedHosts
+from nephila.scheduler.frontier.turn_time import TurnTime
 from nephila.scheduler.politeness.host_pace import from_state
 from nephila.scheduler.politeness.robots import crawl_delay_s, from_log, to_log
 from nephila.scheduler.politeness.robots_cache import RobotsCache
@@ -34,18 +35,22 @@ _decode = msgspec.msgpack.Decoder(HostRecord).decode
 
 
 class HostTable:
-    """Hosts by number or key. `now` (monotonic) and `utc_offset` are those of the current turn."""
+    """Hosts by number or key."""
 
     def __init__(
-        self, store: HostStore, config: SchedulerConfig, numbered: Mapping[int, Job], prepared: PreparedHosts
+        self,
+        store: HostStore,
+        config: SchedulerConfig,
+        numbered: Mapping[int, Job],
+        prepared: PreparedHosts,
+        time: TurnTime,
     ) -> None:
         self.store = store
         self.prepared = prepared
         self.numbered = numbered
         """Jobs by number. The store names jobs by number, because a uid may be deleted and used again."""
         self.config = config
-        self.now = 0.0
-        self.utc_offset = 0.0
+        self._time = time
         self.hot: dict[int, Host] = {}
         self.robots = RobotsCache(config.agent)
         """robots.txt files of active hosts."""
@@ -54,10 +59,6 @@ class HostTable:
 
     def __len__(self) -> int:
         return len(self.store)
-
-    def begin_turn(self, now: float, utc_offset: float) -> None:
-        """Set the instants of a new turn."""
-        self.now, self.utc_offset = now, utc_offset
 
     def checkpointed(self) -> None:
         """The store has written a checkpoint."""
@@ -89,10 +90,9 @@ class HostTable:
         return host
 
     def _fill(self, host: Host, record: HostRecord) -> None:
-        utc_now = self.now + self.utc_offset
         if record.state is not None:
             record.state.uses = self._by_uid(record.state.uses)
-            load_state(host, record.state, self.now, utc_now)
+            load_state(host, record.state, self._time.now, self._time.utc_now)
         for text in record.robots:
             self.set_robots(host, text)
         for part in self._by_uid(record.yields):
@@ -114,14 +114,41 @@ class HostTable:
     def set_robots(self, host: Host, text: RobotsTxt) -> None:
         """Use this robots.txt from now on."""
         before = host.robots.get(text.origin)
-        host.robots[text.origin] = from_log(text, self.now, self.now + self.utc_offset, self.robots)
+        host.robots[text.origin] = from_log(text, self._time.now, self._time.utc_now, self.robots)
         if before is not None and before.rules is not None:
             self.robots.release(before.rules)
         host.crawl_delay_s = crawl_delay_s(host.robots.values(), self.config)
 
     def state_of(self, host: Host) -> HostState:
         """The state of a host that outlives a restart."""
-        return host.pace.to_state(host.key, host.address, self.utc_offset, host.crawl_delay_s, list(host.uses.values()))
+        uses = list(host.uses.values())
+        return host.pace.to_state(host.key, host.address, self._time.utc_offset, host.crawl_delay_s, uses)
+
+    # ---- jobs that use a host
+
+    def jobs_on(self, host: Host) -> list[Job]:
+        """Jobs that have URLs queued on a host."""
+        numbered = self.numbered
+        return [numbered[number] for number, _ in self.store.jobs(host.number) if number in numbered]
+
+    def limit(self, host: Host) -> int:
+        """Concurrent fetches of a host: the smallest limit of the jobs that use it."""
+        limits = [job.policies.concurrency(host.key) for job in self.jobs_on(host)]
+        return min(limits) if limits else 1
+
+    def fetches_alone(self, host: Host, job: Job | None) -> bool:
+        """Whether this job, and every other one with URLs on the host, fetches one at a time there. False where no job
+        is known."""
+        users = [*self.jobs_on(host), *([job] if job is not None else [])]
+        return bool(users) and all(user.policies.concurrency(host.key) == 1 for user in users)
+
+    def delay_s(self, host: Host, job: Job | None) -> float:
+        """Seconds between two fetches of a host for a job; for None the longest over all jobs that use the host."""
+        if job is None:
+            return max((self.delay_s(host, user) for user in self.jobs_on(host)), default=host.crawl_delay_s)
+        return job.policies.delay_s(host.key, host.crawl_delay_s, host.pace.took_s)
+
+    # ---- memory
 
     def evict(self, host: Host) -> None:
         """Write a host into the store and drop its object. A host without state worth keeping is forgotten."""
@@ -139,8 +166,14 @@ class HostTable:
         host.changed = False
         pace = host.pace
         prepared = host.number in self.prepared.by_number
-        robots = [known for known in host.robots.values() if prepared or known.expires > self.now]
-        if pace.not_before <= self.now and not pace.backoff_s and not robots and not host.uses and not host.novelty:
+        robots = [known for known in host.robots.values() if prepared or known.expires > self._time.now]
+        if (
+            pace.not_before <= self._time.now
+            and not pace.backoff_s
+            and not robots
+            and not host.uses
+            and not host.novelty
+        ):
             self.store.set_state(host.number, b"")
             return
         accounts = bool(host.uses or host.novelty)

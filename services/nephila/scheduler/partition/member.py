@@ -164,7 +164,7 @@ class Member:
     def _note_wake(self, owner: PartitionOwner) -> None:
         if owner.state is OwnerState.LOST:
             return
-        now = owner.frontier.now
+        now = owner.frontier.time.now
         when = owner.dispatcher.next_event() if owner.state is OwnerState.SERVING else None
         if when is not None:
             when = now if when < now else min(when, now + LOOK_S)

@@ -31,8 +31,9 @@ from nephila.native import UrlError
 from nephila.scheduler.durability.recovery import Replay
 from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.durability.snapshots import cleanup, snapshots
-from nephila.scheduler.engine.admission import add_forwarded, add_links, add_seed, note_anchor, put_job
+from nephila.scheduler.engine.admission import add_forwarded, add_links, add_seed, note_anchor
 from nephila.scheduler.engine.dispatch import Dispatcher, Slots
+from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.scope import anchored_in
@@ -171,7 +172,7 @@ class PartitionOwner:
     def has_work(self) -> bool:
         """Whether anything needs capacity. O(jobs)."""
         frontier = self.frontier
-        return bool(frontier.outstanding) or any(job.queued for job in frontier.jobs.values())
+        return bool(frontier.in_flight.urls) or any(job.queued for job in frontier.jobs.values())
 
     @property
     def quiet(self) -> bool:
@@ -186,13 +187,12 @@ class PartitionOwner:
         self.dispatcher.stop()
         self.snapshots.drop()
         frontier = self.frontier
-        for place in frontier.waiting_for_address.values():
+        for place in frontier.readiness.waiting_for_address.values():
             frontier.addresses.leave(place)
         self.pipeline.close()
         self._acks.clear()
         self._quiet.set()
-        leased = (frontier.partition(key[1]).outstanding[key] for key in frontier.leases)
-        return [waiting.address for waiting in leased if waiting.address]
+        return frontier.in_flight.addresses_in_use()
 
     # ---- in
 
@@ -219,14 +219,14 @@ class PartitionOwner:
     def resume_job(self, job: Job) -> None:
         """The job may use more than before."""
         self.begin_turn()
-        self.frontier.resume_hosts(job)
+        self.frontier.readiness.resume_hosts(job)
         self.wake()
 
     def share_quotas(self, uses: Mapping[str, QuotaUse]) -> None:
         """Other partitions have spent so much of the quotas."""
         self.begin_turn()
         self.frontier.quotas.set_elsewhere(uses)
-        self.frontier.apply_quotas()
+        self.frontier.holds.apply_quotas()
         self.wake()
 
     def anchor(self, uid: str, place: str) -> None:
@@ -291,7 +291,7 @@ class PartitionOwner:
         """URLs are durable in storage."""
         receipts: Receipts = delivery.message
         self.begin_turn()
-        self.dispatcher.outcomes.receipts(receipts)
+        self.dispatcher.endings.receipts(receipts)
         self.taken(delivery)
 
     def receipts_lost(self, before: float) -> None:
@@ -331,7 +331,7 @@ class PartitionOwner:
         foreign = frontier.take_for_other_partitions()
         if self._anchors:
             foreign += self._anchors_for_others()
-        commits = frontier.commits()
+        commits = frontier.pending.commits()
         if commits or foreign or acks or out.requests or out.records:
             fitting = self.log.fit(commits)
             if fitting is not commits and fitting:

@@ -70,7 +70,7 @@ async def test_a_take_over_that_fails_leaves_nothing_in_flight(world, monkeypatc
     monkeypatch.setattr(takeover, "AGAIN_S", 0.0)
     await world.until(20)
     dying = world.members["a"][1].owners
-    while not any(one.address for owner in dying.values() for one in owner.frontier.partitions[0].outstanding.values()):
+    while not any(one.address for owner in dying.values() for one in owner.frontier.in_flight.urls.values()):
         await world.run(0.05)
     world.kill("a")
     member, owners = world.members["b"]
@@ -87,7 +87,7 @@ async def test_a_take_over_that_fails_leaves_nothing_in_flight(world, monkeypatc
     await world.give("b", 0, 1)
     assert not failing[0], "nothing was on its way, so nothing was tried"
     address = "10.0.0.1"
-    counted = [one for owner in owners.owners.values() for one in owner.frontier.partitions[0].outstanding.values()]
+    counted = [one for owner in owners.owners.values() for one in owner.frontier.in_flight.urls.values()]
     assert owners.address_queue.in_flight(address) == sum(one.address == address for one in counted) > 0
     world.hold_outcomes = False
     await world.until(HOSTS * PAGES)

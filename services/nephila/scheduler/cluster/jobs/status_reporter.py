@@ -144,7 +144,7 @@ class PartitionJobs:
     def __init__(self, owner: PartitionOwner, specs: Mapping[str, CrawlJob]) -> None:
         self._owner = owner
         self._specs = specs
-        self._on_way = Counter(waiting.job for waiting in owner.frontier.partitions[0].outstanding.values())
+        self._on_way = Counter(waiting.job for waiting in owner.frontier.in_flight.urls.values())
         self.number = owner.number
         self.epoch = owner.epoch
 
@@ -176,7 +176,7 @@ class PartitionJobs:
             activity=_activity(job),
             used=job.pages_claimed,
             anchors=len(job.scope.anchors),
-            uses=self._owner.frontier.quotas.uses(uid, self._owner.frontier.utc_now) if job.has_quotas else [],
+            uses=self._owner.frontier.quotas.uses(uid, self._owner.frontier.time.utc_now) if job.has_quotas else [],
             quota=job.hold(Hold.QUOTA),
             window=job.hold(Hold.WINDOW),
             links_held=len(job.held),
@@ -189,7 +189,7 @@ class PartitionJobs:
         job = frontier.jobs.get(uid)
         if job is None or not job.max_pages or job.is_blocked:
             return 0
-        return len(job.waiting_hosts) + frontier.ready.count(job.number)
+        return len(job.waiting_hosts) + frontier.readiness.ready.count(job.number)
 
     def set_quota(self, uid: str, pages: int, spent: bool) -> None:
         """See `OwnedPartition`."""

@@ -1,0 +1,88 @@
+"""Changes of a job: a new one, a new desired state, a deletion. Pure."""
+
+from __future__ import annotations
+
+import math
+
+from nephila.kernel.messages import CrawlJob, Outcome
+from nephila.scheduler.engine.admission import admit_held
+from nephila.scheduler.frontier.frontier import Frontier
+from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.queue_entry import unpack
+
+
+def put_job(frontier: Frontier, spec: CrawlJob) -> Job | None:
+    """Apply and log a new job, a changed one, or a deletion. Held links that a changed scope accepts are admitted."""
+    known = frontier.jobs.get(spec.uid)
+    scope = known.spec.scope if known is not None else None
+    job = apply_job(frontier, spec)
+    frontier.pending.of(frontier.partitions[0]).jobs.append(spec)
+    if job is not None and known is not None and spec.scope != scope:
+        admit_held(frontier, job)
+    return job
+
+
+def apply_job(frontier: Frontier, spec: CrawlJob, number: int = -1) -> Job | None:
+    """Apply the desired state of a job; None when the job is deleted."""
+    known = frontier.jobs.get(spec.uid)
+    frontier.recrawl_checked(frontier.recrawl_checked_at, -math.inf)
+    if spec.deleted:
+        frontier.quotas.remove(spec.uid)
+        if known is not None:
+            _delete(frontier, known)
+        return None
+    if known is None:
+        job = frontier.jobs.add(spec, number)
+        frontier.holds.put(job)
+        return job
+    strategy, unlimited = known.strategy, not known.max_pages
+    known.change(spec)
+    frontier.holds.put(known)
+    known.reapply_recrawl(frontier.time.utc_now)
+    limited = unlimited and _reserve_due_pages(frontier, known)
+    if limited or known.strategy is not strategy:
+        _reorder(frontier, known)
+    for host in list(known.over_budget_hosts):
+        frontier.readiness.update_host_budget(frontier.hosts.get(host), known)
+    frontier.readiness.resume_hosts(known)
+    frontier.readiness.reschedule_ready()
+    return known
+
+
+def _delete(frontier: Frontier, job: Job) -> None:
+    """Delete all state of a job. Fetches in flight for it free their hosts when they end."""
+    job.note_quotas(())
+    frontier.jobs.remove(job)
+    frontier.readiness.prepared.drop_job(job.number)
+    frontier.readiness.leave_empty_lines()
+    frontier.in_flight.drop_job(job.uid)
+    frontier.pending.drop_job(job.uid)
+    for host in frontier.hosts.hot.values():
+        host.uses.pop(job.uid, None)
+        host.novelty.pop(job.uid, None)
+    frontier.readiness.reschedule_ready()
+
+
+def _reserve_due_pages(frontier: Frontier, job: Job) -> bool:
+    """Reserve budget for the stored pages that are due, when a job gets a page budget. Returns whether there are any.
+    O(watched URLs)."""
+    for state in job.due_table.states() if job.max_pages else ():
+        due = state.outcome is Outcome.STORED and job.due_table.is_checked_out(state.url_key)
+        if due and (job.uid, state.url_key) not in frontier.in_flight.urls:
+            job.reserve_page(state.url_key)
+    return bool(job.reserved)
+
+
+def _reorder(frontier: Frontier, job: Job) -> None:
+    """Requeue all URLs in the order of another strategy, pages with reserved budget first. O(queued URLs)."""
+    store, strategy = frontier.store, job.strategy
+    for host in store.hosts_of(job.number):
+        items = store.items(host, job.number)
+        store.drop_queue(host, job.number)
+        for order, packed in items:
+            if packed[:16] in job.reserved:
+                order = 0
+            elif order:
+                entry = unpack(packed)
+                order = strategy.order(entry.depth, entry.priority)
+            store.push(host, job.number, order, packed, bool(order) and strategy.newest_first)

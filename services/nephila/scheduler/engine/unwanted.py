@@ -1,0 +1,47 @@
+"""Queued URLs that are not fetched: they left the scope, belong to a trap, or are too many sitemaps. Pure."""
+
+from __future__ import annotations
+
+from nephila.kernel.reasons.table import Reason
+from nephila.scheduler.frontier.frontier import Frontier
+from nephila.scheduler.frontier.host_state import Host
+from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.queue_entry import SEED, TOO_LONG, TOO_MANY, Entry
+from nephila.scheduler.traps.url_shape import shape
+
+ODD_SHAPES_ALLOWED = 3
+"""URLs with the shape of a trap that are fetched per host anyway. A real page may look odd; a trap has more
+than three."""
+
+
+def unwanted(frontier: Frontier, host: Host, job: Job, entry: Entry) -> Reason | None:
+    """Why a queued URL is no longer fetched: it left the scope, or belongs to a trap."""
+    if job.left_scope(entry, host.key):
+        return Reason.EXCLUDED
+    if entry.hops == TOO_LONG:
+        return Reason.SITEMAP_CHAIN
+    if entry.hops == TOO_MANY:
+        return Reason.SITEMAP_LIMIT
+    if (
+        not job.traps.off
+        and job.is_first_fetch(entry.url_key, entry.fetch_no)
+        and not entry.flags & SEED
+        and entry.url_key not in job.requisites
+        and _trap(frontier, host, job, entry)
+    ):
+        return Reason.TRAP
+    return None
+
+
+def _trap(frontier: Frontier, host: Host, job: Job, entry: Entry) -> str:
+    """Why a URL belongs to a trap, or the empty string."""
+    reason = shape(entry.url, frontier.time.utc_now)
+    if reason and job.odd_shape_count[host.number] < ODD_SHAPES_ALLOWED:
+        job.odd_shape_count[host.number] += 1
+        reason = ""
+    if not reason and job.uid in host.novelty:
+        judge = host.novelty[job.uid]
+        reason = judge.verdict(entry.url)
+        if reason and judge.exempt(entry.url):
+            return ""
+    return reason

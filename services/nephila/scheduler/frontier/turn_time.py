@@ -1,0 +1,19 @@
+"""The instants of the current turn, which all parts of a frontier share."""
+
+from __future__ import annotations
+
+
+class TurnTime:
+    """Monotonic and UTC seconds. Only `begin` changes them."""
+
+    __slots__ = ("now", "utc_now", "utc_offset")
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.utc_now = 0.0
+        self.utc_offset = 0.0
+        """UTC minus monotonic."""
+
+    def begin(self, now: float, utc_now: float) -> None:
+        """A new turn begins."""
+        self.now, self.utc_now, self.utc_offset = now, utc_now, utc_now - now
