@@ -21,10 +21,6 @@ LONG = {
 """Tables, which grow with what they list. Generated files are in `kernel/messages/`."""
 TO_SHORTEN = {
     "programs/options.py",
-    "scheduler/engine/admission.py",
-    "scheduler/engine/dispatch.py",
-    "scheduler/engine/outcomes.py",
-    "scheduler/frontier/frontier.py",
 }
 """Files that are too long. A file leaves this list when it is shorter; none is added."""
 
