@@ -21,9 +21,6 @@ LONG = {
 """Tables, which grow with what they list. Generated files are in `kernel/messages/`."""
 TO_SHORTEN = {
     "programs/options.py",
-    "scheduler/cluster/partition.py",
-    "scheduler/cluster/scheduler.py",
-    "scheduler/standalone.py",
 }
 """Files that are too long. A file leaves this list when it is shorter; none is added."""
 

@@ -93,7 +93,7 @@ class World:
         settings = {"directory": str(directory), "partitions": 4, **config}
         self.scheduler = Scheduler(SchedulerConfig(**settings), self.bus, self.clock, random.Random(1))  # type: ignore[arg-type]
         # The loop stands still while the clock moves: an fsync in a thread would never end, and hold up snapshots.
-        self.scheduler._start_sync = lambda: None  # type: ignore[method-assign]
+        self.scheduler.files.start_sync = lambda: None  # type: ignore[method-assign]
         self.fetched: list[Fetched] = []
         self.under_way: list[Fetched] = []
         self.rows: dict[bytes, Record] = {}

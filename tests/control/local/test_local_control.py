@@ -360,7 +360,7 @@ async def test_status_sums_up(desk):
 async def test_a_change_is_answered_when_it_is_on_the_disk(desk, monkeypatch):
     """Everything in the log at the time of the answer had been synced, whatever was asked and whoever synced before."""
     log, synced = desk.world.scheduler.log, []
-    del desk.world.scheduler._start_sync
+    del desk.world.scheduler.files.start_sync
     monkeypatch.setattr(log, "sync", lambda: synced.append(log.size))
     paused = document(paused=True)
     for op, values in (
@@ -378,7 +378,7 @@ async def test_a_release_is_answered_when_it_is_on_the_disk(desk, monkeypatch):
     """It goes past the bus: the answer waits for the turn that writes it all the same."""
     await desk.ask("apply_job", job=document(paused=True))
     scheduler, synced = desk.world.scheduler, []
-    del scheduler._start_sync
+    del scheduler.files.start_sync
     monkeypatch.setattr(scheduler.log, "sync", lambda: synced.append(scheduler.log.size))
     host = scheduler.frontier.hosts.get_or_create("a.test")
     closed = Quarantine(job="news", host="a.test", place="/x/")
@@ -396,7 +396,7 @@ async def test_a_disk_that_refuses_is_no_answer_that_all_is_well(desk, monkeypat
 
     ended = []
     desk.world.scheduler.on_fatal = ended.append
-    del desk.world.scheduler._start_sync
+    del desk.world.scheduler.files.start_sync
     monkeypatch.setattr(desk.world.scheduler.log, "sync", full)
     assert await desk.refusal("apply_job", job=document()) == "the program ended before this was written; do it again"
     assert "disk full" in str(ended[0])

@@ -31,11 +31,12 @@ from nephila.kernel.outcomes import given_back
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS
 from nephila.native import parse_url, partition_of
-from nephila.scheduler.cluster.partition import OwnerState
 from nephila.scheduler.cluster.scheduler import ClusterScheduler
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.partition.member import MemberState
+from nephila.scheduler.partition.owner_state import OwnerState
 
 from tests.fake_kafka import PARTITIONS, FakeKafka, FakeKafkaBus
 from tests.jobs import crawl_job
@@ -157,10 +158,10 @@ class World:
         """It is gone, with all that it had not sent."""
         member, owners = self.members.pop(name)
         member.alive = False
-        owners._dead = True
+        owners.state = MemberState.DEAD
         for owner in owners.owners.values():
             owner.state = OwnerState.LOST
-            owner.store.dropped = True
+            owner.snapshots.drop()
         os.close(owners._lock)
 
     def owner_of(self, url: str) -> Any:
@@ -276,7 +277,7 @@ class World:
         assert not dead, dead
 
     def _snapshots(self) -> bool:
-        return any(owner._taking for _, owners in self.members.values() for owner in owners.owners.values())
+        return any(not owner.snapshots.ready for _, owners in self.members.values() for owner in owners.owners.values())
 
     async def run(self, seconds: float) -> None:
         """Let time pass."""

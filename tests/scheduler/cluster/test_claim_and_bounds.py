@@ -79,7 +79,7 @@ async def test_a_log_that_begins_right_after_the_snapshot_is_taken_over(tmp_path
     world.submit(*(f"http://h{host}.test/0" for host in range(4)))
     await world.until(8)
     for owner in world.members["a"][1].owners.values():
-        owner.log_bytes = (1 << 20) + 1
+        owner.log.size = (1 << 20) + 1
         owner.wake()
     await world.settle()
     first = {p: world.broker.first["frontier", p] for p in range(PARTITIONS)}

@@ -292,11 +292,11 @@ async def test_what_was_held_back_goes_out_when_the_broker_has_heard_of_us(world
     published = sum(len(world.broker.logs["requests", p]) for p in range(PARTITIONS))
     await world.run(5.0)
     assert sum(len(world.broker.logs["requests", p]) for p in range(PARTITIONS)) == published
-    assert any(owner.blocked for owner in owners.owners.values())
+    assert any(owner.pipeline.blocked for owner in owners.owners.values())
     assert owners.counts.blocked < 1000
     member.emits = True
     await world.run(0.15)
-    assert not any(owner.blocked for owner in owners.owners.values())
+    assert not any(owner.pipeline.blocked for owner in owners.owners.values())
     await world.until(URLS)
     world.check()
     assert world.outcomes() == ends(world.site)

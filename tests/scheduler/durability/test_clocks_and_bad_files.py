@@ -83,7 +83,7 @@ async def with_files(tmp_path: Path) -> World:
     world = await World(tmp_path, site({"http://a.test/": links} | {link: [] for link in links})).start()
     world.crawl("http://a.test/", *links, delay_s=1.0)
     world.run(3.0)
-    world.scheduler._snapshot()
+    world.scheduler.snapshot()
     world.run(2.0)
     await world.scheduler.close()
     return world

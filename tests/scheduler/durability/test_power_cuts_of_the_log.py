@@ -10,6 +10,7 @@ import pytest
 from nephila.kernel.messages import FrontierCommit, FrontierSnapshot, Outcome, Record
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.scheduler.durability.commit_log import CommitLog
+from nephila.scheduler.durability.file_log import SyncState
 
 from tests.power_cut import Disk, order
 from tests.scheduler.world import World, chain
@@ -162,8 +163,8 @@ async def start(directory: Path, clock: ManualClock, segment_bytes: int, rows: d
     scheduler = world.scheduler
 
     def sync() -> None:
-        scheduler._unsynced = scheduler._sync_due = False
         scheduler.log.sync()
+        scheduler.files.state = SyncState.SYNCED
 
-    scheduler._start_sync = sync  # type: ignore[method-assign]
+    scheduler.files.start_sync = sync  # type: ignore[method-assign]
     return await world.start()

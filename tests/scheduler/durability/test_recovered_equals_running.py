@@ -158,7 +158,7 @@ async def test_a_frontier_that_is_read_back_equals_the_one_that_ran(
         for job in again.scheduler.frontier.jobs.values():
             job.held.lost = number
         again.scheduler.log.open()
-        again.scheduler._snapshot()
+        again.scheduler.snapshot()
         third = await copy(again, tmp_path / f"third-{number}", **config)
         known, found = (observed(w.scheduler.dispatcher, KEYS) for w in (again, third))
         assert found == known
@@ -183,5 +183,5 @@ def quarantine(world: World, *, released: bool) -> None:
     novelty_of(host, job).restore(closed)
     frontier.note_quarantine(job, host, closed)
     host.changed = True
-    world.scheduler._later()
+    world.scheduler.partition.wake()
     world.clock.run_due()

@@ -398,7 +398,7 @@ async def test_max_pages_is_exact_after_a_kill(tmp_path, kills):
         rows, world = world.rows, World(tmp_path, web, world.clock)
         world.scheduler.recover()
         world.scheduler.log.open()
-        world.scheduler._snapshot()
+        world.scheduler.snapshot()
         world = await World(tmp_path, web, world.clock).start()
         world.rows = rows
     world.crawl(*links, scope=Scope(max_depth=-1, max_pages=3))
@@ -414,7 +414,7 @@ async def test_a_machine_that_was_booted_waits_for_no_old_clock(tmp_path):
     world = await World(tmp_path, chain(9), ManualClock(monotonic=1e6)).start()
     world.crawl("http://a.test/0", delay_s=1.0)
     world.run(2.5)
-    world.scheduler._snapshot()
+    world.scheduler.snapshot()
     again = await World(tmp_path, world.web, ManualClock(world.clock.now(), 5.0)).start()
     again.rows = world.rows
     check(again.scheduler.dispatcher)
@@ -435,7 +435,7 @@ async def test_what_is_on_its_way_keeps_its_host_among_many(tmp_path, snapshot):
     world.crawl(*urls, delay_s=0.05)
     world.clock.advance(0.15)
     if snapshot:
-        world.scheduler._snapshot()
+        world.scheduler.snapshot()
     world.release(4)
     world.clock.advance(0.05)
     world.release(9)
@@ -498,11 +498,11 @@ async def test_a_commit_made_during_an_fsync_is_synced_too(tmp_path):
     scheduler.log.sync = lambda: synced.append(scheduler.log.size)
     scheduler.bus.publish(JOBS, 0, crawl_job("t", "t", 1))
     clock.advance(1.0)
-    task = scheduler._sync
+    task = scheduler.files.sync
     scheduler.bus.publish(SEEDS, 0, Seed("t", "http://a.test/"))
     clock.run_due()
     await asyncio.wait([task])
     clock.advance(1.0)
-    await asyncio.wait([scheduler._sync])
+    await asyncio.wait([scheduler.files.sync])
     assert synced[-1] == scheduler.log.size
     await scheduler.close()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from nephila.kernel.messages import FetchRequest
 from nephila.native import parse_url
-from nephila.scheduler.durability.lease_recovery import CATCH_UP_S
+from nephila.scheduler.durability.continued_leases import CATCH_UP_S
 from nephila.scheduler.frontier.frontier import Frontier
 
 from tests.scheduler.cluster.cluster_rig import PARTITIONS, World, ends, web

@@ -28,6 +28,7 @@ from nephila.scheduler.frontier.queue_entry import unpack
 from nephila.scheduler.politeness.host_pace import MARGIN_S
 
 from tests.jobs import crawl_job
+from tests.scheduler.deployments import deployed
 
 JOB = "t"
 UTC_OFFSET = 1_700_000_000.0
@@ -39,7 +40,7 @@ class OutcomeRig:
 
     def __init__(self, one: PartitionSlice | None = None, **config: Any) -> None:
         settings = SchedulerConfig(**{"partitions": 1, "jitter": 0.0, "concurrency": 1, **config})
-        self.frontier = Frontier(settings, HostStore(), lambda number: Trie(), random.Random(1), one)
+        self.frontier = Frontier(settings, HostStore(), lambda number: Trie(), random.Random(1), **deployed(one))
         self.dispatcher = Dispatcher(self.frontier)
         self.handler = self.dispatcher.outcomes
         self.now = 1000.0

@@ -70,7 +70,7 @@ async def test_forgotten_before_a_restart_is_forgotten_after_it(tmp_path, snapsh
     world = await crawled(tmp_path)
     forget(world, "/1")
     if snapshot:
-        world.scheduler._snapshot()
+        world.scheduler.snapshot()
     again = await restarted(tmp_path, world)
     for one in (world.scheduler, again.scheduler):
         job = one.frontier.jobs[JOB]

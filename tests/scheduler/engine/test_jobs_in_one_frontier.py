@@ -229,10 +229,10 @@ async def test_the_files_of_a_deleted_job_go_with_the_next_snapshot(tmp_path):
     world = await World(tmp_path, site({url: [] for url in urls})).start()
     world.crawl(*urls, job="one")
     world.crawl(*urls, job="two")
-    world.scheduler._snapshot()
+    world.scheduler.snapshot()
     assert len(list(tmp_path.glob("seen-*.run"))) == 2
     world.crawl(job="one", deleted=True)
-    world.scheduler._snapshot()
+    world.scheduler.snapshot()
     assert [path.name.split("-")[1] for path in tmp_path.glob("seen-*.run")] == ["00001"]
     world.run()
     assert len(fetched_by(world, "two")) == 81

@@ -104,7 +104,7 @@ async def test_a_place_that_was_kept_ends_with_its_fetch_over_a_restart(tmp_path
     pass_time(world, 3600.0 - 1.0)
     while not len(world.scheduler.frontier.in_flight.leases):
         world.clock.advance(0.05)
-    world.scheduler._snapshot()
+    world.scheduler.snapshot()
     pass_time(world, 60.0)
     await world.scheduler.close()
     world = await later(world, tmp_path).start()

@@ -27,6 +27,7 @@ from nephila.scheduler.frontier.strategies import STRATEGIES
 
 from tests.jobs import crawl_job
 from tests.links import outlinks
+from tests.scheduler.deployments import deployed
 
 pytestmark = pytest.mark.skipif(native.IMPLEMENTATION != "rust", reason="the Rust core is not built here")
 
@@ -103,7 +104,7 @@ class Side:
     def __init__(self, is_native: bool, one: PartitionSlice | None) -> None:
         self._native = is_native
         config = SchedulerConfig(partitions=4 if one is None else 1)
-        self.frontier = Frontier(config, HostStore(), lambda number: Trie(), partition_slice=one)
+        self.frontier = Frontier(config, HostStore(), lambda number: Trie(), **deployed(one))
         self.frontier.begin_turn(100.0, 1_000_000.0)
 
     def put(self, spec: CrawlJob) -> None:

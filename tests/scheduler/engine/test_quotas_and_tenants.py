@@ -90,7 +90,7 @@ async def test_totals_are_in_the_snapshot(tmp_path):
     world = await World(tmp_path, site(pages), concurrency=1).start()
     world.crawl(*pages, quota=Quota(pages=5, per="month"))
     world.run(20.0)
-    world.scheduler._snapshot()
+    world.scheduler.snapshot()
     world.kill()
     again = await World(tmp_path, site(pages), world.clock, concurrency=1).start()
     again.run(100.0)

@@ -13,8 +13,6 @@ from nephila.kernel.documents.job_schema import Recrawl, Scope
 from nephila.kernel.messages import FetchRequest, FetchResult, LinkSource, Outcome, Receipt, Receipts, Record
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS, RECEIPTS, RECORDS
-from nephila.scheduler import standalone
-from nephila.scheduler.durability.snapshots import snapshots
 from nephila.scheduler.engine.invariants import check
 
 from tests.scheduler.world import Answer, World, links_of, site
@@ -55,15 +53,14 @@ async def restarted(tmp_path: Path, world: World, later_s: float = 0.0) -> World
     return again
 
 
-@pytest.mark.parametrize("snapshot", [None, snapshots])
-async def test_the_agenda_outlives_a_restart(tmp_path, monkeypatch, snapshot):
+@pytest.mark.parametrize("snapshot", [False, True])
+async def test_the_agenda_outlives_a_restart(tmp_path, snapshot):
     """What is due while the program is down is fetched at its start, what is not waits for its instant."""
     world = await World(tmp_path, site({"/": ["/1"], "/1": []})).start()
     world.crawl("http://a.test/", recrawl=Recrawl(every=duration_text(HOUR)))
     pass_time(world, 10)
-    if snapshot is not None:
-        monkeypatch.setattr(standalone, "snapshots", snapshot)
-        world.scheduler._snapshot()
+    if snapshot:
+        world.scheduler.snapshot()
     again = await restarted(tmp_path, world, later_s=HOUR / 2)
     pass_time(again, 0.4 * HOUR)
     assert again.fetched == []
@@ -225,7 +222,7 @@ async def test_fetching_again_makes_no_room_for_more_pages(tmp_path):
     world.crawl(*urls, scope=scope, recrawl=Recrawl(every=duration_text(HOUR)))
     for restart in (False, True, True):
         if restart:
-            world.scheduler._snapshot()
+            world.scheduler.snapshot()
             await world.scheduler.close()
             rows = world.rows
             world = await World(tmp_path, web, ManualClock(world.clock.now(), 5.0)).start()

@@ -179,6 +179,7 @@ async def test_rows_of_a_seed_with_credentials_are_fetched_with_them(tmp_path):
     assert refetch.link("http://a.test/z", key_of("http://u:p@a.test/z"), 1)
     assert refetch.link("http://a.test/open", key_of("http://a.test/open"), 1)
     before = len(world.fetched)
+    world.scheduler.refetched()
     world.run()
     asked = {one.url for one in world.fetched[before:]}
     assert asked >= {inside, outside, "http://u:p@a.test/z", "http://a.test/open"}

@@ -73,7 +73,7 @@ async def test_a_trap_by_its_yield_is_closed_and_released(tmp_path: Path, snapsh
     assert sum("/real" in f.url for f in world.fetched) == 10
     assert "dropped(trap)" in world.outcomes().values()
     if snapshot:
-        world.scheduler._snapshot()
+        world.scheduler.snapshot()
     world = await restarted(world)
     world.scheduler.bus.publish(
         OUTLINKS, 0, links_of(FetchRequest("t", bytes(16), "http://a.test/x"), ["http://a.test/d/900"])

@@ -84,7 +84,7 @@ class Rig:
     def _open(self) -> Scheduler:
         self.bus = LocalBus(self.clock)
         scheduler = Scheduler(SchedulerConfig(**self.config), self.bus, self.clock, random.Random(1))
-        scheduler._start_sync = lambda: None  # type: ignore[method-assign]
+        scheduler.files.start_sync = lambda: None  # type: ignore[method-assign]
         append, snapshot = scheduler.log.append, scheduler.log.snapshot
 
         def appended(commits: Iterable[FrontierCommit]) -> None:

@@ -28,6 +28,7 @@ from nephila.scheduler.frontier.in_flight import DELETED, LifeState, Outstanding
 from nephila.scheduler.frontier.queue_entry import Entry, pack
 
 from tests.jobs import crawl_job
+from tests.scheduler.deployments import deployed
 
 KEY = b"\0" * 16
 JOBS = ("gone", "stays")
@@ -35,7 +36,7 @@ JOBS = ("gone", "stays")
 
 def frontier(one: PartitionSlice | None = None) -> Frontier:
     """Two jobs with quotas."""
-    found = Frontier(SchedulerConfig(partitions=1), HostStore(), lambda number: Trie(), partition_slice=one)
+    found = Frontier(SchedulerConfig(partitions=1), HostStore(), lambda number: Trie(), **deployed(one))
     found.begin_turn(100.0, 1_700_000_000.0)
     for uid in JOBS:
         put_job(found, crawl_job(uid, uid, 1, quota=Quota(pages=10)))

@@ -66,7 +66,7 @@ class FrontierMachine(Inputs):
         novelty_of(known, frontier.jobs[uid]).restore(quarantine)
         known.changed = True
         frontier.note_quarantine(frontier.jobs[uid], known, quarantine)
-        rig.scheduler._later()
+        rig.scheduler.partition.wake()
         job.closed.add(host)
 
     # ---- time, disk, crashes
@@ -111,7 +111,7 @@ class FrontierMachine(Inputs):
         """The log begins anew; no file of a job that was deleted stays."""
         rig = self.rig
         rig.turn()
-        rig.scheduler._snapshot()
+        rig.scheduler.snapshot()
         numbers = {f"{job.number:05d}" for job in rig.scheduler.frontier.jobs.values()}
         assert {path.name.split("-")[1] for path in self.folder.glob("seen-*.run")} <= numbers
 
@@ -132,7 +132,7 @@ class FrontierMachine(Inputs):
     def right(self) -> None:
         """One operation more was made, and between two turns the frontier says what the model says."""
         type(self).operations += 1
-        if not self.rig.scheduler._turn_due:
+        if not self.rig.scheduler.partition.due:
             self.rig.check()
 
     def teardown(self) -> None:

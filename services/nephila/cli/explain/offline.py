@@ -10,7 +10,7 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.programs.output_directory import Directory, Run
 
 if TYPE_CHECKING:
-    from nephila.scheduler.durability.recovery import Restored
+    from nephila.scheduler.durability.restored import Restored
     from nephila.scheduler.engine.dispatch import Dispatcher
     from nephila.scheduler.explain.explain import Explanation
 

@@ -174,3 +174,7 @@ class LogReader(Protocol):
 
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
         """Let the broker delete records below these offsets. Raises `TemporaryError`."""
+
+
+class LogBus(Bus, LogReader, Protocol):
+    """A bus over a log, with all that it offers."""

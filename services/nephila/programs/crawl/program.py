@@ -187,8 +187,8 @@ class CrawlProgram:
     @contextlib.asynccontextmanager
     async def _services(self) -> AsyncIterator[None]:
         async with self.assembly.running():
-            self.result.resumed_urls = self.scheduler.restored.urls
-            self.result.resumed_leased = self.scheduler.restored.leased
+            self.result.resumed_urls = self.scheduler.recover().urls
+            self.result.resumed_leased = self.scheduler.recover().leased
             yield
 
     def _publish_rules(self) -> None:

@@ -20,12 +20,12 @@ from nephila.kernel.messages import CrawlJob, ExplainAnswer, ExplainQuery, Outco
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES
 from nephila.native import UrlError, parse_url, partition_of
-from nephila.scheduler.cluster.partition import PartitionOwner
 from nephila.scheduler.engine.forget_urls import forget_urls
 from nephila.scheduler.engine.release_quarantine import release_quarantine
 from nephila.scheduler.explain.explain import Explanation, explain
 from nephila.scheduler.explain.facts import Home
 from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.partition.owner import PartitionOwner
 
 WAITING = 16
 """Queries that wait; a further one replaces the oldest, which gets no answer."""

@@ -19,6 +19,7 @@ from nephila.kernel.bus.contract import LogReader
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import TemporaryError, UserError
 from nephila.kernel.topics import FRONTIER
+from nephila.scheduler.partition.ports import Standing
 
 log = logging.getLogger(__name__)
 
@@ -28,8 +29,8 @@ RETRY_S = 1.0
 
 
 class EpochFence:
-    """The fence of one partition. `on_open`: called when it opens; `on_claimed`: called when this owner must claim
-    again."""
+    """The `Ownership` of a partition over a broker. `on_open`: called when it opens; `on_claimed`: called when this
+    owner must claim again."""
 
     def __init__(
         self,
@@ -39,7 +40,7 @@ class EpochFence:
         on_open: Callable[[], None],
         on_claimed: Callable[[UserError], None],
     ) -> None:
-        self.blocked = False
+        self._blocked = False
         """Nothing may be published."""
         self._partition = partition
         self._bus = bus
@@ -54,21 +55,28 @@ class EpochFence:
         self._closed = False
         self._timer: Timer | None = None
 
-    def start(self, epoch: int) -> None:
-        """The partition was claimed at this offset."""
+    @property
+    def standing(self) -> Standing:
+        """See `Ownership`."""
+        if not self._bus.may_emit("scheduler"):
+            return Standing.UNANSWERED
+        return Standing.CLAIMED if self._blocked else Standing.OWNED
+
+    def begin(self, epoch: int) -> None:
+        """See `Ownership`: the partition was claimed at this offset."""
         self._epoch, self._next = epoch, epoch + 1
 
     def on_written(self, offset: int) -> None:
-        """A record of this owner is at this offset. Its answer can arrive after the partition was lost."""
+        """See `Ownership`. The answer can arrive after the partition was lost."""
         if offset > self._next and not self._closed:
             self._unknown.append((self._next, offset))
-            self.blocked = True
+            self._blocked = True
             if self._task is None:
                 self._task = asyncio.ensure_future(self._check_gaps())
         self._next = max(self._next, offset + 1)
 
     def close(self) -> None:
-        """The partition is not owned any more."""
+        """See `Ownership`."""
         self._closed = True
         if self._task is not None:
             self._task.cancel()
@@ -91,7 +99,7 @@ class EpochFence:
                 return
             self._unknown.popleft()
         self._task = None
-        self.blocked = False
+        self._blocked = False
         self._on_open()
 
     async def _claim(self, start: int, end: int) -> str:

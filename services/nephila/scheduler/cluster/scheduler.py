@@ -2,10 +2,9 @@
 
     IN   jobs, seeds, outlinks, outcomes, receipts     OUT  requests, records, frontier, seeds of other partitions
 
-Each delivery goes to the owner object of its partition. A partition takes a turn in the next pass of the event loop
-after an input, or when its wake-up time comes. One timer serves all partitions, and an idle partition costs nothing.
-Partitions of one program share the pace per server address and the capacity of the downloaders. See `partition.py` for
-how changes are published and `takeover.py` for how a partition is loaded.
+Each delivery goes to the owner object of its partition. Partitions of one program share the pace per server address and
+the capacity of the downloaders. See `partition/member.py` for when a partition takes a turn, `partition/owner.py` for
+how changes are published, and `takeover.py` for how a partition is loaded.
 """
 
 from __future__ import annotations
@@ -13,13 +12,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from nephila.kernel.blobs import check_reachable, open_blobs
-from nephila.kernel.bus.contract import Delivery
+from nephila.kernel.bus.contract import Delivery, LogBus
 from nephila.kernel.live_settings import DEPTH
 from nephila.kernel.messages import CrawlJob
 from nephila.kernel.net.address_limits import AddressLimits
@@ -28,40 +26,35 @@ from nephila.kernel.runtime.errors import NotReadyError, TemporaryError, UserErr
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
 from nephila.scheduler.cluster.addresses.address_lock_topic import AddressLockTopic
 from nephila.scheduler.cluster.addresses.shared_pace import SharedAddressQueue
-from nephila.scheduler.cluster.commit_pipeline import CommitPipeline, LogBus, SchedulerCounters
 from nephila.scheduler.cluster.explain_queries import ExplainQueryHandler
 from nephila.scheduler.cluster.jobs.status_reporter import StatusReporter
 from nephila.scheduler.cluster.missing_receipts import MissingReceipts
-from nephila.scheduler.cluster.partition import OwnerState, PartitionOwner
 from nephila.scheduler.cluster.request_liveness import RequestLiveness
 from nephila.scheduler.cluster.shared_slots import SharedSlots
 from nephila.scheduler.cluster.snapshot_store import SnapshotStore, lock
 from nephila.scheduler.cluster.takeover import Takeover, claim
+from nephila.scheduler.cluster.topic_parts import topic_parts
 from nephila.scheduler.cluster.unknown_jobs import UnknownJobBuffer
-from nephila.scheduler.cluster.wakeups import WakeupHeap
-from nephila.scheduler.config import CREDITS, LOOK_S, SchedulerConfig
+from nephila.scheduler.config import CREDITS, SchedulerConfig
 from nephila.scheduler.engine.dispatch import AHEAD
-from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.shares import Shares
 from nephila.scheduler.frontier.tenants import tenants
+from nephila.scheduler.partition.commit_pipeline import CommitPipeline, SchedulerCounters
+from nephila.scheduler.partition.member import Member, MemberState
+from nephila.scheduler.partition.owner import PartitionOwner
+from nephila.scheduler.partition.owner_state import OwnerState
 
 log = logging.getLogger(__name__)
 
-BLOCKED_S = 0.1
-"""Interval at which a blocked partition checks whether it may emit."""
 MIN_CONCURRENCY = 16
 """Least number of parallel fetches of a partition that has work."""
 MIN_WINDOW = 64
 SHARE_S = 1.0
 """Interval at which the capacity is shared again."""
-SLICE_S = 0.05
-"""Longest time that partitions take turns before the event loop runs other tasks."""
-MAX_TURNS = 1000
-"""Rounds of serving address queues in one pass of the loop."""
 
 
-class ClusterScheduler:
+class ClusterScheduler(Member):
     """All partitions of one member. The bus assigns and revokes them (`RebalanceListener`)."""
 
     def __init__(
@@ -71,19 +64,15 @@ class ClusterScheduler:
         clock: Clock,
         on_fatal: Callable[[BaseException], None] | None = None,
     ) -> None:
-        self.config = config
-        self.bus = bus
-        self.clock = clock
-        self.jobs: dict[str, CrawlJob] = {}
-        """The latest desired state of every job, deleted ones included."""
-        self.owners: dict[int, PartitionOwner] = {}
-        self.counts = SchedulerCounters()
-        self.on_fatal = on_fatal
         networks = AddressLimits(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
         self._pipelines: dict[int, CommitPipeline] = {}
         me = bus.member, int(clock.now() * 1000)
-        self._slots = self._shared_slots(config) if config.member_concurrency else None
         self.address_queue = SharedAddressQueue(networks, clock.monotonic(), me, config.partitions, self._pipelines)
+        super().__init__(config, clock, SchedulerCounters(), self.address_queue, on_fatal)
+        self.bus = bus
+        self.jobs: dict[str, CrawlJob] = {}
+        """The latest desired state of every job, deleted ones included."""
+        self._slots = self._shared_slots(config) if config.member_concurrency else None
         self._paced = not networks.unlimited
         self.address_locks = AddressLockTopic(bus, clock, self.address_queue, self._on_address_locks_changed)
         self.request_liveness = RequestLiveness(self.owners, config, bus, clock)
@@ -94,15 +83,9 @@ class ClusterScheduler:
         self._started = clock.now()
         self._taking_over: dict[int, object] = {}
         """Partitions being taken over → the call of `on_assigned` that does it."""
-        self._due: list[PartitionOwner] = []
-        self._turn_due = False
-        self._wakeups = WakeupHeap()
-        self._timer: tuple[float, Timer] | None = None
         self._share_timer: Timer | None = None
         self._depth_limit = -1
         self._unknown_jobs = UnknownJobBuffer(clock)
-        self._emitting = True
-        self._dead = False
         self._lock = -1
 
     # ---- life
@@ -144,15 +127,9 @@ class ClusterScheduler:
             except TemporaryError as error:
                 raise NotReadyError(f"the blob store of snapshots does not answer: {error}") from None
 
-    async def drain(self, grace_s: float) -> None:
-        """Dispatch nothing more. The bus revokes the partitions afterwards and waits until they are published."""
-        self._emitting = False
-        for owner in self.owners.values():
-            owner.enter(OwnerState.DRAINING)
-
     async def close(self) -> None:
         """Publish no more status. `on_revoking` finishes what the bus still revokes."""
-        self._emitting = False
+        self.stop_dispatch()
         await asyncio.gather(self.reporter.close(), self.request_liveness.close(), self.missing_receipts.close())
         self.address_locks.close()
         if self._lock >= 0:
@@ -179,7 +156,7 @@ class ClusterScheduler:
             # Nothing of these partitions may be delivered until a person has acted.
             await asyncio.Event().wait()
         for owner in owners:
-            if self._taking_over.get(owner.number) is token and not self._dead:
+            if self._taking_over.get(owner.number) is token and not self.dead:
                 del self._taking_over[owner.number]
                 self._adopt(owner)
             else:
@@ -189,18 +166,17 @@ class ClusterScheduler:
         for address in owner.drop():
             self.address_queue.end(address, self.clock.monotonic())
 
-    def _new_owner(self, partition: int, epoch: int) -> PartitionOwner:
-        files = SnapshotStore(Path(self.config.directory), partition, self.config.partitions, self._blobs, epoch)
-        owner = PartitionOwner(
-            self.config, files, self.bus, self.clock, self.address_queue, self.counts, self, self._slots
-        )
+    def _new_owner(self, partition: int, epoch: int) -> tuple[PartitionOwner, SnapshotStore]:
+        store = SnapshotStore(Path(self.config.directory), partition, self.config.partitions, self._blobs, epoch)
+        build = topic_parts(self.config, store, self.bus, self.clock, self.address_queue)
+        owner = PartitionOwner(build, self.bus, self.clock, self.counts, self, self._slots)
         owner.frontier.depth_limit = self._depth_limit
-        return owner
+        return owner, store
 
     def _adopt(self, owner: PartitionOwner) -> None:
         self.owners[owner.number] = owner
         self._pipelines[owner.number] = owner.pipeline
-        if not self._emitting:
+        if self.state is not MemberState.RUNNING:
             owner.enter(OwnerState.DRAINING)
         else:
             owner.enter(OwnerState.ANNOUNCING if self._paced else OwnerState.SERVING)
@@ -208,7 +184,7 @@ class ClusterScheduler:
             self.address_locks.own(owner.number, owner.epoch)
         for uid, job in list(owner.frontier.jobs.items()):
             if uid in self.jobs:
-                owner.change_job(self.jobs[uid])
+                owner.put_job(self.jobs[uid])
             else:
                 self._publish_lost_job(job.spec)
         self.reporter.share_quotas()
@@ -259,7 +235,8 @@ class ClusterScheduler:
         if known is None or known.generation <= job.generation or known.deleted:
             self.jobs[job.uid] = job
             for owner in self.owners.values():
-                owner.change_job(job)
+                if job.uid in owner.frontier.jobs:
+                    owner.put_job(job)
         delivery.ack()
         self._unknown_jobs.on_job_known(job.uid)
 
@@ -277,14 +254,14 @@ class ClusterScheduler:
             owner.taken(delivery)
             return None
         fresh = uid not in owner.frontier.jobs
-        job = owner.job(uid, spec)
         if fresh:
+            owner.put_job(spec)
             for other in self.owners.values():
                 known = other.frontier.jobs.get(uid)
                 for place in list(known.scope.anchors) if known is not None else ():
                     owner.anchor(uid, place)
             self.reporter.soon(uid)
-        return owner, job
+        return owner, owner.frontier.jobs[uid]
 
     def _on_seed(self, delivery: Delivery) -> None:
         found = self._job(delivery, self._on_seed)
@@ -306,17 +283,11 @@ class ClusterScheduler:
         if owner is not None:
             owner.receipts(delivery)
 
-    def anchored(self, owner: PartitionOwner, uid: str, place: str) -> None:
-        """See `OwnerHost`: partitions of this program need not wait for the message."""
-        for other in self.owners.values():
-            if other is not owner:
-                other.anchor(uid, place)
-
     # ---- turns
 
     def _on_address_locks_changed(self) -> None:
         """Serve partitions that are announced by now; hosts may be first in their address queues."""
-        if self._dead:
+        if self.dead:
             return
         for owner in self.owners.values():
             announcing = owner.state is OwnerState.ANNOUNCING
@@ -325,81 +296,9 @@ class ClusterScheduler:
                 self.wake(owner)
         self._arm()
 
-    def wake(self, owner: PartitionOwner) -> None:
-        """See `OwnerHost`."""
-        if owner.due or owner.lost:
-            return
-        owner.due = True
-        self._due.append(owner)
-        if not self._turn_due:
-            self._turn_due = True
-            self.clock.call_soon(self._turn)
-
-    def _turn(self) -> None:
-        """One pass: every due partition, and those whose server address has a free slot."""
-        if self._dead:
-            return
-        now = self.clock.monotonic()
-        try:
-            for owner in self._woken(now):
-                self.wake(owner)
-            for _ in range(MAX_TURNS):
-                called = self.address_queue.call(now)
-                self._take_turns(now + SLICE_S)
-                if self._due or not called:
-                    break
-        except Exception as error:
-            self.fatal(error)
-            return
-        self._turn_due = False
-        if self._due:
-            self._turn_due = True
-            self.clock.call_soon(self._turn)
-        self._arm()
+    def after_turns(self) -> None:
+        """See `Member`."""
         self.address_locks.soon()
-
-    def _take_turns(self, until: float) -> None:
-        """Turns of due partitions, within the time slice: heartbeats wait meanwhile."""
-        due, self._due = self._due, []
-        for done, owner in enumerate(due, 1):
-            owner.turn()
-            self._note_wake(owner)
-            if self.clock.monotonic() > until:
-                self._due = due[done:] + self._due
-                return
-
-    def _woken(self, now: float) -> Iterator[PartitionOwner]:
-        for owner in self._wakeups.pop_due(now):
-            if owner.blocked:
-                owner.advance()
-            yield owner
-
-    def _note_wake(self, owner: PartitionOwner) -> None:
-        if owner.lost:
-            return
-        now = owner.frontier.time.now
-        when = owner.dispatcher.next_event() if owner.state is OwnerState.SERVING else None
-        if when is not None:
-            when = min(max(when, now), now + LOOK_S)
-        if owner.blocked:
-            when = min(when, now + BLOCKED_S) if when is not None else now + BLOCKED_S
-        self._wakeups.set(owner, when)
-
-    def _arm(self) -> None:
-        """Set the one timer."""
-        instants = (self._wakeups.first, self.address_queue.next_ready() if self.owners else None)
-        when = min((at for at in instants if at is not None), default=None)
-        if when is None or (self._timer is not None and self._timer[0] == when):
-            return
-        if self._timer is not None:
-            self._timer[1].cancel()
-        self._timer = (when, self.clock.call_at(when, self._timer_fired))
-
-    def _timer_fired(self) -> None:
-        self._timer = None
-        if not self._turn_due:
-            self._turn_due = True
-            self._turn()
 
     # ---- capacity
 
@@ -435,13 +334,6 @@ class ClusterScheduler:
             if more and frontier.in_flight.urls:
                 self.wake(owner)
 
-    def fatal(self, error: BaseException) -> None:
-        """See `OwnerHost`."""
-        self._dead = True
-        if self.on_fatal is None:
-            raise error
-        self.on_fatal(error)
-
     # ---- read by metrics and status
 
     @property
@@ -451,44 +343,9 @@ class ClusterScheduler:
         return f"{waiting} partitions are announced to the other schedulers" if waiting else ""
 
     @property
-    def requests(self) -> int:
-        """See `AnyScheduler`."""
-        return self.counts.requests
-
-    @property
-    def errors(self) -> Counter[str]:
-        """See `AnyScheduler`."""
-        return self.counts.errors
-
-    @property
-    def commits(self) -> int:
-        """See `AnyScheduler`."""
-        return self.counts.commits
-
-    @property
-    def frontiers(self) -> list[Frontier]:
-        """See `AnyScheduler`."""
-        return [owner.frontier for owner in self.owners.values()]
-
-    @property
     def known_jobs(self) -> int:
         """See `AnyScheduler`."""
         return sum(not job.deleted for job in self.jobs.values())
-
-    @property
-    def counters(self) -> FrontierCounters:
-        """See `AnyScheduler`."""
-        return self.counts.frontier
-
-    @property
-    def snapshot_age_s(self) -> float:
-        """See `AnyScheduler`."""
-        return max((owner.snapshot_age_s for owner in self.owners.values()), default=0.0)
-
-    @property
-    def log_bytes(self) -> int:
-        """See `AnyScheduler`."""
-        return sum(owner.log_bytes for owner in self.owners.values())
 
 
 def build(

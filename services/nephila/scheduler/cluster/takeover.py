@@ -12,16 +12,16 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from nephila.kernel.bus.contract import LogBus
 from nephila.kernel.messages import FetchRequest, FrontierClaim, FrontierManifest, FrontierRecord
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
 from nephila.kernel.topics import FRONTIER, REQUESTS, REQUESTS_BROWSER, Topic, requests_topic
 from nephila.scheduler.cluster.changelog import LogFilter
-from nephila.scheduler.cluster.commit_pipeline import LogBus
-from nephila.scheduler.cluster.partition import PartitionOwner
-from nephila.scheduler.cluster.snapshot_store import snapshot_name
+from nephila.scheduler.cluster.snapshot_store import SnapshotStore, snapshot_name
 from nephila.scheduler.durability.commit_log import read_snapshot
-from nephila.scheduler.durability.recovery import Replay, Restored
+from nephila.scheduler.durability.restored import Restored
+from nephila.scheduler.partition.owner import PartitionOwner
 
 log = logging.getLogger(__name__)
 
@@ -41,8 +41,6 @@ class _Opening:
 
     owner: PartitionOwner
     epoch: int
-    manifest: FrontierManifest | None
-    replay: Replay
     reading: LogFilter
     start: int
     found: Restored | None = None
@@ -64,14 +62,14 @@ async def claim(bus: LogBus, partitions: Iterable[int], started: float, now: flo
 
 
 class Takeover:
-    """Restores claimed partitions. `new` builds an empty owner over its files; `wanted`: whether a partition is
+    """Restores claimed partitions. `new` builds an empty owner and its files; `wanted`: whether a partition is
     still to be taken over; `discard` ends an owner whose leases are loaded but which will not serve."""
 
     def __init__(
         self,
         bus: LogBus,
         clock: Clock,
-        new: Callable[[int, int], PartitionOwner],
+        new: Callable[[int, int], tuple[PartitionOwner, SnapshotStore]],
         wanted: Callable[[int], bool],
         discard: Callable[[PartitionOwner], None],
     ) -> None:
@@ -148,17 +146,16 @@ class Takeover:
         )
 
     async def _open(self, partition: int, epoch: int, bounds: tuple[int, int], slots: asyncio.Semaphore) -> _Opening:
-        owner = self._new(partition, epoch)
+        owner, store = self._new(partition, epoch)
         async with slots:
-            manifest = await asyncio.to_thread(owner.store.prepare)
+            manifest = await asyncio.to_thread(store.prepare)
         owner.begin_turn()
-        replay = Replay(owner.dispatcher)
         start = bounds[0]
         reading = LogFilter(partition)
         if manifest is not None:
             self._check(manifest, bounds)
-            for state in read_snapshot(owner.store.directory / snapshot_name(manifest.sequence)):
-                replay.take(state)
+            for state in read_snapshot(store.directory / snapshot_name(manifest.sequence)):
+                owner.replay(state)
             start = max(manifest.offset, bounds[0])
             reading = LogFilter(partition, manifest.epoch, manifest.sequence)
         elif bounds[0] > 0:
@@ -166,7 +163,7 @@ class Takeover:
                 f"frontier/{partition} begins at {bounds[0]}, and no snapshot covers the part before; configure the "
                 "blob store that has it (scheduler: blobs)"
             )
-        return _Opening(owner, epoch, manifest, replay, reading, start)
+        return _Opening(owner, epoch, reading, start)
 
     @staticmethod
     def _check(manifest: FrontierManifest, bounds: tuple[int, int]) -> None:
@@ -190,12 +187,11 @@ class Takeover:
         for offset, record in records:
             commit = opening.reading.take(offset, record)
             if commit is not None:
-                owner.restored(commit)
-                opening.replay.take(commit)
+                owner.replay(commit)
 
     def _finish(self, opening: _Opening) -> None:
         owner = opening.owner
-        opening.found = opening.replay.finish(owner.begin_turn(), self._clock.now())
+        opening.found = owner.recovered()
         log.debug(
             "partition %d: epoch %d, %d commits, %d ignored, %d URLs queued, %d in flight",
             *(owner.number, opening.epoch, opening.found.commits, opening.reading.ignored, opening.found.urls),

@@ -1,8 +1,7 @@
 """Recovery: from the commit log to the views of a frontier. `snapshots` writes what is read here.
 
-The files of host store and seen sets are opened, not read; commits after the snapshot are replayed. A URL that was
-leased when the process died goes to the head of its host's queue, with its attempt counted. Its host waits for one
-delay from now: that fetch ended at an unknown time before this start.
+The files of host store and seen sets are opened, not read; commits after the snapshot are replayed. The same for files
+and topics; what becomes of the leases in the log is the frontier's `RestartPolicy`.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from nephila.kernel.messages import (
     EndedUrl,
@@ -26,47 +25,44 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.native import HostStore, check_implementation
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.commit_log import remedy
-from nephila.scheduler.durability.lease_recovery import recover_leases
+from nephila.scheduler.durability.continued_leases import ContinuedLeases
+from nephila.scheduler.durability.interrupted_leases import InterruptedLeases
+from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.forget_urls import apply as apply_forgotten
 from nephila.scheduler.engine.hold_links import restore_held
 from nephila.scheduler.engine.job_changes import apply_job
-from nephila.scheduler.frontier.frontier import Frontier, address_limits
+from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters, address_limits
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.host_table import load_state, novelty_of
 from nephila.scheduler.frontier.in_flight import DELETED, Key
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.pending_commit import Partition
-from nephila.scheduler.frontier.queue_entry import is_requisite, pack, pack_queued, unpack
+from nephila.scheduler.frontier.queue_entry import is_requisite, pack_queued, unpack
+from nephila.scheduler.frontier.restart_policy import RestartPolicy
 from nephila.scheduler.frontier.seen import new_seen
 from nephila.scheduler.frontier.strategies import HEAD
 from nephila.scheduler.politeness.address_queue import AddressQueue
 
 
-@dataclass(slots=True)
-class Restored:
-    """The result of recovery."""
+class Leases(Protocol):
+    """What becomes of the leases in the log."""
 
-    urls: int = 0
-    leased: int = 0
-    commits: int = 0
-    outstanding: dict[Key, tuple[int, bytes]] = field(default_factory=dict)
-    """(host, packed URL) of outstanding URLs, in the order of their leases."""
-    delayed: dict[Key, tuple[int, bytes, float]] = field(default_factory=dict)
-    """(host, packed URL, not_before UTC) of delayed URLs."""
-    attempts: dict[Key, int] = field(default_factory=dict)
-    """Current attempt of outstanding URLs."""
-    robots_pending: dict[str, None] = field(default_factory=dict)
-    """Hosts whose robots.txt was in flight."""
-    leases: dict[Key, LeasedUrl] = field(default_factory=dict)
-    """Logged state of each outstanding URL, in the frontier of one partition, where leases outlive their owner."""
-    to_republish: TurnOutput = field(default_factory=TurnOutput)
-    """Messages that the previous owner may not have published: terminal rows, and requests of leases that continue."""
+    def snapshot(self, leased: LeasedUrl) -> None:
+        """A lease of the snapshot."""
 
-    def numbers(self) -> set[int]:
-        """Hosts of URLs that are in no queue."""
-        return {kept[0] for table in (self.outstanding, self.delayed) for kept in table.values()}
+    def commit(self, leased: LeasedUrl) -> None:
+        """A lease, or a change of one, of a later commit."""
+
+    def finish(self, now: float) -> TurnOutput:
+        """All entries are applied. Returns the messages that may not have been published."""
+
+
+LEASES: dict[RestartPolicy, type[InterruptedLeases] | type[ContinuedLeases]] = {
+    RestartPolicy.LEASES_END: InterruptedLeases,
+    RestartPolicy.LEASES_CONTINUE: ContinuedLeases,
+}
 
 
 def open_frontier(
@@ -76,6 +72,7 @@ def open_frontier(
     read_only: bool = False,
     restarted_at: float = -math.inf,
     on_wider: Callable[[str], None] = lambda uid: None,
+    counters: FrontierCounters | None = None,
 ) -> Frontier:
     """An empty frontier over the files of its directory.
 
@@ -90,6 +87,7 @@ def open_frontier(
         rng,
         addresses=AddressQueue(address_limits(config), restarted_at),
         on_wider=on_wider,
+        counters=counters,
     )
 
 
@@ -111,6 +109,7 @@ class Replay:
         self.dispatcher = dispatcher
         self.frontier = dispatcher.frontier
         self.found = Restored()
+        self._leases: Leases = LEASES[self.frontier.restart](dispatcher, self.found, self._take)
         self._by_number = {partition.number: partition for partition in self.frontier.partitions}
 
     def take(self, entry: FrontierSnapshot | FrontierCommit) -> None:
@@ -130,10 +129,11 @@ class Replay:
         self.frontier.begin_turn(now, utc_now)
         self.frontier.holds.apply_windows()
         found.leased = len(found.outstanding)
-        if self.frontier.partition_slice is not None:
-            found.to_republish = recover_leases(self.dispatcher, found.leases, found.outstanding, now)
-            found.outstanding.clear()
-        _requeue_interrupted(self.dispatcher, found, now, utc_now)
+        found.to_republish = self._leases.finish(now)
+        found.outstanding.clear()
+        _requeue_delayed(self.dispatcher, found, now, utc_now)
+        _pause_robots_pending(self.frontier, found, now)
+        _reschedule(self.frontier, now)
         for job in jobs:
             if job.document.parse.requisites:
                 _find_requisites(self.dispatcher, job)
@@ -171,12 +171,7 @@ class Replay:
         for queued in state.queued:
             self._hold(queued, outstanding=not queued.not_before)
         for leased in state.leased:
-            if frontier.partition_slice is not None:
-                self.found.leases[leased.job, leased.url_key] = leased
-            elif leased.job:
-                self.found.attempts[leased.job, leased.url_key] = leased.attempt
-            else:
-                self.found.robots_pending[leased.host] = None
+            self._leases.snapshot(leased)
 
     @staticmethod
     def _watched(job: Job, packed: bytes) -> None:
@@ -234,7 +229,7 @@ class Replay:
         self._hosts(commit)
         # Last, because a turn leases after it has applied outcomes.
         for leased in commit.leased:
-            self._leased(leased)
+            self._leases.commit(leased)
         frontier.hosts.trim(self.found.numbers)
 
     def _forget_job(self, uid: str) -> None:
@@ -323,37 +318,6 @@ class Replay:
         else:
             self.found.delayed[key] = (number, packed, queued.not_before)
 
-    def _leased(self, leased: LeasedUrl) -> None:
-        if self.frontier.partition_slice is not None:
-            self._outstanding_url(leased)
-            return
-        if not leased.job:
-            self.found.robots_pending[leased.host] = None
-            return
-        key = (leased.job, leased.url_key)
-        taken = self._take(key, leased.host)
-        if taken is not None:
-            self.found.outstanding[key] = taken
-            self.found.attempts[key] = leased.attempt
-
-    def _outstanding_url(self, leased: LeasedUrl) -> None:
-        """Logged state of an outstanding URL, for the owner that waits for it now."""
-        leases = self.found.leases
-        key = (leased.job, leased.url_key)
-        if leased.job not in self.frontier.jobs:
-            if leased.landed:
-                leases.pop(key, None)
-            else:
-                leases[key] = leased
-            return
-        later = (leased.landed and leased.record is None) or leased.receipt is not None
-        if later and key not in self.found.outstanding:
-            return  # it has ended in the meantime
-        taken = self._take(key, leased.host)
-        if taken is not None:
-            self.found.outstanding[key] = taken
-            leases[key] = leased
-
 
 def _find_requisites(dispatcher: Dispatcher, job: Job) -> None:
     """Fill `Job.requisites`. O(open URLs of the job)."""
@@ -366,13 +330,8 @@ def _find_requisites(dispatcher: Dispatcher, job: Job) -> None:
     job.requisites.update(entry.url_key for entry in entries if is_requisite(entry.context))
 
 
-def _requeue_interrupted(dispatcher: Dispatcher, found: Restored, now: float, utc_now: float) -> None:
+def _requeue_delayed(dispatcher: Dispatcher, found: Restored, now: float, utc_now: float) -> None:
     frontier = dispatcher.frontier
-    groups: dict[tuple[int, str], list[tuple[bytes, bytes]]] = {}
-    for (uid, url_key), (number, packed) in found.outstanding.items():
-        groups.setdefault((number, uid), []).append((url_key, packed))
-    for (number, uid), urls in groups.items():
-        _requeue_host(frontier, frontier.jobs[uid], number, urls, found, now)
     for (uid, _), (number, packed, not_before) in found.delayed.items():
         job = frontier.jobs[uid]
         wait_s = min(max(not_before - utc_now, 0.0), frontier.config.backoff_max_s)
@@ -380,12 +339,17 @@ def _requeue_interrupted(dispatcher: Dispatcher, found: Restored, now: float, ut
             frontier.delayed.add(number, job, packed, now + wait_s)
         else:
             frontier.store.push(number, job.number, HEAD, packed)
-    found.outstanding.clear()
     found.delayed.clear()
+
+
+def _pause_robots_pending(frontier: Frontier, found: Restored, now: float) -> None:
     for key in found.robots_pending:
         host = frontier.hosts.get_or_create(key)
         host.pace.after_fetch(now, frontier.hosts.delay_s(host, None))
         host.changed = True
+
+
+def _reschedule(frontier: Frontier, now: float) -> None:
     store = frontier.store
     for number in store.ids():
         at = store.ready_at(number)
@@ -393,30 +357,3 @@ def _requeue_interrupted(dispatcher: Dispatcher, found: Restored, now: float, ut
             # An instant of another run's monotonic clock.
             store.unschedule(number)
         frontier.readiness.schedule(number)
-
-
-def _requeue_host(
-    frontier: Frontier, job: Job, number: int, urls: list[tuple[bytes, bytes]], found: Restored, now: float
-) -> None:
-    """Put the URLs that were outstanding at the front of their host's queue, before its other head entries."""
-    store = frontier.store
-    heads = []
-    while (job.number, HEAD) in store.head(number):
-        packed = store.pop(number, job.number)
-        assert packed is not None
-        heads.append(packed)
-    host = frontier.hosts.get(number)
-    for url_key, packed in urls:
-        attempt = found.attempts.get((job.uid, url_key))
-        if attempt is not None:
-            packed = pack(unpack(packed)._replace(attempts=min(attempt, frontier.config.tries - 1)))
-            known = job.due_table.get(url_key)
-            if known is not None and known.outcome is Outcome.STORED:
-                job.reserve_page(url_key)
-            else:
-                job.priority_refetch.add(url_key)
-            host.pace.after_fetch(now, frontier.hosts.delay_s(host, job))
-            host.changed = True
-        store.push(number, job.number, HEAD, packed)
-    for packed in heads:
-        store.push(number, job.number, HEAD, packed)

@@ -20,6 +20,7 @@ from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import queued_of, unpack
+from nephila.scheduler.frontier.restart_policy import RestartPolicy
 from nephila.scheduler.frontier.seen import drop_others
 
 STATES_PER_FRAME = 10_000
@@ -33,7 +34,7 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
     outstanding = [
         (uid, waiting)
         for (uid, _), waiting in frontier.in_flight.urls.items()
-        if not uid or uid in frontier.jobs or frontier.partition_slice is not None
+        if not uid or uid in frontier.jobs or frontier.restart is RestartPolicy.LEASES_CONTINUE
     ]
     yield FrontierSnapshot(
         [

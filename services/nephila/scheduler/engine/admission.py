@@ -234,7 +234,7 @@ class _PageLinks:
             raw = urls[ends[i - 1] if i else 0 : ends[i]]
             url = raw.decode()
             host_key = urls[spans[2 * i] : spans[2 * i + 1]].decode()
-            if frontier.partition_slice is not None and frontier.is_other_partition(url_key):
+            if frontier.is_other_partition(url_key):
                 priority = priorities[i] if priorities else 0
                 seed = Seed(job.uid, url, "", True, depth, priority=priority, context=links.context)
                 seed.head, seed.render = self.requisites, self.render

@@ -56,7 +56,7 @@ class Endings:
             context=context if final_url else None,
             meta=note_of(context),
         )
-        out.records.append((waiting.host.partition, record))
+        out.records.append((self.frontier.partitions[waiting.host.partition].number, record))
         self.frontier.in_flight.no_page(waiting, job, record)
         self.frontier.readiness.resume_hosts(job)
 

@@ -15,8 +15,7 @@ from nephila.scheduler.frontier.strategies import inherited
 def hold_links(frontier: Frontier, job: Job, links: Outlinks, refused: Sequence[int]) -> None:
     """Keep links that the scope refuses, as far as the limit allows. O(refused links)."""
     held, depth = job.held, links.depth
-    one = frontier.partition_slice
-    limit = limit_of(len(frontier.jobs), one.of if one is not None else 1)
+    limit = limit_of(len(frontier.jobs), frontier.partition_slice.of)
     too_deep = 0 <= job.scope.max_depth < depth
     if not held.has_room(not too_deep, limit):
         held.lost += len(refused)

@@ -191,7 +191,7 @@ class OutcomeHandler:
             waiting = in_flight.urls[key]
             job = frontier.jobs[waiting.job]
             if waiting.record is not None:
-                out.records.append((waiting.host.partition, waiting.record))
+                out.records.append((frontier.partitions[waiting.host.partition].number, waiting.record))
                 in_flight.await_receipt(waiting)
             elif waiting.attempt < frontier.config.tries * CRASH_TRIES_FACTOR:
                 self._requeue(waiting, job, waiting.attempt, now)

@@ -100,13 +100,12 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
         job.rejected,
         rejected_limit,
         not job.traps.off,
-        one.of.bit_length() - 1 if one is not None else 0,
-        one.number if one is not None else -1,
+        one.of.bit_length() - 1,
+        one.number if one.of > 1 else -1,
         len(frontier.partitions).bit_length() - 1,
     )
-    # Over a broker commits travel as structs; in one program their rows are written as the core makes them.
     rows = None
-    if one is None:
+    if frontier.packed_rows:
         rows = _Rows(_head(job.uid), _middle(links.depth, first_no), _tail(links.context))
     admitted = frontier.store.admit(links, entries, checks, rows)
     if admitted is None:

@@ -30,6 +30,7 @@ from nephila.scheduler.frontier.pending_commit import Partition, PendingCommit
 from nephila.scheduler.frontier.prepared_hosts import PreparedHosts
 from nephila.scheduler.frontier.quotas import Quotas
 from nephila.scheduler.frontier.readiness import Readiness
+from nephila.scheduler.frontier.restart_policy import RestartPolicy
 from nephila.scheduler.frontier.seen import Seen
 from nephila.scheduler.frontier.tenants import tenants
 from nephila.scheduler.frontier.turn_time import TurnTime
@@ -37,10 +38,14 @@ from nephila.scheduler.politeness.address_queue import AddressQueue
 
 
 class PartitionSlice(NamedTuple):
-    """The partition of a frontier, where it has one of many."""
+    """The part of the MD5 circle that a frontier has: slice `number` of `of`, both powers of two. The frontier divides
+    it into `config.partitions`."""
 
     number: int
     of: int
+
+
+WHOLE = PartitionSlice(0, 1)
 
 
 def address_limits(config: SchedulerConfig) -> AddressLimits:
@@ -69,33 +74,38 @@ class Frontier:
         store: HostStore,
         new_seen: Callable[[int], Seen],
         rng: random.Random | None = None,
-        partition_slice: PartitionSlice | None = None,
+        partition_slice: PartitionSlice = WHOLE,
+        restart: RestartPolicy = RestartPolicy.LEASES_END,
         addresses: AddressQueue[QueueSlot] | None = None,
         consumed_until: float = math.inf,
         on_wider: Callable[[str], None] = lambda uid: None,
         on_anchor: Callable[[str, str], None] = lambda uid, anchor: None,
         counters: FrontierCounters | None = None,
+        page_quota: int | None = None,
+        packed_rows: bool = True,
     ) -> None:
-        """With `partition_slice` this is the frontier of one partition, and `config.partitions` is 1. URLs of other
-        partitions go to `for_other_partitions`, and the log describes outstanding URLs so that a successor can wait
-        for them. `on_wider(uid)`: the scope of a job has a new anchor, so links that were refused may be wanted.
-        `on_anchor(uid, anchor)`: this frontier has added that anchor. `counters`: those of the program."""
+        """URLs outside `partition_slice` go to `for_other_partitions`. `on_wider(uid)`: the scope of a job has a new
+        anchor, so links that were refused may be wanted. `on_anchor(uid, anchor)`: this frontier has added that anchor.
+        `counters`: those of the program. `page_quota`: share of its page budget that a new job has here; None: all.
+        `packed_rows`: the log takes queued URLs as rows of MessagePack."""
         if config.partitions < 1 or config.partitions & (config.partitions - 1):
             raise ValueError(f"partitions must be a power of two, got {config.partitions}")
-        one = partition_slice
         self.config = config
         self.store = store
         self.rng = rng or random.Random()
         self.time = TurnTime()
-        self.pending = PendingCommit(range(config.partitions) if one is None else [one.number])
+        first = partition_slice.number * config.partitions
+        self.pending = PendingCommit(range(first, first + config.partitions))
         self.partitions = self.pending.partitions
-        self.partition_slice = one
-        self.jobs = Jobs(store, new_seen, None if one is None else 0)
+        self.partition_slice = partition_slice
+        self.restart = restart
+        self.packed_rows = packed_rows
+        self.jobs = Jobs(store, new_seen, page_quota)
         prepared = PreparedHosts()
         self.hosts = HostTable(store, config, self.jobs.numbered, prepared, self.time)
         self.addresses = addresses if addresses is not None else AddressQueue(address_limits(config))
         self.readiness = Readiness(store, self.jobs, self.hosts, prepared, self.addresses, self.time)
-        self.quotas = Quotas(tenants(config.tenants), one.of if one is not None else 1)
+        self.quotas = Quotas(tenants(config.tenants), partition_slice.of)
         self.holds = Holds(self.jobs, self.quotas, self.pending, self.readiness, self.time)
         self.in_flight = InFlight(
             config,
@@ -103,7 +113,7 @@ class Frontier:
             self.addresses,
             self.pending,
             self.time,
-            outlive_owner=one is not None,
+            restart=restart,
             consumed_until=consumed_until,
         )
         self.delayed = DelayedUrls(self.jobs)
@@ -134,12 +144,11 @@ class Frontier:
 
     def is_other_partition(self, url_key: bytes) -> bool:
         """Whether a URL belongs to a partition that this frontier does not have."""
-        one = self.partition_slice
-        return one is not None and partition_of(url_key, one.of) != one.number
+        number, of = self.partition_slice
+        return of > 1 and partition_of(url_key, of) != number
 
     def forward(self, seed: Seed, url_key: bytes) -> None:
         """Hand a URL to the partition that it belongs to."""
-        assert self.partition_slice is not None
         self.for_other_partitions.append((partition_of(url_key, self.partition_slice.of), seed))
 
     def take_for_other_partitions(self) -> list[tuple[int, Seed]]:

@@ -18,6 +18,7 @@ from nephila.scheduler.frontier.host_state import Host, QueueSlot
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.pending_commit import PendingCommit
 from nephila.scheduler.frontier.queue_entry import Entry
+from nephila.scheduler.frontier.restart_policy import RestartPolicy
 from nephila.scheduler.frontier.turn_time import TurnTime
 from nephila.scheduler.politeness.address_queue import AddressQueue
 
@@ -135,17 +136,16 @@ class InFlight:
         pending: PendingCommit,
         time: TurnTime,
         *,
-        outlive_owner: bool,
+        restart: RestartPolicy,
         consumed_until: float,
     ) -> None:
-        """`outlive_owner`: a successor waits for these URLs, so the log describes them, and a message may be lost."""
+        """Where leases continue after a restart, the log describes these URLs for the next owner."""
         self.urls: dict[Key, Outstanding] = {}
         self.leases: OrderedDict[Key, float] = OrderedDict()
         """When each lease expires, in that order: all leases have the same length. These are the requests without
         outcome."""
         self.without_receipt: OrderedDict[Key, float] = OrderedDict()
-        """When the outcome of each URL without receipt came, in that order. Only with `outlive_owner`: in one program
-        no message is lost."""
+        """When the outcome of each URL without receipt came, in that order."""
         self.consumed_until = [consumed_until, consumed_until]
         """Requests that were handed out up to this instant have been consumed, without and with a browser; infinite in
         one program."""
@@ -154,7 +154,7 @@ class InFlight:
         self._addresses = addresses
         self._pending = pending
         self._time = time
-        self._outlive_owner = outlive_owner
+        self._restart = restart
 
     def __len__(self) -> int:
         """URLs without receipt."""
@@ -211,7 +211,7 @@ class InFlight:
     def page(self, waiting: Outstanding) -> None:
         """The outcome has a page."""
         waiting.move(PAGE)
-        if self._outlive_owner and waiting.receipted is None:
+        if waiting.receipted is None:
             self._log(waiting)
             self.await_receipt(waiting)
 
@@ -227,10 +227,9 @@ class InFlight:
             self.urls[waiting.job, waiting.entry.url_key] = waiting
             job.lease()
         job.end_lease()
-        if self._outlive_owner:
-            waiting.record = record
-            self._log(waiting)
-            self.await_receipt(waiting)
+        waiting.record = record
+        self._log(waiting)
+        self.await_receipt(waiting)
 
     def receipt(self, waiting: Outstanding, job: Job, receipt: Receipt) -> bool:
         """The row of a URL is durable. Returns whether the URL has ended; if not, its outcome comes first."""
@@ -293,10 +292,9 @@ class InFlight:
 
     def await_receipt(self, waiting: Outstanding) -> None:
         """The receipt of a URL is missing from now on; also when its row was published again."""
-        if self._outlive_owner:
-            key = (waiting.job, waiting.entry.url_key)
-            self.without_receipt[key] = self._time.now
-            self.without_receipt.move_to_end(key)
+        key = (waiting.job, waiting.entry.url_key)
+        self.without_receipt[key] = self._time.now
+        self.without_receipt.move_to_end(key)
 
     def _remove(self, waiting: Outstanding) -> None:
         key = (waiting.job, waiting.entry.url_key)
@@ -306,10 +304,10 @@ class InFlight:
     # ---- log
 
     def logged(self, waiting: Outstanding) -> LeasedUrl:
-        """The logged form of a URL. It is longer with `outlive_owner`, where a successor waits for the URL."""
+        """The logged form of a URL. It is longer where the next owner waits for the URL."""
         entry = waiting.entry
         leased = LeasedUrl(entry.url_key, waiting.job, waiting.host.key, waiting.attempt)
-        if self._outlive_owner:
+        if self._restart is RestartPolicy.LEASES_CONTINUE:
             leased.lease_until = waiting.lease_until
             leased.address = waiting.address
             if waiting.job not in self._jobs:
@@ -321,7 +319,7 @@ class InFlight:
         return leased
 
     def _log(self, waiting: Outstanding) -> None:
-        if self._outlive_owner:
+        if self._restart is RestartPolicy.LEASES_CONTINUE:
             partition = self._pending.partitions[waiting.host.partition]
             self._pending.of(partition).leased.append(self.logged(waiting))
 
@@ -364,8 +362,7 @@ class InFlight:
         assert all(w.state in (FETCHED, ENDING) for w in others.values()), "a URL is in flight in a state outside"
         assert set(self.leases) == set(leased), "leases and leased URLs differ"
         assert list(self.leases.values()) == sorted(self.leases.values()), "leases out of order"
-        expected = set(others) if self._outlive_owner else set()
-        assert set(self.without_receipt) == expected, "URLs without receipt and those with an outcome differ"
+        assert set(self.without_receipt) == set(others), "URLs without receipt and those with an outcome differ"
         instants = list(self.without_receipt.values())
         assert instants == sorted(instants), "URLs without receipt out of order"
         known = {"", *self._jobs}

@@ -21,7 +21,7 @@ from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import ManualClock, Timer
 from nephila.scheduler.cluster.addresses.address_lock_topic import AddressLockTopic
 from nephila.scheduler.cluster.addresses.shared_pace import SharedAddressQueue
-from nephila.scheduler.cluster.commit_pipeline import CommitPipeline
+from nephila.scheduler.partition.commit_pipeline import CommitPipeline
 from nephila.scheduler.politeness.address_queue import AddressQueue
 
 CONNECTIONS, GAP_S = 4, 0.25

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from enum import Enum
 from typing import Protocol
 
 from nephila.kernel.messages import AddressAnnouncement, AddressInFlight, AddressReleased, PartitionOwned
@@ -30,6 +31,30 @@ NO_ECHO_S = 0.75 * MEMBER_TIMEOUT_S
 """A member that has not read its own messages for so long restarts, before others take it for departed."""
 CLAIMS_PER_MESSAGE = 5000
 """About 100 KiB of addresses."""
+
+
+class LockState(Enum):
+    """What this scheduler knows of the claims of the others."""
+
+    STOPPED = "stopped"
+    """It has owned no partition yet."""
+    ASKING = "asking"
+    """Its request for announcements is due."""
+    ASKED = "asked"
+    """Announcements are missing."""
+    SHARED = "shared"
+    """All claims are known."""
+    ALONE = "alone"
+    """No other scheduler owns a partition."""
+
+
+NEXT_STATES: dict[LockState, tuple[LockState, ...]] = {
+    LockState.STOPPED: (LockState.ASKING,),
+    LockState.ASKING: (LockState.ASKING, LockState.ASKED),
+    LockState.ASKED: (LockState.ASKING, LockState.SHARED, LockState.ALONE),
+    LockState.SHARED: (LockState.ASKING, LockState.ALONE),
+    LockState.ALONE: (LockState.ASKING, LockState.SHARED),
+}
 
 
 class LocalAddresses(Protocol):
@@ -76,21 +101,16 @@ class AddressLock:
     def __init__(self, member: str, life: int, partitions: int, here: LocalAddresses) -> None:
         self.me: MemberId = (member, life)
         self.table = AddressClaims(partitions)
-        self.synced = False
-        """The claims of the other members are known."""
+        self.state = LockState.STOPPED
         self.entries_sent = 0
         """Entries published, for metrics."""
         self._here = here
         self._own: dict[int, int] = {}
         """Partition → epoch of the partitions owned here."""
         self._unannounced: set[int] = set()
-        self._sync_request = False
-        """The request is due."""
-        self._sync_requested = False
         self._asked_at = 0.0
         self._answer = False
         """Another member has requested an announcement."""
-        self._alone = False
         self._wanted: dict[str, None] = {}
         self._claimed: dict[str, HeldClaim] = {}
         """Published claims."""
@@ -106,6 +126,16 @@ class AddressLock:
         self._said_at = float("-inf")
         self._read_at = float("-inf")
         """When a message of this member was read back last."""
+
+    @property
+    def synced(self) -> bool:
+        """The claims of the other members are known."""
+        return self.state in (LockState.SHARED, LockState.ALONE)
+
+    def _enter(self, state: LockState) -> None:
+        if state not in NEXT_STATES[self.state]:
+            raise RuntimeError(f"address lock: {state.value} cannot follow {self.state.value}")
+        self.state = state
 
     # ---- partitions
 
@@ -135,8 +165,8 @@ class AddressLock:
         self._unannounced.update(self._own)
         self._wanted = {address: None for address in self._here.in_use() if self._here.has_line(address)}
         self.table.stop()
-        self.synced = self._alone = self._sync_requested = self._answer = False
-        self._sync_request = True
+        self._answer = False
+        self._enter(LockState.ASKING)
         self._claimed.clear()
         self._held.clear()
         self._contested.clear()
@@ -148,7 +178,7 @@ class AddressLock:
 
     def held(self, address: str) -> bool:
         """Whether the other schedulers allow a fetch from the address."""
-        return self._alone or (address in self._held and address not in self._releasing)
+        return self.state is LockState.ALONE or (address in self._held and address not in self._releasing)
 
     @property
     def held_count(self) -> int:
@@ -161,7 +191,7 @@ class AddressLock:
 
     def want(self, address: str) -> None:
         """A host waits for the address."""
-        if not self._alone and address not in self._claimed:
+        if self.state is not LockState.ALONE and address not in self._claimed:
             self._wanted[address] = None
 
     def record_use(self, address: str, now: float) -> None:
@@ -209,19 +239,21 @@ class AddressLock:
 
     def _look_at_all(self, now: float) -> set[str]:
         """Whether the claims of all are known, and whether this scheduler is alone."""
-        if not self.synced and (self.table.complete or self._waited_enough(now)):
-            self.synced = True
-        alone = self.synced and self.table.is_alone(self.me)
-        if alone == self._alone:
+        before = self.state
+        if not self.synced and not self.table.complete and not self._waited_enough(now):
             return set()
-        self._alone = alone
+        state = LockState.ALONE if self.table.is_alone(self.me) else LockState.SHARED
+        if state is before:
+            return set()
+        self._enter(state)
         in_use = set(self._here.in_use())
-        if not alone:
+        if before is LockState.ALONE:
             # This scheduler holds everything in use; the new member waits until it has read that.
             for address in in_use:
                 self._claimed[address] = self._held[address] = HeldClaim(now)
                 self.table.claims[address] = [self.me]
             self._answer = True
+        if state is LockState.SHARED:
             return set()
         self._claimed.clear()
         self._held.clear()
@@ -266,17 +298,21 @@ class AddressLock:
             self._unannounced or self._answer or self._wanted or self._contested or self._releasing or self._in_flight
         ) and bool(self._own)
 
+    @property
+    def _has_asked(self) -> bool:
+        return self.state not in (LockState.STOPPED, LockState.ASKING)
+
     def messages_to_send(self, now: float) -> list[AddressAnnouncement]:
         """What to publish, in this order."""
         if not self._own:
             return []
-        if self._sync_requested and now > max(self._read_at, self._asked_at) + NO_ECHO_S:
+        if self._has_asked and now > max(self._read_at, self._asked_at) + NO_ECHO_S:
             self._restart()  # the others may have removed this member
-        if self._sync_requested and not self.table.counting:
+        if self._has_asked and not self.table.counting:
             return []
         message = AddressAnnouncement(*self.me)
         more = self._about_itself(message, now)
-        if not self._alone and self.synced:
+        if self.state is LockState.SHARED:
             self._release_due(message, now)
             self._claim(message)
         self._report_in_flight(message)
@@ -292,8 +328,9 @@ class AddressLock:
 
     def _about_itself(self, message: AddressAnnouncement, now: float) -> list[AddressAnnouncement]:
         more = []
-        if self._sync_request:
-            message.sync_request, self._sync_request, self._sync_requested = True, False, True
+        if self.state is LockState.ASKING:
+            self._enter(LockState.ASKED)
+            message.sync_request = True
             self._asked_at = now
         elif self._answer:
             claims = list(self._claimed)

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.address_pace import AddressPace
 from nephila.scheduler.cluster.addresses.address_lock import AddressLock
-from nephila.scheduler.cluster.commit_pipeline import CommitPipeline
 from nephila.scheduler.frontier.host_state import QueueSlot
+from nephila.scheduler.partition.commit_pipeline import CommitPipeline
 from nephila.scheduler.politeness.address_queue import AddressQueue
 
 LEAD_S = 0.15

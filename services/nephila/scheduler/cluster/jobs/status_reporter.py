@@ -13,16 +13,16 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Protocol
 
-from nephila.kernel.bus.contract import Bus, Delivery, EndOffsets, LogReader
+from nephila.kernel.bus.contract import Delivery, EndOffsets, LogBus
 from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, Outcome, PartitionStatus
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import TemporaryError
 from nephila.kernel.topics import JOB_STATUS, OUTLINKS, PROGRESS, SEEDS
 from nephila.scheduler.cluster.jobs.coordinator import IdleSnapshot
 from nephila.scheduler.cluster.jobs.job_protocol import JobProtocol
-from nephila.scheduler.cluster.partition import PartitionOwner
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.job_state import Hold, Job
+from nephila.scheduler.partition.owner import PartitionOwner
 
 log = logging.getLogger(__name__)
 
@@ -30,10 +30,6 @@ INTERVAL_S = 1.0
 """Default of `status_interval_s`."""
 SOON_S = 0.05
 """How long an urgent report may wait for others."""
-
-
-class Logs(Bus, LogReader, Protocol):
-    """The bus that the reporter needs."""
 
 
 class JobPartitions(Protocol):
@@ -47,7 +43,7 @@ class JobPartitions(Protocol):
 class StatusReporter:
     """Publishes and reads reports. A round is O(jobs × partitions + URLs in flight)."""
 
-    def __init__(self, owners: JobPartitions, bus: Logs, clock: Clock, interval_s: float) -> None:
+    def __init__(self, owners: JobPartitions, bus: LogBus, clock: Clock, interval_s: float) -> None:
         self._owners = owners
         self._bus = bus
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Lease recovery: leases continue when another scheduler takes the partition over. Pure.
+"""Leases that continue when another scheduler takes the partition over. Pure.
 
 A leased URL stays leased until an outcome, a receipt or the end of its lease. Its host stays in flight, and its page or
 row is waited for. So a takeover causes neither two requests to a server at once nor a gap that is too short. Messages
@@ -8,9 +8,10 @@ nothing), requests where the log of requests does not have them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from nephila.kernel.messages import LeasedUrl
+from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import TurnOutput
@@ -19,6 +20,43 @@ from nephila.scheduler.frontier.queue_entry import Entry, unpack
 
 CATCH_UP_S = 30.0
 """Least remaining time of a lease at a takeover."""
+
+
+class ContinuedLeases:
+    """See `Leases`."""
+
+    def __init__(
+        self, dispatcher: Dispatcher, found: Restored, take: Callable[[Key, str], tuple[int, bytes] | None]
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._found = found
+        self._take = take
+
+    def snapshot(self, leased: LeasedUrl) -> None:
+        """See `Leases`."""
+        self._found.leases[leased.job, leased.url_key] = leased
+
+    def commit(self, leased: LeasedUrl) -> None:
+        """See `Leases`: the state of an outstanding URL, for the owner that waits for it now."""
+        leases = self._found.leases
+        key = (leased.job, leased.url_key)
+        if leased.job not in self._dispatcher.frontier.jobs:
+            if leased.landed:
+                leases.pop(key, None)
+            else:
+                leases[key] = leased
+            return
+        later = (leased.landed and leased.record is None) or leased.receipt is not None
+        if later and key not in self._found.outstanding:
+            return  # it has ended in the meantime
+        taken = self._take(key, leased.host)
+        if taken is not None:
+            self._found.outstanding[key] = taken
+            leases[key] = leased
+
+    def finish(self, now: float) -> TurnOutput:
+        """See `Leases`."""
+        return recover_leases(self._dispatcher, self._found.leases, self._found.outstanding, now)
 
 
 def recover_leases(
@@ -41,7 +79,7 @@ def recover_leases(
         until = min(max(until, now + CATCH_UP_S), now + frontier.config.start_by_s + frontier.config.lease_s)
         request = dispatcher.resume(waiting, until, now)
         if not key[0] or key[0] in frontier.jobs:
-            out.requests.append((frontier.partitions[0].number, request))
+            out.requests.append((frontier.partitions[waiting.host.partition].number, request))
         if frontier.store.ready_at(waiting.host.number) is not None:
             # It was in the heap when the snapshot was taken.
             frontier.store.unschedule(waiting.host.number)

@@ -6,11 +6,12 @@ import heapq
 import itertools
 from collections.abc import Iterator
 
-from nephila.scheduler.cluster.partition import PartitionOwner
+from nephila.scheduler.partition.owner import PartitionOwner
 
 
 class WakeupHeap:
-    """Invariant: an owner's `wake_at` is the time that counts; other entries of it in the heap are stale."""
+    """Invariant: an owner's `wake_at` is the time that counts; other entries of it in the heap are stale. A lost owner
+    has none."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, PartitionOwner]] = []
@@ -18,8 +19,11 @@ class WakeupHeap:
 
     @property
     def first(self) -> float | None:
-        """A lower bound of the next wake-up; None when there is none."""
-        return self._heap[0][0] if self._heap else None
+        """The next wake-up; None when there is none. O(log n) amortised."""
+        heap = self._heap
+        while heap and heap[0][2].wake_at != heap[0][0]:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else None
 
     def set(self, owner: PartitionOwner, when: float | None) -> None:
         """Set the wake-up of an owner, or clear it; replaces the one before. O(log n)."""
@@ -29,8 +33,7 @@ class WakeupHeap:
 
     def pop_due(self, now: float) -> Iterator[PartitionOwner]:
         """Owners whose time has come, each once."""
-        while self._heap and self._heap[0][0] <= now:
-            at, _, owner = heapq.heappop(self._heap)
-            if owner.wake_at == at and not owner.lost:
-                owner.wake_at = None
-                yield owner
+        while (at := self.first) is not None and at <= now:
+            owner = heapq.heappop(self._heap)[2]
+            owner.wake_at = None
+            yield owner

@@ -22,8 +22,9 @@ from nephila.kernel.messages import (
 )
 from nephila.native import HostStore, parse_url
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.durability.lease_recovery import CATCH_UP_S
-from nephila.scheduler.durability.recovery import Restored, restore
+from nephila.scheduler.durability.continued_leases import CATCH_UP_S
+from nephila.scheduler.durability.recovery import restore
+from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.durability.snapshots import snapshots
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.invariants import check
@@ -32,6 +33,7 @@ from nephila.scheduler.frontier.in_flight import DELETED, LifeState
 from nephila.scheduler.frontier.seen import new_seen
 
 from tests.jobs import crawl_job
+from tests.scheduler.deployments import deployed
 
 NOW, UTC = 50.0, 1_800_000_000.0
 CONFIG = SchedulerConfig()
@@ -80,7 +82,7 @@ def restored(directory: Path, entries: Iterable[FrontierSnapshot | FrontierCommi
     name = str(directory)
     config = msgspec.structs.replace(CONFIG, partitions=1, directory=name)
     frontier = Frontier(
-        config, HostStore(name), lambda number: new_seen(name, number), partition_slice=PartitionSlice(0, 1)
+        config, HostStore(name), lambda number: new_seen(name, number), **deployed(PartitionSlice(0, 1))
     )
     dispatcher = Dispatcher(frontier)
     return dispatcher, restore(dispatcher, entries, NOW, UTC)
