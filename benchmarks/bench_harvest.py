@@ -30,7 +30,7 @@ from typing import Any
 
 import msgspec
 from nephila.harvest.sites import resolve
-from nephila.harvest.sites.planner import Plan, Planner, Progress, Start
+from nephila.harvest.sites.planner import DirectoryPlan, DirectoryProgress, Planner, Start
 from nephila.harvest.sites.site_documents import Sites
 from nephila.scheduler.frontier.scope import CompiledScope
 
@@ -82,7 +82,7 @@ class Harvest:
         planner = Planner(PARALLEL, self._pages_per_day)
         for plan in self._plans:
             stored = self._stored.get(plan.name)
-            planner.put(plan, now, msgspec.msgpack.decode(stored, type=Progress) if stored else None)
+            planner.put(plan, now, msgspec.msgpack.decode(stored, type=DirectoryProgress) if stored else None)
         return planner
 
     def _fetch(self, start: Start, now: float) -> float:
@@ -167,7 +167,7 @@ def decisions(count: int) -> dict[str, float]:
     planner, now = Planner(parallel=count), START
     began = time.process_time()
     for number in range(count):
-        planner.put(Plan(f"s.{number}", 1.0 + number % 9, "1d", now + 1), now)
+        planner.put(DirectoryPlan(f"s.{number}", 1.0 + number % 9, "1d", now + 1), now)
     put = time.process_time() - began
     began = time.process_time()
     while (start := planner.take(now + 1)) is not None:
@@ -176,9 +176,9 @@ def decisions(count: int) -> dict[str, float]:
     return {"directories": count, "put_us": put / count * 1e6, "run_us": spent / count * 1e6}
 
 
-def _plan(sites: Sites, name: str) -> Plan:
+def _plan(sites: Sites, name: str) -> DirectoryPlan:
     found = resolve.values(sites, *sites.directories[name])
-    return Plan(name, found["score"].value, found["frequency"].value, 0.0, found["topPages"].value)
+    return DirectoryPlan(name, found["score"].value, found["frequency"].value, 0.0, found["topPages"].value)
 
 
 def _scope(sites: Sites, one: List) -> CompiledScope:

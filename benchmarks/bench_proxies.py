@@ -26,7 +26,7 @@ from statistics import mean
 from typing import Any
 
 from nephila.downloader.proxies.endpoint import parse_endpoint
-from nephila.downloader.proxies.pool import Need, ProxyPool
+from nephila.downloader.proxies.pool import ProxyNeed, ProxyPool
 from nephila.downloader.proxies.proxy import Proxy
 from nephila.downloader.proxies.selector import parse_selector
 
@@ -60,7 +60,7 @@ def measure_pick(count: int, domains: int, picks: int) -> list[dict[str, Any]]:
     turn = iter(range(1 << 62))
 
     def ring(host: str, now: float) -> Proxy | None:
-        return pool.pick(selector, Need(host, True), (), now)
+        return pool.pick(selector, ProxyNeed(host, True), (), now)
 
     def randomly(host: str, now: float) -> Proxy | None:
         while True:

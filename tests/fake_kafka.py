@@ -15,7 +15,7 @@ from typing import Any
 
 from nephila.kernel.bus.contract import DeadHandler, EndOffsets, Handler, LogRecords, Receipt
 from nephila.kernel.bus.dead_letters import dead_letter_for
-from nephila.kernel.bus.kafka.consumer.offsets import Position
+from nephila.kernel.bus.kafka.consumer.offsets import PartitionPosition
 from nephila.kernel.bus.kafka.wire import frame_of, message_of
 from nephila.kernel.bus.subscription import Subscription
 from nephila.kernel.runtime.clock import ManualClock
@@ -77,7 +77,7 @@ class FakeKafkaBus:
         self.unacked = 0
         self.unsent: list[tuple[Topic, int, Any, Receipt]] = []
         self._subscriptions: dict[tuple[str, str], Subscription] = {}
-        self._positions: dict[tuple[str, str, int], Position] = {}
+        self._positions: dict[tuple[str, str, int], PartitionPosition] = {}
         self._last: dict[tuple[str, int], int] = {}
 
     # ---- Bus
@@ -205,10 +205,10 @@ class FakeKafkaBus:
         oldest = {(topic.name, partition): i for i, (topic, partition, *_) in reversed(list(enumerate(self.unsent)))}
         return self.rng.choice(list(oldest.values()))
 
-    def _position(self, group: str, name: str, partition: int, start: int) -> Position:
-        return self._positions.setdefault((group, name, partition), Position(start))
+    def _position(self, group: str, name: str, partition: int, start: int) -> PartitionPosition:
+        return self._positions.setdefault((group, name, partition), PartitionPosition(start))
 
-    def _committing(self, group: str, name: str, partition: int, position: Position) -> Any:
+    def _committing(self, group: str, name: str, partition: int, position: PartitionPosition) -> Any:
         finish = position.take(position.next)
 
         def acked() -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nephila.downloader.http.contract import HttpResponse
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.user.user_contract import Outcome, Request, Response
 from nephila.downloader.middleware.user.user_files import UserFile, load_file
 from nephila.kernel.messages import FetchOutcome, FetchRequest, FetchResult
@@ -46,7 +46,7 @@ class MiddlewareFile:
         headers: dict[str, str] = {}
         if "on_request" in self._hooks:
             request = FetchRequest(url=url, job=job, depth=depth, attempt=attempt)
-            self._hooks["on_request"](Request(request, Target(url), headers.__setitem__))
+            self._hooks["on_request"](Request(request, TargetUrl(url), headers.__setitem__))
         return headers
 
     def on_response(
@@ -64,7 +64,7 @@ class MiddlewareFile:
         response.status, response.body, response.content_type = status, body, content_type
         response.headers = {name.lower(): value for name, value in (headers or {}).items()}
         if "on_response" in self._hooks:
-            self._hooks["on_response"](Request(FetchRequest(url=url, job=job), Target(url)), Response(response))
+            self._hooks["on_response"](Request(FetchRequest(url=url, job=job), TargetUrl(url)), Response(response))
         return Ended(bool(response.reason), response.reason, response.detail, response.body)
 
     def on_outcome(
@@ -76,7 +76,7 @@ class MiddlewareFile:
             outcome = FetchOutcome(
                 result=FetchResult[result.upper()], reason=reason, status=status, started_at=1.0, ended_at=1.0 + seconds
             )
-            self._hooks["on_outcome"](Request(request, Target(url)), Outcome(outcome))
+            self._hooks["on_outcome"](Request(request, TargetUrl(url)), Outcome(outcome))
 
 
 def load_middleware(path: str | Path) -> MiddlewareFile:

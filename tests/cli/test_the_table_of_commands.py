@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from nephila.cli import main
 from nephila.cli.examples import EXAMPLES
-from nephila.programs.output_directory import Directory, Run
+from nephila.programs.output_directory import OutputDirectory, RunFile
 
 RUN_UNTIL_STOPPED = {
     *("up", "webhooks run", "sites run", "audit label", "browser install"),
@@ -68,7 +68,7 @@ def test_a_directory_is_an_argument_or_an_option(commands):
 
 @pytest.mark.parametrize("words", [["cost"], ["export", "--json"], ["jobs", "list"], ["webhooks", "list"], ["report"]])
 def test_both_ways_to_name_a_directory_are_one(nephila, tmp_path, words):
-    Directory(tmp_path).write(Run(state="finished"))
+    OutputDirectory(tmp_path).write(RunFile(state="finished"))
     assert nephila(*words, str(tmp_path)) == nephila(*words, "--out", str(tmp_path))
 
 

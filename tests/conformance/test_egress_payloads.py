@@ -6,7 +6,7 @@ import pytest
 from nephila.downloader.dns.contract import Addresses, ResolveError
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.dns.hash_tree import HashTree
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.kernel.net.egress import EgressError, EgressGuard
 from nephila.kernel.runtime.clock import ManualClock
 
@@ -34,7 +34,7 @@ async def test_loopback_forms() -> None:
     for payload in payloads:
         resolver = GuardedResolver(EgressGuard(), HostsFile(), HashTree(10), ManualClock())
         try:
-            target = Target(payload)
+            target = TargetUrl(payload)
         except ValueError:
             continue
         try:

@@ -12,7 +12,7 @@ from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.workers.link import Link
+from nephila.kernel.bus.workers.link import WorkerChannel
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import TOPICS
 
@@ -67,8 +67,8 @@ class TwoProcesses:
 
     def __init__(self, clock: ManualClock) -> None:
         self.here, self.there = LocalBus(clock), LocalBus(clock)
-        self.near = Link(self.here, lambda data: self.far.receive(bytes(data)), _at_once, print)
-        self.far = Link(self.there, lambda data: self.near.receive(bytes(data)), _at_once, print)
+        self.near = WorkerChannel(self.here, lambda data: self.far.receive(bytes(data)), _at_once, print)
+        self.far = WorkerChannel(self.there, lambda data: self.near.receive(bytes(data)), _at_once, print)
         for topic in TOPICS:
             self.near.forward(topic, "over there")
         self.subscribe = self.there.subscribe

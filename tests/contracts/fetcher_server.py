@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
 from nephila.downloader.http.route import direct_route
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 CERTIFICATE = Path(__file__).with_name("fetcher_server.pem")
@@ -112,11 +112,11 @@ def request_to(
     server: Server, path: str = "/", host: str = "site.test", scheme: str = "http", user: str = "", **options: object
 ) -> HttpRequest:
     """A request for a path of the scripted server, under any host name."""
-    target = Target(f"{scheme}://{user}{host}:{server.port}{path}")
+    target = TargetUrl(f"{scheme}://{user}{host}:{server.port}{path}")
     return HttpRequest(target, direct_route(target, ("127.0.0.1",), server.port), **options)  # type: ignore[arg-type]
 
 
-def request_at(target: Target, addresses: tuple[str, ...], port: int, **options: object) -> HttpRequest:
+def request_at(target: TargetUrl, addresses: tuple[str, ...], port: int, **options: object) -> HttpRequest:
     """A request that is dialled at these addresses."""
     return HttpRequest(target, direct_route(target, addresses, port), **options)  # type: ignore[arg-type]
 

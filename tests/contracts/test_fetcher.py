@@ -17,7 +17,7 @@ import zstandard
 from fetcher_server import Server, chunked, get, request_at, request_to, response
 from nephila.downloader.http.contract import HttpResponse
 from nephila.downloader.http.lean import LeanFetcher
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.kernel.runtime.clock import SystemClock
 
 from tests.fetcher_fixtures import MakeFetcher, settings
@@ -300,7 +300,7 @@ async def test_sent_is_said(make_fetcher: MakeFetcher) -> None:
     assert said == ["sent 0", "done 0", "sent 1", "done 1"]
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
-        target = Target(f"http://site.test:{nobody.getsockname()[1]}/")
+        target = TargetUrl(f"http://site.test:{nobody.getsockname()[1]}/")
         await get(fetcher, request_at(target, ("127.0.0.1",), target.port, on_sent=lambda: said.append("never")))
     assert "never" not in said
 
@@ -371,7 +371,7 @@ async def test_silent_address_first(make_fetcher: MakeFetcher) -> None:
                 filler.setblocking(False)
                 filler.connect_ex(("127.0.0.2", server.port))
                 fillers.append(filler)
-            target = Target(f"http://x.test:{server.port}/")
+            target = TargetUrl(f"http://x.test:{server.port}/")
             what = request_at(target, ("127.0.0.2", "127.0.0.1"), server.port)
             answer = await get(make_fetcher(connect_timeout_s=0.5), what)
             for filler in fillers:
@@ -430,7 +430,7 @@ async def test_refused(make_fetcher: MakeFetcher) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    answer = await get(make_fetcher(), request_at(Target(f"http://x.test:{port}/"), ("127.0.0.1",), port))
+    answer = await get(make_fetcher(), request_at(TargetUrl(f"http://x.test:{port}/"), ("127.0.0.1",), port))
     assert (answer.reason, answer.status) == ("connect", 0)
     assert answer.detail
 
@@ -438,7 +438,7 @@ async def test_refused(make_fetcher: MakeFetcher) -> None:
 async def test_next_address(make_fetcher: MakeFetcher) -> None:
     """An address that refuses is followed by the next."""
     async with Server(response(b"x", HTML)) as server:
-        target = Target(f"http://x.test:{server.port}/")
+        target = TargetUrl(f"http://x.test:{server.port}/")
         answer = await get(make_fetcher(), request_at(target, ("127.0.0.9", "127.0.0.8", "127.0.0.1"), server.port))
         assert (answer.body, answer.address) == (b"x", "127.0.0.1")
 
@@ -446,7 +446,7 @@ async def test_next_address(make_fetcher: MakeFetcher) -> None:
 async def test_three_addresses_at_most(make_fetcher: MakeFetcher) -> None:
     """A fourth address is not dialled."""
     async with Server(response(b"x", HTML)) as server:
-        target = Target(f"http://x.test:{server.port}/")
+        target = TargetUrl(f"http://x.test:{server.port}/")
         addresses = ("127.0.0.9", "127.0.0.8", "127.0.0.7", "127.0.0.1")
         assert (await get(make_fetcher(), request_at(target, addresses, server.port))).reason == "connect"
 
@@ -494,7 +494,7 @@ async def test_no_tls_there(make_fetcher: MakeFetcher) -> None:
     closed = asyncio.Event()
     server = await asyncio.start_server(talk, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    answer = await get(make_fetcher(), request_at(Target(f"https://x.test:{port}/"), ("127.0.0.1",), port))
+    answer = await get(make_fetcher(), request_at(TargetUrl(f"https://x.test:{port}/"), ("127.0.0.1",), port))
     assert answer.reason == "tls"
     await closed.wait()
     server.close()
@@ -862,7 +862,7 @@ async def test_connect_limit(make_fetcher: MakeFetcher) -> None:
             filler.connect_ex(("127.0.0.1", port))
             fillers.append(filler)
         answer = await get(
-            make_fetcher(connect_timeout_s=0.1), request_at(Target(f"http://x.test:{port}/"), ("127.0.0.1",), port)
+            make_fetcher(connect_timeout_s=0.1), request_at(TargetUrl(f"http://x.test:{port}/"), ("127.0.0.1",), port)
         )
         for filler in fillers:
             filler.close()

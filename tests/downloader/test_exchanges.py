@@ -8,7 +8,7 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import Exchange, HttpRequest, HttpResponse
 from nephila.downloader.http.request import RequestHeads
 from nephila.downloader.http.route import NO_ROUTE
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.kernel import messages as m
 from nephila.kernel.messages import FetchKind
 from nephila.kernel.topics import EXCHANGES
@@ -72,7 +72,7 @@ async def test_each_hop_of_a_robots_txt() -> None:
 
 def test_an_archived_request_holds_no_credentials() -> None:
     """Neither those of the URL nor cookies nor headers of single hosts; validators and the usual headers stay."""
-    http_request = HttpRequest(Target("http://me:pw@a.test/"), NO_ROUTE)
+    http_request = HttpRequest(TargetUrl("http://me:pw@a.test/"), NO_ROUTE)
     http_request.add_header("If-None-Match", '"e"')
     http_request.add_secret_header("Cookie", "sid=1")
     heads = RequestHeads(DownloaderConfig(headers=("X-All: 1",)))
@@ -87,7 +87,7 @@ def test_an_archived_request_holds_no_credentials() -> None:
 async def test_what_the_browser_of_a_page_received() -> None:
     """Each with its own URL and instant, beside the page."""
     made, style = answer(200), answer(200, content_type="text/css")
-    made.rendered, made.exchanges = True, [Exchange(Target("http://me:pw@b.test/s.css"), style, 5.0, 7.5)]
+    made.rendered, made.exchanges = True, [Exchange(TargetUrl("http://me:pw@b.test/s.css"), style, 5.0, 7.5)]
     (found,) = await archived(made)
     assert (found.url, found.fetched_at, found.took_s) == ("http://b.test/s.css", 5.0, 2.5)
     assert not found.rendered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from nephila.kernel.runtime.errors import UserError
-from nephila.programs.output_directory import Directory, Run
+from nephila.programs.output_directory import OutputDirectory, RunFile
 
 from tests.e2e import flips
 
@@ -20,8 +20,8 @@ def test_a_flipped_bit_in_each_file_is_refused_or_recovered():
 
 def test_an_edited_run_json_says_what_to_do(tmp_path):
     """Its checksum may be removed; a file of an earlier program has none."""
-    directory = Directory(tmp_path)
-    directory.write(Run(seeds=["http://a.test/"], options={"max_pages": 0}))
+    directory = OutputDirectory(tmp_path)
+    directory.write(RunFile(seeds=["http://a.test/"], options={"max_pages": 0}))
     assert directory.read() is not None
     text = directory.run_file.read_text()
     directory.run_file.write_text(text.replace('"max_pages": 0', '"max_pages": 8'))

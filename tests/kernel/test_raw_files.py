@@ -8,13 +8,13 @@ import random
 
 import pytest
 from nephila.kernel import rawfile
-from nephila.kernel.rawfile import DamagedMember, Head, RawPage, member, read
+from nephila.kernel.rawfile import DamagedMember, RawPage, RawPageHead, member, read
 
 
 def pages(*bodies):
     """One member per page."""
     return [
-        gzip.compress(member(Head(url=f"http://a.test/{number}", sha256=str(number)), body), mtime=0)
+        gzip.compress(member(RawPageHead(url=f"http://a.test/{number}", sha256=str(number)), body), mtime=0)
         for number, body in enumerate(bodies)
     ]
 
@@ -76,7 +76,7 @@ def test_a_bomb_is_left_out(tmp_path, monkeypatch):
     """At most the allowed size of a body is unpacked."""
     monkeypatch.setattr(rawfile, "MAX_BODY_BYTES", 1 << 20)
     path = tmp_path / "raw-00000.gz"
-    path.write_bytes(gzip.compress(member(Head(url="x"), b"0" * (5 << 20))) + pages(b"after")[0])
+    path.write_bytes(gzip.compress(member(RawPageHead(url="x"), b"0" * (5 << 20))) + pages(b"after")[0])
     torn, after = read(path)
     assert "larger than" in torn.why
     assert after.body == b"after"
@@ -85,7 +85,7 @@ def test_a_bomb_is_left_out(tmp_path, monkeypatch):
 def test_a_body_that_is_not_the_one_fetched_is_reported(tmp_path):
     """Otherwise rules applied to it would delete existing items."""
     path = tmp_path / "raw-00000.gz"
-    right = Head(url="http://a.test/1", sha256=hashlib.sha256(b"one").hexdigest())
+    right = RawPageHead(url="http://a.test/1", sha256=hashlib.sha256(b"one").hexdigest())
     path.write_bytes(b"".join(gzip.compress(member(right, body), mtime=0) for body in (b"", b"one")))
     torn, kept = read(path)
     assert isinstance(torn, DamagedMember)
@@ -99,7 +99,7 @@ def test_a_body_kept_elsewhere_is_fetched_from_there(tmp_path):
     (first,) = pages(b"the body")
     (tmp_path / "raw-00000.gz").write_bytes(first)
     heads = [
-        Head(url="http://a.test/x", sha256="0", kept_in=name, kept_at=at)
+        RawPageHead(url="http://a.test/x", sha256="0", kept_in=name, kept_at=at)
         for name, at in (("raw-00000.gz", 0), ("raw-00000.gz", 7), ("raw-00009.gz", 0), ("../raw/secret", 0), ("", 0))
     ]
     path = tmp_path / "raw-00001.gz"

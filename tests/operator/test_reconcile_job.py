@@ -7,7 +7,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 from nephila.control import answers, requests
-from nephila.operator.plan import FINALIZER, Plan, Refusal
+from nephila.operator.plan import FINALIZER, ReconcilePlan, Refusal
 from nephila.operator.reconcile_job import MESSAGES, REASONS, ObservedJob, reconcile_job
 from nephila.operator.status import CrawlJobStatus
 
@@ -27,12 +27,12 @@ def applied(**changes: Any) -> answers.JobApplied:
     return answers.JobApplied(name="news", **values)
 
 
-def conditions(plan: Plan) -> dict[str, tuple[str, str]]:
+def conditions(plan: ReconcilePlan) -> dict[str, tuple[str, str]]:
     assert plan.status is not None
     return {one["type"]: (one["status"], one["reason"]) for one in plan.status["conditions"]}
 
 
-def message(plan: Plan, kind: str) -> str:
+def message(plan: ReconcilePlan, kind: str) -> str:
     assert plan.status is not None
     return str(next(one["message"] for one in plan.status["conditions"] if one["type"] == kind))
 
@@ -130,7 +130,7 @@ def test_every_change_that_is_applied_has_its_event() -> None:
 
 def test_nothing_is_written_while_nothing_changes() -> None:
     plan = reconcile_job(live(), ObservedJob(job=job("news")), "2026-01-02T00:00:00Z")
-    assert plan == Plan(again="interval")
+    assert plan == ReconcilePlan(again="interval")
 
 
 def test_counts_are_written_without_an_event_and_keep_the_time_of_the_condition() -> None:
@@ -228,7 +228,7 @@ def test_deletion_removes_the_job_and_then_the_finalizer() -> None:
     assert plan.request.name == "news"
     plan = reconcile_job(body, ObservedJob(), NOW)
     assert plan.finalizers == ["other"]
-    assert reconcile_job(live(deletionTimestamp=NOW, finalizers=[]), ObservedJob(), NOW) == Plan(again="never")
+    assert reconcile_job(live(deletionTimestamp=NOW, finalizers=[]), ObservedJob(), NOW) == ReconcilePlan(again="never")
 
 
 def test_deletion_waits_for_the_control_api_and_says_so() -> None:

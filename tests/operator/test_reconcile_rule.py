@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from nephila.control import answers, requests
-from nephila.operator.plan import FINALIZER, Plan, Refusal
+from nephila.operator.plan import FINALIZER, ReconcilePlan, Refusal
 from nephila.operator.reconcile_rule import FILE_ERROR, ObservedRule, reconcile_rule
 from nephila.operator.status import ParseRuleStatus
 from nephila.parser.rules import load
@@ -28,12 +28,12 @@ def rule(spec: dict[str, Any] | None = None) -> answers.Rule:
     return answers.Rule(name="shop", version=found.rule.version, document=found.content)
 
 
-def conditions(plan: Plan) -> dict[str, tuple[str, str]]:
+def conditions(plan: ReconcilePlan) -> dict[str, tuple[str, str]]:
     assert plan.status is not None
     return {one["type"]: (one["status"], one["reason"]) for one in plan.status["conditions"]}
 
 
-def message(plan: Plan) -> str:
+def message(plan: ReconcilePlan) -> str:
     assert plan.status is not None
     return str(plan.status["conditions"][0]["message"])
 

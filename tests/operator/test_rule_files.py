@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
-from nephila.operator.cluster import Refused
+from nephila.operator.cluster import ResourceRefused
 from nephila.operator.reconcile_rule import FILE_ERROR
 from nephila.operator.rule_files import RuleFiles
 
@@ -85,14 +85,14 @@ async def test_a_rule_twice_in_one_file_is_refused(tmp_path: Path) -> None:
     assert "'shop'" in files.refused["rule.yaml"]
 
 
-@pytest.mark.parametrize("fault", [Refused("the spec is too large"), NotReadyError("it refuses connections")])
+@pytest.mark.parametrize("fault", [ResourceRefused("the spec is too large"), NotReadyError("it refuses connections")])
 async def test_only_a_refusal_of_the_api_server_concerns_the_file(tmp_path: Path, fault: UserError) -> None:
     write(tmp_path / "rule.yaml", "shop")
     resources = Resources()
     resources.fault = fault
     files = rule_files(resources, tmp_path)
     await files.check()
-    refused = isinstance(fault, Refused)
+    refused = isinstance(fault, ResourceRefused)
     assert files.refused == ({"rule.yaml": f"rule.yaml:1:1: {fault}"} if refused else {})
     resources.fault = None
     await files.check()

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 from nephila.kernel.runtime.errors import UserError
-from nephila.programs.output_directory import Directory
+from nephila.programs.output_directory import OutputDirectory
 
 
 def test_a_second_program_is_refused(tmp_path):
     """It names the first; afterwards the directory is free."""
-    with Directory(tmp_path).locked(), pytest.raises(UserError, match="in use by another nephila"):
-        Directory(tmp_path).locked().__enter__()
-    with Directory(tmp_path).locked():
+    with OutputDirectory(tmp_path).locked(), pytest.raises(UserError, match="in use by another nephila"):
+        OutputDirectory(tmp_path).locked().__enter__()
+    with OutputDirectory(tmp_path).locked():
         pass
 
 
 def test_a_lock_file_that_is_deleted_lets_nobody_in(tmp_path):
     """The directory itself is locked as well."""
-    with Directory(tmp_path).locked():
+    with OutputDirectory(tmp_path).locked():
         (tmp_path / ".lock").unlink()
         with pytest.raises(UserError, match="in use by another nephila"):
-            Directory(tmp_path).locked().__enter__()
+            OutputDirectory(tmp_path).locked().__enter__()
 
 
 def test_a_file_system_that_locks_no_directories_has_the_file(tmp_path, monkeypatch):
@@ -37,5 +37,5 @@ def test_a_file_system_that_locks_no_directories_has_the_file(tmp_path, monkeypa
         real(fd, operation)
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with Directory(tmp_path).locked(), pytest.raises(UserError, match="in use by another nephila"):
-        Directory(tmp_path).locked().__enter__()
+    with OutputDirectory(tmp_path).locked(), pytest.raises(UserError, match="in use by another nephila"):
+        OutputDirectory(tmp_path).locked().__enter__()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
-from nephila.kernel.live_settings import Scope, check, key_of, parse_key
+from nephila.kernel.live_settings import SettingScope, check, key_of, parse_key
 from nephila.kernel.messages import Setting
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import SETTINGS
@@ -21,7 +21,7 @@ def bus():
     logging.getLogger().setLevel(logging.INFO)
     made = FakeKafkaBus(FakeKafka(), ManualClock(), "parser-0")
     made.eager = True
-    LiveSettings(made, Scope("parser", "parser-0"), lambda: {"speed": made.speeds.append})
+    LiveSettings(made, SettingScope("parser", "parser-0"), lambda: {"speed": made.speeds.append})
     made.speeds = []
     yield made
     logging.getLogger().setLevel(level)
@@ -67,7 +67,7 @@ def test_a_setting_of_one_member_has_precedence_and_gives_way_when_taken_back(bu
 @pytest.mark.parametrize("name", ["speed", "connections", "depth", "log_level"])
 def test_the_key_of_a_setting_has_its_member_and_its_name(name):
     """For one member or for all; a member may have dots and dashes."""
-    for scope in (Scope(), Scope("downloader", "web-downloader-0.example")):
+    for scope in (SettingScope(), SettingScope("downloader", "web-downloader-0.example")):
         assert parse_key(key_of(scope, name)) == (scope, name)
 
 

@@ -8,7 +8,7 @@ import os
 import pytest
 from nephila.cli.client import needed
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.programs.output_directory import Directory, Run
+from nephila.programs.output_directory import OutputDirectory, RunFile
 
 
 @pytest.fixture
@@ -24,10 +24,10 @@ def full(monkeypatch):
 @pytest.mark.parametrize("reason", ["done", ""])
 def test_on_a_full_disk_the_old_one_is_written_over(tmp_path, full, reason):
     """The counts are those of the table whether the new text is longer or shorter, and nothing is left beside it."""
-    directory = Directory(tmp_path)
-    directory.write(Run(reason="waiting", rows=12345))
+    directory = OutputDirectory(tmp_path)
+    directory.write(RunFile(reason="waiting", rows=12345))
     full()
-    directory.write(Run(reason=reason, rows=7, seeds=["http://a.test/"] if reason else []))
+    directory.write(RunFile(reason=reason, rows=7, seeds=["http://a.test/"] if reason else []))
     run = directory.read()
     assert run is not None
     assert (run.reason, run.rows) == (reason, 7)
@@ -36,11 +36,11 @@ def test_on_a_full_disk_the_old_one_is_written_over(tmp_path, full, reason):
 
 def test_on_a_full_disk_a_first_or_a_larger_one_is_refused(tmp_path, full):
     """What does not fit leaves what there was."""
-    directory = Directory(tmp_path)
-    directory.write(Run(rows=1))
+    directory = OutputDirectory(tmp_path)
+    directory.write(RunFile(rows=1))
     full()
     with pytest.raises(UserError, match="disk full"):
-        directory.write(Run(seeds=["http://a.test/"] * 1000))
+        directory.write(RunFile(seeds=["http://a.test/"] * 1000))
     run = directory.read()
     assert run is not None
     assert run.rows == 1
@@ -52,14 +52,14 @@ def test_a_damaged_file_is_one_line_with_its_remedy(tmp_path, damage):
     """A byte that is not UTF-8, deep nesting, a cut file."""
     (tmp_path / "run.json").write_bytes(b'{"program": ' + damage)
     with pytest.raises(UserError, match=r"run\.json is damaged .*; move it away") as caught:
-        Directory(tmp_path).read()
+        OutputDirectory(tmp_path).read()
     assert "\n" not in str(caught.value)
 
 
 def test_a_crawl_that_runs_is_not_called_unfinished(tmp_path):
     """Who begins another there hears that it runs, and not that it wants to be resumed; afterwards the other way."""
-    directory = Directory(tmp_path)
-    directory.write(Run(seeds=["http://a.test/"]))
+    directory = OutputDirectory(tmp_path)
+    directory.write(RunFile(seeds=["http://a.test/"]))
     with directory.locked(), pytest.raises(UserError, match=f"in use by another nephila .process {os.getpid()}."):
         directory.check_fresh()
     with pytest.raises(UsageError, match=r"holds an unfinished crawl of http://a\.test/; continue it with --resume"):
@@ -68,6 +68,6 @@ def test_a_crawl_that_runs_is_not_called_unfinished(tmp_path):
 
 def test_jobs_of_a_crawl_that_has_stopped(tmp_path):
     """No nephila up could be started there: the line names what can."""
-    Directory(tmp_path).write(Run(seeds=["http://a.test/"]))
+    OutputDirectory(tmp_path).write(RunFile(seeds=["http://a.test/"]))
     with pytest.raises(UserError, match=r"holds a crawl that is not running; go on with: nephila crawl --resume"):
         needed(tmp_path)

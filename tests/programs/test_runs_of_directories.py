@@ -10,7 +10,7 @@ from nephila.control import answers, api
 from nephila.harvest.sites.planner import Planner
 from nephila.harvest.sites.site_documents import load
 from nephila.harvest.sites.store import RunEnd, open_store
-from nephila.kernel.reasons.row import Verdict
+from nephila.kernel.reasons.row import ListVerdict
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
 from nephila.programs.site_runner import MAX_RUN_S, POLL_S, SETTLE_S, SiteRunner
@@ -205,7 +205,7 @@ async def test_a_job_that_is_refused_is_a_failed_run(rig):
     runner = rig.runner()
     await runner.turn()
     assert {(one.ended_by, one.why) for one in rig.store.last_runs().values()} == {(RunEnd.REFUSED, rig.system.refuses)}
-    assert {one.verdict for lists in rig.store.lists().values() for one in lists} == {Verdict.NOT_STARTED}
+    assert {one.verdict for lists in rig.store.lists().values() for one in lists} == {ListVerdict.NOT_STARTED}
     rig.system.refuses = ""
     rig.clock.advance(2.2 * 86_400)
     await runner.turn()
@@ -221,14 +221,14 @@ LIST = "http://a.test/x/"
 @pytest.mark.parametrize(
     ("end", "verdict", "proposal"),
     [
-        (("failed", "dns", 0, ""), Verdict.UNKNOWN_HOST, "host name"),
-        (("failed", "connect", 0, ""), Verdict.REFUSED, "port"),
-        (("failed", "http_404", 404, ""), Verdict.NOT_FOUND, "new address"),
-        (("failed", "http_403", 403, ""), Verdict.HTTP_ERROR, "browser"),
-        (("failed", "http_500", 500, ""), Verdict.SERVER_ERROR, "next run"),
-        (("denied", "robots", 0, ""), Verdict.ROBOTS, "respectRobots"),
-        (("failed", "no_browser", 0, ""), Verdict.NO_BROWSER, "render"),
-        (("dropped", "redirect", 301, "http://a.test/new-x/"), Verdict.MOVED, "http://a.test/new-x/"),
+        (("failed", "dns", 0, ""), ListVerdict.UNKNOWN_HOST, "host name"),
+        (("failed", "connect", 0, ""), ListVerdict.REFUSED, "port"),
+        (("failed", "http_404", 404, ""), ListVerdict.NOT_FOUND, "new address"),
+        (("failed", "http_403", 403, ""), ListVerdict.HTTP_ERROR, "browser"),
+        (("failed", "http_500", 500, ""), ListVerdict.SERVER_ERROR, "next run"),
+        (("denied", "robots", 0, ""), ListVerdict.ROBOTS, "respectRobots"),
+        (("failed", "no_browser", 0, ""), ListVerdict.NO_BROWSER, "render"),
+        (("dropped", "redirect", 301, "http://a.test/new-x/"), ListVerdict.MOVED, "http://a.test/new-x/"),
     ],
 )
 async def test_a_list_that_fails_is_a_fault_with_its_begin_and_a_proposal(rig, end, verdict, proposal):
@@ -257,7 +257,7 @@ async def test_a_list_that_fails_is_a_fault_with_its_begin_and_a_proposal(rig, e
     rig.system.end("a.x", 3)
     await settle(rig, again)
     (state,) = rig.store.lists()["a.x"]
-    assert (state.verdict, state.links, state.since) == (Verdict.NEW, 42, 0.0)
+    assert (state.verdict, state.links, state.since) == (ListVerdict.NEW, 42, 0.0)
     # The page of the list itself is not new.
     assert rig.store.last_runs()["a.x"].new_pages == 2
     assert again.faulty_for == {}
@@ -270,10 +270,10 @@ async def test_a_list_that_moved_within_the_scope_is_fetched(rig):
     rig.system.end("a.x", 1)
     await settle(rig, runner)
     (state,) = rig.store.lists()["a.x"]
-    assert (state.verdict, state.status, state.target) == (Verdict.SAME, 301, "http://a.test/x/new/")
+    assert (state.verdict, state.status, state.target) == (ListVerdict.SAME, 301, "http://a.test/x/new/")
 
 
-@pytest.mark.parametrize(("readable", "verdict"), [(True, Verdict.WAITING), (False, Verdict.UNKNOWN)])
+@pytest.mark.parametrize(("readable", "verdict"), [(True, ListVerdict.WAITING), (False, ListVerdict.UNKNOWN)])
 async def test_a_list_without_a_row_is_no_success(rig, readable, verdict):
     """Not fetched in the run; or rows that the runner cannot read."""
     rig.rows.none.add(LIST)

@@ -44,7 +44,7 @@ class Bus(LocalBus):
         self.able: list[bool] = []
 
     def set_able(self, able: bool) -> None:
-        """See `Transport`."""
+        """See `ServiceBus`."""
         if self.able[-1:] != [able]:
             self.able.append(able)
 
@@ -54,38 +54,38 @@ class Bus(LocalBus):
         return self
 
     async def start(self) -> None:
-        """See `Transport`."""
+        """See `ServiceBus`."""
         self.events.append("bus started")
 
     async def close(self) -> None:
-        """See `Transport`."""
+        """See `ServiceBus`."""
         self.events.append("bus closed")
 
     def watch_partitions(self, group: str, listener: object) -> None:
-        """See `Transport`."""
+        """See `ServiceBus`."""
         self.watched = (group, listener)
 
     def watch_crashes(self, group: str, on_crash: object) -> None:
-        """See `Transport`."""
+        """See `ServiceBus`."""
         self.on_crash = (group, on_crash)
 
     member = "w0"
 
     @property
     def faults(self) -> list[tuple[str, str]]:
-        """See `Transport`."""
+        """See `ServiceBus`."""
         return [("consumer", line) for line in self.troubles]
 
     def held(self, group: str) -> frozenset[int]:
-        """See `Transport`."""
+        """See `ServiceBus`."""
         return frozenset({3, 1})
 
     def has_all(self, group: str) -> bool:
-        """See `Transport`."""
+        """See `ServiceBus`."""
         return group == "downloader"
 
     def may_emit(self, group: str) -> bool:
-        """See `Transport`."""
+        """See `ServiceBus`."""
         return (group, self.heard) == ("downloader", True)
 
 

@@ -90,7 +90,7 @@ def test_when_a_kept_body_was_fetched(tmp_path: Path) -> None:
     import gzip
 
     path = tmp_path / "raw-00000.gz"
-    head = rawfile.Head(url=URL, content_type="text/html", fetched_at=AT)
+    head = rawfile.RawPageHead(url=URL, content_type="text/html", fetched_at=AT)
     path.write_bytes(gzip.compress(rawfile.member(head, HTML)))
     (page,) = pages_of(path)
     facts: dict[str, Any] = page.document.facts

@@ -32,7 +32,7 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.programs.crawl.plan import make_plan
 from nephila.programs.crawl.program import CrawlProgram, Result
 from nephila.programs.crawl.run import plan_refetches, resolve_run, run_request
-from nephila.programs.output_directory import Directory
+from nephila.programs.output_directory import OutputDirectory
 from nephila.programs.service_configs import resolve_store
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Crawl:
         """How it ended, once it has."""
         self._on_page = on_page
         self._all_outcomes = all_outcomes
-        self._directory = Directory(self.out)
+        self._directory = OutputDirectory(self.out)
         request = self._request = crawl_request(
             seeds,
             self.out,

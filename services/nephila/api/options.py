@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nephila.kernel.runtime.errors import UsageError, suggest
-from nephila.programs.crawl.run import Request, request_of
+from nephila.programs.crawl.run import CrawlRequest, request_of
 from nephila.programs.options import Options, defaults, read, table
 from nephila.rulekit.files import FILE
 
@@ -18,7 +18,7 @@ Rules = str | Path | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 def crawl_request(
     seeds: Sequence[str], out: Path, rules: Rules | None, *, options: Mapping[str, Any], modes: Mapping[str, bool]
-) -> Request:
+) -> CrawlRequest:
     """The request that the command line makes of the same options. `modes`: resume, fresh, refresh,
     retry_failed. Raises `UsageError`."""
     rows = {name: row for name, row in table().items() if name in Options.__annotations__}

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from nephila.cli.output import note
-from nephila.cli.target import Target, broker_settings
+from nephila.cli.target import ControlTarget, broker_settings
 from nephila.control.api import Control
 from nephila.control.http.client import at_directory, at_url
 from nephila.control.http.tokens import read_token
 from nephila.kernel.runtime.errors import UserError
-from nephila.programs.output_directory import Directory
+from nephila.programs.output_directory import OutputDirectory
 
 if TYPE_CHECKING:
     from nephila.kernel.bus.kafka.config import KafkaConfig
@@ -30,7 +30,7 @@ POLL_S = 0.05
 T = TypeVar("T")
 
 
-def call(target: Target, work: Callable[[Control], Awaitable[T]], wait_s: float = 0.0) -> T:
+def call(target: ControlTarget, work: Callable[[Control], Awaitable[T]], wait_s: float = 0.0) -> T:
     """What `work` makes of the control API of a target. `wait_s`: as for `needed`. Raises `UserError`."""
     if target.bootstrap:
         from nephila.kernel.runtime.process_setup import run_loop
@@ -63,7 +63,7 @@ def needed(directory: Path, wait_s: float = 0.0) -> Control:
     lock, `wait_s` before. Raises `UserError` when none runs."""
     begun = time.monotonic()
     while (control := at_directory(directory)) is None:
-        limit_s = STARTING_S if Directory(directory).holder() else wait_s
+        limit_s = STARTING_S if OutputDirectory(directory).holder() else wait_s
         if time.monotonic() - begun >= limit_s:
             raise _nothing_runs(directory)
         time.sleep(POLL_S)
@@ -71,13 +71,13 @@ def needed(directory: Path, wait_s: float = 0.0) -> Control:
 
 
 def _nothing_runs(directory: Path) -> UserError:
-    holder = Directory(directory).holder()
+    holder = OutputDirectory(directory).holder()
     if holder:
         return UserError(
             f"the nephila that runs in {directory} (process {holder}) takes no requests: it is starting or ending; "
             "repeat the command"
         )
-    run = Directory(directory).read()
+    run = OutputDirectory(directory).read()
     if run is not None and run.command == "crawl":
         return UserError(
             f"{directory} holds a crawl that is not running; go on with: nephila crawl --resume --out "

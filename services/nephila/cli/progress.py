@@ -29,7 +29,7 @@ LOG_S = 10.0
 ENDING = "ending: fetches in flight get up to {grace_s:.0f} s; Ctrl-C again to stop at once"
 
 
-class Progress:
+class ProgressPrinter:
     """Prints to one console, from `watch` to `stop`."""
 
     def __init__(self, console: Console | None, *, verbose: bool = False) -> None:

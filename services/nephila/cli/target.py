@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     from nephila.kernel.bus.kafka.config import KafkaConfig
     from nephila.programs.control_servers import TcpAddress
 
-__all__ = ["Api", "ApiTokenFile", "Server", "Target", "TokenFile", "broker_settings", "tcp_address", "with_target"]
+__all__ = [
+    "Api",
+    "ApiTokenFile",
+    "ControlTarget",
+    "Server",
+    "TokenFile",
+    "broker_settings",
+    "tcp_address",
+    "with_target",
+]
 
 Bootstrap = Annotated[
     str,
@@ -49,7 +58,7 @@ ApiTokenFile = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ControlTarget:
     """What a control command talks to: the program in a directory, a system over Kafka, or a server."""
 
     out: Path = DEFAULT_OUT
@@ -91,12 +100,12 @@ def is_file(bootstrap: str) -> bool:
 
 def target_of(
     out: Out = DEFAULT_OUT, bootstrap: Bootstrap = "", server: Server = "", token_file: TokenFile = ""
-) -> Target:
+) -> ControlTarget:
     """The target that the options of a control command name."""
-    return Target(out, bootstrap, server, token_file)
+    return ControlTarget(out, bootstrap, server, token_file)
 
 
-def with_target(find: Callable[..., Target] = target_of) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_target(find: Callable[..., ControlTarget] = target_of) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorator: replace the parameter `target` of a command's function by the options of `find`, which returns it."""
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:

@@ -13,7 +13,7 @@ import msgspec
 
 from nephila.control import answers, requests
 from nephila.kernel.documents.job_document import JobDocument
-from nephila.kernel.live_settings import Scope
+from nephila.kernel.live_settings import SettingScope
 from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, RuleVerdict, Seed
 from nephila.kernel.runtime.clock import Clock
 from nephila.scheduler.explain.explain import Explanation
@@ -135,7 +135,7 @@ class Backend(Protocol):
         """Live settings by key."""
         return {}
 
-    def scope_of(self, member: str, setting: str) -> Scope:
+    def scope_of(self, member: str, setting: str) -> SettingScope:
         """The scope of a setting of one member. Raises `UsageError` for an unknown or ambiguous member."""
 
     async def put_settings(self, changes: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 from nephila.downloader.http.contract import Handle
 from nephila.downloader.http.route import NO_ROUTE, Route
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.proxies.use import ProxyTries, ProxyUse
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery, Receipt
@@ -86,7 +86,7 @@ class InFlight:
         self.delivery = delivery
         self.request = request
         self.stage = HOST_SLOT
-        self.target: Target | None = None
+        self.target: TargetUrl | None = None
         self.route: Route = NO_ROUTE
         self.address_slot = ""
         """The address whose slot is held or waited for; empty: none."""

@@ -8,7 +8,7 @@ from typing import Any
 from nephila.downloader.browser.lane import BrowserLane
 from nephila.downloader.middleware.block_detector import BlockDetector
 from nephila.downloader.middleware.user.user_files import UserMiddleware
-from nephila.downloader.proxies.proxy import ALIVE, Fault
+from nephila.downloader.proxies.proxy import ALIVE, ProxyFault
 from nephila.downloader.proxies.selection import ProxySelection
 from nephila.downloader.service import Downloader
 from nephila.kernel.runtime.metrics import Metric
@@ -20,7 +20,7 @@ def _proxies(read: Callable[[ProxySelection], Any], empty: Any = 0) -> Callable[
 
 
 def _faults(proxies: ProxySelection) -> dict[str, float]:
-    return {fault.value: count for fault, count in proxies.faults.items() if fault is not Fault.BANNED}
+    return {fault.value: count for fault, count in proxies.faults.items() if fault is not ProxyFault.BANNED}
 
 
 PLAIN_METRICS: tuple[Metric[Downloader], ...] = (
@@ -166,7 +166,7 @@ PLAIN_METRICS: tuple[Metric[Downloader], ...] = (
     Metric(
         "proxy_bans_total",
         "Responses by which a server blocked a proxy (403, 429, block pages). A rise: the site refuses these proxies.",
-        _proxies(lambda proxies: proxies.faults[Fault.BANNED]),
+        _proxies(lambda proxies: proxies.faults[ProxyFault.BANNED]),
         counter=True,
     ),
     Metric(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from email.utils import parsedate_to_datetime
 
 from nephila.downloader.http.contract import HttpResponse
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.outcomes import given_back
@@ -36,7 +36,7 @@ def undialled(
 
 
 def outcome_of(
-    request: m.FetchRequest, target: Target, response: HttpResponse, started: float, ended: float
+    request: m.FetchRequest, target: TargetUrl, response: HttpResponse, started: float, ended: float
 ) -> m.FetchOutcome:
     """The outcome of a response; `target` is the last URL fetched (a robots.txt may have been redirected)."""
     outcome = given_back(request)
@@ -58,7 +58,7 @@ def outcome_of(
 
 
 def _judge(
-    request: m.FetchRequest, target: Target, response: HttpResponse
+    request: m.FetchRequest, target: TargetUrl, response: HttpResponse
 ) -> tuple[m.FetchResult, AnyReason, str, str]:
     if reason := response.reason:
         result = m.FetchResult.FAILED
@@ -81,9 +81,9 @@ def _judge(
     return m.FetchResult.FAILED, status_reason(status), "", ""
 
 
-def location_of(target: Target, response: HttpResponse) -> Target:
+def location_of(target: TargetUrl, response: HttpResponse) -> TargetUrl:
     """The target of a redirect; raises `ValueError`."""
-    return Target(_location(response), target.href)
+    return TargetUrl(_location(response), target.href)
 
 
 def _location(response: HttpResponse) -> str:
@@ -156,7 +156,7 @@ _TRUNCATED: dict[AnyReason, str] = {
 
 
 def exchange_of(
-    request: m.FetchRequest, target: Target, response: HttpResponse, started: float, ended: float
+    request: m.FetchRequest, target: TargetUrl, response: HttpResponse, started: float, ended: float
 ) -> m.Page:
     """A response that is not a page, as received. Credentials of its URL are removed."""
     made = page_of(request, response, started, ended)

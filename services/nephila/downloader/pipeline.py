@@ -17,7 +17,7 @@ from nephila.downloader.coordination import Coordination
 from nephila.downloader.dns.contract import ResolveError
 from nephila.downloader.http.contract import Fetcher, FetchError, HttpResponse
 from nephila.downloader.http.request import http_request_of
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.in_flight import (
     ADDRESS_CHECK,
     ADDRESS_SLOT,
@@ -39,7 +39,7 @@ from nephila.downloader.middleware.chain import MiddlewareChain
 from nephila.downloader.middleware.contract import PausedError
 from nephila.downloader.routing.router import Router
 from nephila.downloader.stages.address_stage import AddressStage
-from nephila.downloader.stages.ending import END, GO, WAIT, Ending, OnEnd, Verdict
+from nephila.downloader.stages.ending import END, GO, WAIT, Ending, OnEnd, StageResult
 from nephila.downloader.stages.global_stage import GlobalStage
 from nephila.downloader.stages.proxy_stage import ProxyStage
 from nephila.kernel import messages as m
@@ -55,7 +55,7 @@ MEMBERSHIP_RETRY_S = 0.1
 
 
 OnResponse = Callable[[InFlight, HttpResponse], None]
-Step = Callable[[InFlight], Verdict]
+Step = Callable[[InFlight], StageResult]
 
 
 class Pipeline:
@@ -118,7 +118,7 @@ class Pipeline:
         """Enter the first stage."""
         self._run(fetch, HOST_SLOT)
 
-    def redirect(self, fetch: InFlight, target: Target) -> None:
+    def redirect(self, fetch: InFlight, target: TargetUrl) -> None:
         """Fetch a redirected robots.txt from its new URL: all checks from RESOLVE on apply again."""
         self.address_stage.release(fetch)
         if self.proxy_stage is not None:
@@ -160,18 +160,18 @@ class Pipeline:
             if step(fetch) is not GO:
                 return
 
-    def _host_slot(self, fetch: InFlight) -> Verdict:
+    def _host_slot(self, fetch: InFlight) -> StageResult:
         """Wait for a slot of the host."""
         return GO if self._host_slots.acquire(fetch.request.host, fetch) else WAIT
 
-    def _resolve(self, fetch: InFlight) -> Verdict:
+    def _resolve(self, fetch: InFlight) -> StageResult:
         """Find the route. Every address in it has passed the egress guard."""
         if self._ending.ends_early(fetch):
             return END
         target = fetch.target
         if target is None:
             try:
-                target = fetch.target = Target(fetch.request.url)
+                target = fetch.target = TargetUrl(fetch.request.url)
             except ValueError as error:
                 return self._ending.end(fetch, m.FetchResult.FAILED, Reason.BAD_URL, str(error))
         try:
@@ -184,7 +184,7 @@ class Pipeline:
         fetch.route = route
         return GO
 
-    async def _look_up(self, fetch: InFlight, target: Target) -> None:
+    async def _look_up(self, fetch: InFlight, target: TargetUrl) -> None:
         try:
             route = await self._router.route(target, fetch.request)
         except Exception as error:  # a request must end, even if the resolver fails in an unexpected way
@@ -195,7 +195,7 @@ class Pipeline:
         fetch.route = route
         self._run(fetch, ADDRESS_CHECK)
 
-    def _membership(self, fetch: InFlight) -> Verdict:
+    def _membership(self, fetch: InFlight) -> StageResult:
         """Dial only while the partition certainly belongs to this member, and before `start_by`."""
         if self._ending.ends_early(fetch):
             return END
@@ -209,7 +209,7 @@ class Pipeline:
         fetch.timer = None
         self._run(fetch, MEMBERSHIP)
 
-    def _middleware(self, fetch: InFlight) -> Verdict:
+    def _middleware(self, fetch: InFlight) -> StageResult:
         """Run what has to come before the request, such as a login; then repeat from MEMBERSHIP."""
         assert fetch.target is not None
         work = self._chain.before_request(fetch.request, fetch.target)
@@ -237,7 +237,7 @@ class Pipeline:
             fetch.handle = None
             self._run(fetch, MEMBERSHIP)
 
-    def _dial(self, fetch: InFlight) -> Verdict:
+    def _dial(self, fetch: InFlight) -> StageResult:
         """Hand the request to the fetcher."""
         target = fetch.target
         assert target is not None
@@ -277,7 +277,7 @@ class Pipeline:
         self._call_middleware(fetch.request, fetch.target, response)
         self._on_response(fetch, response)
 
-    def _call_middleware(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
+    def _call_middleware(self, request: m.FetchRequest, target: TargetUrl, response: HttpResponse) -> None:
         try:
             self._chain.on_response(request, target, response)
         except FetchError as error:

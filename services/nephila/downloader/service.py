@@ -29,7 +29,7 @@ from nephila.downloader.coordination import Coordination
 from nephila.downloader.dns.resolvers import make_guarded_resolver
 from nephila.downloader.http.contract import Fetcher, HttpResponse
 from nephila.downloader.http.fetchers import make_fetcher
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.in_flight import InFlight
 from nephila.downloader.limits.partitions import Partitions
 from nephila.downloader.middleware.chain import build_chain
@@ -289,7 +289,7 @@ class Downloader:
             self._archive(fetch, target, response, fetch.started, self._clock.now())
         self._end(fetch, outcome, page, response.memory)
 
-    def _redirect_of(self, fetch: InFlight, target: Target, response: HttpResponse) -> Target | None:
+    def _redirect_of(self, fetch: InFlight, target: TargetUrl, response: HttpResponse) -> TargetUrl | None:
         """The next URL of a robots.txt. Up to five redirects are followed (RFC 9309 2.3.1.2)."""
         if fetch.redirects >= ROBOTS_REDIRECTS or self.partitions.is_revoked(fetch.delivery.partition):
             return None
@@ -298,7 +298,9 @@ class Downloader:
         except ValueError:
             return None
 
-    def _archive(self, fetch: InFlight, target: Target, response: HttpResponse, started: float, ended: float) -> None:
+    def _archive(
+        self, fetch: InFlight, target: TargetUrl, response: HttpResponse, started: float, ended: float
+    ) -> None:
         """With raw capture, publish a response that is not a page. The outcome, which may end the URL, comes later."""
         if not self._config.raw_capture or not response.status:
             return

@@ -19,7 +19,7 @@ _SIGN: Final = f'"{MISSING}"'
 """Occurs in every incomplete item; inside a text value the quotes would be escaped."""
 
 
-class Wait(NamedTuple):
+class MissingPart(NamedTuple):
     """A missing part of an item."""
 
     name: str
@@ -47,7 +47,7 @@ def missing_parts(missing: Mapping[str, tuple[str, str]]) -> dict[str, dict[str,
     return {name: {"url": url, "why": why} for name, (url, why) in missing.items()}
 
 
-def waits_of(data: str) -> list[Wait]:
+def waits_of(data: str) -> list[MissingPart]:
     """The parts that an item waits for. O(length) for a complete item."""
     if _SIGN not in data:
         return []
@@ -56,7 +56,7 @@ def waits_of(data: str) -> list[Wait]:
     if not isinstance(parts, dict):
         return []
     found = [(name, one.get("url"), one.get("why")) for name, one in parts.items() if isinstance(one, dict)]
-    return [Wait(name, url) for name, url, why in found if why == NOT_YET and isinstance(url, str) and url]
+    return [MissingPart(name, url) for name, url, why in found if why == NOT_YET and isinstance(url, str) and url]
 
 
 def complete_item(data: str, name: str, part: str | None, url: str, why: str) -> str:

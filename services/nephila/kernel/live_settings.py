@@ -45,25 +45,25 @@ LIVE_SETTINGS: dict[str, LiveSetting] = {
 }
 
 
-class Scope(NamedTuple):
+class SettingScope(NamedTuple):
     """Whose setting it is; two empty texts: of all members."""
 
     service: str = ""
     member: str = ""
 
 
-def key_of(scope: Scope, name: str) -> str:
+def key_of(scope: SettingScope, name: str) -> str:
     """The key of a setting in the topic `settings`."""
     return f"{scope.service}/{scope.member}:{name}" if scope.member else name
 
 
-def parse_key(key: str) -> tuple[Scope, str]:
+def parse_key(key: str) -> tuple[SettingScope, str]:
     """The scope and the name of a setting."""
     member, colon, name = key.rpartition(":")
     if not colon:
-        return Scope(), key
+        return SettingScope(), key
     service, _, member = member.partition("/")
-    return Scope(service, member), name
+    return SettingScope(service, member), name
 
 
 def check(key: str, value: Any) -> str:

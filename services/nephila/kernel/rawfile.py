@@ -1,6 +1,6 @@
 """Files of fetched bodies (`raw-00000.gz` …): the sink `raw` writes them, `rules apply` reads them.
 
-A file is a sequence of gzip members, one per page: a line of JSON (`Head`), then the decoded body. A body that the same
+A file is a sequence of gzip members, one per page: a line of JSON (`RawPageHead`), then the decoded body. A body that the same
 writer stored before is not repeated: the head refers to it. Invariants: each member can be read alone, so a file that
 ends within a member yields all earlier ones; a reader holds one body at a time, of at most MAX_BODY_BYTES. `zcat` shows
 the same.
@@ -28,7 +28,7 @@ _NAME: Final = re.compile(r"raw-\d{5,9}\.gz")
 _MAGIC: Final = b"\x1f\x8b\x08"
 
 
-class Head(msgspec.Struct, omit_defaults=True):
+class RawPageHead(msgspec.Struct, omit_defaults=True):
     """The metadata of a page."""
 
     url: str
@@ -57,7 +57,7 @@ class Head(msgspec.Struct, omit_defaults=True):
 class RawPage:
     """A page of a file."""
 
-    head: Head
+    head: RawPageHead
     body: bytes
 
 
@@ -70,7 +70,7 @@ class DamagedMember:
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Head).decode
+_decode = msgspec.json.Decoder(RawPageHead).decode
 
 
 def is_raw(path: Path) -> bool:
@@ -78,7 +78,7 @@ def is_raw(path: Path) -> bool:
     return _NAME.fullmatch(path.name) is not None
 
 
-def member(head: Head, body: bytes) -> bytes:
+def member(head: RawPageHead, body: bytes) -> bytes:
     """The uncompressed content of one member."""
     return _encode(head) + b"\n" + body
 

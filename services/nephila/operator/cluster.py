@@ -32,7 +32,7 @@ class Conflict(UserError):
     """The object has changed since it was read, or exists already."""
 
 
-class Refused(UserError):
+class ResourceRefused(UserError):
     """The API server refuses the content of a request; the same request would be refused again."""
 
 
@@ -48,7 +48,7 @@ def micro_timestamp(seconds: float) -> str:
 
 class Cluster:
     """Requests to the API server. All methods raise `NotReadyError` while it cannot be reached, `Absent`, `Conflict`,
-    or `Refused` in one line."""
+    or `ResourceRefused` in one line."""
 
     def __init__(self, namespace: str, timeout_s: float = TIMEOUT_S) -> None:
         """Raises `UserError` without a service account and without a kubeconfig."""
@@ -226,7 +226,7 @@ def _translated(status: int, reason: str, data: bytes) -> UserError:
         return Conflict(message)
     if status in (401, 408, 429) or status >= 500:
         return NotReadyError(f"the API server of Kubernetes does not answer now: {message}")
-    return Refused(f"the API server of Kubernetes refuses this: {message}")
+    return ResourceRefused(f"the API server of Kubernetes refuses this: {message}")
 
 
 def _message(status: int, reason: str, data: bytes) -> str:

@@ -20,7 +20,7 @@ from nephila.kernel.runtime.waits import Backoff
 from nephila.operator.cluster import Absent, Conflict, Kind, timestamp
 from nephila.operator.config import OperatorConfig
 from nephila.operator.observer import Observer
-from nephila.operator.plan import Again, Plan
+from nephila.operator.plan import Again, ReconcilePlan
 from nephila.operator.reconcile_job import ObservedJob, reconcile_job
 from nephila.operator.reconcile_rule import ObservedRule, reconcile_rule
 
@@ -172,7 +172,7 @@ class Controller:
                 return plan.again
         return "retry"
 
-    def _plan(self, body: dict[str, Any], seen: ObservedJob | ObservedRule) -> Plan:
+    def _plan(self, body: dict[str, Any], seen: ObservedJob | ObservedRule) -> ReconcilePlan:
         now = timestamp(self._clock.now())
         if isinstance(seen, ObservedJob):
             return reconcile_job(body, seen, now)
@@ -181,7 +181,7 @@ class Controller:
     async def _observe(self, kind: Kind, name: str) -> ObservedJob | ObservedRule:
         return await (self._observer.job(name) if kind == "CrawlJob" else self._observer.rule(name))
 
-    async def _write(self, kind: Kind, body: dict[str, Any], plan: Plan) -> None:
+    async def _write(self, kind: Kind, body: dict[str, Any], plan: ReconcilePlan) -> None:
         if (event := plan.event) is not None:
             # Before the status: an Event that is posted twice is better than none.
             log.info("%s %s: %s: %s", kind, body["metadata"]["name"], event.reason, event.message)

@@ -36,7 +36,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReconcilePlan:
     """The next steps for one resource, in this order: finalizers, request, then status and event."""
 
     finalizers: list[str] | None = None
@@ -96,11 +96,11 @@ def event_of(old: Mapping[str, Any], new: dict[str, Any]) -> Event | None:
     return Event("Normal" if after["status"] == "True" else "Warning", after["reason"], after["message"])
 
 
-def settle(old: Mapping[str, Any], new: dict[str, Any], again: Again) -> Plan:
+def settle(old: Mapping[str, Any], new: dict[str, Any], again: Again) -> ReconcilePlan:
     """The plan that writes a status, if it differs."""
     if new == old:
-        return Plan(again=again)
-    return Plan(status=new, event=event_of(old, new), again=again)
+        return ReconcilePlan(again=again)
+    return ReconcilePlan(status=new, event=event_of(old, new), again=again)
 
 
 def finalizers_of(body: Mapping[str, Any]) -> list[str]:

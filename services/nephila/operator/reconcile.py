@@ -9,7 +9,7 @@ from typing import Any
 from nephila.operator.plan import (
     FINALIZER,
     Again,
-    Plan,
+    ReconcilePlan,
     Refusal,
     Request,
     condition,
@@ -21,7 +21,7 @@ from nephila.operator.plan import (
 
 Verdict = tuple[str, str, str]
 """Status, reason and message of a condition."""
-Report = Callable[[Verdict, Again], Plan]
+Report = Callable[[Verdict, Again], ReconcilePlan]
 """The plan that writes the status with this condition Accepted."""
 
 
@@ -53,21 +53,23 @@ def fault(body: Mapping[str, Any], seen: Observed) -> Verdict | None:
     return "Unknown", "ControlApiUnavailable", seen.problem
 
 
-def delete(body: Mapping[str, Any], seen: Observed, noun: str, request: Request | None, report: Report) -> Plan:
+def delete(
+    body: Mapping[str, Any], seen: Observed, noun: str, request: Request | None, report: Report
+) -> ReconcilePlan:
     """The deletion of a resource: the request first, then the finalizer. `request`: deletes the job or rule; None when
     the control API has none."""
     if FINALIZER not in finalizers_of(body):
-        return Plan(again="never")
+        return ReconcilePlan(again="never")
     if reason := seen.problem or (seen.refusal.message if seen.refusal else ""):
         return report(("Unknown", "Deleting", f"the {noun} cannot be deleted yet: {reason}"), "retry")
     if request is not None:
-        return Plan(request=request)
-    return Plan(finalizers=[one for one in finalizers_of(body) if one != FINALIZER])
+        return ReconcilePlan(request=request)
+    return ReconcilePlan(finalizers=[one for one in finalizers_of(body) if one != FINALIZER])
 
 
 def write_status(
     body: Mapping[str, Any], verdicts: Mapping[str, Verdict], values: Mapping[str, Any], now: str, again: Again
-) -> Plan:
+) -> ReconcilePlan:
     """The plan that writes conditions and further values of the status."""
     old = body.get("status") or {}
     generation = body["metadata"]["generation"]

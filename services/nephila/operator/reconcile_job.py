@@ -17,7 +17,7 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.operator.plan import (
     FINALIZER,
     Again,
-    Plan,
+    ReconcilePlan,
     document_of,
     faults_of,
     finalizers_of,
@@ -59,10 +59,10 @@ class ObservedJob(Observed):
     """The answer to the request of this reconciliation."""
 
 
-def reconcile_job(body: Mapping[str, Any], seen: ObservedJob, now: str) -> Plan:
+def reconcile_job(body: Mapping[str, Any], seen: ObservedJob, now: str) -> ReconcilePlan:
     """`now`: the time as Kubernetes writes it."""
 
-    def report(accepted: Verdict, again: Again) -> Plan:
+    def report(accepted: Verdict, again: Again) -> ReconcilePlan:
         verdicts = {"Accepted": accepted, "Ready": _ready(seen, accepted), "Progressing": _progressing(seen)}
         return write_status(body, verdicts, _values(seen), now, again)
 
@@ -70,7 +70,7 @@ def reconcile_job(body: Mapping[str, Any], seen: ObservedJob, now: str) -> Plan:
         request = None if seen.job is None else requests.JobName(name=body["metadata"]["name"])
         return delete(body, seen, "job", request, report)
     if FINALIZER not in finalizers_of(body):
-        return Plan(finalizers=[*finalizers_of(body), FINALIZER])
+        return ReconcilePlan(finalizers=[*finalizers_of(body), FINALIZER])
     document, error = _read(document_of(body, "CrawlJob"))
     if document is None:
         return report(("False", "Invalid", error), "never" if seen.job is None else "interval")
@@ -81,7 +81,7 @@ def reconcile_job(body: Mapping[str, Any], seen: ObservedJob, now: str) -> Plan:
     if is_accepted(body) and seen.job is not None:
         before = find(body["status"], "Accepted")
         return report(("True", before["reason"], before["message"]), "interval")
-    return Plan(request=requests.ApplyJob(job=document))
+    return ReconcilePlan(request=requests.ApplyJob(job=document))
 
 
 def _read(document: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:

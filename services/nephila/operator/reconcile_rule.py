@@ -15,7 +15,7 @@ import msgspec
 from nephila.control import answers, requests
 from nephila.kernel.documents.yaml import MAX_BYTES
 from nephila.kernel.runtime.errors import UsageError
-from nephila.operator.plan import FINALIZER, Again, Plan, document_of, faults_of, finalizers_of, is_deleted
+from nephila.operator.plan import FINALIZER, Again, ReconcilePlan, document_of, faults_of, finalizers_of, is_deleted
 from nephila.operator.reconcile import Observed, Verdict, delete, fault, write_status
 from nephila.parser.rules import load
 
@@ -34,10 +34,10 @@ class ObservedRule(Observed):
     health: answers.RuleHealth | None = None
 
 
-def reconcile_rule(body: Mapping[str, Any], seen: ObservedRule, now: str) -> Plan:
+def reconcile_rule(body: Mapping[str, Any], seen: ObservedRule, now: str) -> ReconcilePlan:
     """`now`: the time as Kubernetes writes it."""
 
-    def report(accepted: Verdict, again: Again) -> Plan:
+    def report(accepted: Verdict, again: Again) -> ReconcilePlan:
         verdicts = {"Accepted": accepted, "Ready": _ready(seen, accepted), "Degraded": _degraded(seen)}
         return write_status(body, verdicts, _values(seen), now, again)
 
@@ -45,7 +45,7 @@ def reconcile_rule(body: Mapping[str, Any], seen: ObservedRule, now: str) -> Pla
         request = None if seen.rule is None else requests.RuleName(name=body["metadata"]["name"])
         return delete(body, seen, "rule", request, report)
     if FINALIZER not in finalizers_of(body):
-        return Plan(finalizers=[*finalizers_of(body), FINALIZER])
+        return ReconcilePlan(finalizers=[*finalizers_of(body), FINALIZER])
     document = document_of(body, "ParseRule")
     wanted, error = _read(document)
     if wanted is None:
@@ -53,7 +53,7 @@ def reconcile_rule(body: Mapping[str, Any], seen: ObservedRule, now: str) -> Pla
     if (verdict := fault(body, seen)) is not None:
         return report(verdict, "retry")
     if seen.rule is None or seen.rule.document != wanted:
-        return Plan(request=requests.ApplyRules(rules=[document]))
+        return ReconcilePlan(request=requests.ApplyRules(rules=[document]))
     if error := (body["metadata"].get("annotations") or {}).get(FILE_ERROR, ""):
         return report(("False", "InvalidFile", error), "interval")
     return report(("True", "Applied", f"pages are read by version {seen.rule.version}"), "interval")

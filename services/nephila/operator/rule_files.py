@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.waits import sleep
-from nephila.operator.cluster import Refused
+from nephila.operator.cluster import ResourceRefused
 from nephila.operator.plan import one_line
 from nephila.operator.reconcile_rule import FILE, FILE_ERROR
 from nephila.parser.rules.load import RuleDocument, distinct
@@ -148,7 +148,7 @@ class RuleFiles:
             for document in documents:
                 try:
                     await self._put(file, document, resources.get(document.name))
-                except Refused as error:
+                except ResourceRefused as error:
                     refused[file] = one_line(f"{document.location}: {error}")
         present = {document.name for documents in found.values() for document in documents}
         await self._report(refused, files)

@@ -67,7 +67,7 @@ class JobRun(msgspec.Struct, kw_only=True):
     """Seconds in a browser."""
 
 
-class Run(msgspec.Struct, kw_only=True):
+class RunFile(msgspec.Struct, kw_only=True):
     """What `run.json` holds."""
 
     format: int = FORMAT
@@ -129,7 +129,7 @@ class Run(msgspec.Struct, kw_only=True):
     """What pages lack that were stored before it was added (`crawl.additions`)."""
 
 
-class Directory:
+class OutputDirectory:
     """An output directory by its path; nothing is touched before `locked()`."""
 
     def __init__(self, path: Path) -> None:
@@ -150,7 +150,7 @@ class Directory:
         """Where the counts lie."""
         return self.path / "run.json"
 
-    def read(self) -> Run | None:
+    def read(self) -> RunFile | None:
         """The content of `run.json`; None without a crawl here. Raises `UserError` when the file is damaged."""
         try:
             data = self.run_file.read_bytes()
@@ -159,7 +159,7 @@ class Directory:
         except OSError as error:
             raise UserError(f"cannot read {self.run_file}: {error.strerror}") from None
         try:
-            run = msgspec.json.decode(data, type=Run)
+            run = msgspec.json.decode(data, type=RunFile)
         except UNREADABLE as error:
             raise UserError(f"{self.run_file} is damaged ({error}); move it away or choose another --out") from None
         if run.format != FORMAT:
@@ -174,7 +174,7 @@ class Directory:
             )
         return run
 
-    def write(self, run: Run) -> None:
+    def write(self, run: RunFile) -> None:
         """Replace `run.json` as a whole. Raises `UserError` when the disk refuses."""
         temporary = self.run_file.with_suffix(".tmp")
         run.check = _NO_CHECK
@@ -202,7 +202,7 @@ class Directory:
                 return file.write(data.ljust(status.st_size)) >= len(data)
         return False
 
-    def rows(self, run: Run | None) -> Source:
+    def rows(self, run: RunFile | None) -> Source:
         """Where the rows of the crawl that `run` describes are."""
         return with_password(run.store) if run is not None and run.store else self.path
 
@@ -264,7 +264,7 @@ class Directory:
         found = {path for pattern in RESULT for path in self.path.glob(pattern)}
         return sorted(found, key=lambda path: (path.name == "run.json", path.name))
 
-    def check_command(self, run: Run, command: str) -> None:
+    def check_command(self, run: RunFile, command: str) -> None:
         """Refuse what another command has made. Raises `UsageError`."""
         if run.command == command:
             return
@@ -332,7 +332,7 @@ def _lock_directory(fd: int) -> None:
         log.debug("this file system locks no directories: %s", error)
 
 
-def _without_secrets(run: Run) -> Run:
+def _without_secrets(run: RunFile) -> RunFile:
     """The run as its file keeps it: without the credentials of seeds."""
     if not any("@" in url for url in run.seeds) and run.document is None:
         return run

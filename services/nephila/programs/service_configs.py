@@ -27,7 +27,7 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.runtime.process_setup import can_have_workers, usable_cores
 from nephila.parser.config import ParserConfig
 from nephila.programs.headers import basic_auth, headers_of
-from nephila.programs.output_directory import Run
+from nephila.programs.output_directory import RunFile
 from nephila.programs.proxies import proxies_of
 from nephila.programs.service.shared_settings import check_names
 from nephila.scheduler.config import SchedulerConfig
@@ -62,12 +62,12 @@ class ServiceConfigs:
     """How many of them begin at once, the others when there is enough to do; 0: all."""
 
 
-def archive_name(name: str, run: Run) -> str:
+def archive_name(name: str, run: RunFile) -> str:
     """Job and start of a run, as WARC files are named."""
     return f"{name}-{time.strftime('%Y%m%d%H%M%S', time.gmtime(run.started_at))}"
 
 
-def resolve_store(run: Run, store: str) -> str:
+def resolve_store(run: RunFile, store: str) -> str:
     """The URL of the database for the rows of a run, empty for nephila.db; stores in `run` what a resume needs.
 
     Order of precedence: `store` (the option), the environment, the value of an earlier run. Raises `UsageError`.

@@ -14,14 +14,14 @@ from typing import Any, Protocol
 from nephila.control import answers, api, job_view, requests
 from nephila.control.api import Control
 from nephila.harvest.sites import resolve
-from nephila.harvest.sites.planner import Plan, Planner, Start
+from nephila.harvest.sites.planner import DirectoryPlan, Planner, Start
 from nephila.harvest.sites.site_documents import Sites
-from nephila.harvest.sites.store import Run, RunEnd, SiteStore
+from nephila.harvest.sites.store import DirectoryRun, RunEnd, SiteStore
 from nephila.harvest.sites.surt import is_below
 from nephila.harvest.sites.verdicts import EFFECTS, ListState, of_row
 from nephila.kernel.documents.field_types import instant_s
 from nephila.kernel.documents.job_document import urls_of
-from nephila.kernel.reasons.row import Verdict
+from nephila.kernel.reasons.row import ListVerdict
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
 from nephila.kernel.runtime.waits import wait
@@ -113,7 +113,7 @@ class SiteRunner:
         self._on_line = on_line
         self._sites = Sites({})
         self._version = -1
-        self._open: dict[str, Run] = {}
+        self._open: dict[str, DirectoryRun] = {}
         self._ended_once: set[str] = set()
         """Runs whose job had ended at the last look; at the next one they are over."""
         self._loaded = False
@@ -216,7 +216,7 @@ class SiteRunner:
         stored = jobs[start.name].stored if start.name in jobs else 0
         # A list that is fetched for the first time is stored, too, and is no new page.
         seeds = len(self._not_fetched(start.name)) if start.pages else 0
-        run = Run(
+        run = DirectoryRun(
             start.name,
             self._clock.now(),
             start.due_at,
@@ -228,7 +228,7 @@ class SiteRunner:
         self._open[run.name] = run
         await self._apply(run)
 
-    async def _apply(self, run: Run) -> None:
+    async def _apply(self, run: DirectoryRun) -> None:
         try:
             document = resolve.job(self._sites, run.name, run.started_at, run.max_pages)
             answer = await self._control.apply_job(requests.ApplyJob(job=document.content))
@@ -241,7 +241,7 @@ class SiteRunner:
         late_s = max(run.started_at - run.due_at, 0.0)
         self._on_line(f"{run.name}: started, {late_s:,.0f} s after its time")
 
-    async def _end(self, run: Run, ended_by: RunEnd, stored: int, why: str = "") -> None:
+    async def _end(self, run: DirectoryRun, ended_by: RunEnd, stored: int, why: str = "") -> None:
         """A run is over; `stored`: pages of its job that are stored now."""
         first = self._not_fetched(run.name)
         urls = self._lists(run.name) if ended_by is not RunEnd.DELETED else ()
@@ -276,24 +276,24 @@ class SiteRunner:
         """Lists that no run has fetched yet."""
         return set(self._lists(name)) - self._store.fetched_lists(name)
 
-    async def _state(self, run: Run, url: str, ended_by: RunEnd) -> ListState:
+    async def _state(self, run: DirectoryRun, url: str, ended_by: RunEnd) -> ListState:
         """How a list stands after a run. Raises `NotReadyError`."""
         if ended_by is RunEnd.REFUSED:
-            return ListState(url, Verdict.NOT_STARTED)
+            return ListState(url, ListVerdict.NOT_STARTED)
         found: ListState | None = None
         at = url
         for _ in range(MAX_HOPS):
             row = await self._row(run.name, at)
             if row is None or (found is None and str(row["fetched_at"]) < iso(run.started_at - SKEW_S)):
                 # The target of a redirect that the scope does not admit has no row.
-                return found or ListState(url, Verdict.WAITING if self._rows.readable else Verdict.UNKNOWN)
+                return found or ListState(url, ListVerdict.WAITING if self._rows.readable else ListVerdict.UNKNOWN)
             now = of_row(url, row)
-            if now.verdict is not Verdict.MOVED:
+            if now.verdict is not ListVerdict.MOVED:
                 if found is not None and not now.is_fault:
                     return now._replace(target=at, reason=found.reason, status=found.status)
                 return now._replace(target=at if at != url else "")
             found, at = now, now.target
-        return found or ListState(url, Verdict.FAILED)
+        return found or ListState(url, ListVerdict.FAILED)
 
     async def _row(self, job: str, url: str) -> Mapping[str, Any] | None:
         try:
@@ -304,14 +304,14 @@ class SiteRunner:
             # No database, or no URL.
             return None
 
-    def _with_history(self, run: Run, state: ListState, new_pages: int) -> ListState:
+    def _with_history(self, run: DirectoryRun, state: ListState, new_pages: int) -> ListState:
         """The state with the begin of its fault. A fetched list is `NEW` in a run with new pages; in one without, it is
         `MOVED` if it was fetched from another directory."""
         if not state.is_fault and new_pages:
-            return state._replace(verdict=Verdict.NEW)
+            return state._replace(verdict=ListVerdict.NEW)
         if not state.is_fault and state.target and not is_below(state.target, state.url):
             # The links below the new address are out of the scope.
-            state = state._replace(verdict=Verdict.MOVED)
+            state = state._replace(verdict=ListVerdict.MOVED)
         if not state.is_fault:
             return state
         before = self._store.lists_of(run.name).get(state.url)
@@ -325,7 +325,7 @@ class SiteRunner:
     @property
     def verdicts(self) -> dict[str, int]:
         """Lists by their verdict after the last run."""
-        found = dict.fromkeys(map(str, Verdict), 0)
+        found = dict.fromkeys(map(str, ListVerdict), 0)
         for lists in self._states.values():
             for one in lists:
                 found[one.verdict] += 1
@@ -350,11 +350,11 @@ def list_line(state: ListState) -> str:
     return f"{state.url}: {effect.words}{cause}{to}, since {iso(state.since)}: {state.proposal}"
 
 
-def plan_of(sites: Sites, name: str) -> Plan:
+def plan_of(sites: Sites, name: str) -> DirectoryPlan:
     """The settings of a directory that its plan has."""
     found = resolve.values(sites, *sites.directories[name])
     start = found.get("start")
-    return Plan(
+    return DirectoryPlan(
         name,
         found["score"].value,
         found["frequency"].value,

@@ -14,13 +14,13 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.config import load
 from nephila.kernel.runtime.errors import UserError
-from nephila.programs.output_directory import Directory
+from nephila.programs.output_directory import OutputDirectory
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.standalone import Scheduler
 
 
 @asynccontextmanager
-async def stopped_frontier(directory: Directory) -> AsyncIterator[Operations]:
+async def stopped_frontier(directory: OutputDirectory) -> AsyncIterator[Operations]:
     """Raises `UserError` when there is no crawl, when it is damaged, or when a program runs there."""
     run = directory.read()
     if run is None or not directory.has_log:

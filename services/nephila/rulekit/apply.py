@@ -16,7 +16,7 @@ from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.parser.rules.extract import Extraction
 from nephila.parser.rules.load import RuleDocument
 from nephila.parser.rules.match import RuleSet
-from nephila.rulekit.compare import Comparison
+from nephila.rulekit.compare import RuleComparison
 from nephila.rulekit.files import read_all
 from nephila.rulekit.run_rule import RuleRunner, items_of
 from nephila.rulekit.second_pages import SecondPageItems
@@ -33,7 +33,7 @@ def directory_of(path: Path) -> Path:
 
 def apply(
     path: Path, rules: Iterable[Path], *, job: str, scripts: bool, lock: AbstractContextManager[None] | None = None
-) -> tuple[Comparison, list[Any]]:
+) -> tuple[RuleComparison, list[Any]]:
     """Run rules on the pages of a crawl and compare the items with those in its database.
 
     `lock`: the lock of the output directory; with it the items are also written to the database. Returns the comparison
@@ -67,9 +67,9 @@ class _Rules:
         return None if rule is None else (rule, found)
 
 
-def _apply_to_files(rules: _Rules, runner: RuleRunner, path: Path) -> tuple[Comparison, list[Any]]:
+def _apply_to_files(rules: _Rules, runner: RuleRunner, path: Path) -> tuple[RuleComparison, list[Any]]:
     """Files outside of a crawl: there are no earlier items to compare with."""
-    comparison, rows = Comparison(), []
+    comparison, rows = RuleComparison(), []
     for page in stored_pages(path):
         result = rules.run(runner, page)
         if result is not None:
@@ -80,7 +80,7 @@ def _apply_to_files(rules: _Rules, runner: RuleRunner, path: Path) -> tuple[Comp
 
 def _apply_to_crawl(
     rules: _Rules, runner: RuleRunner, path: Path, directory: Path, job: str, *, write: bool
-) -> tuple[Comparison, list[Any]]:
+) -> tuple[RuleComparison, list[Any]]:
     newest: dict[tuple[str, str], tuple[str, list[Any], str, list[bytes]]] = {}
     rows: dict[str, list[Any]] = {}
     parts = SecondPageItems()
@@ -100,7 +100,7 @@ def _apply_to_crawl(
                     data = [item.decode("utf-8", "replace") for item in found.items]
                     table.put(name, key, document.name, document.rule.version, data)
             rows[key] = _rows(page, document, found)
-        comparison = Comparison()
+        comparison = RuleComparison()
         for (name, _), (url, before, rule, after) in newest.items():
             complete = parts.complete(rule, after, partial(table.target, name))
             comparison.add(url, before, _with_known_reasons(before, complete))
@@ -124,11 +124,11 @@ def _rows(page: StoredPage, document: RuleDocument, found: Extraction) -> list[A
     return [{**head, "ordinal": ordinal, "data": data} for ordinal, data in enumerate(items_of(found))]
 
 
-def diff(old: Path, new: Path, paths: Iterable[Path], *, scripts: bool) -> Comparison:
+def diff(old: Path, new: Path, paths: Iterable[Path], *, scripts: bool) -> RuleComparison:
     """Items of two versions of rules on the same pages. Without `paths`: the pages in the directory of the new rules.
     Raises `UserError`."""
     before, after = _Rules(read_all([old])), _Rules(read_all([new]))
-    comparison = Comparison()
+    comparison = RuleComparison()
     with RuleRunner(scripts=scripts) as runner:
         for path in list(paths) or [directory_of(new)]:
             for page in stored_pages(path):

@@ -10,7 +10,7 @@ MAX_EXAMPLES: Final = 3
 
 
 @dataclass(slots=True)
-class Change:
+class FieldChanges:
     """Changes of one field over all pages."""
 
     before: int = 0
@@ -25,7 +25,7 @@ class Change:
 
 
 @dataclass(slots=True)
-class Comparison:
+class RuleComparison:
     """Comparison of all pages so far."""
 
     pages: int = 0
@@ -33,7 +33,7 @@ class Comparison:
     """Pages with equal items."""
     items_before: int = 0
     items_after: int = 0
-    fields: dict[str, Change] = field(default_factory=dict)
+    fields: dict[str, FieldChanges] = field(default_factory=dict)
 
     def add(self, url: str, before: Sequence[Any], after: Sequence[Any]) -> None:
         """Add the items of a page before and after. Items are compared by their position on the page."""
@@ -48,7 +48,7 @@ class Comparison:
                 self._add_field(name, url, old.get(name), new.get(name))
 
     def _add_field(self, name: str, url: str, old: Any, new: Any) -> None:
-        change = self.fields.setdefault(name, Change())
+        change = self.fields.setdefault(name, FieldChanges())
         was, now = not _empty(old), not _empty(new)
         change.before += was
         change.after += now

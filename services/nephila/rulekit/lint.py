@@ -20,7 +20,7 @@ _ANY: Final = ("https://zq7.invalid/", "http://a-b.zq8.invalid:8080/x/y.html?z=1
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LintFinding:
     """One error or warning."""
 
     location: str
@@ -35,7 +35,7 @@ class Findings:
     """All errors and warnings, and the number of rules."""
 
     rules: int = 0
-    all: list[Finding] = field(default_factory=list)
+    all: list[LintFinding] = field(default_factory=list)
 
     @property
     def errors(self) -> int:
@@ -58,15 +58,15 @@ def check(paths: Iterable[Path]) -> Findings:
         except UserError as error:
             for one in (error, *getattr(error, "others", ())):
                 location, _, text = str(one).partition(": ")
-                findings.all.append(Finding(location, "error", text or str(one)))
+                findings.all.append(LintFinding(location, "error", text or str(one)))
             continue
         for document in documents:
             findings.rules += 1
             first = names.setdefault(document.name, document)
             if first is not document:
                 text = f"the rule {document.name!r} comes twice, first at {first.location}"
-                findings.all.append(Finding(document.location, "error", text))
-            findings.all += [Finding(document.location, "warning", text) for text in warnings_of(document)]
+                findings.all.append(LintFinding(document.location, "error", text))
+            findings.all += [LintFinding(document.location, "warning", text) for text in warnings_of(document)]
     findings.all += _equal_priorities(list(names.values()))
     return findings
 
@@ -112,7 +112,7 @@ def _is_any(pattern: str) -> bool:
     return all(compiled("regex", pattern).search(url) for url in _ANY)
 
 
-def _equal_priorities(documents: list[RuleDocument]) -> list[Finding]:
+def _equal_priorities(documents: list[RuleDocument]) -> list[LintFinding]:
     """Rules of equal priority that match one stored page: their names decide which one is used."""
     found = []
     for document in documents:
@@ -126,5 +126,5 @@ def _equal_priorities(documents: list[RuleDocument]) -> list[Finding]:
                     and (document.rule.matches(url) and other.rule.matches(url) and not other.rule.content)
                 ):
                     text = f"{other.name!r} matches {url} as well and wins by its name; give one rule a priority"
-                    found.append(Finding(document.location, "warning", text))
+                    found.append(LintFinding(document.location, "warning", text))
     return found

@@ -18,7 +18,7 @@ from nephila.rulekit.near_matches import near_matches
 WALL_S: Final = 5.0
 
 
-class Request(msgspec.Struct, array_like=True):
+class NearMatchesRequest(msgspec.Struct, array_like=True):
     """A page, a rule and the paths of its empty fields."""
 
     ask: bytes
@@ -26,7 +26,7 @@ class Request(msgspec.Struct, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_request = msgspec.msgpack.Decoder(Request).decode
+_decode_request = msgspec.msgpack.Decoder(NearMatchesRequest).decode
 _decode = msgspec.msgpack.Decoder(dict[str, list[str]]).decode
 
 
@@ -41,7 +41,9 @@ def run(payload: bytes) -> bytes:
 
 def payload_of(rule: RuleDocument, document: Document, missing: list[str]) -> bytes:
     """Payload for one page."""
-    return _encode(Request(task.request_of({rule.name: rule.text}, document, scripts=False, chosen=True), missing))
+    return _encode(
+        NearMatchesRequest(task.request_of({rule.name: rule.text}, document, scripts=False, chosen=True), missing)
+    )
 
 
 def decode_result(data: bytes) -> dict[str, list[str]]:

@@ -83,7 +83,7 @@ def change_of(record: m.Record, stored: StoredVersion | None) -> str:
     return GONE if record.status in _GONE_STATUS and not record.gone_pending else ""
 
 
-class Change(NamedTuple):
+class ChangeRow(NamedTuple):
     """A row of the table `changes`, without its sequence number, which the database assigns."""
 
     id: str

@@ -27,8 +27,8 @@ from nephila.kernel.stages import CONTENT
 from nephila.storage.ledgers import scheme_pages
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.ledgers.item_parts import key_of
-from nephila.storage.ledgers.scheme_pages import StoredPage
-from nephila.storage.rows import Batch, EvaluatedRow, Items, iso
+from nephila.storage.ledgers.scheme_pages import SchemePage
+from nephila.storage.rows import EvaluatedRow, Items, RowBatch, iso
 from nephila.storage.sinks.jsonl import json_object
 
 SLICE: Final = 200
@@ -87,7 +87,7 @@ class Slice:
     job: str
     fetches: dict[str, tuple[int, str]]
     """url_key → number of the fetch and metadata of the row that was evaluated."""
-    batch: Batch
+    batch: RowBatch
     report: EvaluationReport
     results: Counter[str] = field(default_factory=Counter)
     """Pages by result: added, removed, changed, same."""
@@ -139,7 +139,7 @@ class SchemeEvaluation:
         """Whether pages have to be evaluated."""
         return any(job.outdated or job.scanned_to is not None for job in list(self._jobs.values()))
 
-    def stored(self, batch: Batch, records: Iterable[m.Record], known: Container[tuple[str, str]]) -> None:
+    def stored(self, batch: RowBatch, records: Iterable[m.Record], known: Container[tuple[str, str]]) -> None:
         """Note which platforms lead to which pages, and mark the content pages of a batch, and those that are stored
         (`known`), whose parser did not know the present schemes or all platforms."""
         by_job: dict[str, list[m.Record]] = {}
@@ -158,7 +158,7 @@ class SchemeEvaluation:
             batch.reports[uid, self._writer] = _encode(report).decode()
 
     def _outdated(
-        self, batch: Batch, uid: str, job: _Job, records: list[m.Record], known: Container[tuple[str, str]]
+        self, batch: RowBatch, uid: str, job: _Job, records: list[m.Record], known: Container[tuple[str, str]]
     ) -> list[str]:
         """Pages to be evaluated, after new finds are added to the batch."""
         notes: dict[str, dict[str, Any]] = {}
@@ -249,7 +249,7 @@ class SchemeEvaluation:
             met = set(keys)
         else:
             met = {key for key in keys if job.scanned_to is not None and key > job.scanned_to}
-        part = Slice(uid, {}, Batch(), report)
+        part = Slice(uid, {}, RowBatch(), report)
         found = scheme_pages.finds(self._ledger.reading, uid, keys)
         for page in scheme_pages.read(self._ledger.reading, uid, keys):
             platforms = found.get(page.url_key, set())
@@ -295,7 +295,7 @@ class SchemeEvaluation:
         return None
 
     def _add(
-        self, part: Slice, evaluator: SchemeEvaluator, page: StoredPage, platforms: set[str], *, is_new: bool
+        self, part: Slice, evaluator: SchemeEvaluator, page: SchemePage, platforms: set[str], *, is_new: bool
     ) -> None:
         """`is_new`: the scan has not met the page and will not meet it."""
         meta, note = json_object(page.meta), _note(page.meta)

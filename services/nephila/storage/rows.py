@@ -19,7 +19,7 @@ from nephila.kernel.item_parts import is_part
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.url_credentials import credentials_of, without_credentials
 from nephila.native import is_storable
-from nephila.storage.changes import CHANGED, NEW, Change, StoredVersion, copy_hash_of
+from nephila.storage.changes import CHANGED, NEW, ChangeRow, StoredVersion, copy_hash_of
 
 COLUMNS = (
     "url",
@@ -106,7 +106,7 @@ class NearCopy(NamedTuple):
 
 
 @dataclass(slots=True)
-class Batch:
+class RowBatch:
     """The content of one flush: fetches that no earlier flush has made durable, each once."""
 
     rows: list[Row] = field(default_factory=list)
@@ -120,7 +120,7 @@ class Batch:
     """(job, fetch_id) → fields of the history alone: the attempt and, of a changed text, the previous hash."""
     changed: list[tuple[str, str]] = field(default_factory=list)
     """(job, url_key) of rows whose text differs from the stored copy; that copy becomes the previous version."""
-    changes: list[Change] = field(default_factory=list)
+    changes: list[ChangeRow] = field(default_factory=list)
     """Rows of the change feed, in order."""
     links: list[tuple[str, str, m.Outlinks]] = field(default_factory=list)
     """(job, url_key, links) of rows whose links are stored."""

@@ -26,7 +26,7 @@ from nephila.kernel.runtime.errors import PermanentError, TemporaryError
 from nephila.kernel.runtime.waits import OneTimer
 from nephila.kernel.topics import CHANGES, EXCHANGES, JOBS, PAGES, RECEIPTS, RECORDS, RULES
 from nephila.native import partition_of
-from nephila.storage.changes import Change, copy_hash_of
+from nephila.storage.changes import ChangeRow, copy_hash_of
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost
 from nephila.storage.lost_store import LostStore
@@ -364,7 +364,7 @@ class Storage:
         for delivery in deliveries:
             delivery.ack_after(published) if published else delivery.ack()
 
-    def _changes(self, changes: list[Change]) -> list[Receipt]:
+    def _changes(self, changes: list[ChangeRow]) -> list[Receipt]:
         """Count changes, and publish them. The records are acknowledged after it, so a crash in between repeats the
         changes with the same ids."""
         self.changes.update(change.change for change in changes)

@@ -30,7 +30,7 @@ from nephila.storage.changes import (
     MOVED,
     NEW,
     RETURNED,
-    Change,
+    ChangeRow,
     StoredVersion,
     change_id,
     change_of,
@@ -59,8 +59,8 @@ from nephila.storage.rows import (
     TITLE,
     URL,
     URL_KEY,
-    Batch,
     Row,
+    RowBatch,
     iso,
     items_of,
     row_of,
@@ -80,7 +80,7 @@ class FlushResult:
     """The durable outcome of each record; of a fetch that was durable before, the outcome in the database."""
     new: Counter[str] = field(default_factory=Counter)
     """Rows that this flush adds to the table, by outcome; negative where another outcome replaced a row."""
-    changes: list[Change] = field(default_factory=list)
+    changes: list[ChangeRow] = field(default_factory=list)
     """Changes of its records; with `repeat_changes` also those that an earlier flush recorded of the same fetches."""
     dead: list[tuple[m.Record, str]] = field(default_factory=list)
     """Records that could not be converted to rows, with the error; they ended as failed(dead_letter)."""
@@ -260,8 +260,8 @@ class Writer:
         if first is not None and self._broken is None:
             raise first
 
-    def _prepare(self, records: Sequence[m.Record], pages: Sequence[m.Page | None]) -> tuple[Batch, FlushResult]:
-        batch, result = Batch(), FlushResult()
+    def _prepare(self, records: Sequence[m.Record], pages: Sequence[m.Page | None]) -> tuple[RowBatch, FlushResult]:
+        batch, result = RowBatch(), FlushResult()
         self._near_copies.begin_batch()
         durable = self._durable(records)
         feed: list[tuple[str, Row]] = []
@@ -293,7 +293,7 @@ class Writer:
         result.changes = [*(self._ledger.recorded_changes(repeated) if repeated else ()), *batch.changes]
         return batch, result
 
-    def _changes(self, batch: Batch, feed: list[tuple[str, Row]]) -> list[Change]:
+    def _changes(self, batch: RowBatch, feed: list[tuple[str, Row]]) -> list[ChangeRow]:
         """The rows of the change feed, each compared with the copy before it."""
         at = iso(self._clock.now())
         wanted = {(row[JOB], row[URL_KEY]) for change, row in feed if change != NEW}
@@ -312,12 +312,14 @@ class Writer:
                 copies[key] = (title, row[TEXT])
             id = change_id(*key, row[FETCH_NO])
             hashes = (old_hash, row[TEXT_HASH])
-            found.append(Change(id, at, *key, row[FETCH_NO], change, row[URL], title, row[FETCHED_AT], *hashes, diff))
+            found.append(
+                ChangeRow(id, at, *key, row[FETCH_NO], change, row[URL], title, row[FETCHED_AT], *hashes, diff)
+            )
         return found
 
     def _add(
         self,
-        batch: Batch,
+        batch: RowBatch,
         record: m.Record,
         stored: StoredVersion | None,
         feed: list[tuple[str, Row]],
@@ -372,7 +374,7 @@ class Writer:
                 jobs[record.job] += leads_of(record)
         return self._ledger.durable(jobs)
 
-    def _write(self, batch: Batch) -> None:
+    def _write(self, batch: RowBatch) -> None:
         try:
             lengths: dict[str, int] = {}
             for sink in self._sinks:
@@ -442,6 +444,6 @@ def dead_letter_record(record: m.Record) -> m.Record:
     )
 
 
-def _add_raw(batch: Batch, page: m.Page) -> None:
+def _add_raw(batch: RowBatch, page: m.Page) -> None:
     """Add a raw page for the sinks. A requisite is an answer that is not a page."""
     (batch.exchanges if level_of(page.context) else batch.pages).append(page)

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 from nephila.cli.capacity import figures
 from nephila.cli.capacity.figures import Figure
-from nephila.cli.capacity.plan import Target, cores, plan, power_of_two, topic_bytes_per_page, warnings
+from nephila.cli.capacity.plan import CrawlVolume, cores, plan, power_of_two, topic_bytes_per_page, warnings
 from nephila.cli.main import main
 
 ROOT = Path(__file__).parents[3]
 
 
-def value(target: Target, part: str, what: str) -> float:
+def value(target: CrawlVolume, part: str, what: str) -> float:
     """A line of the plan."""
     (line,) = [line for line in plan(target) if (line.part, line.what) == (part, what)]
     return line.value
 
 
-BILLION = Target(pages_per_day=1e7, days=100)
+BILLION = CrawlVolume(pages_per_day=1e7, days=100)
 
 
 def test_a_billion_pages_in_a_hundred_days_by_hand():
@@ -41,16 +41,16 @@ def test_kafka_keeps_what_its_retention_says():
     per_page = 80_000 * 17_463 / 85_893 + 80_000 * 15_078 / 85_893 + 516
     assert topic_bytes_per_page(BILLION) == pytest.approx(per_page)
     assert value(BILLION, "kafka", "disk of all brokers") == pytest.approx(1e7 * 7 * per_page * 3)
-    short = Target(pages_per_day=1e7, days=2)
+    short = CrawlVolume(pages_per_day=1e7, days=2)
     assert value(short, "kafka", "disk of all brokers") == pytest.approx(1e7 * 2 * per_page * 3)
 
 
 def test_cores_follow_the_rate_and_the_size_of_pages():
     """10⁹ pages a day are 11,574 per second; 0.635 ms each with a reserve of 30 % are 10.5 cores, twice for 160 KB."""
-    fast = Target(pages_per_day=1e9, days=1, hosts=1e6)
+    fast = CrawlVolume(pages_per_day=1e9, days=1, hosts=1e6)
     assert cores(fast, figures.PARSER_CPU_S, True) == pytest.approx(11_574.07 * 0.635e-3 / 0.7, rel=1e-4)
     assert value(fast, "parser", "replicas") == 11
-    large = Target(pages_per_day=1e9, days=1, hosts=1e6, page_bytes=160_000)
+    large = CrawlVolume(pages_per_day=1e9, days=1, hosts=1e6, page_bytes=160_000)
     assert value(large, "parser", "replicas") == 21
     assert value(large, "scheduler", "cores") == value(fast, "scheduler", "cores")
     # 11,574 pages/s x 0.5 s = 5,787 fetches in flight; cores: 7.2.
@@ -59,7 +59,7 @@ def test_cores_follow_the_rate_and_the_size_of_pages():
 
 def test_politeness_may_be_the_limit():
     """1,000 hosts at 1 s + 0.5 s give 667 pages/s; 1,157 need 1,737 hosts."""
-    few = Target(pages_per_day=1e8, days=1, hosts=1000)
+    few = CrawlVolume(pages_per_day=1e8, days=1, hosts=1000)
     (line,) = warnings(few)
     assert "allows 667 pages per second" in line
     assert "1,737 hosts" in line
@@ -68,7 +68,7 @@ def test_politeness_may_be_the_limit():
 
 def test_a_small_crawl_needs_one_of_each():
     """And the least number of partitions."""
-    small = Target(pages_per_day=1000, days=1)
+    small = CrawlVolume(pages_per_day=1000, days=1)
     assert [value(small, part, "replicas") for part in ("scheduler", "downloader", "parser", "storage")] == [1] * 4
     assert value(small, "kafka", "partitions") == 64
 

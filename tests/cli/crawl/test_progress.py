@@ -7,7 +7,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-from nephila.cli.progress import Progress, duration
+from nephila.cli.progress import ProgressPrinter, duration
 from nephila.cli.services import up
 from nephila.control.answers import Job
 from nephila.kernel.bus.local import LocalBus
@@ -37,16 +37,16 @@ def console(**options):
 
 
 def test_a_line_says_time_limit_queue_hosts_and_errors():
-    line = Progress(console()).line(crawl_with(stored=87, failed=3, limit=100, errors={"dns": 2}, elapsed_s=65))
+    line = ProgressPrinter(console()).line(crawl_with(stored=87, failed=3, limit=100, errors={"dns": 2}, elapsed_s=65))
     assert line == "1 m 05 s · 87/100 pages · 0.0/s · 1,234 queued · 3 in flight · 7 hosts waiting · errors: dns 2"
 
 
 def test_without_a_limit_all_ended_urls_count():
-    assert "90 pages ·" in Progress(console()).line(crawl_with(stored=87, failed=3))
+    assert "90 pages ·" in ProgressPrinter(console()).line(crawl_with(stored=87, failed=3))
 
 
 def test_a_hostile_error_name_cannot_write_to_the_terminal():
-    assert "\x1b" not in Progress(console()).line(crawl_with(errors={"\x1b[31m": 1}))
+    assert "\x1b" not in ProgressPrinter(console()).line(crawl_with(errors={"\x1b[31m": 1}))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_durations(seconds, text):
 
 async def test_verbose_prints_each_url_that_ends_and_acks_it():
     crawl, out = crawl_with(), console()
-    progress = Progress(out, verbose=True)
+    progress = ProgressPrinter(out, verbose=True)
     progress.watch(crawl)
     crawl.bus.publish(
         RECORDS, 0, Record(url="http://a.test/\x1b[2J", outcome=Outcome.STORED, status=200, size_bytes=5000)
@@ -74,7 +74,7 @@ async def test_verbose_prints_each_url_that_ends_and_acks_it():
 
 async def test_the_drain_is_announced_where_there_is_no_terminal():
     out = console()
-    progress = Progress(out)
+    progress = ProgressPrinter(out)
     progress.watch(crawl_with())
     progress.ending(4.0)
     await progress.stop()
@@ -82,13 +82,13 @@ async def test_the_drain_is_announced_where_there_is_no_terminal():
 
 
 async def test_on_a_terminal_the_live_line_announces_the_drain():
-    progress = Progress(console(force_terminal=True))
+    progress = ProgressPrinter(console(force_terminal=True))
     progress.ending(4.0)
     assert progress.line(crawl_with()).startswith("ending: ")
 
 
 def test_without_a_console_nothing_is_printed(capsys):
-    progress = Progress(None)
+    progress = ProgressPrinter(None)
     progress.watch(crawl_with())
     progress.ending(4.0)
     assert capsys.readouterr() == ("", "")

@@ -11,7 +11,7 @@ from nephila.cli.crawl import summary
 from nephila.cli.output import program
 from nephila.programs.crawl.program import Result
 from nephila.programs.options import defaults
-from nephila.programs.output_directory import Directory, Run
+from nephila.programs.output_directory import OutputDirectory, RunFile
 from nephila.storage.read.reader import Summary
 from rich.console import Console
 
@@ -34,21 +34,23 @@ def test_a_crawl_without_rules_says_nothing_of_items():
 
 
 def test_links_that_a_wider_scope_does_not_bring_back_are_named():
-    lines = summary.remarks(Run(), Result(links_lost=1234))
+    lines = summary.remarks(RunFile(), Result(links_lost=1234))
     assert any(line.startswith("1,234 links that the earlier scope refused were not held") for line in lines)
 
 
 def test_links_out_of_scope_are_counted():
-    assert any(line.startswith("41 links led out of scope") for line in summary.remarks(Run(), Result(out_of_scope=41)))
-    assert not any("out of scope" in line for line in summary.remarks(Run(), Result()))
+    assert any(
+        line.startswith("41 links led out of scope") for line in summary.remarks(RunFile(), Result(out_of_scope=41))
+    )
+    assert not any("out of scope" in line for line in summary.remarks(RunFile(), Result()))
 
 
 COUNTS = Summary({"stored": 50}, {}, [], 0, 0, {"shop": 7}, shells=40)
 
 
 def shown(tmp_path, capsys, counts=COUNTS, **run):
-    run = Run(seeds=["http://a.test/?a=1&b=2"], outcomes={"stored": 50}, **run)
-    summary.show(Directory(tmp_path / "my site"), run, Result(), counts, None, as_json=False, quiet=False)
+    run = RunFile(seeds=["http://a.test/?a=1&b=2"], outcomes={"stored": 50}, **run)
+    summary.show(OutputDirectory(tmp_path / "my site"), run, Result(), counts, None, as_json=False, quiet=False)
     return capsys.readouterr().out
 
 

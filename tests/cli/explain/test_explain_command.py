@@ -10,7 +10,7 @@ from nephila.cli.explain.render import WIDTH
 from nephila.kernel.messages import FetchKind, Outcome, Record
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.native import parse_url
-from nephila.programs.output_directory import Directory, Run
+from nephila.programs.output_directory import OutputDirectory, RunFile
 
 from tests.cli.crawled import store
 from tests.scheduler.world import JOB, Answer, World, site
@@ -28,7 +28,7 @@ async def out(tmp_path):
     title = "Evil \x1b[31m[red]title"
     key = parse_url(url).fingerprint
     store(directory, [Record(JOB, key, url, 1, 1, Outcome.STORED, status=200, title=title, fetched_at=1.8e9)])
-    Directory(directory).write(Run(state="stopped"))
+    OutputDirectory(directory).write(RunFile(state="stopped"))
     return directory
 
 
@@ -106,8 +106,8 @@ def test_asking_changes_nothing(nephila, out):
 
 def test_a_running_crawl_may_be_asked(nephila, out):
     """Its process holds the directory; the sentence does not send anyone to --resume."""
-    with Directory(out).locked():
-        Directory(out).write(Run(state="running"))
+    with OutputDirectory(out).locked():
+        OutputDirectory(out).write(RunFile(state="running"))
         ran = nephila("explain", "http://a.test/2", "--out", str(out))
     assert ran.code == 0
     assert "--resume" not in ran.out
@@ -115,7 +115,7 @@ def test_a_running_crawl_may_be_asked(nephila, out):
 
 def test_a_crawl_that_was_killed_is_not_running(nephila, out):
     """run.json says running, but no process of that number lives."""
-    Directory(out).write(Run(state="running"))
+    OutputDirectory(out).write(RunFile(state="running"))
     (out / ".lock").write_text(f"{2**22 + 1}\n")
     assert "continue with: nephila crawl --resume" in nephila("explain", "http://a.test/2", "--out", str(out)).out
 
@@ -177,7 +177,7 @@ async def explained_robots(nephila, tmp_path, body, path, agent="nephila"):
     await world.start()
     world.crawl("http://a.test/", robots=True)
     world.clock.advance(9.0)
-    Directory(directory).write(Run(state="stopped", agent=agent))
+    OutputDirectory(directory).write(RunFile(state="stopped", agent=agent))
     said = nephila("explain", f"http://a.test{path}", "--out", str(directory)).out
     return next(line for line in said.splitlines() if line.startswith("robots:"))
 

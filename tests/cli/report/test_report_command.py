@@ -10,7 +10,7 @@ from nephila.cli.report.facts import BINS, BROKEN, Timeline, gather
 from nephila.cli.report.markup import link, share, size, span
 from nephila.kernel.messages import Outcome, Record
 from nephila.native import parse_url
-from nephila.programs.output_directory import Directory, Run
+from nephila.programs.output_directory import OutputDirectory, RunFile
 
 from tests.cli.crawled import store
 from tests.links import outlinks
@@ -91,8 +91,8 @@ def crawled(directory, *, links):
             record("http://b.test/" + "x" * 3000, Outcome.DENIED, "robots", 1_800_000_060.0),
         ],
     )
-    Directory(directory).write(
-        Run(
+    OutputDirectory(directory).write(
+        RunFile(
             seeds=[front, EVIL], options={"header": ["Authorization: secret"], "exclude": [EVIL], "contact": EVIL},
             degraded_rules={"r": EVIL}, reason="done", state="finished", left=3,
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from nephila.cli.tools import doctor
 from nephila.downloader.browser import installation
-from nephila.downloader.browser.installation import Step
+from nephila.downloader.browser.installation import InstallStep
 
 
 def program(path: Path, text: str) -> str:
@@ -42,7 +42,7 @@ def test_what_is_missing_is_installed_and_started(nephila, machine, monkeypatch)
 
 def test_a_command_that_fails_is_named(nephila, machine, monkeypatch):
     """With its exit code; a person can run it."""
-    monkeypatch.setattr(installation, "missing_steps", lambda configured: [Step("Chromium", ("/bin/false",))])
+    monkeypatch.setattr(installation, "missing_steps", lambda configured: [InstallStep("Chromium", ("/bin/false",))])
     ran = nephila("browser", "install")
     assert ran.code == 1
     assert "Chromium is not installed, exit code 1 of: /bin/false" in ran.err

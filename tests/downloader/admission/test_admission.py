@@ -11,7 +11,7 @@ from nephila.downloader.admission.admission import Admission
 from nephila.downloader.admission.capacity import Thresholds
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.container import Usage
-from nephila.kernel.runtime.memory_budget import BODY_FACTOR, LARGE_BYTES, Kind, MemoryBudget
+from nephila.kernel.runtime.memory_budget import BODY_FACTOR, LARGE_BYTES, MemoryBudget, ReservationKind
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -107,7 +107,7 @@ def test_the_first_batch_ends_with_pages_and_not_with_time() -> None:
     machine.admission.start()
     machine.admission.wake()
     machine.fetching = 5
-    bodies = [machine.budget.open(Kind.BODY) for _ in range(5)]
+    bodies = [machine.budget.open(ReservationKind.BODY) for _ in range(5)]
     for body in bodies:
         assert body.ask(40 * MIB, lambda _: None)
     machine.pass_s(60, busy=False)
@@ -152,7 +152,7 @@ def test_large_pages_lower_the_limit_at_once() -> None:
     machine.grow()
     assert machine.now == 100
     machine.fetching = 2
-    body = machine.budget.open(Kind.BODY)
+    body = machine.budget.open(ReservationKind.BODY)
     assert body.ask(10 * MIB * BODY_FACTOR, lambda _: None)
     machine.admission.on_page(10 * MIB)
     assert machine.now * 10 * MIB * BODY_FACTOR <= 0.9 * 512 * MIB - 120 * MIB
@@ -269,7 +269,7 @@ def test_any_load_leaves_the_limit_in_its_bounds(seed: int) -> None:
         machine.cpu_rate = rng.random() * 3
         machine.fetching = rng.randrange(120)
         if rng.random() < 0.3:
-            bodies.append(machine.budget.open(Kind.BODY))
+            bodies.append(machine.budget.open(ReservationKind.BODY))
             bodies[-1].ask(rng.randrange(16 * LARGE_BYTES), lambda _: None)
             machine.admission.on_page(rng.randrange(4 * LARGE_BYTES))
         elif bodies:
@@ -328,7 +328,7 @@ async def test_unacknowledged_large_pages_count() -> None:
     done = 0
     while done < len(room.fetcher.fetches):
         response = answer(200, bytes(10 * MIB), content_type="text/html")
-        response.memory = machine.budget.open(Kind.BODY)
+        response.memory = machine.budget.open(ReservationKind.BODY)
         if not response.memory.ask(10 * MIB * BODY_FACTOR, lambda _: None):
             break
         response.memory.settle(10 * MIB * BODY_FACTOR)

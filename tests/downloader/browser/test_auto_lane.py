@@ -11,9 +11,9 @@ from nephila.downloader.browser.auto.verdict_file import NAME, VerdictFile
 from nephila.downloader.browser.auto.verdicts import (
     FOLDER_WINDOW,
     QUORUM,
-    Content,
     Lane,
     Verdicts,
+    WordsAndLinks,
     describe,
     needs_browser,
     pattern_of,
@@ -21,7 +21,7 @@ from nephila.downloader.browser.auto.verdicts import (
 from nephila.downloader.browser.lane import BrowserLane
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.route import NO_ROUTE
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.kernel import messages as m
 from nephila.kernel.documents.job_schema import Politeness
 from nephila.kernel.runtime.clock import ManualClock
@@ -33,9 +33,9 @@ PLAIN = b"<html><title>t</title><body><div id=app></div>"
 FULL = b"<html><title>t</title><body><p>" + b" ".join(b"word%d" % n for n in range(50)) + b"<a href=/x>x</a>"
 
 
-def content(body: bytes) -> Content:
+def content(body: bytes) -> WordsAndLinks:
     """What is compared of a page."""
-    return Content(body, "http://a.test/", "utf-8")
+    return WordsAndLinks(body, "http://a.test/", "utf-8")
 
 
 def test_a_page_needs_a_browser_if_its_words_or_links_are_missing_without_one() -> None:
@@ -134,7 +134,7 @@ class Rig:
     def fetch(self, url: str = "http://a.test/1", render: m.Render = m.Render.AUTO) -> None:
         """Start a page."""
         origin = m.FetchRequest("j", b"k" * 16, url, "a.test", fetch_no=1, render=render)
-        request = HttpRequest(Target(url), NO_ROUTE, origin=origin)
+        request = HttpRequest(TargetUrl(url), NO_ROUTE, origin=origin)
         self.handle = self.lane.fetch(request, lambda response: self.responses.append(response.body))
 
     def answer_both(self, plain: bytes, rendered: bytes) -> None:

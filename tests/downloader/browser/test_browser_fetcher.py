@@ -15,7 +15,7 @@ from nephila.downloader.browser.pool import BrowserPool
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import Exchange, HttpRequest, HttpResponse
 from nephila.downloader.http.route import NO_ROUTE
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.kernel import messages as m
 from nephila.kernel.documents.browser_schema import Browser, Budget, Step
 from nephila.kernel.documents.job_schema import Parse
@@ -48,7 +48,9 @@ class Rig:
 
     async def begin(self, url: str) -> Any:
         """Start a fetch."""
-        request = HttpRequest(Target(url), NO_ROUTE, origin=m.FetchRequest("j", b"k" * 16, url, "a.test", fetch_no=1))
+        request = HttpRequest(
+            TargetUrl(url), NO_ROUTE, origin=m.FetchRequest("j", b"k" * 16, url, "a.test", fetch_no=1)
+        )
         handle = self.fetcher.fetch(request, self.responses.append)
         await settle()
         return handle
@@ -81,7 +83,7 @@ async def test_the_size_limit_of_a_job_holds_for_the_document_and_for_the_render
     url = "http://a.test/p"
     rig.serve(url, content_type="text/html")
     request = HttpRequest(
-        Target(url), NO_ROUTE, origin=m.FetchRequest("j", b"k" * 16, url, "a.test", fetch_no=1), max_bytes=1000
+        TargetUrl(url), NO_ROUTE, origin=m.FetchRequest("j", b"k" * 16, url, "a.test", fetch_no=1), max_bytes=1000
     )
     rig.fetcher.fetch(request, rig.responses.append)
     await settle()
@@ -188,7 +190,7 @@ async def test_what_the_browser_received_is_kept_for_archives_where_the_job_says
         rig = Rig(raw_capture=capture)
         rig.instructions.on_job(crawl_job(uid="j", parse=parse))
         rig.serve(url, content_type="text/html")
-        exchange = Exchange(Target("http://a.test/x"), HttpResponse(), 1.0, 2.0)
+        exchange = Exchange(TargetUrl("http://a.test/x"), HttpResponse(), 1.0, 2.0)
         rig.gateway.results[url].exchanges.append(exchange)
         await rig.begin(url)
         assert rig.gateway.registered[0].keep_exchanges is (parse is not None and capture)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nephila.downloader.http.request import http_request_of
 from nephila.downloader.http.route import NO_ROUTE
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.parser.links.link_list import link_context
@@ -25,7 +25,7 @@ URL = "http://a.test/s#!post:wd=%BA%D3&p=1"
 )
 def test_what_is_sent(url, context, body):
     request = m.FetchRequest(url=url, context=context)
-    made = http_request_of(request, Target(url), NO_ROUTE, 0, None)
+    made = http_request_of(request, TargetUrl(url), NO_ROUTE, 0, None)
     assert made.body == body
     assert made.verb() == ("GET" if body is None else "POST")
 

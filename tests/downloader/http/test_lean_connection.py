@@ -14,13 +14,13 @@ from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.lean import STAGGER_S, LeanFetcher
 from nephila.downloader.http.lean_conn import Connection
 from nephila.downloader.http.route import direct_route
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.kernel.runtime.clock import ManualClock
 
 from tests.fetcher_fixtures import settings
 
 KEY = ("127.0.0.1", 80, "a.test", "http")
-TARGET = Target("http://a.test/")
+TARGET = TargetUrl("http://a.test/")
 REQUEST = HttpRequest(TARGET, direct_route(TARGET, ("127.0.0.1",), 80))
 
 
@@ -285,7 +285,7 @@ async def test_a_slow_address_does_not_delay_the_next_one(monkeypatch: pytest.Mo
     monkeypatch.setattr(loop, "create_connection", create_connection)
     async with Server(response(b"x", "Content-Type: text/html")) as server:
         done: asyncio.Future[HttpResponse] = loop.create_future()
-        target = Target(f"http://site.test:{server.port}/")
+        target = TargetUrl(f"http://site.test:{server.port}/")
         fetcher.fetch(request_at(target, ("2001:db8::1", "127.0.0.1"), server.port), done.set_result)
         await asyncio.sleep(0)
         assert dialled == ["2001:db8::1"]
@@ -326,7 +326,7 @@ async def test_an_address_that_fails_is_followed_at_once() -> None:
     """An unreachable IPv6 address costs no page and no wait."""
     fetcher = LeanFetcher(settings(), ManualClock())
     async with Server(response(b"x", "Content-Type: text/html")) as server:
-        target = Target(f"http://site.test:{server.port}/")
+        target = TargetUrl(f"http://site.test:{server.port}/")
         answer = await get(fetcher, request_at(target, ("::1", "127.0.0.1"), server.port))
         assert (answer.status, answer.address) == (200, "127.0.0.1")
         await fetcher.close()

@@ -9,16 +9,16 @@ from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.lean import LeanFetcher
 from nephila.downloader.http.lean_conn import Connection
 from nephila.downloader.http.route import direct_route
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.outcome import outcome_of
 from nephila.kernel.messages import FetchRequest, FetchResult
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.container import Usage
-from nephila.kernel.runtime.memory_budget import BODY_FACTOR, POLL_S, Kind, MemoryBudget
+from nephila.kernel.runtime.memory_budget import BODY_FACTOR, POLL_S, MemoryBudget, ReservationKind
 
 MIB = 1 << 20
 KEY = ("127.0.0.1", 80, "a.test", "http")
-TARGET = Target("http://a.test/")
+TARGET = TargetUrl("http://a.test/")
 BODY = b"0123456789abcdef" * (MIB // 16)
 KNOWN = response(BODY)
 CHUNKED = (
@@ -84,7 +84,7 @@ class Line:
 async def test_a_body_waits_for_memory(data: bytes) -> None:
     """It continues where it was when memory is free, and is reserved until its receiver releases it."""
     line = Line()
-    other = line.budget.open(Kind.BODY)
+    other = line.budget.open(ReservationKind.BODY)
     assert other.ask(89 * MIB, lambda _: None)
     rest = line.say(data)
     assert len(rest) > MIB // 4
@@ -108,7 +108,7 @@ async def test_a_body_waits_for_memory(data: bytes) -> None:
 async def test_no_memory_until_the_time_limit(data: bytes) -> None:
     """The request is given back: no attempt is counted, and nothing stays reserved."""
     line = Line()
-    other = line.budget.open(Kind.BODY)
+    other = line.budget.open(ReservationKind.BODY)
     assert other.ask(89 * MIB, lambda _: None)
     line.say(data)
     line.clock.advance(100)
@@ -124,7 +124,7 @@ async def test_no_memory_until_the_time_limit(data: bytes) -> None:
 async def test_an_earlier_body_needs_the_memory() -> None:
     """The half of a body is given up for it."""
     line = Line()
-    other = line.budget.open(Kind.BODY)
+    other = line.budget.open(ReservationKind.BODY)
     assert other.ask(80 * MIB, lambda _: None)
     end = CHUNKED.index(b"\r\n\r\n") + 4
     line.say(CHUNKED[:end] + 4 * CHUNKED[end:-5])

@@ -10,7 +10,7 @@ from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.request import RequestHeads, http_request_of, media_filter, names_list
 from nephila.downloader.http.route import direct_route
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.outcome import retry_after_s
 from nephila.downloader.service import build
 from nephila.kernel.bus.local import LocalBus
@@ -37,7 +37,7 @@ from nephila.kernel.runtime.errors import UsageError
 )
 def test_parts(url: str, expected: tuple[str, str, int, str, str]) -> None:
     """Scheme, host to dial, port, Host header and request target."""
-    target = Target(url)
+    target = TargetUrl(url)
     assert (target.scheme, target.dial_host, target.port, target.host_header, target.path) == expected
 
 
@@ -47,7 +47,7 @@ def test_parts(url: str, expected: tuple[str, str, int, str, str]) -> None:
 )
 def test_credentials(userinfo: str, expected: str) -> None:
     """Userinfo is decoded before it is encoded (RFC 7617)."""
-    assert Target(f"http://{userinfo}a.test/").authorization == expected
+    assert TargetUrl(f"http://{userinfo}a.test/").authorization == expected
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_credentials(userinfo: str, expected: str) -> None:
 )
 def test_credentials_and_redirects(location: str, authorization: str) -> None:
     """A redirect keeps the credentials of a URL within its origin, and brings none of its own."""
-    assert Target(location, "http://u:p@a.test/x").authorization == authorization
-    assert Target(location, "http://a.test/x").authorization == ""
+    assert TargetUrl(location, "http://u:p@a.test/x").authorization == authorization
+    assert TargetUrl(location, "http://a.test/x").authorization == ""
 
 
 @pytest.mark.parametrize(
@@ -73,12 +73,12 @@ def test_credentials_and_redirects(location: str, authorization: str) -> None:
 def test_no_target(url: str) -> None:
     """What cannot be dialled is a ValueError."""
     with pytest.raises(ValueError):
-        Target(url)
+        TargetUrl(url)
 
 
 def test_relative() -> None:
     """A base makes references absolute as browsers do."""
-    assert Target("//b.test\\x", "http://a.test/").href == "http://b.test/x"
+    assert TargetUrl("//b.test\\x", "http://a.test/").href == "http://b.test/x"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_headers_that_cannot_be_sent(header: str) -> None:
 
 def test_agent_with_contact() -> None:
     """The contact stands in the default agent; an own agent replaces it whole."""
-    target = Target("http://a.test/")
+    target = TargetUrl("http://a.test/")
     http_request = HttpRequest(target, direct_route(target, ("8.8.8.8",), 80))
     assert b"(+mailto:me@x.test)\r\n" in RequestHeads(DownloaderConfig(contact="mailto:me@x.test")).make(http_request)
     assert b"\r\nUser-Agent: mine\r\n" in RequestHeads(DownloaderConfig(user_agent="mine")).make(http_request)
@@ -168,7 +168,7 @@ def test_names_of_sitemaps_and_feeds(path: str, expected: bool) -> None:
 )
 def test_what_a_request_takes(path: str, fields: dict[str, Any], any_type: bool, keep: int, max_bytes: int) -> None:
     """A page has the limits of the settings, a list its own; of a robots.txt the first 500 KiB count."""
-    target = Target(f"http://a.test{path}")
+    target = TargetUrl(f"http://a.test{path}")
     route = direct_route(target, ("8.8.8.8",), 80)
     made = http_request_of(FetchRequest(url=target.href, host="a.test", **fields), target, route, 77, None)
     assert (made.any_type, made.keep, made.max_bytes, made.body) == (any_type, keep, max_bytes, None)

@@ -10,7 +10,7 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.request import RequestHeads
 from nephila.downloader.http.route import NO_ROUTE
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.auth import Auth
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UsageError
@@ -37,7 +37,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DownloaderConfig:
 
 def sent(config: DownloaderConfig, url: str) -> tuple[str | None, bytes]:
     """The header for a URL, and the head that archives show."""
-    made = HttpRequest(Target(url), NO_ROUTE)
+    made = HttpRequest(TargetUrl(url), NO_ROUTE)
     auth = Auth(config)
     assert auth.acts_on(None)
     auth.on_request(m.FetchRequest(url=url), made)

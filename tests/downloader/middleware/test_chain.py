@@ -7,7 +7,7 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.request import RequestHeads
 from nephila.downloader.http.route import NO_ROUTE
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.chain import MiddlewareChain
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.validators import Validators
@@ -15,7 +15,7 @@ from nephila.kernel import messages as m
 
 from tests.jobs import crawl_job
 
-TARGET = Target("http://a.test/")
+TARGET = TargetUrl("http://a.test/")
 
 
 class Recorder(Middleware):
@@ -34,7 +34,7 @@ class Recorder(Middleware):
         """See `Middleware`."""
         self._calls.append(f"{self._name} request")
 
-    def on_response(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
+    def on_response(self, request: m.FetchRequest, target: TargetUrl, response: HttpResponse) -> None:
         """See `Middleware`."""
         self._calls.append(f"{self._name} response")
 

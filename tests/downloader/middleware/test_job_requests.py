@@ -6,7 +6,7 @@ import pytest
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.route import NO_ROUTE
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.host_headers import JobRequests
 from nephila.kernel.documents.job_document import from_json
 from nephila.kernel.messages import FetchKind, FetchRequest
@@ -22,7 +22,7 @@ def changed(config: DownloaderConfig, request: FetchRequest, max_bytes: int = 0)
     middleware = JobRequests(config)
     middleware.on_job(JOB)
     assert middleware.acts_on(JOB)
-    http_request = HttpRequest(Target("http://a.test/"), NO_ROUTE, max_bytes=max_bytes)
+    http_request = HttpRequest(TargetUrl("http://a.test/"), NO_ROUTE, max_bytes=max_bytes)
     middleware.on_request(request, http_request)
     return http_request
 

@@ -95,7 +95,7 @@ def test_memory_is_bounded_by_hosts_that_wait(monkeypatch: pytest.MonkeyPatch) -
     limit = Throttle(DownloaderConfig(throttle=("* 1KB/s",)), clock)
     for number in range(1000):
         url = f"http://h{number}.test/"
-        limit.on_outcome(FetchRequest(url=url), throttle.Target(url), FetchOutcome(wire_bytes=1000))
+        limit.on_outcome(FetchRequest(url=url), throttle.TargetUrl(url), FetchOutcome(wire_bytes=1000))
         clock.advance(0.1)
     assert len(limit._free_at) <= 110
 

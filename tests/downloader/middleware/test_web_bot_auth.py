@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.route import NO_ROUTE
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.web_bot_auth import WebBotAuth, key_id
 from nephila.kernel.messages import FetchRequest
 from nephila.kernel.runtime.clock import ManualClock
@@ -30,7 +30,7 @@ THUMBPRINT = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U"
 def signed(url: str, key: Path, agent: str = "") -> dict[str, str]:
     """The headers that a request to this URL gets."""
     middleware = WebBotAuth(DownloaderConfig(signature_key=str(key), signature_agent=agent), ManualClock())
-    request = HttpRequest(Target(url), NO_ROUTE)
+    request = HttpRequest(TargetUrl(url), NO_ROUTE)
     middleware.on_request(FetchRequest(), request)
     return request.own_headers()
 

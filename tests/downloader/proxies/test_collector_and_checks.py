@@ -20,7 +20,7 @@ from nephila.downloader.proxies.countries import Countries
 from nephila.downloader.proxies.endpoint import parse_endpoint
 from nephila.downloader.proxies.keeper import ProxyKeeper
 from nephila.downloader.proxies.pool import ProxyPool
-from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, EVICTED, REFUSED, Fault, Proxy
+from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, EVICTED, REFUSED, Proxy, ProxyFault
 from nephila.downloader.proxies.sources import FileSource, make_sources, parse_json, parse_lines
 from nephila.downloader.proxies.store import PoolFile
 from nephila.downloader.routing.build import make_router
@@ -303,9 +303,9 @@ def test_the_pool_survives_a_restart(tmp_path: Path) -> None:
     for proxy in (first, second):
         proxy.addresses = ("203.0.113.1",)
         pool.check_passed(proxy, 0.5, clock.monotonic())
-    pool.failed(first, Fault.BANNED, "a.test", clock.monotonic())
+    pool.failed(first, ProxyFault.BANNED, "a.test", clock.monotonic())
     pool.check_failed(second, clock.monotonic())
-    pool.failed(third, Fault.REFUSED, "", clock.monotonic())
+    pool.failed(third, ProxyFault.REFUSED, "", clock.monotonic())
     PoolFile(str(path), clock).save(pool.proxies())
     assert path.stat().st_mode & 0o777 == 0o600
     later = ManualClock(clock.now() + 10, 5.0)

@@ -7,7 +7,7 @@ from fetcher_server import Server, get, response
 from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
 from nephila.downloader.http.lean import LeanFetcher
 from nephila.downloader.http.route import direct_route
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.proxies.endpoint import parse_endpoint
 from nephila.downloader.proxies.proxy import Proxy
 from nephila.downloader.proxies.selection import LOCAL, PROXY, route_through
@@ -21,7 +21,7 @@ HTML = "Content-Type: text/html"
 
 def through(proxy: ProxyServer, url: str, scheme: str = "http", names: str = LOCAL, line: str = "") -> HttpRequest:
     """A request for a URL whose server is on loopback, led through a proxy."""
-    target = Target(url)
+    target = TargetUrl(url)
     known = Proxy(parse_endpoint(line or proxy.url(scheme)))
     known.addresses = ("127.0.0.1",)
     return HttpRequest(target, route_through(known, target, direct_route(target, ("127.0.0.1",), target.port), names))
@@ -67,7 +67,7 @@ async def test_a_tunnel_is_used_again_for_the_same_server_only() -> None:
             assert (await fetch(fetcher, through(proxy, f"http://site.test:{one.port}/"))).body == b"x"
         assert (await fetch(fetcher, through(proxy, f"http://site.test:{other.port}/"))).body == b"y"
         assert dict(proxy.asked) == {f"127.0.0.1:{one.port}": 1, f"127.0.0.1:{other.port}": 1}
-        direct = Target(f"http://site.test:{one.port}/")
+        direct = TargetUrl(f"http://site.test:{one.port}/")
         await fetch(fetcher, HttpRequest(direct, direct_route(direct, ("127.0.0.1",), one.port)))
         assert (one.connections, sum(proxy.asked.values())) == (2, 2)
     await fetcher.close()

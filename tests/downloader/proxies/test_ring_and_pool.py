@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 from nephila.downloader.proxies.endpoint import Endpoint, parse_endpoint
-from nephila.downloader.proxies.pool import BAN_S, RECHECK, SORT_S, Need, ProxyPool
-from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, EVICTED, REFUSED, Fault, Proxy
+from nephila.downloader.proxies.pool import BAN_S, RECHECK, SORT_S, ProxyNeed, ProxyPool
+from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, EVICTED, REFUSED, Proxy, ProxyFault
 from nephila.downloader.proxies.ring import Ring
 from nephila.downloader.proxies.selector import parse_selector
 
@@ -35,7 +35,7 @@ def pick(
     pool: ProxyPool, host: str = "a.test", now: float = 0.0, selector: str = "any", avoid: tuple[str, ...] = ()
 ) -> str:
     """Host name of the next proxy; empty: none."""
-    found = pool.pick(parse_selector(selector), Need(host, False), avoid, now)
+    found = pool.pick(parse_selector(selector), ProxyNeed(host, False), avoid, now)
     return "" if found is None else found.endpoint.host
 
 
@@ -52,7 +52,7 @@ def test_requests_of_a_domain_spread_evenly() -> None:
     used: Counter[str] = Counter()
     for _ in range(10):
         for _ in range(50):
-            taken = [pool.pick(ANY, Need(host, False), (), 0.0) for host in ("a", "b", "c", "d")]
+            taken = [pool.pick(ANY, ProxyNeed(host, False), (), 0.0) for host in ("a", "b", "c", "d")]
             for proxy in taken:
                 assert proxy is not None
                 pool.start_use(proxy)
@@ -69,7 +69,7 @@ def test_domains_of_one_pace_do_not_push_each_other_around_the_ring() -> None:
     for _ in range(100):
         taken = []
         for host, counts in used.items():
-            proxy = pool.pick(ANY, Need(host, False), (), 0.0)
+            proxy = pool.pick(ANY, ProxyNeed(host, False), (), 0.0)
             assert proxy is not None
             pool.start_use(proxy)
             counts[proxy.name] += 1
@@ -88,7 +88,7 @@ def test_slots_bound_the_requests_of_a_proxy() -> None:
     assert [pick(pool), pick(pool)] == ["p1", "p1"]
     pool.start_use(proxies[1])
     assert pick(pool) == ""
-    assert pool.has_alive(ANY, Need("a.test", False), (), 0.0)
+    assert pool.has_alive(ANY, ProxyNeed("a.test", False), (), 0.0)
     pool.end_use(proxies[0])
     assert pick(pool) == "p0"
 
@@ -97,7 +97,7 @@ def test_a_proxy_that_dies_is_evicted_and_admitted_after_a_check() -> None:
     """Waits between checks double; a success admits it again."""
     pool, proxies = pool_of(2)
     for _ in range(2):
-        pool.failed(proxies[0], Fault.DEAD, "a.test", 10.0)
+        pool.failed(proxies[0], ProxyFault.DEAD, "a.test", 10.0)
     assert (proxies[0].state, pool.evicted, pick(pool, now=10.0)) == (EVICTED, 1, "p1")
     waits, now = [], 10.0
     for _ in range(8):
@@ -120,7 +120,7 @@ def test_an_empty_ring_is_sorted_again_only_for_a_new_proxy(monkeypatch: pytest.
     for proxy in proxies:
         pool.check_failed(proxy, 0.0)
     for _ in range(5):
-        pool.failed(proxies[0], Fault.SLOW, "a.test", 0.0)
+        pool.failed(proxies[0], ProxyFault.SLOW, "a.test", 0.0)
         assert pick(pool) == ""
     assert len(sorts) == 1
     pool.check_passed(proxies[1], 0.1, 0.0)
@@ -130,11 +130,11 @@ def test_an_empty_ring_is_sorted_again_only_for_a_new_proxy(monkeypatch: pytest.
 def test_a_ban_holds_for_one_host() -> None:
     """Other hosts use the proxy; bans at many hosts evict it."""
     pool, proxies = pool_of(2)
-    pool.failed(proxies[0], Fault.BANNED, "a.test", 0.0)
+    pool.failed(proxies[0], ProxyFault.BANNED, "a.test", 0.0)
     assert [pick(pool), pick(pool), pick(pool, "b.test")] == ["p1", "p1", "p0"]
     assert "p0" in {pick(pool, now=BAN_S + 1) for _ in range(2)}
     for number in range(7):
-        pool.failed(proxies[0], Fault.BANNED, f"{number}.test", 0.0)
+        pool.failed(proxies[0], ProxyFault.BANNED, f"{number}.test", 0.0)
     assert proxies[0].state is EVICTED
 
 
@@ -154,7 +154,7 @@ def test_a_proxy_that_fails_moves_to_the_end() -> None:
     """While its failures are too few to evict it."""
     pool, proxies = pool_of(3)
     assert pick(pool) == "p0"
-    pool.failed(proxies[0], Fault.DEAD, "a.test", 1.0)
+    pool.failed(proxies[0], ProxyFault.DEAD, "a.test", 1.0)
     assert proxies[0].state is ALIVE
     assert sorted(pick(pool, "b.test", SORT_S) for _ in range(3)) == ["p0", "p1", "p2"]
     assert pick(pool, "c.test", SORT_S) == "p1"
@@ -163,7 +163,7 @@ def test_a_proxy_that_fails_moves_to_the_end() -> None:
 def test_wrong_credentials_end_a_proxy_until_its_list_changes() -> None:
     """No check and no request uses it before."""
     pool, proxies = pool_of(1)
-    pool.failed(proxies[0], Fault.REFUSED, "a.test", 0.0)
+    pool.failed(proxies[0], ProxyFault.REFUSED, "a.test", 0.0)
     pool.check_passed(proxies[0], 0.1, 1e9)
     assert (proxies[0].state, pool.due(1e9), pick(pool)) == (REFUSED, [], "")
     pool.replace("list", endpoints(1))
@@ -227,7 +227,9 @@ def test_proxies_without_tunnels_serve_http_only() -> None:
     """As a check has found."""
     pool, proxies = pool_of(2)
     proxies[0].https = False
-    assert {getattr(pool.pick(ANY, Need("a.test", True), (), 0.0), "name", "") for _ in range(3)} == {"http://p1:80"}
+    assert {getattr(pool.pick(ANY, ProxyNeed("a.test", True), (), 0.0), "name", "") for _ in range(3)} == {
+        "http://p1:80"
+    }
 
 
 def test_positions_are_bounded() -> None:
@@ -252,7 +254,7 @@ def test_random_operations() -> None:
             case 0:
                 pool.replace(rng.choice("xy"), rng.sample(endpoints(30), rng.randrange(25)))
             case 1 if known:
-                pool.failed(rng.choice(known), rng.choice(list(Fault)), rng.choice("ab"), now)
+                pool.failed(rng.choice(known), rng.choice(list(ProxyFault)), rng.choice("ab"), now)
             case 2 if known:
                 pool.succeeded(rng.choice(known), rng.random())
             case 3:
@@ -263,7 +265,7 @@ def test_random_operations() -> None:
                 pool.lied(rng.choice(known), rng.choice("ab"), now)
             case _:
                 host, is_https = rng.choice("ab"), rng.random() < 0.5
-                found = pool.pick(ANY, Need(host, is_https), (), now)
+                found = pool.pick(ANY, ProxyNeed(host, is_https), (), now)
                 if found is not None:
                     assert found.state is ALIVE
                     assert not found.is_banned(host, now)

@@ -11,7 +11,7 @@ from fetcher_server import Server, get, response
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.lean import LeanFetcher
 from nephila.downloader.http.route import direct_route
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.proxies.endpoint import parse_endpoint
 from nephila.downloader.proxies.proxy import Proxy
 from nephila.downloader.proxies.selection import LOCAL, PROXY, route_through
@@ -47,7 +47,7 @@ def tls_of(authority: trustme.CA, name: str) -> ssl.SSLContext:
 
 def through(proxy: ProxyServer, url: str, names: str = LOCAL, credentials: str = "") -> HttpRequest:
     """A request led through a proxy with the name proxy.test on loopback."""
-    target = Target(url)
+    target = TargetUrl(url)
     known = Proxy(parse_endpoint(f"https://{credentials}proxy.test:{proxy.port}"))
     known.addresses = ("127.0.0.1",)
     return HttpRequest(target, route_through(known, target, direct_route(target, ("127.0.0.1",), target.port), names))

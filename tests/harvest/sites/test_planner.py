@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 import pytest
-from nephila.harvest.sites.planner import Plan, Planner
+from nephila.harvest.sites.planner import DirectoryPlan, Planner
 
 NOW = 1_800_000_000.0 - 1_800_000_000.0 % 86_400
 HOUR, DAY = 3_600.0, 86_400.0
@@ -34,7 +34,7 @@ def run(planner: Planner, now: float, new_pages: int = 0) -> list[str]:
 def test_cron_runs_once_per_instant():
     """Ten instants while the program was stopped are one run."""
     planner = Planner()
-    planner.put(Plan("a.d", 1.0, "0 6 * * *"), NOW)
+    planner.put(DirectoryPlan("a.d", 1.0, "0 6 * * *"), NOW)
     assert run(planner, NOW) == []
     assert planner.next_event(NOW) == NOW + 6 * HOUR
     assert run(planner, NOW + 10 * DAY) == ["a.d"]
@@ -44,7 +44,7 @@ def test_cron_runs_once_per_instant():
 def test_intervals_are_counted_from_the_start_instant():
     """Without jitter, also after a late run."""
     planner = Planner()
-    planner.put(Plan("a.d", 1.0, "1d", start_at=NOW + 6 * HOUR), NOW)
+    planner.put(DirectoryPlan("a.d", 1.0, "1d", start_at=NOW + 6 * HOUR), NOW)
     assert run(planner, NOW + 5 * HOUR) == []
     assert run(planner, NOW + 8 * HOUR) == ["a.d"]
     assert planner.next_at("a.d") == NOW + DAY + 6 * HOUR
@@ -53,7 +53,7 @@ def test_intervals_are_counted_from_the_start_instant():
 def test_an_interval_without_start_begins_at_once():
     """The next run is one interval later, within the jitter of the recrawl policy."""
     planner = Planner()
-    planner.put(Plan("a.d", 1.0, "6h"), NOW)
+    planner.put(DirectoryPlan("a.d", 1.0, "6h"), NOW)
     assert run(planner, NOW) == ["a.d"]
     assert planner.next_at("a.d") == pytest.approx(NOW + 6 * HOUR, abs=0.06 * 6 * HOUR)
 
@@ -62,7 +62,7 @@ def test_adaptive_follows_the_rate_of_new_pages():
     """A directory with new pages in every run runs as often as allowed, a quiet one more and more seldom."""
     planner = Planner()
     for name in ("a.busy", "a.quiet"):
-        planner.put(Plan(name, 1.0, "adaptive 1h 30d"), NOW)
+        planner.put(DirectoryPlan(name, 1.0, "adaptive 1h 30d"), NOW)
     counts: Counter[str] = Counter()
     now = NOW
     while now < NOW + 60 * DAY:
@@ -79,7 +79,7 @@ def test_the_higher_score_goes_first():
     """All are due at once; equal scores in the order of their due times."""
     planner = Planner(parallel=100)
     for number, score in enumerate((1.0, 5.0, 3.0, 5.0)):
-        planner.put(Plan(f"s.{number}", score, "1h", start_at=NOW + number), NOW - 1)
+        planner.put(DirectoryPlan(f"s.{number}", score, "1h", start_at=NOW + number), NOW - 1)
     assert drained(planner, NOW + 10) == ["s.1", "s.3", "s.2", "s.0"]
 
 
@@ -89,7 +89,7 @@ def test_a_short_day_is_shared_by_score(frequency, least, most):
     score allows, and none starves."""
     planner = Planner(parallel=1, pages_per_day=100)
     for number in range(40):
-        planner.put(Plan(f"s.{number}", 3.0 if number < 20 else 1.0, frequency), NOW)
+        planner.put(DirectoryPlan(f"s.{number}", 3.0 if number < 20 else 1.0, frequency), NOW)
     counts: Counter[str] = Counter()
     for step in range(20 * 24 * 6):
         now = NOW + step * HOUR / 6
@@ -107,7 +107,7 @@ def test_a_day_ends_at_midnight():
     """When the pages of the day are used up, the next run is after midnight UTC."""
     planner = Planner(parallel=10, pages_per_day=25)
     for number in range(5):
-        planner.put(Plan(f"s.{number}", 1.0, "3d"), NOW)
+        planner.put(DirectoryPlan(f"s.{number}", 1.0, "3d"), NOW)
     begun = [start.name for start in iter(lambda: planner.take(NOW + HOUR), None)]
     assert len(begun) == 3  # 10 pages are expected of each
     assert planner.next_event(NOW + HOUR) == NOW + DAY
@@ -120,7 +120,7 @@ def test_no_more_runs_at_once_than_allowed():
     """The next one starts when one ends."""
     planner = Planner(parallel=2)
     for number in range(3):
-        planner.put(Plan(f"s.{number}", 1.0, "1d"), NOW)
+        planner.put(DirectoryPlan(f"s.{number}", 1.0, "1d"), NOW)
     assert len(drained(planner, NOW)) == 2
     planner.ended(planner.running[0], NOW, 1, 0)
     assert len(drained(planner, NOW + 1)) == 1
@@ -136,7 +136,7 @@ def test_changes_and_removals_at_any_time():
         match rng.randrange(5):
             case 0 | 1:
                 frequency = rng.choice(["6h", "0 6 * * *", "adaptive 1h 7d", "1d"])
-                planner.put(Plan(name, rng.choice([1.0, 2.5, 9.0]), frequency), now)
+                planner.put(DirectoryPlan(name, rng.choice([1.0, 2.5, 9.0]), frequency), now)
                 names.add(name)
             case 2 if name in names and rng.random() < 0.3:
                 planner.remove(name)
@@ -154,7 +154,7 @@ def test_changes_and_removals_at_any_time():
 def test_progress_survives_a_restart():
     """A planner that is filled from stored progress continues: due times, shares, open runs."""
     first = Planner()
-    plans = [Plan(f"s.{number}", 1.0 + number, "1d") for number in range(5)]
+    plans = [DirectoryPlan(f"s.{number}", 1.0 + number, "1d") for number in range(5)]
     stored = {}
     for plan in plans:
         first.put(plan, NOW)
@@ -175,20 +175,20 @@ def test_progress_survives_a_restart():
 def test_a_run_begins_in_a_window_of_its_directory():
     """Due at noon, begun at 22:00; in the window it runs as without one."""
     planner = Planner()
-    planner.put(Plan("a.d", 1.0, "0 12 * * *", windows=("22:00-06:00",)), NOW)
+    planner.put(DirectoryPlan("a.d", 1.0, "0 12 * * *", windows=("22:00-06:00",)), NOW)
     assert planner.next_event(NOW) == NOW + 22 * HOUR
     assert run(planner, NOW + 21 * HOUR) == []
     assert run(planner, NOW + 22 * HOUR) == ["a.d"]
     planner = Planner()
-    planner.put(Plan("a.d", 1.0, "0 23 * * *", windows=("22:00-06:00",)), NOW)
+    planner.put(DirectoryPlan("a.d", 1.0, "0 23 * * *", windows=("22:00-06:00",)), NOW)
     assert planner.next_event(NOW) == NOW + 23 * HOUR
 
 
 def test_a_run_that_found_no_place_in_its_window_waits_for_the_next():
     """Other runs took the only place until the window was closed."""
     planner = Planner(parallel=1)
-    planner.put(Plan("a.long", 9.0, "1d"), NOW)
-    planner.put(Plan("a.night", 1.0, "1d", windows=("00:00-06:00",)), NOW)
+    planner.put(DirectoryPlan("a.long", 9.0, "1d"), NOW)
+    planner.put(DirectoryPlan("a.night", 1.0, "1d", windows=("00:00-06:00",)), NOW)
     assert drained(planner, NOW) == ["a.long"]
     planner.ended("a.long", NOW, 1, 0)
     assert drained(planner, NOW + 7 * HOUR) == []
@@ -201,7 +201,7 @@ def test_a_run_that_found_no_place_in_its_window_waits_for_the_next():
 def test_a_run_that_waits_for_its_window_gives_its_place_to_others():
     planner = Planner(parallel=1)
     for name, score in (("a.x", 2.0), ("a.y", 1.0)):
-        planner.put(Plan(name, score, "1d"), NOW)
+        planner.put(DirectoryPlan(name, score, "1d"), NOW)
     assert drained(planner, NOW) == ["a.x"]
     planner.hold("a.x", held=True)
     assert drained(planner, NOW) == ["a.y"]

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from nephila.harvest.sites.planner import Progress
-from nephila.harvest.sites.store import Run, RunEnd, open_store
+from nephila.harvest.sites.planner import DirectoryProgress
+from nephila.harvest.sites.store import DirectoryRun, RunEnd, open_store
 from nephila.kernel.messages import UrlState
 
 
 def test_the_newest_run_of_each_directory_is_its_last(tmp_path):
     """By name; those that have not ended are open."""
-    progress = Progress(UrlState("sites", b"k" * 16), 2.5, 7.0)
+    progress = DirectoryProgress(UrlState("sites", b"k" * 16), 2.5, 7.0)
     with open_store(tmp_path / "sites.db", create=True) as store:
         for name, started_at in (("a.world", 200.0), ("a.world", 100.0), ("a.asia", 150.0)):
-            store.begin(Run(name, started_at, started_at - 1.0, 1, 10, 0), progress)
-        done = Run("a.asia", 150.0, 149.0, 1, 10, 0, 180.0, RunEnd.DONE, 4)
-        store.end(done, Progress(UrlState("sites", b"k" * 16), 3.5, 4.0))
+            store.begin(DirectoryRun(name, started_at, started_at - 1.0, 1, 10, 0), progress)
+        done = DirectoryRun("a.asia", 150.0, 149.0, 1, 10, 0, 180.0, RunEnd.DONE, 4)
+        store.end(done, DirectoryProgress(UrlState("sites", b"k" * 16), 3.5, 4.0))
     with open_store(tmp_path / "sites.db") as store:
         found = store.last_runs()
         assert {name: (run.name, run.started_at) for name, run in found.items()} == {

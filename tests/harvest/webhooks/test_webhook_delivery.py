@@ -14,7 +14,7 @@ from nephila.harvest.webhooks.config import Webhook, WebhooksConfig
 from nephila.harvest.webhooks.message import signature
 from nephila.harvest.webhooks.sender import WebhookSender
 from nephila.harvest.webhooks.store import WebhookStore
-from nephila.harvest.webhooks.transport import Answer
+from nephila.harvest.webhooks.transport import DeliveryAnswer
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.programs.send_webhooks import health_application
@@ -40,20 +40,20 @@ class Receiver:
         self.accepted = []
 
     async def post(self, url, headers, body):
-        """See `Transport`."""
+        """See `WebhookTransport`."""
         id, at = headers["webhook-id"], int(headers["webhook-timestamp"])
         assert headers["webhook-signature"] == signature(KEY, id, at, body)
         assert at == int(self.clock.now())
         assert json.loads(body)["data"]["id"] == id
         self.attempts.append((self.clock.now(), id))
         answer = self.answers(len(self.attempts))
-        answer = answer if isinstance(answer, Answer) else Answer(answer)
+        answer = answer if isinstance(answer, DeliveryAnswer) else DeliveryAnswer(answer)
         if 200 <= answer.status < 300:
             self.accepted.append((url, id))
         return answer
 
     async def close(self):
-        """See `Transport`."""
+        """See `WebhookTransport`."""
 
     @property
     def ids(self):
@@ -174,7 +174,9 @@ async def test_a_change_is_a_dead_letter_after_three_days_and_can_be_replayed(pl
     write(place, 1, 2, 3)
     first, *others = all_ids(place)
     receiver = Receiver(clock)
-    receiver.answers = lambda number: Answer(0, "no answer in 15 s") if receiver.attempts[-1][1] == first else 200
+    receiver.answers = lambda number: (
+        DeliveryAnswer(0, "no answer in 15 s") if receiver.attempts[-1][1] == first else 200
+    )
     async with sending(place, receiver) as sender:
         store = sender.store
         await until(clock, lambda: len(receiver.accepted) == 2)
@@ -228,7 +230,7 @@ async def test_retry_after_is_respected(place):
     """A longer pause than that of the back-off, up to the longest one."""
     clock = ManualClock()
     write(place, 1)
-    receiver = Receiver(clock, lambda number: Answer(429, "", 600.0) if number == 1 else 200)
+    receiver = Receiver(clock, lambda number: DeliveryAnswer(429, "", 600.0) if number == 1 else 200)
     async with sending(place, receiver):
         await until(clock, lambda: receiver.accepted)
     assert receiver.attempts[1][0] - receiver.attempts[0][0] == pytest.approx(600)

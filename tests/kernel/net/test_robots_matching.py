@@ -7,7 +7,7 @@ import re
 import time
 
 import pytest
-from nephila.kernel.net.robots import Verdict, parse, policy_for
+from nephila.kernel.net.robots import RobotsVerdict, parse, policy_for
 
 
 def allowed(text: str | bytes, path: str, agent: str = "nephila") -> bool:
@@ -58,8 +58,8 @@ def test_longest_match_wins() -> None:
 def test_verdict_names_its_line() -> None:
     """`explain` can show the line that decides."""
     robots = parse(b"# hello\r\nUser-agent: *\r\nDisallow: /private # comment\r\n")
-    assert robots.decide("nephila", "/private/x") == Verdict(False, 3, "Disallow: /private")
-    assert robots.decide("nephila", "/public") == Verdict(True, 0, "")
+    assert robots.decide("nephila", "/private/x") == RobotsVerdict(False, 3, "Disallow: /private")
+    assert robots.decide("nephila", "/public") == RobotsVerdict(True, 0, "")
 
 
 def test_own_group_instead_of_everyones() -> None:

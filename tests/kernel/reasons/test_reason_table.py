@@ -10,7 +10,7 @@ from pathlib import Path
 import nephila
 import pytest
 from nephila.kernel.messages import FetchOutcome, Outcome
-from nephila.kernel.reasons.row import Pause, Retry, Verdict
+from nephila.kernel.reasons.row import ListVerdict, Pause, Retry
 from nephila.kernel.reasons.table import (
     UNKNOWN,
     Reason,
@@ -93,14 +93,14 @@ def test_statuses_have_rows():
         "http_503": Pause.PASSING,
     }
     assert [rows[reason].verdict for reason in MADE] == [
-        Verdict.NOT_FOUND,
-        Verdict.NOT_FOUND,
-        Verdict.HTTP_ERROR,
-        Verdict.SERVER_ERROR,
-        Verdict.SERVER_ERROR,
-        Verdict.SERVER_ERROR,
-        Verdict.HTTP_ERROR,
-        Verdict.FAILED,
+        ListVerdict.NOT_FOUND,
+        ListVerdict.NOT_FOUND,
+        ListVerdict.HTTP_ERROR,
+        ListVerdict.SERVER_ERROR,
+        ListVerdict.SERVER_ERROR,
+        ListVerdict.SERVER_ERROR,
+        ListVerdict.HTTP_ERROR,
+        ListVerdict.FAILED,
     ]
     assert rows["http_404"] is row_of("http_404")
     assert words("failed", "http_404") == "the server answered 404 (not found)"
@@ -126,7 +126,7 @@ def test_the_rows_that_a_status_may_add_are_few():
 def test_an_unknown_word_is_shown_as_it_is(outcome):
     """A row of a later version is no reason to fall silent."""
     assert words(outcome, "new_word") == f"{outcome} (new_word)"
-    assert (kind_of(outcome, "new_word"), verdict_of(outcome, "new_word")) == ("failed", Verdict.FAILED)
+    assert (kind_of(outcome, "new_word"), verdict_of(outcome, "new_word")) == ("failed", ListVerdict.FAILED)
 
 
 def test_an_unknown_word_pauses_no_host_and_is_not_tried_again():

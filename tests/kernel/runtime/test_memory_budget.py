@@ -8,7 +8,7 @@ import random
 import pytest
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.container import Usage
-from nephila.kernel.runtime.memory_budget import POLL_S, Kind, MemoryBudget, Reservation, unlimited
+from nephila.kernel.runtime.memory_budget import POLL_S, MemoryBudget, Reservation, ReservationKind, unlimited
 
 MIB = 1 << 20
 
@@ -31,7 +31,7 @@ class Box:
         """See `MemoryBudget`."""
         self.freed += 1
 
-    def ask(self, mib: int, kind: Kind = Kind.BODY) -> Reservation:
+    def ask(self, mib: int, kind: ReservationKind = ReservationKind.BODY) -> Reservation:
         """A reservation that notes its grant, at once or later."""
         one = self.budget.open(kind)
         if one.ask(mib * MIB, lambda yes: self.granted.append(mib if yes else -mib)):
@@ -108,7 +108,7 @@ def test_each_kind_has_its_oldest() -> None:
     """A body that waits for a child process cannot keep the child from its memory."""
     box = Box(used_mib=850)
     bodies = [box.ask(300), box.ask(300)]
-    child = box.ask(100, Kind.CHILD)
+    child = box.ask(100, ReservationKind.CHILD)
     assert box.granted == [300, 100]
     child.release()
     for body in bodies:
@@ -178,8 +178,8 @@ def test_a_settled_body_no_longer_streams() -> None:
 async def test_a_cancelled_wait_reserves_nothing() -> None:
     """A call of a child that is given up while it waits."""
     box = Box(used_mib=850)
-    held = await box.budget.reserve(Kind.CHILD, 300 * MIB)
-    waiting = asyncio.ensure_future(box.budget.reserve(Kind.CHILD, 300 * MIB))
+    held = await box.budget.reserve(ReservationKind.CHILD, 300 * MIB)
+    waiting = asyncio.ensure_future(box.budget.reserve(ReservationKind.CHILD, 300 * MIB))
     await asyncio.sleep(0)
     assert box.budget.waiting == 1
     waiting.cancel()
@@ -192,7 +192,7 @@ async def test_a_cancelled_wait_reserves_nothing() -> None:
 def test_without_a_limit_nothing_waits() -> None:
     """As in tests, and where admission is off."""
     budget = unlimited()
-    kept = [budget.open(Kind.BODY) for _ in range(100)]
+    kept = [budget.open(ReservationKind.BODY) for _ in range(100)]
     assert all(one.ask(1000 * MIB, lambda _: None) for one in kept)
     assert budget.waited == 0
 
@@ -206,7 +206,7 @@ def test_any_order_of_calls(seed: int) -> None:
     for _ in range(500):
         action = rng.random()
         if action < 0.5:
-            live.append(box.ask(rng.randrange(1, 300), rng.choice(list(Kind))))
+            live.append(box.ask(rng.randrange(1, 300), rng.choice(list(ReservationKind))))
         elif action < 0.7 and live:
             one = rng.choice(live)
             one.settle(rng.randrange(300) * MIB)

@@ -14,7 +14,7 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.topics import JOB_STATUS, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS
 from nephila.native import partition_of
-from nephila.programs.cluster.outlink_router import HOLD_S, LINKS, Exchange, partitions_of, split
+from nephila.programs.cluster.outlink_router import HOLD_S, LINKS, OutlinkRouter, partitions_of, split
 
 from tests.jobs import crawl_job
 from tests.links import outlinks, urls_of
@@ -61,7 +61,7 @@ class Room:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.broker = Broker(self.clock)
-        self.exchange = Exchange(self.broker, self.clock, PARTITIONS)
+        self.exchange = OutlinkRouter(self.broker, self.clock, PARTITIONS)
         self.tell(JOBS, crawl_job("j", scope=Scope(max_depth=-1)))
 
     def tell(self, topic, message):

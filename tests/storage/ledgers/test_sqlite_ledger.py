@@ -13,7 +13,7 @@ from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.item_replacement import ItemReplacement
 from nephila.storage.ledgers.sqlite import PAGE_BYTES, Sqlite
 from nephila.storage.ledgers.statements import MultiInsert
-from nephila.storage.rows import Batch, row_of
+from nephila.storage.rows import RowBatch, row_of
 from nephila.storage.writer import Writer
 
 from tests.storage.storage_rig import JOB, key, record, rows
@@ -26,9 +26,9 @@ def opened(directory: Path, *, fsync: bool = False) -> Sqlite:
     return found
 
 
-def batch_of(*records: m.Record) -> Batch:
+def batch_of(*records: m.Record) -> RowBatch:
     """The rows of first fetches."""
-    batch = Batch(rows=[row_of(one, change="new") for one in records])
+    batch = RowBatch(rows=[row_of(one, change="new") for one in records])
     batch.attempt_and_old_hash = {(row[2], row[14]): (1, "") for row in batch.rows}
     return batch
 

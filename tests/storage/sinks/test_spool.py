@@ -8,7 +8,7 @@ import pytest
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.sqlite import Sqlite
-from nephila.storage.rows import Batch
+from nephila.storage.rows import RowBatch
 from nephila.storage.sinks.remote.spool import Spool
 
 
@@ -25,7 +25,7 @@ class Spooled:
     def commit(self, data: bytes) -> None:
         """Append and commit."""
         self.spool.append(data)
-        self.ledger.stage(Batch())
+        self.ledger.stage(RowBatch())
         self.ledger.commit(dict(self.spool.lengths))
         self.spool.after_commit()
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nephila.cli.capacity.plan import Line, Target, plan, warnings
+from nephila.cli.capacity.plan import CrawlVolume, PlanLine, plan, warnings
 from nephila.cli.options import Json
 from nephila.cli.output import note, print_json
 from nephila.kernel.runtime.errors import UsageError
@@ -38,7 +38,7 @@ def capacity(
     values = (pages_per_day or pages or 0, days, page_bytes, hosts, fetch, urls_per_page, retention_days)
     if min(*values, replication, scheduler_memory_gb) <= 0 or delay < 0:
         raise UsageError("every figure must be above 0 (--delay may be 0)")
-    target = Target(
+    target = CrawlVolume(
         pages_per_day if pages_per_day is not None else (pages or 0) / days,
         days,
         page_bytes,
@@ -60,7 +60,7 @@ def capacity(
         note(f"warning: {line}")
 
 
-def table(lines: list[Line]) -> str:
+def table(lines: list[PlanLine]) -> str:
     """The plan as text."""
     rows = [(line.part, line.what, amount(line), line.how, line.source.rpartition("/")[2]) for line in lines]
     head = ("part", "what", "value", "calculation", "source")
@@ -75,7 +75,7 @@ def table(lines: list[Line]) -> str:
     return "\n".join(texts)
 
 
-def amount(line: Line) -> str:
+def amount(line: PlanLine) -> str:
     """A number with its unit: 1.2 GB, 64, 0.3 cores."""
     value, step = line.value, 0
     if line.unit.startswith("B"):

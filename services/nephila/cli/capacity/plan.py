@@ -16,7 +16,7 @@ LEAST_PARTITIONS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class CrawlVolume:
     """What is to be crawled, and how."""
 
     pages_per_day: float
@@ -45,7 +45,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PlanLine:
     """One line of a plan."""
 
     part: str
@@ -57,43 +57,43 @@ class Line:
     source: str = ""
 
 
-def politest_rate(target: Target) -> float:
+def politest_rate(target: CrawlVolume) -> float:
     """Pages per second that the delay of the hosts allows."""
     return target.hosts / (target.delay_s + target.fetch_s)
 
 
-def cores(target: Target, cpu: f.Figure, scaled: bool = False) -> float:
+def cores(target: CrawlVolume, cpu: f.Figure, scaled: bool = False) -> float:
     """Cores in use at the average rate, with the reserve."""
     per_page = cpu.value * (target.page_bytes / f.PAGE_BYTES if scaled else 1)
     return target.pages_per_s * per_page / UTILISATION
 
 
-def scheduler_memory(target: Target) -> float:
+def scheduler_memory(target: CrawlVolume) -> float:
     """Bytes of all schedulers together, without the programs themselves."""
     return target.pages * target.urls_per_page * f.SEEN_BYTES_PER_URL.value + target.hosts * f.HOST_BYTES.value
 
 
-def topic_bytes_per_page(target: Target) -> float:
+def topic_bytes_per_page(target: CrawlVolume) -> float:
     """Bytes that a page leaves in all topics, one replica."""
     body = target.page_bytes * (f.PAGE_RECORD_BYTES.value + f.OTHER_RECORD_BYTES.value)
     return body + target.urls_per_page * f.LOG_BYTES_PER_URL.value
 
 
-def plan(target: Target) -> list[Line]:
+def plan(target: CrawlVolume) -> list[PlanLine]:
     """All lines of the plan."""
     rate = target.pages_per_s
     used = f"{rate:,.0f} pages/s x CPU per page / {UTILISATION:g}"
     lines = [
-        Line("crawl", "pages in all", target.pages, "pages", "pages per day x days"),
-        Line("crawl", "pages per second", rate, "pages/s", "pages per day / 86,400"),
-        Line(
+        PlanLine("crawl", "pages in all", target.pages, "pages", "pages per day x days"),
+        PlanLine("crawl", "pages per second", rate, "pages/s", "pages per day / 86,400"),
+        PlanLine(
             "crawl",
             "pages per second that politeness allows",
             politest_rate(target),
             "pages/s",
             "hosts / (delay + fetch)",
         ),
-        Line("crawl", "known URLs", target.pages * target.urls_per_page, "URLs", "pages x known URLs per page"),
+        PlanLine("crawl", "known URLs", target.pages * target.urls_per_page, "URLs", "pages x known URLs per page"),
     ]
     in_flight = rate * target.fetch_s
     memory = scheduler_memory(target)
@@ -112,11 +112,11 @@ def plan(target: Target) -> list[Line]:
     replicas = {}
     for part, (used_cores, other, figure) in needed.items():
         replicas[part] = max(1, math.ceil(max(used_cores, other)))
-        lines.append(Line(part, "cores", used_cores, "cores", used, figure.source))
-        lines.append(Line(part, "replicas", replicas[part], "", why[part], figure.source))
+        lines.append(PlanLine(part, "cores", used_cores, "cores", used, figure.source))
+        lines.append(PlanLine(part, "replicas", replicas[part], "", why[part], figure.source))
         if part != "scheduler":
             total = replicas[part] * f.SERVICE_BYTES.value
-            lines.append(Line(part, "memory", total, "B", "200 MB per replica", f.SERVICE_BYTES.source))
+            lines.append(PlanLine(part, "memory", total, "B", "200 MB per replica", f.SERVICE_BYTES.source))
     own = replicas["scheduler"] * f.SERVICE_BYTES.value
     seen = f"{f.SEEN_BYTES_PER_URL.value:g} B x known URLs"
     disk = target.pages * (target.urls_per_page - 1) * f.QUEUED_BYTES.value
@@ -126,30 +126,34 @@ def plan(target: Target) -> list[Line]:
     row = target.page_bytes * f.ROW_BYTES.value
     lines += _kafka(target, rate, partitions, used)
     lines += [
-        Line("scheduler", "seen set", known * f.SEEN_BYTES_PER_URL.value, "B", seen, f.SEEN_BYTES_PER_URL.source),
-        Line("scheduler", "memory", memory + own, "B", hosts, f.HOST_BYTES.source),
-        Line("scheduler", "disk", disk, "B", "144 B x queued URLs, none fetched again", f.QUEUED_BYTES.source),
-        Line("database", "cores", cores(target, f.DATABASE_CPU_S, True), "cores", used, f.DATABASE_CPU_S.source),
-        Line(
+        PlanLine("scheduler", "seen set", known * f.SEEN_BYTES_PER_URL.value, "B", seen, f.SEEN_BYTES_PER_URL.source),
+        PlanLine("scheduler", "memory", memory + own, "B", hosts, f.HOST_BYTES.source),
+        PlanLine("scheduler", "disk", disk, "B", "144 B x queued URLs, none fetched again", f.QUEUED_BYTES.source),
+        PlanLine("database", "cores", cores(target, f.DATABASE_CPU_S, True), "cores", used, f.DATABASE_CPU_S.source),
+        PlanLine(
             "database", "size", target.pages * row, "B", f"{row:,.0f} B x pages, indices included", f.ROW_BYTES.source
         ),
-        Line("network", "received from sites", rate * target.page_bytes, "B/s", "at most: pages without compression"),
+        PlanLine(
+            "network", "received from sites", rate * target.page_bytes, "B/s", "at most: pages without compression"
+        ),
     ]
     order = ("crawl", "scheduler", "downloader", "parser", "storage", "kafka", "database", "network")
     return sorted(lines, key=lambda line: order.index(line.part))
 
 
-def _kafka(target: Target, rate: float, partitions: int, used: str) -> list[Line]:
+def _kafka(target: CrawlVolume, rate: float, partitions: int, used: str) -> list[PlanLine]:
     """What topics and brokers need. `used`: how cores follow from CPU per page."""
     per_page = topic_bytes_per_page(target)
     kept_days = min(target.retention_days, target.days)
     stored = target.pages_per_day * kept_days * per_page * target.replication
     return [
-        Line("kafka", "partitions", partitions, "", "16 per member, a power of two", f.PARTITIONS_PER_MEMBER.source),
-        Line("kafka", "broker cores", cores(target, f.BROKER_CPU_S, True), "cores", used, f.BROKER_CPU_S.source),
-        Line("kafka", "bytes per page", per_page, "B", "all topics, one replica", f.PAGE_RECORD_BYTES.source),
-        Line("kafka", "written", rate * per_page, "B/s", "bytes per page x pages/s", f.PAGE_RECORD_BYTES.source),
-        Line(
+        PlanLine(
+            "kafka", "partitions", partitions, "", "16 per member, a power of two", f.PARTITIONS_PER_MEMBER.source
+        ),
+        PlanLine("kafka", "broker cores", cores(target, f.BROKER_CPU_S, True), "cores", used, f.BROKER_CPU_S.source),
+        PlanLine("kafka", "bytes per page", per_page, "B", "all topics, one replica", f.PAGE_RECORD_BYTES.source),
+        PlanLine("kafka", "written", rate * per_page, "B/s", "bytes per page x pages/s", f.PAGE_RECORD_BYTES.source),
+        PlanLine(
             "kafka",
             "disk of all brokers",
             stored,
@@ -160,7 +164,7 @@ def _kafka(target: Target, rate: float, partitions: int, used: str) -> list[Line
     ]
 
 
-def warnings(target: Target) -> list[str]:
+def warnings(target: CrawlVolume) -> list[str]:
     """What stands against the plan."""
     found = []
     rate, allowed = target.pages_per_s, politest_rate(target)

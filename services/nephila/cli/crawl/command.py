@@ -7,7 +7,7 @@ from typing import Annotated, Unpack
 import typer
 
 from nephila.cli.options import DEFAULT_OUT, Out, values, with_options
-from nephila.cli.target import Api, ApiTokenFile, Target, tcp_address
+from nephila.cli.target import Api, ApiTokenFile, ControlTarget, tcp_address
 from nephila.kernel.runtime.errors import UsageError
 from nephila.programs.options import RESULT, CommandOptions
 
@@ -93,7 +93,7 @@ def crawl(
     if bootstrap or server:
         from nephila.cli.crawl import remote
 
-        target = Target(bootstrap=bootstrap, server=server, token_file=token_file)
+        target = ControlTarget(bootstrap=bootstrap, server=server, token_file=token_file)
         raise typer.Exit(remote.crawl(request, target, as_json=json, quiet=quiet))
     request.tcp = tcp_address(api, api_token_file)
     raise typer.Exit(run.crawl(request, as_json=json, quiet=quiet, verbose=verbose))

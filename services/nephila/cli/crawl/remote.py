@@ -21,7 +21,7 @@ from nephila.cli.crawl.summary import dead_letters_line
 from nephila.cli.jobs.command import send_seeds
 from nephila.cli.lost_output import drop_lost_output
 from nephila.cli.output import note, print_json
-from nephila.cli.target import Target
+from nephila.cli.target import ControlTarget
 from nephila.cli.terminal import sanitize
 from nephila.control import answers, api, requests
 from nephila.control.api import Control
@@ -29,13 +29,13 @@ from nephila.kernel.documents.job_document import document_of, lists_of, spec_of
 from nephila.kernel.documents.job_schema import Seed as SeedOfJob
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.programs.crawl.plan import make_plan
-from nephila.programs.crawl.run import Request, read_all_seeds, read_job, seed_urls
+from nephila.programs.crawl.run import CrawlRequest, read_all_seeds, read_job, seed_urls
 from nephila.programs.options import IN_SERVICE
-from nephila.programs.output_directory import Run
+from nephila.programs.output_directory import RunFile
 
 if TYPE_CHECKING:
     from nephila.kernel.messages import Seed
-    from nephila.programs.crawl.plan import Plan
+    from nephila.programs.crawl.plan import CrawlPlan
 
 DIRECTORY_OPTIONS = ("out", "resume", "refresh", "retry_failed", "fresh", "api", "api_token_file")
 """Options of a crawl in this process, with a directory here."""
@@ -51,7 +51,7 @@ MIN_LINE_INTERVAL_S = 1.0
 Refused = list[tuple[str, str]]
 
 
-def crawl(request: Request, target: Target, *, as_json: bool, quiet: bool) -> int:
+def crawl(request: CrawlRequest, target: ControlTarget, *, as_json: bool, quiet: bool) -> int:
     """Submit the job, return the exit code when it is done. Raises `UserError` and `UsageError`."""
     drop_lost_output("stdout")
     where = "--bootstrap" if target.bootstrap else "--server"
@@ -67,7 +67,7 @@ def crawl(request: Request, target: Target, *, as_json: bool, quiet: bool) -> in
     document = read_job(request)
     if not request.urls and not request.seed_file and document is None:
         raise UsageError("nothing to crawl: give a URL, a job.yaml or --seeds FILE")
-    run = Run(
+    run = RunFile(
         program=f"nephila {__version__}",
         seeds=request.urls or seed_urls(document),
         seed_file=request.seed_file,
@@ -102,7 +102,7 @@ def crawl(request: Request, target: Target, *, as_json: bool, quiet: bool) -> in
     return 0 if job.stored else NOTHING_FETCHED
 
 
-def rules_of(plan: Plan) -> list[dict[str, Any]]:
+def rules_of(plan: CrawlPlan) -> list[dict[str, Any]]:
     """The documents of the rules that the job names. A rule of the same name in the system is replaced."""
     if plan.rules is None:
         return []
@@ -116,7 +116,7 @@ def rules_of(plan: Plan) -> list[dict[str, Any]]:
 
 
 async def _submit(
-    control: Control, plan: Plan, rules: list[dict[str, Any]], seeds: Iterator[Seed], refused: Refused
+    control: Control, plan: CrawlPlan, rules: list[dict[str, Any]], seeds: Iterator[Seed], refused: Refused
 ) -> int:
     """Rules, job, seeds, in this order. Returns the generation of the job with all of them."""
     name = plan.job.uid

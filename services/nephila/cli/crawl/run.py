@@ -13,15 +13,15 @@ from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
 from nephila.kernel.runtime.stop_signals import stopped_by
 from nephila.programs.crawl.changes import Changed, ChangeTracker
 from nephila.programs.crawl.plan import make_plan
-from nephila.programs.crawl.run import Request, plan_refetches, resolve_run, run_request
-from nephila.programs.output_directory import Directory, Run
+from nephila.programs.crawl.run import CrawlRequest, plan_refetches, resolve_run, run_request
+from nephila.programs.output_directory import OutputDirectory, RunFile
 from nephila.programs.service_configs import resolve_store
 from nephila.storage.source import display_name
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nephila.programs.crawl.plan import Plan
+    from nephila.programs.crawl.plan import CrawlPlan
     from nephila.programs.crawl.program import Result
     from nephila.storage.read.reader import Summary
 
@@ -29,10 +29,10 @@ NOTHING_FETCHED = 3
 """Exit code of a crawl that had URLs to fetch and fetched none."""
 
 
-def crawl(request: Request, *, as_json: bool, quiet: bool, verbose: bool = False) -> int:
+def crawl(request: CrawlRequest, *, as_json: bool, quiet: bool, verbose: bool = False) -> int:
     """Run the crawl; returns the exit code. Raises `UserError` and `UsageError` before anything was fetched."""
     drop_lost_output("stdout")
-    directory = Directory(request.out)
+    directory = OutputDirectory(request.out)
     run = resolve_run(request, directory)
     url = resolve_store(run, request.store)
     plan = make_plan(run, request.out, url)
@@ -59,7 +59,7 @@ def crawl(request: Request, *, as_json: bool, quiet: bool, verbose: bool = False
     return exit_code(run, result, changed)
 
 
-def exit_code(run: Run, result: Result, changed: Changed | None) -> int:
+def exit_code(run: RunFile, result: Result, changed: Changed | None) -> int:
     """0: a page is stored, or nothing was due; 1 failed; 3 nothing could be fetched; 130 interrupted.
 
     After --refresh only the fetches of this run count: pages stored earlier do not hide that a site is down now.
@@ -72,12 +72,12 @@ def exit_code(run: Run, result: Result, changed: Changed | None) -> int:
 
 
 def _run(
-    request: Request, plan: Plan, directory: Directory, run: Run, *, quiet: bool, verbose: bool
+    request: CrawlRequest, plan: CrawlPlan, directory: OutputDirectory, run: RunFile, *, quiet: bool, verbose: bool
 ) -> tuple[Result, Summary]:
-    from nephila.cli.progress import Progress
+    from nephila.cli.progress import ProgressPrinter
     from nephila.programs.crawl.program import CrawlProgram
 
-    progress = Progress(None if quiet else _standard_error(), verbose=verbose)
+    progress = ProgressPrinter(None if quiet else _standard_error(), verbose=verbose)
 
     async def main() -> Result:
         crawl = CrawlProgram(plan)

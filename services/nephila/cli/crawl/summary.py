@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from nephila.programs.crawl.changes import Changed
     from nephila.programs.crawl.program import Result
-    from nephila.programs.output_directory import Directory, Run
+    from nephila.programs.output_directory import OutputDirectory, RunFile
     from nephila.storage.read.reader import Summary
 
 HOSTS = 10
@@ -41,8 +41,8 @@ ENDS = {
 
 
 def show(
-    directory: Directory,
-    run: Run,
+    directory: OutputDirectory,
+    run: RunFile,
     result: Result,
     counts: Summary,
     changed: Changed | None,
@@ -100,7 +100,7 @@ def show_changes(changed: Changed, *, quiet: bool) -> None:
         print(", ".join(f"{len(getattr(changed, name)):,} {name}" for name in MARKS))
 
 
-def facts(directory: Directory, run: Run, result: Result, counts: Summary) -> dict[str, Any]:
+def facts(directory: OutputDirectory, run: RunFile, result: Result, counts: Summary) -> dict[str, Any]:
     """The summary as one JSON object."""
     return {
         "directory": str(directory.path),
@@ -139,7 +139,7 @@ def items_by_rule(counts: Summary, result: Result) -> dict[str, int]:
     return {**dict.fromkeys(result.rules, 0), **counts.items}
 
 
-def _outcomes(console: Console, run: Run, result: Result) -> None:
+def _outcomes(console: Console, run: RunFile, result: Result) -> None:
     from rich.table import Table
 
     rate = run.outcomes.get("stored", 0) / result.elapsed_s if result.elapsed_s > 0 and run.runs == 1 else 0
@@ -193,7 +193,7 @@ def _items(console: Console, counts: Summary, result: Result) -> None:
         )
 
 
-def remarks(run: Run, result: Result) -> list[str]:
+def remarks(run: RunFile, result: Result) -> list[str]:
     """Lines that explain the numbers."""
     lines = []
     stored = run.outcomes.get("stored", 0)
@@ -262,7 +262,7 @@ def _browser(figures: dict[str, float]) -> str:
     return line
 
 
-def next_commands(directory: Directory, run: Run, counts: Summary) -> list[str]:
+def next_commands(directory: OutputDirectory, run: RunFile, counts: Summary) -> list[str]:
     """Commands that make sense now. Each works as it is when it is pasted into a shell."""
     nephila, out = program(), f"--out {shlex.quote(str(directory.path))}"
     lines = []
@@ -283,7 +283,7 @@ def next_commands(directory: Directory, run: Run, counts: Summary) -> list[str]:
     return lines
 
 
-def _more_pages(run: Run) -> str:
+def _more_pages(run: RunFile) -> str:
     """The option without which a crawl that has reached its limit would end at once."""
     if run.reason != "max_pages":
         return ""

@@ -11,7 +11,7 @@ import typer
 
 from nephila.cli.options import Json
 from nephila.cli.output import print_json
-from nephila.cli.target import Target, with_target
+from nephila.cli.target import ControlTarget, with_target
 
 if TYPE_CHECKING:
     from nephila.scheduler.explain.explain import Explanation
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @with_target()
 def explain(
     url: Annotated[str, typer.Argument(metavar="URL", help="A URL, in any spelling.")],
-    target: Target,
+    target: ControlTarget,
     job: Annotated[str, typer.Option(metavar="NAME", help="In this job only.")] = "",
     json: Json = False,
 ) -> None:
@@ -37,7 +37,7 @@ def explain(
         show(answer)
 
 
-def _lane(target: Target, answer: Explanation) -> str:
+def _lane(target: ControlTarget, answer: Explanation) -> str:
     """The verdict of `render: auto` on pages like this one, as last stored."""
     from nephila.downloader.browser.auto.verdict_file import NAME, VerdictFile
 
@@ -49,14 +49,14 @@ def _lane(target: Target, answer: Explanation) -> str:
     return describe(stored, answer.job, answer.url)
 
 
-def _explanation(target: Target, href: str, job: str) -> Explanation:
+def _explanation(target: ControlTarget, href: str, job: str) -> Explanation:
     from nephila.cli.client import call
     from nephila.control.http.client import at_directory
     from nephila.control.requests import ExplainUrl
 
     if target.is_directory and at_directory(target.out) is None:
         from nephila.cli.explain.offline import explain_directory
-        from nephila.programs.output_directory import Directory
+        from nephila.programs.output_directory import OutputDirectory
 
-        return explain_directory(Directory(target.out), href, job)
+        return explain_directory(OutputDirectory(target.out), href, job)
     return call(target, lambda control: control.explain(ExplainUrl(url=href, job=job))).explanation

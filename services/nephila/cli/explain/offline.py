@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from nephila.kernel.runtime.errors import UserError
-from nephila.programs.output_directory import Directory, Run
+from nephila.programs.output_directory import OutputDirectory, RunFile
 
 if TYPE_CHECKING:
     from nephila.scheduler.durability.restored import Restored
@@ -18,7 +18,7 @@ RECOVERIES = 5
 """Readings of the log before giving up: a running crawl may replace its files by a snapshot meanwhile."""
 
 
-def explain_directory(directory: Directory, href: str, name: str) -> Explanation:
+def explain_directory(directory: OutputDirectory, href: str, name: str) -> Explanation:
     """Of the job named, else of the one that has the most facts about the URL. Raises `UserError`."""
     from nephila.control import job_view
     from nephila.scheduler.explain.explain import explain as explain_url
@@ -54,7 +54,9 @@ def explain_directory(directory: Directory, href: str, name: str) -> Explanation
     )
 
 
-def _recover(directory: Directory, run: Run | None, now: float, utc_now: float) -> tuple[Dispatcher, Restored]:
+def _recover(
+    directory: OutputDirectory, run: RunFile | None, now: float, utc_now: float
+) -> tuple[Dispatcher, Restored]:
     """The frontier restored from its log. Raises `UserError` when there is none or it is damaged."""
     from nephila.kernel.net.robots import product_token
     from nephila.kernel.runtime.config import load
@@ -85,7 +87,7 @@ def _recover(directory: Directory, run: Run | None, now: float, utc_now: float) 
     raise UserError(f"the log in {directory.frontier} is being rewritten all the time; ask again")
 
 
-def _is_running(directory: Directory, run: Run | None) -> bool:
+def _is_running(directory: OutputDirectory, run: RunFile | None) -> bool:
     """Whether the program that holds the directory is alive; asking for its lock could get in the way of one."""
     if run is None or run.state != "running":
         return False

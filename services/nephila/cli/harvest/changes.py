@@ -16,7 +16,7 @@ import typer
 from nephila.cli.client import call
 from nephila.cli.options import DEFAULT_OUT, Json
 from nephila.cli.output import print_json
-from nephila.cli.target import Bootstrap, Server, Target, TokenFile, with_target
+from nephila.cli.target import Bootstrap, ControlTarget, Server, TokenFile, with_target
 from nephila.cli.terminal import sanitize, sanitize_lines
 from nephila.cli.tools.export import find
 from nephila.control import answers, requests
@@ -44,16 +44,16 @@ class ChangeReader(Protocol):
 
 def changes_target(
     out: Rows = str(DEFAULT_OUT), bootstrap: Bootstrap = "", server: Server = "", token_file: TokenFile = ""
-) -> Target:
+) -> ControlTarget:
     """As for other control commands; --out also takes the URL of a database."""
     if is_url(out):
-        return Target(bootstrap=bootstrap, server=server, token_file=token_file, rows=out)
-    return Target(Path(out), bootstrap, server, token_file)
+        return ControlTarget(bootstrap=bootstrap, server=server, token_file=token_file, rows=out)
+    return ControlTarget(Path(out), bootstrap, server, token_file)
 
 
 @with_target(changes_target)
 def changes(
-    target: Target,
+    target: ControlTarget,
     since: Annotated[
         str, typer.Option(metavar="TIME|ID", help="At or after a time (UTC), or behind a change: its id or number.")
     ] = "",
@@ -124,7 +124,7 @@ def _print(one: answers.Change) -> None:
         typer.echo(f"    {line}")
 
 
-def _write_feed(found: list[answers.Change], format: str, target: Target) -> None:
+def _write_feed(found: list[answers.Change], format: str, target: ControlTarget) -> None:
     from nephila.control.http.change_feeds import FORMATS
     from nephila.control.http.routes import PREFIX
 

@@ -14,7 +14,7 @@ from nephila.cli.output import print_json
 from nephila.cli.terminal import sanitize
 from nephila.cli.tools.export import find
 from nephila.kernel.runtime.errors import UserError
-from nephila.programs.output_directory import OLD, Directory
+from nephila.programs.output_directory import OLD, OutputDirectory
 
 if TYPE_CHECKING:
     from nephila.harvest.cost import Labels, Totals
@@ -75,7 +75,7 @@ def _facts(out: Path) -> tuple[dict[str, Labels], Totals]:
     from nephila.harvest.cost import Labels, Totals
 
     try:
-        run = Directory(out).read()
+        run = OutputDirectory(out).read()
     except UserError:
         run = None  # the rows can be read without run.json
     stored = sum(

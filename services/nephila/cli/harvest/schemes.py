@@ -14,7 +14,7 @@ from nephila.cli.jobs.command import START_S
 from nephila.cli.jobs.table import print_table
 from nephila.cli.options import Json
 from nephila.cli.output import note, print_json, print_pairs
-from nephila.cli.target import Target, with_target
+from nephila.cli.target import ControlTarget, with_target
 from nephila.cli.terminal import sanitize
 from nephila.cli.tools.export import find
 from nephila.control import answers, api, requests
@@ -22,9 +22,9 @@ from nephila.control.api import Control
 from nephila.kernel.runtime.errors import UserError
 
 if TYPE_CHECKING:
-    from nephila.harvest.schemes.applying import Applied
+    from nephila.harvest.schemes.applying import AppliedScheme
     from nephila.harvest.schemes.planner import NavigationSeed
-    from nephila.harvest.schemes.progress import Progress
+    from nephila.harvest.schemes.progress import SchemeProgress
     from nephila.kernel.documents.scheme_schema import Schemes
     from nephila.storage.evaluation import EvaluationReport
 
@@ -54,7 +54,7 @@ def apply(
     ] = 60.0,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the new searches; change nothing.")] = False,
-    target: Target,
+    target: ControlTarget,
     json: Json = False,
 ) -> None:
     """Make the schemes what the files say. Only searches that are new are queued; stored pages are evaluated again
@@ -64,8 +64,8 @@ def apply(
     found = documents.load(documents.read_files(files))
     name = applying.job_name(found, job)
 
-    async def work(control: Control) -> applying.Applied | applying.Change:
-        here = ControlTarget(control)
+    async def work(control: Control) -> applying.AppliedScheme | applying.StateChange:
+        here = JobsOfControl(control)
         if dry_run:
             return applying.change_of(found, await here.job(name), name)
         return await applying.apply(here, found, name, BATCH)
@@ -73,7 +73,7 @@ def apply(
     place = rows or (str(target.out) if target.is_directory else "")
     earlier = _report(place, name) if place else None
     answer = call(target, work, START_S)
-    if isinstance(answer, applying.Change):
+    if isinstance(answer, applying.StateChange):
         for seed in answer.seeds():
             _print_seed(seed, as_json=json)
         return
@@ -97,7 +97,7 @@ def apply(
 
 @app.command("list")
 @with_target()
-def list_schemes(job: JobName = "", rows: Rows = "", *, target: Target, json: Json = False) -> None:
+def list_schemes(job: JobName = "", rows: Rows = "", *, target: ControlTarget, json: Json = False) -> None:
     """Show the state of all schemes, and the counts of each platform and group."""
     from nephila.harvest.schemes.applying import JOB
 
@@ -145,7 +145,7 @@ def explain(
     job: JobName = "",
     rows: Rows = "",
     *,
-    target: Target,
+    target: ControlTarget,
     json: Json = False,
 ) -> None:
     """Explain a page: its search, its keywords, and the schemes that it matches or why it does not."""
@@ -183,14 +183,14 @@ def delete(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a scheme.")],
     job: JobName = "",
     *,
-    target: Target,
+    target: ControlTarget,
     json: Json = False,
 ) -> None:
     """Delete a scheme, and the job with its last scheme. The rows and the other schemes stay."""
     from nephila.harvest.schemes import applying
 
     job = job or applying.JOB
-    left = call(target, lambda control: applying.delete(ControlTarget(control), name, job), START_S)
+    left = call(target, lambda control: applying.delete(JobsOfControl(control), name, job), START_S)
     if json:
         print_json({"job": job, "deleted": name, "schemes": left})
     elif left:
@@ -199,7 +199,7 @@ def delete(
         typer.echo(f"{job}: {name} deleted, and the job, which has no other scheme")
 
 
-class ControlTarget:
+class JobsOfControl:
     """The control API as applying needs it."""
 
     def __init__(self, control: Control) -> None:
@@ -234,7 +234,7 @@ class ControlTarget:
         return [(one.url, one.reason) for one in answer.refused]
 
 
-def _state(target: Target, job: str) -> tuple[answers.JobDetail, Schemes]:
+def _state(target: ControlTarget, job: str) -> tuple[answers.JobDetail, Schemes]:
     """The job and its schemes. Raises `UserError`."""
     from nephila.harvest.schemes.applying import state_of
 
@@ -255,7 +255,7 @@ def _report(place: str, job: str) -> EvaluationReport | None:
     return None
 
 
-def _evaluated(place: str, applied: Applied, wait_s: float) -> EvaluationReport | None:
+def _evaluated(place: str, applied: AppliedScheme, wait_s: float) -> EvaluationReport | None:
     """The report of the evaluation that an apply caused, once it is complete, or as it stands after `wait_s`. None
     where the rows are not known or do not exist."""
     from nephila.harvest.schemes import stored_pages
@@ -291,7 +291,7 @@ def _print_stored(stored: EvaluationReport | None, *, unchanged: bool = False) -
         note(f"{number:,} stored pages: {REMEDIES[doubt]}")
 
 
-def _progress(place: str, detail: answers.JobDetail, state: Schemes) -> Progress:
+def _progress(place: str, detail: answers.JobDetail, state: Schemes) -> SchemeProgress:
     from nephila.harvest.schemes import progress
     from nephila.storage.ledgers.read_connection import open_for_reading
 

@@ -16,7 +16,7 @@ import typer
 from nephila.cli.jobs.table import print_table
 from nephila.cli.options import DEFAULT_OUT, Json, Out, values, with_options
 from nephila.cli.output import note, print_json
-from nephila.cli.target import Bootstrap, Server, Target, TokenFile
+from nephila.cli.target import Bootstrap, ControlTarget, Server, TokenFile
 from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.programs.options import CommandOptions
@@ -24,7 +24,7 @@ from nephila.programs.options import CommandOptions
 if TYPE_CHECKING:
     from nephila.control.api import Control
     from nephila.harvest.sites.resolve import Value
-    from nephila.harvest.sites.site_documents import Site
+    from nephila.harvest.sites.site_documents import SiteDocument
     from nephila.harvest.sites.store import SiteStore
     from nephila.programs.site_runner import PageRows, SiteRunner
 
@@ -237,7 +237,7 @@ def run(
             await server.close()
 
     with _open(out, sites) as store, only_runner(path):
-        target = Target(out, bootstrap, server, token_file)
+        target = ControlTarget(out, bootstrap, server, token_file)
         if target.is_directory and not _runs(out):
             from nephila.cli.services.up import run_up
 
@@ -255,7 +255,7 @@ def _rendered(store: SiteStore) -> list[str]:
     return [name for name, part in sites.directories.items() if resolve.values(sites, *part)["render"].value != "never"]
 
 
-def _page_rows(target: Target, place: str) -> PageRows | None:
+def _page_rows(target: ControlTarget, place: str) -> PageRows | None:
     """Where the runner reads the rows of lists; None: what the control API shows."""
     import os
 
@@ -266,7 +266,7 @@ def _page_rows(target: Target, place: str) -> PageRows | None:
     return StoredRows(find(place)[0]) if place else None
 
 
-def _run_remote(target: Target, serve: Any) -> None:
+def _run_remote(target: ControlTarget, serve: Any) -> None:
     from nephila.cli.client import call
     from nephila.kernel.runtime.stop_signals import stopped_by
 
@@ -280,9 +280,9 @@ def _run_remote(target: Target, serve: Any) -> None:
 
 def _runs(out: Path) -> bool:
     """Whether a program serves the control API in the directory."""
-    from nephila.programs.output_directory import Directory
+    from nephila.programs.output_directory import OutputDirectory
 
-    return bool(Directory(out).holder())
+    return bool(OutputDirectory(out).holder())
 
 
 def _file(out: Path, sites: str) -> Path:
@@ -317,7 +317,7 @@ def _read(name: str, limit: int = 0) -> tuple[bytes, str]:
     return data, title
 
 
-def _apply(found: list[Site], out: Path, sites: str, *, prune: bool, json: bool) -> None:
+def _apply(found: list[SiteDocument], out: Path, sites: str, *, prune: bool, json: bool) -> None:
     with _open(out, sites, create=True) as store:
         names = {site.name for site in found}
         removed = [name for name in store.sites().sites if name not in names] if prune else []

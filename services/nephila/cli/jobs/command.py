@@ -12,7 +12,7 @@ from nephila.cli.client import call
 from nephila.cli.jobs.table import print_table
 from nephila.cli.options import AlwaysJson, Json
 from nephila.cli.output import note, print_json
-from nephila.cli.target import Target, with_target
+from nephila.cli.target import ControlTarget, with_target
 from nephila.cli.terminal import sanitize
 from nephila.control import answers, requests
 from nephila.control.api import Control
@@ -38,7 +38,7 @@ def apply(
     ],
     *,
     prune: Annotated[bool, typer.Option("--prune", help="Delete the jobs that are not in these files.")] = False,
-    target: Target,
+    target: ControlTarget,
     json: Json = False,
 ) -> None:
     """Make the jobs what the files say: new ones are created, others changed while they run."""
@@ -73,7 +73,7 @@ def apply(
 
 @app.command("list")
 @with_target()
-def list_jobs(target: Target, json: Json = False) -> None:
+def list_jobs(target: ControlTarget, json: Json = False) -> None:
     """Show how all jobs stand."""
     jobs = call(target, lambda control: control.list_jobs(requests.Empty())).jobs
     if json:
@@ -89,28 +89,28 @@ def list_jobs(target: Target, json: Json = False) -> None:
 
 @app.command()
 @with_target()
-def get(name: Name, target: Target, json: AlwaysJson = True) -> None:
+def get(name: Name, target: ControlTarget, json: AlwaysJson = True) -> None:
     """Show one job and its document, in JSON."""
     print_json(call(target, lambda control: control.get_job(requests.JobName(name=name))))
 
 
 @app.command()
 @with_target()
-def pause(name: Name, target: Target, json: Json = False) -> None:
+def pause(name: Name, target: ControlTarget, json: Json = False) -> None:
     """Dispatch nothing more of a job; what is in flight still ends."""
     _change(target, lambda control: control.pause_job(requests.JobName(name=name)), as_json=json)
 
 
 @app.command()
 @with_target()
-def resume(name: Name, target: Target, json: Json = False) -> None:
+def resume(name: Name, target: ControlTarget, json: Json = False) -> None:
     """Continue a paused job."""
     _change(target, lambda control: control.resume_job(requests.JobName(name=name)), as_json=json)
 
 
 @app.command()
 @with_target()
-def delete(name: Name, target: Target, json: Json = False) -> None:
+def delete(name: Name, target: ControlTarget, json: Json = False) -> None:
     """Forget a job and its URLs; the rows of the table pages stay."""
     _change(target, lambda control: control.delete_job(requests.JobName(name=name)), as_json=json)
 
@@ -124,7 +124,7 @@ def seeds(
         str, typer.Option("--file", "-f", metavar="FILE", help="More, one a line; - is standard input.")
     ] = "",
     *,
-    target: Target,
+    target: ControlTarget,
     json: Json = False,
 ) -> None:
     """Add seeds to a job; a URL that is known already is not queued again."""
@@ -152,7 +152,7 @@ def seeds(
 
 @app.command()
 @with_target()
-def quarantines(name: Name, target: Target, json: Json = False) -> None:
+def quarantines(name: Name, target: ControlTarget, json: Json = False) -> None:
     """Show the parts of hosts that a job no longer fetches from, and why."""
     found = call(target, lambda control: control.list_quarantines(requests.JobName(name=name))).quarantines
     if json:
@@ -171,7 +171,7 @@ def release(
     name: Name,
     host: Annotated[str, typer.Argument(metavar="HOST", help="A host key, as quarantines lists it.")],
     pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="A part of it, as quarantines lists it.")],
-    target: Target,
+    target: ControlTarget,
     json: Json = False,
 ) -> None:
     """Fetch from a quarantined part of a host again."""
@@ -180,7 +180,7 @@ def release(
     print_json(answer) if json else typer.echo(f"{name}: {sanitize(host)}{sanitize(pattern)} released")
 
 
-def _change(target: Target, work: Callable[[Control], Awaitable[answers.JobChanged]], *, as_json: bool) -> None:
+def _change(target: ControlTarget, work: Callable[[Control], Awaitable[answers.JobChanged]], *, as_json: bool) -> None:
     _print_change(call(target, work), as_json=as_json)
 
 

@@ -11,12 +11,12 @@ import typer
 from nephila.cli.client import call
 from nephila.cli.options import Json
 from nephila.cli.output import note, print_json
-from nephila.cli.target import Target, with_target
+from nephila.cli.target import ControlTarget, with_target
 from nephila.control import answers, requests
 from nephila.control.api import Control
 from nephila.control.http.client import at_directory
 from nephila.kernel.runtime.errors import UsageError
-from nephila.programs.output_directory import Directory
+from nephila.programs.output_directory import OutputDirectory
 
 
 @with_target()
@@ -27,7 +27,7 @@ def forget(
     ] = "",
     job: Annotated[str, typer.Option(metavar="NAME", help="Of this job; needed where there are several.")] = "",
     *,
-    target: Target,
+    target: ControlTarget,
     json: Json = False,
 ) -> None:
     """Forget URLs of a job: they are crawled again when a page, a seed or a sitemap names them again. Rows stay."""
@@ -49,17 +49,17 @@ def forget(
         note(f"{answer.unknown:,} are not known to the job; see nephila explain URL")
 
 
-def _is_stopped(target: Target) -> bool:
-    return target.is_directory and at_directory(target.out) is None and not Directory(target.out).holder()
+def _is_stopped(target: ControlTarget) -> bool:
+    return target.is_directory and at_directory(target.out) is None and not OutputDirectory(target.out).holder()
 
 
 def _where_nothing_runs(
-    target: Target, work: Callable[[Control], Awaitable[answers.UrlsForgotten]]
+    target: ControlTarget, work: Callable[[Control], Awaitable[answers.UrlsForgotten]]
 ) -> answers.UrlsForgotten:
     from nephila.programs.stopped_frontier import stopped_frontier
 
     async def main() -> answers.UrlsForgotten:
-        async with stopped_frontier(Directory(target.out)) as control:
+        async with stopped_frontier(OutputDirectory(target.out)) as control:
             return await work(control)
 
     return asyncio.run(main())

@@ -13,7 +13,7 @@ from nephila.cli.options import DEFAULT_OUT
 from nephila.cli.output import note, print_json
 from nephila.cli.tools.export import find
 from nephila.kernel.runtime.errors import UserError
-from nephila.programs.output_directory import Directory
+from nephila.programs.output_directory import OutputDirectory
 from nephila.storage.source import display_name, is_url
 
 
@@ -30,15 +30,15 @@ def report(
 ) -> None:
     """Write a report of a crawl as one HTML file that needs no other file."""
     from nephila import __version__
-    from nephila.cli.report.document import Head, render
+    from nephila.cli.report.document import ReportHead, render
     from nephila.cli.report.facts import gather, options_of
 
     source, only = find(place)
-    head = Head(name=display_name(source), program=f"nephila {__version__}", made_at=time.time())
+    head = ReportHead(name=display_name(source), program=f"nephila {__version__}", made_at=time.time())
     if not is_url(place):
         head.name = Path(place).resolve().name
         try:
-            run = Directory(Path(place)).read()
+            run = OutputDirectory(Path(place)).read()
         except UserError as error:
             note(f"{error}; the report is made without it")
             run = None

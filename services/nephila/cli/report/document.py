@@ -24,7 +24,7 @@ _ENDS: Final = {
 
 
 @dataclass(slots=True)
-class Head:
+class ReportHead:
     """What the tables do not say."""
 
     name: str = ""
@@ -39,7 +39,7 @@ class Head:
     degraded: dict[str, str] = field(default_factory=dict)
 
 
-def render(facts: Facts, head: Head) -> str:
+def render(facts: Facts, head: ReportHead) -> str:
     """The whole document."""
     title = _title(facts, head)
     style = resources.files("nephila.cli.report").joinpath("style.css").read_text(encoding="utf-8")
@@ -64,7 +64,7 @@ def render(facts: Facts, head: Head) -> str:
     )
 
 
-def _title(facts: Facts, head: Head) -> str:
+def _title(facts: Facts, head: ReportHead) -> str:
     """The hosts of the seeds, or those with most pages."""
     named = list(dict.fromkeys(host_of(seed) for seed in head.seeds if "://" in seed))
     hosts = named or [host.name for host in facts.hosts] or head.seeds
@@ -76,7 +76,7 @@ def _title(facts: Facts, head: Head) -> str:
     return f"Crawl of {' and '.join(text(host, 80) for host in shown)}"
 
 
-def _opening(facts: Facts, head: Head, title: str) -> str:
+def _opening(facts: Facts, head: ReportHead, title: str) -> str:
     took = max(facts.last - facts.first, 0.0)
     failed, stored = facts.outcomes.get("failed", 0), facts.stored
     lead = f"{_many(stored, 'page')} from {_many(facts.hosts_stored, 'host')} {'was' if stored == 1 else 'were'} stored"
@@ -209,7 +209,7 @@ def _referrers(fact: BrokenFact, facts: Facts) -> str:
     return f"<ul class=on>{''.join(lines)}</ul>"
 
 
-def _rules(facts: Facts, head: Head) -> str:
+def _rules(facts: Facts, head: ReportHead) -> str:
     if not facts.items and not head.degraded:
         return ""
     warned = "".join(
@@ -221,7 +221,7 @@ def _rules(facts: Facts, head: Head) -> str:
     return section("Rules and items", warned + listed)
 
 
-def _settings(head: Head) -> str:
+def _settings(head: ReportHead) -> str:
     more = f" and {len(head.seeds) - 5:,} more" if len(head.seeds) > 5 else ""
     pairs = [("seeds", ", ".join(head.seeds[:5]) + more)]
     pairs += head.options
@@ -229,6 +229,6 @@ def _settings(head: Head) -> str:
     return section("Options of the crawl", f"<dl>{body}</dl>") if body else ""
 
 
-def _closing(head: Head) -> str:
+def _closing(head: ReportHead) -> str:
     made = f"Made from {text(head.name, 200)} on {instant(head.made_at)} UTC by {text(head.program, 60)}."
     return f"<footer>{made} Lists show the first {TOP}. URLs and titles are as their sites wrote them.</footer>"

@@ -129,10 +129,10 @@ def apply(
 ) -> None:
     """Run rules on pages that were stored earlier, without a request, and compare with the stored items."""
     from nephila.cli.rules.render import show_comparison
-    from nephila.programs.output_directory import Directory
+    from nephila.programs.output_directory import OutputDirectory
     from nephila.rulekit import apply as rules_apply
 
-    lock = Directory(rules_apply.directory_of(source)).locked() if write else None
+    lock = OutputDirectory(rules_apply.directory_of(source)).locked() if write else None
     comparison, rows = rules_apply.apply(source, rules or HERE, job=job, scripts=scripts, lock=lock)
     if items:
         for row in rows:

@@ -11,7 +11,7 @@ import typer
 from nephila.cli.client import call
 from nephila.cli.options import Json
 from nephila.cli.output import note, print_json
-from nephila.cli.target import Target, with_target
+from nephila.cli.target import ControlTarget, with_target
 from nephila.cli.terminal import sanitize
 from nephila.control import answers, requests
 from nephila.control.api import Control
@@ -24,7 +24,7 @@ def deploy(
     ] = None,
     *,
     prune: Annotated[bool, typer.Option("--prune", help="Delete the rules that are not in these files.")] = False,
-    target: Target,
+    target: ControlTarget,
     json: Json = False,
 ) -> None:
     """Apply rules to a running program or system: all of them or, where one is wrong, none."""
@@ -46,7 +46,7 @@ def deploy(
 
 
 @with_target()
-def list_rules(target: Target, json: Json = False) -> None:
+def list_rules(target: ControlTarget, json: Json = False) -> None:
     """Show the rules that pages are read by."""
     rules = call(target, lambda control: control.list_rules(requests.Empty())).rules
     if not rules and not json:
@@ -59,7 +59,9 @@ def list_rules(target: Target, json: Json = False) -> None:
 
 @with_target()
 def delete_rule(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A rule's name.")], target: Target, json: Json = False
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A rule's name.")],
+    target: ControlTarget,
+    json: Json = False,
 ) -> None:
     """Delete a rule; its items stay."""
     answer = call(target, lambda control: control.delete_rule(requests.RuleName(name=name)))
@@ -67,7 +69,7 @@ def delete_rule(
 
 
 @with_target()
-def status(target: Target, json: Json = False) -> None:
+def status(target: ControlTarget, json: Json = False) -> None:
     """Show whether rules still fit their sites: now, or when the crawl in DIR ended."""
     found = _health(target)
     if not found and not json:
@@ -76,7 +78,7 @@ def status(target: Target, json: Json = False) -> None:
         print_json(one) if json else typer.echo(sanitize(f"{one.rule} (version {one.version}): {_line(one)}", 500))
 
 
-def _health(target: Target) -> list[answers.RuleHealth]:
+def _health(target: ControlTarget) -> list[answers.RuleHealth]:
     from nephila.control.http.client import at_directory
 
     if target.is_directory and at_directory(target.out) is None:

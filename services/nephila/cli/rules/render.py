@@ -10,7 +10,7 @@ import typer
 
 from nephila.cli.output import note
 from nephila.cli.terminal import sanitize
-from nephila.rulekit.compare import Comparison
+from nephila.rulekit.compare import RuleComparison
 from nephila.rulekit.fixtures import MAX_DIFFERENCES, FixtureResult
 from nephila.rulekit.run_rule import items_of
 from nephila.rulekit.try_page import RuleTrial
@@ -57,7 +57,7 @@ def show_trial(trial: RuleTrial) -> None:
             note(f"… and {len(links) - MAX_SHOWN:,} more")
 
 
-def show_comparison(comparison: Comparison) -> None:
+def show_comparison(comparison: RuleComparison) -> None:
     """One line per field, and examples of changed values."""
     note(
         f"{comparison.pages:,} pages, {comparison.equal:,} with the same items;"

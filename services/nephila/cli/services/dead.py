@@ -12,7 +12,7 @@ import typer
 from nephila.cli.client import call
 from nephila.cli.options import Json
 from nephila.cli.output import note, print_json
-from nephila.cli.target import Server, Target, TokenFile, with_target
+from nephila.cli.target import ControlTarget, Server, TokenFile, with_target
 from nephila.cli.terminal import sanitize
 from nephila.control import answers, requests
 from nephila.control.api import Control
@@ -41,18 +41,20 @@ def letters_target(
     server: Server = "",
     token_file: TokenFile = "",
     prefix: Prefix = "",
-) -> Target:
+) -> ControlTarget:
     """Without --out and --server a broker: only systems over Kafka keep dead letters."""
     if out is not None and not bootstrap:
-        return Target(out, "", server, token_file)
+        return ControlTarget(out, "", server, token_file)
     if server:
-        return Target(bootstrap=bootstrap, server=server, token_file=token_file)
-    return Target(bootstrap=bootstrap or os.environ.get("NEPHILA_BOOTSTRAP", "") or DEFAULT_BROKER, prefix=prefix)
+        return ControlTarget(bootstrap=bootstrap, server=server, token_file=token_file)
+    return ControlTarget(
+        bootstrap=bootstrap or os.environ.get("NEPHILA_BOOTSTRAP", "") or DEFAULT_BROKER, prefix=prefix
+    )
 
 
 @app.command("list")
 @with_target(letters_target)
-def list_letters(target: Target, job: JobUid = "", json: Json = False) -> None:
+def list_letters(target: ControlTarget, job: JobUid = "", json: Json = False) -> None:
     """Show what is there: id, time, service, message, URL, partition, attempts, error."""
 
     async def work(control: Control) -> None:
@@ -77,7 +79,7 @@ def replay(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All dead letters (with --job: of that job).")] = False,
     *,
-    target: Target,
+    target: ControlTarget,
     job: JobUid = "",
     json: Json = False,
 ) -> None:

@@ -11,7 +11,7 @@ from nephila.cli.client import call
 from nephila.cli.jobs.table import print_table
 from nephila.cli.options import Json
 from nephila.cli.output import print_json, print_pairs
-from nephila.cli.target import Target, with_target
+from nephila.cli.target import ControlTarget, with_target
 from nephila.cli.terminal import sanitize
 from nephila.control import answers, requests
 from nephila.kernel.runtime.errors import UNREADABLE, UsageError
@@ -19,7 +19,7 @@ from nephila.scheduler.explain.explain import utc
 
 
 @with_target()
-def status(target: Target, json: Json = False) -> None:
+def status(target: ControlTarget, json: Json = False) -> None:
     """Show the state of the program or system."""
     found = call(target, lambda control: control.status(requests.Empty()))
     if json:
@@ -29,7 +29,7 @@ def status(target: Target, json: Json = False) -> None:
 
 
 @with_target()
-def members(target: Target, json: Json = False) -> None:
+def members(target: ControlTarget, json: Json = False) -> None:
     """Show the programs that take part."""
     found = call(target, lambda control: control.list_members(requests.Empty())).members
     if json:
@@ -71,7 +71,7 @@ def settings(
         str, typer.Option("--member", metavar="NAME", help="Of this member alone, see nephila members.")
     ] = "",
     *,
-    target: Target,
+    target: ControlTarget,
     json: Json = False,
 ) -> None:
     """Show or change live settings. NAME= takes the default back.

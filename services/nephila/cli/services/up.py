@@ -20,7 +20,7 @@ from nephila.cli.options import DEFAULT_OUT, Out, values, with_options
 from nephila.cli.target import Api, ApiTokenFile, tcp_address
 from nephila.kernel.runtime.errors import UserError, without_resume
 from nephila.programs.options import CommandOptions
-from nephila.programs.output_directory import Directory, JobRun, Run, cpu_seconds
+from nephila.programs.output_directory import JobRun, OutputDirectory, RunFile, cpu_seconds
 
 LOG_S = 60.0
 """Seconds between two lines about the jobs."""
@@ -76,7 +76,7 @@ def run_up(
 
     drop_lost_output("stdout")
     store = given.pop("store")
-    directory = Directory(out)
+    directory = OutputDirectory(out)
     earlier = directory.read()
     # Jobs that were taken with a browser need it again.
     given["browser"] = given["browser"] or bool(earlier is not None and earlier.options.get("browser"))
@@ -104,12 +104,12 @@ def run_up(
         raise type(error)(without_resume(str(error))) from None
 
 
-def resolve_run(directory: Directory, options: dict[str, Any]) -> Run:
+def resolve_run(directory: OutputDirectory, options: dict[str, Any]) -> RunFile:
     """The run as it will be. Raises `UsageError` when the directory holds something else."""
     run = directory.read()
     if run is None:
         directory.check_fresh()
-        run = Run(command="up", started_at=time.time())
+        run = RunFile(command="up", started_at=time.time())
     directory.check_command(run, "up")
     run.program = f"nephila {__version__}"
     run.options = options
@@ -118,8 +118,8 @@ def resolve_run(directory: Directory, options: dict[str, Any]) -> Run:
 
 
 def serve(
-    directory: Directory,
-    run: Run,
+    directory: OutputDirectory,
+    run: RunFile,
     configs: ServiceConfigs,
     tcp: TcpAddress | None,
     *,
@@ -225,7 +225,7 @@ def state_line(jobs: list[Job]) -> str:
     return " · ".join(parts)
 
 
-def _write_result(directory: Directory, run: Run, jobs: list[Job], error: BaseException | None) -> None:
+def _write_result(directory: OutputDirectory, run: RunFile, jobs: list[Job], error: BaseException | None) -> None:
     run.state = "stopped"
     run.reason = "failed" if error else "interrupted"
     run.ended_at = time.time()
@@ -234,7 +234,7 @@ def _write_result(directory: Directory, run: Run, jobs: list[Job], error: BaseEx
     _write(directory, run, jobs)
 
 
-def _write(directory: Directory, run: Run, jobs: list[Job]) -> None:
+def _write(directory: OutputDirectory, run: RunFile, jobs: list[Job]) -> None:
     """Write run.json with the counts per job. A write error is printed and does not end the program."""
     run.jobs = {
         job.name: JobRun(

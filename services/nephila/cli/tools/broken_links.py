@@ -19,7 +19,7 @@ from nephila.cli.terminal import escape_controls
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.errors import UsageError
 from nephila.programs.options import defaults
-from nephila.programs.output_directory import Directory
+from nephila.programs.output_directory import OutputDirectory
 from nephila.storage.read.broken_links import COLUMNS, BrokenLink, CheckedLink, broken_links, unfetched_links
 from nephila.storage.read.export import write_rows
 from nephila.storage.read.tabular import write_csv, write_jsonl
@@ -64,7 +64,7 @@ def _checked(place: str, source: Source, job: str | None) -> dict[str, CheckedLi
     from nephila.downloader.check_links import check_links
     from nephila.downloader.fetch_page import config_of
 
-    directory = Directory(Path(place))
+    directory = OutputDirectory(Path(place))
     if not directory.path.is_dir():
         raise UsageError("--check-external keeps its results in the directory of a crawl: name it, not a database")
     file = directory.path / NAME

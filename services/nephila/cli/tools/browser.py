@@ -19,7 +19,7 @@ START_S = 30.0
 app = typer.Typer(no_args_is_help=True, help="Install what rendered pages need: Playwright and Chromium.")
 
 
-class Fault(NamedTuple):
+class BrowserFault(NamedTuple):
     """Why a browser does not start."""
 
     cause: str
@@ -54,7 +54,7 @@ def install() -> None:
     typer.echo(f"Pages can be rendered: {sanitize(path)}")
 
 
-def start_fault(path: str) -> Fault | None:
+def start_fault(path: str) -> BrowserFault | None:
     """Why an executable of Chromium does not start; None: it does."""
     from nephila.downloader.browser.installation import library_command
 
@@ -63,11 +63,11 @@ def start_fault(path: str) -> Fault | None:
             [path, "--version"], check=False, capture_output=True, timeout=START_S, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired:
-        return Fault(f"no answer in {START_S:g} s", "see the system's log")
+        return BrowserFault(f"no answer in {START_S:g} s", "see the system's log")
     except OSError as error:
-        return Fault(error.strerror or str(error), "set browser_executable to a Chromium of this system")
+        return BrowserFault(error.strerror or str(error), "set browser_executable to a Chromium of this system")
     if not done.returncode:
         return None
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
     cause = sanitize(lines[-1][-300:]) if lines else f"exit code {done.returncode}"
-    return Fault(cause, " ".join(library_command()))
+    return BrowserFault(cause, " ".join(library_command()))

@@ -56,7 +56,7 @@ COMMANDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 """What a command or option needs in addition to a plain installation: libraries, and the extra that has them."""
 
 
-class Need(msgspec.Struct):
+class CommandNeed(msgspec.Struct):
     """A row of the table of commands."""
 
     command: str
@@ -151,13 +151,13 @@ def check_libraries() -> list[Check]:
     return checks
 
 
-def check_commands() -> list[Need]:
+def check_commands() -> list[CommandNeed]:
     """The table of commands that need more than every installation has."""
     rows = []
     for command, needs, extra in COMMANDS:
         missing = [name for name in needs if not _version(name)]
         found = f"not installed: {', '.join(missing)}" if missing else "all"
-        rows.append(Need(command, list(needs), found, f"pip install 'nephila[{extra}]'" if missing else ""))
+        rows.append(CommandNeed(command, list(needs), found, f"pip install 'nephila[{extra}]'" if missing else ""))
     return rows
 
 
@@ -168,7 +168,7 @@ def _version(name: str) -> str:
         return ""
 
 
-def _show_commands(rows: list[Need]) -> None:
+def _show_commands(rows: list[CommandNeed]) -> None:
     cells = [("command", "needs", "found", "remedy")]
     cells += [(row.command, ", ".join(row.needs), row.found, row.remedy) for row in rows]
     widths = [max(len(row[column]) for row in cells) for column in range(4)]

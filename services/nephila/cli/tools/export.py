@@ -12,7 +12,7 @@ from nephila.cli.output import note
 from nephila.cli.terminal import escape_controls
 from nephila.cli.tools.markdown_texts import MarkdownTexts
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.programs.output_directory import Directory
+from nephila.programs.output_directory import OutputDirectory
 from nephila.storage.source import Source, display_name, is_url, with_password
 
 
@@ -196,7 +196,7 @@ def find(place: str) -> tuple[Source, str | None]:
     """The source of the rows, and their job; None: the rows of all jobs. Raises `UserError`."""
     if is_url(place):
         return with_password(place), None
-    directory = Directory(Path(place))
+    directory = OutputDirectory(Path(place))
     if not directory.path.is_dir():
         raise UserError(f"{place} is not a directory; name the one that was given to nephila crawl --out")
     try:

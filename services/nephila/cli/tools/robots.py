@@ -19,7 +19,7 @@ import typer
 from nephila.cli.options import Json, values, with_options
 from nephila.cli.output import print_json, print_pairs
 from nephila.cli.tools.batch import answer_batch, line_decoder, scalar_text
-from nephila.kernel.net.robots import Robots, Verdict
+from nephila.kernel.net.robots import Robots, RobotsVerdict
 from nephila.kernel.net.robots import parse as parse_robots
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.programs.options import CommandOptions
@@ -33,7 +33,7 @@ _COMPATIBLE = re.compile(r"^Mozilla/\S+ \(compatible; ([A-Za-z_-]+)", re.IGNOREC
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-class Question(msgspec.Struct):
+class RobotsLine(msgspec.Struct):
     """One line of a batch: `robots` (text) or `file` (path), whichever is given."""
 
     agent: str = DEFAULT_AGENT
@@ -70,7 +70,7 @@ def check(
     if batch:
         if file or url or target:
             raise UsageError("give a URL, or --file and --url, or --batch, not both")
-        decode = line_decoder(Question)
+        decode = line_decoder(RobotsLine)
         answer_batch(lambda line: answer(decode(line)))
         return
     token = product_token(scalar_text(agent))
@@ -100,13 +100,13 @@ def check(
     )
 
 
-def _because(verdict: Verdict, token: str, found: str) -> str:
+def _because(verdict: RobotsVerdict, token: str, found: str) -> str:
     if verdict.line:
         return f"line {verdict.line}: {verdict.rule}"
     return f"no rule for {token} matches" if not found or "(rules" in found else "there is no robots.txt to go by"
 
 
-def _of_host(url: str, token: str, options: dict[str, Any]) -> tuple[Robots, Verdict, str]:
+def _of_host(url: str, token: str, options: dict[str, Any]) -> tuple[Robots, RobotsVerdict, str]:
     """The robots.txt of a URL's host, its verdict, and its address with the status. Raises `UserError`."""
     from nephila.downloader.fetch_page import config_of, fetch_robots
     from nephila.kernel.seeds import seed_url
@@ -120,7 +120,7 @@ def _of_host(url: str, token: str, options: dict[str, Any]) -> tuple[Robots, Ver
     return rules, verdict, f"{address} ({means})"
 
 
-def answer(question: Question) -> dict[str, Any]:
+def answer(question: RobotsLine) -> dict[str, Any]:
     """The verdicts on one line of a batch."""
     if question.robots is not None:
         rules = _parsed(question.robots.encode("utf-8", "replace"))
@@ -142,7 +142,7 @@ def _parsed(body: bytes) -> Robots:
     return parse_robots(body)
 
 
-def decide(rules: Robots, token: str, url: str) -> Verdict:
+def decide(rules: Robots, token: str, url: str) -> RobotsVerdict:
     """The verdict on a URL or path: that of the path as written and of the path as fetched; a denial wins."""
     verdicts = [rules.decide(token, path) for path in paths_of(url)]
     return next((verdict for verdict in verdicts if not verdict.allowed), verdicts[-1])

@@ -25,7 +25,7 @@ Batch = Annotated[bool, typer.Option("--batch", help='Read JSON lines {"url", "b
 Partitions = Annotated[int, typer.Option(help="Partitions of the system, a power of two.")]
 
 
-class Question(msgspec.Struct, gc=False):
+class UrlLine(msgspec.Struct, gc=False):
     """One line of a batch."""
 
     url: str
@@ -102,7 +102,7 @@ def key(url: Url = None, base: Base = None, batch: Batch = False, json: Json = F
 def _batch(url: str | None, base: str | None, describe: Describe) -> None:
     if url is not None:
         raise UsageError("give a URL or --batch, not both")
-    decode = line_decoder(Question)
+    decode = line_decoder(UrlLine)
 
     def answer(line: bytes) -> dict[str, Any]:
         question = decode(line)

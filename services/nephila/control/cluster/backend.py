@@ -23,7 +23,7 @@ from nephila.control.throughput import Rates
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of
 from nephila.kernel.bus.latest import Latest
 from nephila.kernel.documents.job_document import JobDocument
-from nephila.kernel.live_settings import Scope
+from nephila.kernel.live_settings import SettingScope
 from nephila.kernel.messages import CrawlJob, JobStatus, Outcome, ParseRule, Quarantine, RuleVerdict, Seed, Setting
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UsageError, UserError
@@ -284,7 +284,7 @@ class ClusterBackend(Backend):
     def settings(self) -> dict[str, Any]:
         return self._members.settings
 
-    def scope_of(self, member: str, setting: str) -> Scope:
+    def scope_of(self, member: str, setting: str) -> SettingScope:
         return self._members.scope_of(member, setting)
 
     async def put_settings(self, changes: Mapping[str, Any]) -> None:

@@ -82,14 +82,16 @@ class Members:
             bound_by=one.bound_by,
         )
 
-    def scope_of(self, member: str, setting: str) -> live_settings.Scope:
+    def scope_of(self, member: str, setting: str) -> live_settings.SettingScope:
         """The member of that name, of a service that reads the setting. Raises `UsageError`."""
         if not member:
-            return live_settings.Scope()
+            return live_settings.SettingScope()
         service, slash, name = member.rpartition("/")
         found = [one for one in self._members.values() if one.member == name and service in ("", one.service)]
         if not found and slash and any(live_settings.parse_key(key)[0] == (service, name) for key in self.settings):
-            return live_settings.Scope(service, name)  # it has left the system, and its setting may be taken back
+            return live_settings.SettingScope(
+                service, name
+            )  # it has left the system, and its setting may be taken back
         if not found:
             known = sorted({one.member for one in self._members.values()})
             raise UsageError(
@@ -101,4 +103,4 @@ class Members:
         if len(readers) > 1:
             names = ", ".join(sorted(one.id for one in readers))
             raise UsageError(f"several members are called {name}: {names}; name one as SERVICE/NAME")
-        return live_settings.Scope(readers[0].service, readers[0].member)
+        return live_settings.SettingScope(readers[0].service, readers[0].member)

@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from nephila.control import api
 from nephila.control.http.change_feeds import FORMATS
 from nephila.control.http.openapi import document_bytes
-from nephila.control.http.routes import CODES, PREFIX, ROUTES, ErrorBody, Route, error_json
+from nephila.control.http.routes import CODES, PREFIX, ROUTES, ApiRoute, ErrorBody, error_json
 from nephila.kernel.runtime.errors import UNREADABLE, FormError, NotReadyError, UsageError, UserError
 
 log = logging.getLogger(__name__)
@@ -158,7 +158,7 @@ def _guarded(
     return answer
 
 
-def _operation(control: api.Control, route: Route) -> Callable[[Request], Awaitable[Response]]:
+def _operation(control: api.Control, route: ApiRoute) -> Callable[[Request], Awaitable[Response]]:
     operation = getattr(control, route.operation)
 
     async def work(request: Request) -> Response:
@@ -192,7 +192,7 @@ def _code(error: UserError) -> str:
     return "unavailable" if isinstance(error, NotReadyError) else "refused"
 
 
-async def _read(request: Request, route: Route) -> Any:
+async def _read(request: Request, route: ApiRoute) -> Any:
     """The typed request. Raises `_Refusal`."""
     values: dict[str, Any] = dict(request.query_params) if not route.has_body else {}
     if route.has_body:

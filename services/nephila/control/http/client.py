@@ -21,7 +21,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from nephila.control import api
-from nephila.control.http.routes import PREFIX, ROUTES, ErrorAnswer, Route, to_http
+from nephila.control.http.routes import PREFIX, ROUTES, ApiRoute, ErrorAnswer, to_http
 from nephila.control.http.unix_socket import connect
 from nephila.kernel.runtime.errors import UNREADABLE, NotReadyError, UsageError, UserError
 
@@ -43,7 +43,7 @@ class _HttpControl:
         for route in ROUTES:
             setattr(self, route.operation, partial(self._call, route))
 
-    async def _call(self, route: Route, request: msgspec.Struct) -> Any:
+    async def _call(self, route: ApiRoute, request: msgspec.Struct) -> Any:
         found = await _in_thread(lambda: self._answer(route, request))
         try:
             return msgspec.convert(found, route.answer)
@@ -52,7 +52,7 @@ class _HttpControl:
                 f"{self._place} is not a nephila, or one of another version ({route.operation}: {error}); check the URL"
             ) from None
 
-    def _answer(self, route: Route, request: msgspec.Struct) -> Any:
+    def _answer(self, route: ApiRoute, request: msgspec.Struct) -> Any:
         path_fields, fields = to_http(route, request)
         path = PREFIX + route.path.format(**{name: quote(value, safe="") for name, value in path_fields.items()})
         headers, body = dict(self._headers), None

@@ -9,7 +9,7 @@ import msgspec
 
 from nephila import __version__
 from nephila.control.http.change_feeds import FORMATS
-from nephila.control.http.routes import CODES, PREFIX, ROUTES, ErrorAnswer, Route
+from nephila.control.http.routes import CODES, PREFIX, ROUTES, ApiRoute, ErrorAnswer
 from nephila.kernel.documents.job_schema import CrawlJob
 from nephila.kernel.documents.json_schema import json_schema
 from nephila.kernel.documents.struct_reader import Section
@@ -97,7 +97,7 @@ def _document_schemas(kind: type[Section]) -> dict[str, Any]:
     return found | {f"{kind.__name__}Document": renamed(schema)}
 
 
-def _operation(route: Route, components: dict[str, Any]) -> dict[str, Any]:
+def _operation(route: ApiRoute, components: dict[str, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {"operationId": route.operation, "summary": route.summary.rstrip(".")}
     if parameters := _parameters(route):
         operation["parameters"] = parameters
@@ -143,7 +143,7 @@ def _errors() -> dict[str, Any]:
     return {str(status): _error(" or ".join(words)) for status, words in codes.items() if "internal" not in words}
 
 
-def _parameters(route: Route) -> list[dict[str, Any]]:
+def _parameters(route: ApiRoute) -> list[dict[str, Any]]:
     (schema,), components = msgspec.json.schema_components([route.request], ref_template=REF)
     properties = components[route.request.__name__]["properties"] if "$ref" in schema else schema["properties"]
     required = components[route.request.__name__].get("required", ())

@@ -16,7 +16,7 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class ApiRoute:
     """One operation over HTTP."""
 
     method: str
@@ -43,12 +43,12 @@ class Route:
         return str(getattr(api.Control, self.operation).__doc__)
 
 
-def _routes() -> Iterator[Route]:
+def _routes() -> Iterator[ApiRoute]:
     for operation, method in vars(api.Control).items():
         if hasattr(method, "http"):
             verb, path = method.http
             types = get_type_hints(method)
-            yield Route(verb, path, operation, types["request"], types["return"])
+            yield ApiRoute(verb, path, operation, types["request"], types["return"])
 
 
 ROUTES = tuple(_routes())
@@ -93,7 +93,7 @@ def error_json(code: str, message: str, where: str = "") -> bytes:
     return msgspec.json.encode(ErrorAnswer(error=ErrorBody(code=code, message=message, where=where)))
 
 
-def to_http(route: Route, request: msgspec.Struct) -> tuple[dict[str, str], dict[str, Any]]:
+def to_http(route: ApiRoute, request: msgspec.Struct) -> tuple[dict[str, str], dict[str, Any]]:
     """The request as (fields of the path, other fields)."""
     fields: dict[str, Any] = msgspec.to_builtins(request)
     return {name: str(fields.pop(name)) for name in route.path_fields}, fields

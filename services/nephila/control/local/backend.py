@@ -22,7 +22,7 @@ from nephila.control.local.rule_store import RuleStore
 from nephila.control.throughput import Rates
 from nephila.kernel.bus.contract import Bus, Receipt
 from nephila.kernel.documents import job_document
-from nephila.kernel.live_settings import Scope
+from nephila.kernel.live_settings import SettingScope
 from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, RuleVerdict, Seed
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import UserError
@@ -309,7 +309,7 @@ class LocalBackend(Backend):
         status.formats = list(self._formats)
         status.errors = dict(self._scheduler.errors.most_common(20))
 
-    def scope_of(self, member: str, setting: str) -> Scope:
+    def scope_of(self, member: str, setting: str) -> SettingScope:
         self._no_settings()
 
     async def put_settings(self, changes: Mapping[str, Any]) -> None:

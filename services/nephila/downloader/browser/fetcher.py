@@ -35,7 +35,13 @@ from nephila.kernel.messages import Capture, FetchRequest
 from nephila.kernel.net.public_suffix import site_of
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.memory_budget import BODY_FACTOR, BROWSER_REQUEST_BYTES, Kind, MemoryBudget, Reservation
+from nephila.kernel.runtime.memory_budget import (
+    BODY_FACTOR,
+    BROWSER_REQUEST_BYTES,
+    MemoryBudget,
+    Reservation,
+    ReservationKind,
+)
 from nephila.native import parse_url
 
 log = logging.getLogger(__name__)
@@ -173,7 +179,7 @@ class BrowserFetcher:
         page, error = None, None
         memory: Reservation | None = None
         try:
-            memory = await self._memory.reserve(Kind.BROWSER, BROWSER_REQUEST_BYTES)
+            memory = await self._memory.reserve(ReservationKind.BROWSER, BROWSER_REQUEST_BYTES)
             if request.on_sent is not None:
                 request.on_sent()
             page = await self.pool.render(task)

@@ -22,7 +22,7 @@ PLAYWRIGHTS: Final = (
 """Where `playwright install chromium` puts it, below its directory."""
 
 
-class Step(NamedTuple):
+class InstallStep(NamedTuple):
     """One step of an installation."""
 
     what: str
@@ -67,13 +67,13 @@ def missing(configured: str) -> str:
     return f"{names} not installed: run nephila browser install ({commands})"
 
 
-def missing_steps(configured: str) -> list[Step]:
+def missing_steps(configured: str) -> list[InstallStep]:
     """What has to be installed on this system, in order; empty when nothing is missing."""
     steps = []
     if _missing_libraries():
-        steps.append(Step("Playwright", (sys.executable, "-m", "pip", "install", *_requirements())))
+        steps.append(InstallStep("Playwright", (sys.executable, "-m", "pip", "install", *_requirements())))
     if not find_executable(configured):
-        steps += [Step("Chromium", command) for command in _chromium()]
+        steps += [InstallStep("Chromium", command) for command in _chromium()]
     return steps
 
 

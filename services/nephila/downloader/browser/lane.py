@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from nephila.downloader.browser.auto.comparison import Comparison
+from nephila.downloader.browser.auto.comparison import LaneComparison
 from nephila.downloader.browser.auto.verdict_file import VerdictFile
-from nephila.downloader.browser.auto.verdicts import Content, Lane, Verdicts, has_text
+from nephila.downloader.browser.auto.verdicts import Lane, Verdicts, WordsAndLinks, has_text
 from nephila.downloader.browser.budget import BrowserBudget
 from nephila.downloader.browser.contract import Gateway
 from nephila.downloader.browser.engine import BrowserProcess, Engine
@@ -132,7 +132,7 @@ class BrowserLane:
             self.chosen[(Lane.HTTP if accepted else Lane.BOTH).value] += 1
             return accepted
 
-        return Comparison(
+        return LaneComparison(
             self._plain, self.browser, self._clock, instructions.delay_s, request, on_done, learn, accepts
         )
 
@@ -170,7 +170,7 @@ class BrowserLane:
 
 def _has_text(plain: HttpResponse, url: str) -> bool:
     try:
-        return has_text(Content(plain.body, url, plain.charset or "utf-8"))
+        return has_text(WordsAndLinks(plain.body, url, plain.charset or "utf-8"))
     except Exception:  # a page that the native core refuses is not compared either
         return True
 

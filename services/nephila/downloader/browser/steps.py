@@ -9,7 +9,7 @@ from playwright.async_api import Page
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from nephila.downloader.browser.engine import LoginValues, RenderError
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.kernel.documents.browser_schema import LoginStep, Step
 from nephila.kernel.documents.field_types import seconds
 from nephila.kernel.net.public_suffix import site_of
@@ -43,7 +43,7 @@ async def run_steps(page: Page, steps: Sequence[Step], login: LoginValues | None
 
 def _check_site(url: str, login_url: str, number: int) -> None:
     try:
-        page, login = Target(url), Target(login_url)
+        page, login = TargetUrl(url), TargetUrl(login_url)
     except ValueError:
         raise RenderError(Reason.STEP, f"step {number}: the page has no URL: no secret is written") from None
     if site_of(page.host) != site_of(login.host):

@@ -36,7 +36,7 @@ REFRESH_FRACTION = 0.8
 _from_bytes = int.from_bytes
 
 
-class Unit(Generic[V]):
+class TreeUnit(Generic[V]):
     """The cached answer for one name."""
 
     __slots__ = ("answer", "expires_at", "host", "refresh_at", "stale_until", "weight")
@@ -76,7 +76,7 @@ class HashTree(Generic[V]):
     def __len__(self) -> int:
         return self._count
 
-    def get(self, host: str, now: float) -> Unit[V] | None:
+    def get(self, host: str, now: float) -> TreeUnit[V] | None:
         """The unit of a name while it is fresh; this counts as a use."""
         # `_find` is repeated here: each page makes this call.
         bits = _from_bytes(md5(host.encode(), usedforsecurity=False).digest()[:8], "little")
@@ -86,7 +86,7 @@ class HashTree(Generic[V]):
             leaf = leaf[bits & 15]
         if leaf is None:
             return None
-        before: Unit[V] | None = None
+        before: TreeUnit[V] | None = None
         for unit in leaf:
             if unit.host == host:
                 if unit.expires_at <= now:
@@ -98,12 +98,12 @@ class HashTree(Generic[V]):
             before = unit
         return None
 
-    def stale(self, host: str, now: float) -> Unit[V] | None:
+    def stale(self, host: str, now: float) -> TreeUnit[V] | None:
         """The unit of a name while its answer, fresh or stale, may be served in spite of a failed look-up."""
         found = self._find(host)
         if found is None:
             return None
-        unit: Unit[V] = found[0][found[1]]
+        unit: TreeUnit[V] = found[0][found[1]]
         return unit if now < max(unit.expires_at, unit.stale_until) else None
 
     def put(self, host: str, answer: V, now: float, ttl_s: float, stale_s: float = 0.0) -> None:
@@ -111,13 +111,13 @@ class HashTree(Generic[V]):
         found = self._find(host)
         if found is not None:
             leaf, place = found
-            unit: Unit[V] = leaf.pop(place)
+            unit: TreeUnit[V] = leaf.pop(place)
             unit.weight = max(unit.weight // 2, 1)
             insort(leaf, unit, key=_rank)
         else:
             if self._count >= self._size:
                 self._evict(now)
-            unit = Unit(host)
+            unit = TreeUnit(host)
             self._insert(unit)
         unit.answer = answer
         unit.refresh_at = now + REFRESH_FRACTION * ttl_s
@@ -134,7 +134,7 @@ class HashTree(Generic[V]):
 
     # ---- tree
 
-    def _find(self, host: str) -> tuple[list[Unit[V]], int] | None:
+    def _find(self, host: str) -> tuple[list[TreeUnit[V]], int] | None:
         """The leaf of a name and the place of its unit."""
         bits = _hash(host)
         node: Any = self._root[bits & 15]
@@ -147,7 +147,7 @@ class HashTree(Generic[V]):
                     return node, place
         return None
 
-    def _insert(self, unit: Unit[V]) -> None:
+    def _insert(self, unit: TreeUnit[V]) -> None:
         """Add the unit of a new name; O(depth), and a split where the leaf is full."""
         self._count += 1
         bits, depth, node = _hash(unit.host), 1, self._root
@@ -172,7 +172,7 @@ class HashTree(Generic[V]):
 
     def _evict(self, now: float) -> None:
         """Remove the lightest unit of some sampled leaves; of equal ones the one that expires first."""
-        lightest: Unit[V] | None = None
+        lightest: TreeUnit[V] | None = None
         key = (0, 0.0)
         for _ in range(SAMPLED_LEAVES):
             for unit in self._sample():
@@ -183,14 +183,14 @@ class HashTree(Generic[V]):
         self._remove(lightest.host)
         self.evicted += 1
 
-    def _sample(self) -> list[Unit[V]]:
+    def _sample(self) -> list[TreeUnit[V]]:
         """A leaf with at least one unit; each inner node on the way selects a used child at random. The tree is not
         empty."""
         node: Any = self._root
         while type(node) is _Node:
             start = self._rng.getrandbits(4)
             node = next(child for at in range(16) if (child := node[(start + at) & 15]) is not None)
-        leaf: list[Unit[V]] = node
+        leaf: list[TreeUnit[V]] = node
         return leaf
 
     def _remove(self, host: str) -> None:
@@ -213,7 +213,7 @@ class HashTree(Generic[V]):
             parent, at = path[-1]
             parent[at] = sorted(units, key=_rank) or None
 
-    def units(self) -> Iterator[Unit[V]]:
+    def units(self) -> Iterator[TreeUnit[V]]:
         """All units. O(names)."""
         nodes: list[Any] = [self._root]
         while nodes:
@@ -257,7 +257,7 @@ def _units_below(node: Any) -> Iterator[Any]:
         yield from node
 
 
-def _move_up(leaf: list[Unit[Any]], unit: Unit[Any]) -> None:
+def _move_up(leaf: list[TreeUnit[Any]], unit: TreeUnit[Any]) -> None:
     """Put a unit whose weight has risen before all lighter ones."""
     place = leaf.index(unit)
     while place and leaf[place - 1].weight < unit.weight:
@@ -266,7 +266,7 @@ def _move_up(leaf: list[Unit[Any]], unit: Unit[Any]) -> None:
     leaf[place] = unit
 
 
-def _rank(unit: Unit[Any]) -> int:
+def _rank(unit: TreeUnit[Any]) -> int:
     return -unit.weight
 
 

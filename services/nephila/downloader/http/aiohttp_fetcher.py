@@ -32,7 +32,14 @@ from nephila.downloader.http.tls import dial_error, tls_context
 from nephila.downloader.http.tunnel.aiohttp_tunnel import TUNNEL_OF_TASK, TunnelConnector
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.memory_budget import BODY_FACTOR, LARGE_BYTES, Kind, MemoryBudget, further, unlimited
+from nephila.kernel.runtime.memory_budget import (
+    BODY_FACTOR,
+    LARGE_BYTES,
+    MemoryBudget,
+    ReservationKind,
+    further,
+    unlimited,
+)
 
 _OWN_HEADERS = frozenset(("User-Agent", "Accept", "Accept-Encoding"))
 
@@ -320,7 +327,7 @@ class AiohttpFetcher:
         """Reserve the memory of a body that is not complete; the size up to which it is reserved then."""
         response, size = fetch.response, min(further(body.size), max(body.limit, body.size))
         if response.memory is None:
-            response.memory = self._budget.open(Kind.BODY)
+            response.memory = self._budget.open(ReservationKind.BODY)
         response.memory.arrived_bytes = body.size
         granted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         if not response.memory.ask(BODY_FACTOR * size, lambda yes: None if granted.done() else granted.set_result(yes)):

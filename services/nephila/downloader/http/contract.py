@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from nephila.downloader.http.route import Route
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.kernel.messages import Capture, FetchRequest
 from nephila.kernel.reasons.table import AnyReason, Reason
 from nephila.kernel.runtime.memory_budget import Reservation
@@ -84,7 +84,7 @@ class HttpRequest:
 
     def __init__(
         self,
-        target: Target,
+        target: TargetUrl,
         route: Route,
         *,
         any_type: bool = False,
@@ -215,7 +215,7 @@ class HttpResponse:
 class Exchange(NamedTuple):
     """One response, and when its fetch started and ended, in seconds since 1970 UTC."""
 
-    target: Target
+    target: TargetUrl
     response: HttpResponse
     started: float
     ended: float

@@ -20,7 +20,7 @@ from nephila.downloader.http.lean_conn import Connection
 from nephila.downloader.http.pool import Pool
 from nephila.downloader.http.request import RequestHeads, media_filter
 from nephila.downloader.http.route import ProxyHop
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.http.tls import ResumingContext, dial_error, tls_context
 from nephila.downloader.http.tunnel.open_tunnel import InnerTls, connect_through
 from nephila.kernel.reasons.table import AnyReason, Reason
@@ -272,6 +272,6 @@ class LeanFetcher:
         return len(self._pool) > 0
 
 
-def _scheme_through(hop: ProxyHop, target: Target) -> str:
+def _scheme_through(hop: ProxyHop, target: TargetUrl) -> str:
     """What tells connections through a proxy apart, in the place of the scheme in a key of the pool."""
     return f"{target.scheme}:{target.port} {hop.name}"

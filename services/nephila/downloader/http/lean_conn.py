@@ -22,7 +22,7 @@ from nephila.downloader.http.response.chunked import Chunked
 from nephila.downloader.http.response.decode import codings_of
 from nephila.downloader.http.response.head_reader import HeadReader, StaleError
 from nephila.kernel.reasons.table import Reason
-from nephila.kernel.runtime.memory_budget import BODY_FACTOR, Kind, further
+from nephila.kernel.runtime.memory_budget import BODY_FACTOR, ReservationKind, further
 
 RESERVE_BYTES = SHARED_BYTES
 LARGE_BYTES = 4 << 20
@@ -335,7 +335,7 @@ class Connection(asyncio.BufferedProtocol):
         self._covered = size = min(size, max(body.limit, body.size))
         response, budget = exchange.response, self._fetcher.budget
         if response.memory is None:
-            response.memory = budget.open(Kind.BODY)
+            response.memory = budget.open(ReservationKind.BODY)
         response.memory.arrived_bytes = body.size
         self.waits_for_memory = not response.memory.ask(BODY_FACTOR * size, self._on_memory)
         if self.waits_for_memory:

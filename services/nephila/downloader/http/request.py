@@ -11,7 +11,7 @@ from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.headers import split_header
 from nephila.downloader.http.response.decode import ACCEPT_ENCODING
 from nephila.downloader.http.route import ProxyHop, Route
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.http.tunnel.proxy_handshake import basic_credentials
 from nephila.kernel.fragment_routes import form_of
 from nephila.kernel.messages import FetchKind, FetchRequest
@@ -107,7 +107,7 @@ def names_list(path_query: str) -> bool:
 
 def http_request_of(
     request: FetchRequest,
-    target: Target,
+    target: TargetUrl,
     route: Route,
     max_list_bytes: int,
     on_sent: Callable[[], None] | None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 
 
 class ProxyHop(msgspec.Struct, frozen=True, gc=False):
@@ -49,7 +49,7 @@ NO_ROUTE = Route((), 0, "", "")
 """The route of a request whose name is not resolved yet."""
 
 
-def direct_route(target: Target, addresses: tuple[str, ...], port: int) -> Route:
+def direct_route(target: TargetUrl, addresses: tuple[str, ...], port: int) -> Route:
     """The route without a proxy. `addresses` is not empty."""
     tls_name = target.dial_host.rstrip(".") if target.scheme == "https" else ""
     return Route(addresses, port, tls_name, addresses[0])

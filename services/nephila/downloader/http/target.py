@@ -14,7 +14,7 @@ from nephila.native import parse_url
 _PORTS = {"http": 80, "https": 443}
 
 
-class Target:
+class TargetUrl:
     """One parsed URL; raises `UrlError` (a ValueError) for other texts and other schemes than http(s).
 
     `host` is ASCII; `dial_host` has an IPv6 literal without brackets. `href` has no fragment and may contain

@@ -12,7 +12,7 @@ import base64
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.secrets import SecretError, from_environment, from_file
 from nephila.kernel import messages as m
@@ -55,7 +55,7 @@ def _entry(line: str, secrets: str) -> tuple[str, str, str]:
             "of the form env:NEPHILA_SECRET_NAME or file:NAME"
         )
     try:
-        target = Target(prefix if "://" in prefix else f"https://{prefix}/")
+        target = TargetUrl(prefix if "://" in prefix else f"https://{prefix}/")
     except ValueError as error:
         raise UsageError(f"downloader.auth {shown!r}: {error}") from None
     secret = _secret(rest[-1], secrets, shown)

@@ -12,7 +12,7 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import FetchError, HttpResponse
 from nephila.downloader.http.response.body import Body
 from nephila.downloader.http.response.decode import codings_of
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.block_pages import LOGIN_PAGE, SCAN_BYTES, block_page_of
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.outcome import ROBOTS
@@ -40,7 +40,7 @@ class BlockDetector(Middleware):
         """See `Middleware.acts_on`."""
         return self._config.detect_blocks
 
-    def on_response(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
+    def on_response(self, request: m.FetchRequest, target: TargetUrl, response: HttpResponse) -> None:
         """See `Middleware.on_response`."""
         if response.reason or request.kind == ROBOTS:
             return

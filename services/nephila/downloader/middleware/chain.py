@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.auth import Auth
 from nephila.downloader.middleware.block_detector import BlockDetector
 from nephila.downloader.middleware.contract import Middleware
@@ -61,10 +61,10 @@ CHAIN: tuple[Callable[[Dependencies], Middleware], ...] = (
 class _Hooks(NamedTuple):
     """The hooks to call for the requests of one job."""
 
-    before_request: tuple[Callable[[m.FetchRequest, Target], Coroutine[Any, Any, None] | None], ...]
+    before_request: tuple[Callable[[m.FetchRequest, TargetUrl], Coroutine[Any, Any, None] | None], ...]
     on_request: tuple[Callable[[m.FetchRequest, HttpRequest], None], ...]
-    on_response: tuple[Callable[[m.FetchRequest, Target, HttpResponse], None], ...]
-    on_outcome: tuple[Callable[[m.FetchRequest, Target, m.FetchOutcome], None], ...]
+    on_response: tuple[Callable[[m.FetchRequest, TargetUrl, HttpResponse], None], ...]
+    on_outcome: tuple[Callable[[m.FetchRequest, TargetUrl, m.FetchOutcome], None], ...]
 
 
 class MiddlewareChain:
@@ -96,7 +96,7 @@ class MiddlewareChain:
         else:
             self._by_job[job.uid] = self._hooks(job)
 
-    def before_request(self, request: m.FetchRequest, target: Target) -> Coroutine[Any, Any, None] | None:
+    def before_request(self, request: m.FetchRequest, target: TargetUrl) -> Coroutine[Any, Any, None] | None:
         """Work of the first middleware that has any; the pipeline calls again once it is done. None: no work."""
         for hook in self._by_job.get(request.job, self._without_job).before_request:
             work = hook(request, target)
@@ -109,12 +109,12 @@ class MiddlewareChain:
         for hook in self._by_job.get(request.job, self._without_job).on_request:
             hook(request, http_request)
 
-    def on_response(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
+    def on_response(self, request: m.FetchRequest, target: TargetUrl, response: HttpResponse) -> None:
         """See `Middleware.on_response`."""
         for hook in self._by_job.get(request.job, self._without_job).on_response:
             hook(request, target, response)
 
-    def on_outcome(self, request: m.FetchRequest, target: Target, outcome: m.FetchOutcome) -> None:
+    def on_outcome(self, request: m.FetchRequest, target: TargetUrl, outcome: m.FetchOutcome) -> None:
         """See `Middleware.on_outcome`."""
         for hook in self._by_job.get(request.job, self._without_job).on_outcome:
             hook(request, target, outcome)

@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.kernel import messages as m
 from nephila.kernel.reasons.table import Reason
 
@@ -34,7 +34,7 @@ class Middleware:
         """Whether requests of a job pass this middleware; None: requests without a job, or of a job not known yet."""
         return True
 
-    def before_request(self, request: m.FetchRequest, target: Target) -> Coroutine[Any, Any, None] | None:
+    def before_request(self, request: m.FetchRequest, target: TargetUrl) -> Coroutine[Any, Any, None] | None:
         """Work that must come before this request; None: nothing. The coroutine may raise `FetchError`,
         or `PausedError`."""
         return None
@@ -42,11 +42,11 @@ class Middleware:
     def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
         """Change a request that is about to be sent."""
 
-    def on_response(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
+    def on_response(self, request: m.FetchRequest, target: TargetUrl, response: HttpResponse) -> None:
         """Read or change a response. A `reason` of "stale" gives the request back: it is sent again after the delay of
         its host."""
 
-    def on_outcome(self, request: m.FetchRequest, target: Target, outcome: m.FetchOutcome) -> None:
+    def on_outcome(self, request: m.FetchRequest, target: TargetUrl, outcome: m.FetchOutcome) -> None:
         """Read the outcome of a fetch that was dialled, before it is published."""
 
     async def close(self) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest, HttpResponse, SiteCookie
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.jobs import has_jar
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookie_jar import CookieJar
@@ -104,7 +104,7 @@ class Cookies(Middleware):
             before = (http_request.secret_headers or {}).get("Cookie")
             http_request.add_secret_header("Cookie", f"{before}; {value}" if before else value)
 
-    def on_response(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
+    def on_response(self, request: m.FetchRequest, target: TargetUrl, response: HttpResponse) -> None:
         """See `Middleware.on_response`."""
         if SET_COOKIE not in response.headers:
             return
@@ -114,7 +114,7 @@ class Cookies(Middleware):
             jar.set_all(headers, target.host, path_of(target), target.scheme == "https", self._clock.now())
 
 
-def path_of(target: Target) -> str:
+def path_of(target: TargetUrl) -> str:
     """The path without its query."""
     return target.path.partition("?")[0]
 

@@ -29,7 +29,7 @@ import re2
 
 from nephila.downloader.http.contract import Fetcher, FetchError, HttpRequest, HttpResponse
 from nephila.downloader.http.route import NO_ROUTE
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.block_pages import is_captcha_page
 from nephila.downloader.middleware.contract import Middleware, PausedError
 from nephila.downloader.middleware.login_form import has_password_field, login_form
@@ -64,7 +64,7 @@ class _Session:
     def __init__(self, login: Login, delay_s: float) -> None:
         self.login = login
         self.delay_s = delay_s
-        self.target = Target(login.url)
+        self.target = TargetUrl(login.url)
         self.site = site_of(self.target.host)
         self.check = re2.compile(login.check) if login.check else None
         self.lost = re2.compile(login.lost) if login.lost else None
@@ -128,13 +128,13 @@ class SiteLogin(Middleware):
         if before is not None and before is not self._sessions.get(job.uid) and before.task is not None:
             before.task.cancel()
 
-    def _session(self, request: m.FetchRequest, target: Target) -> _Session | None:
+    def _session(self, request: m.FetchRequest, target: TargetUrl) -> _Session | None:
         session = self._sessions.get(request.job)
         if session is None or session.site != site_of(target.host):
             return None
         return session
 
-    def before_request(self, request: m.FetchRequest, target: Target) -> Coroutine[Any, Any, None] | None:
+    def before_request(self, request: m.FetchRequest, target: TargetUrl) -> Coroutine[Any, Any, None] | None:
         """See `Middleware`."""
         session = self._session(request, target)
         return None if session is None or session.open else self._await_session(session, request)
@@ -221,7 +221,7 @@ class SiteLogin(Middleware):
         if form.method != "post":
             raise LoginRefusedError("the form uses GET, which would put the password into a URL")
         try:
-            action = Target(form.action or target.href, target.href)
+            action = TargetUrl(form.action or target.href, target.href)
         except ValueError as error:
             raise LoginRefusedError(f"the action of the form is not a URL: {error}") from None
         values = {field.name: self._value(field) for field in session.login.fields}
@@ -284,7 +284,7 @@ class SiteLogin(Middleware):
             if len(session.sent) > MAX_SENT:
                 del session.sent[next(iter(session.sent))]
 
-    def on_response(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
+    def on_response(self, request: m.FetchRequest, target: TargetUrl, response: HttpResponse) -> None:
         """See `Middleware`. A response that shows a lost session closes the session and gives the request back."""
         session = self._session(request, target)
         if session is None:
@@ -327,7 +327,7 @@ class SiteLogin(Middleware):
         log.info("job %s: the session at %s is lost", request.job, session.target.host_header)
 
     @staticmethod
-    def _is_lost(session: _Session, target: Target, response: HttpResponse) -> bool:
+    def _is_lost(session: _Session, target: TargetUrl, response: HttpResponse) -> bool:
         if response.status == UNAUTHORIZED or response.unauthorized:
             return True
         if _is_led_to_login(session, target, response):
@@ -357,14 +357,14 @@ def _route_of(url: str) -> str:
     return base.partition("?")[0] + (f"#{fragment.partition('?')[0]}" if fragment[:1] in ("/", "!") else "")
 
 
-def _is_led_to_login(session: _Session, target: Target, response: HttpResponse) -> bool:
+def _is_led_to_login(session: _Session, target: TargetUrl, response: HttpResponse) -> bool:
     """Whether the scripts of a page have led to the login page."""
     if not response.rendered:
         return False
     return _route_of(response.page_url) == _route_of(session.login.url) != _route_of(target.href)
 
 
-def _refuse_empty(session: _Session, target: Target, response: HttpResponse) -> None:
+def _refuse_empty(session: _Session, target: TargetUrl, response: HttpResponse) -> None:
     """Fail a page that has no content in a new session either: its scripts get 401 or lead to the login page. One whose
     scripts get 403 may be whole."""
     if response.unauthorized == UNAUTHORIZED:

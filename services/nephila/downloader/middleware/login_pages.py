@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from nephila.downloader.dns.contract import ResolveError
 from nephila.downloader.http.contract import Fetcher, FetchError, HttpRequest, HttpResponse
 from nephila.downloader.http.route import Route
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.outcome import REDIRECTS, location_of
 from nephila.downloader.proxies.selection import NoProxyError
@@ -39,8 +39,8 @@ class LoginPages:
         self._previous = previous
 
     async def read(
-        self, request: m.FetchRequest, login: Target, delay_s: float, target: Target, body: bytes | None = None
-    ) -> tuple[str, Target]:
+        self, request: m.FetchRequest, login: TargetUrl, delay_s: float, target: TargetUrl, body: bytes | None = None
+    ) -> tuple[str, TargetUrl]:
         """Fetch a page of the login at `login`. Redirects are followed within its site, each after `delay_s`. Raises
         `LoginRefusedError` and `FetchError`."""
         for _ in range(MAX_HOPS + 1):
@@ -66,7 +66,9 @@ class LoginPages:
             raise LoginRefusedError(f"status {response.status}")
         return _text(response), target
 
-    async def _fetch(self, request: m.FetchRequest, delay_s: float, target: Target, body: bytes | None) -> HttpResponse:
+    async def _fetch(
+        self, request: m.FetchRequest, delay_s: float, target: TargetUrl, body: bytes | None
+    ) -> HttpResponse:
         route = await self.route(request, target)
         proxies = self._router.proxies
         use = None
@@ -87,7 +89,7 @@ class LoginPages:
             await sleep(self._clock, delay_s)
         return response
 
-    async def route(self, request: m.FetchRequest, target: Target) -> Route:
+    async def route(self, request: m.FetchRequest, target: TargetUrl) -> Route:
         try:
             return await self._router.route(target, request)
         except EgressError as error:
@@ -96,7 +98,7 @@ class LoginPages:
             raise FetchError(Reason.DNS, f"login: {error}") from None
 
     async def _exchange(
-        self, request: m.FetchRequest, target: Target, route: Route, body: bytes | None
+        self, request: m.FetchRequest, target: TargetUrl, route: Route, body: bytes | None
     ) -> HttpResponse:
         http_request = HttpRequest(target, route, any_type=True, keep=PAGE_BYTES)
         http_request.body = body

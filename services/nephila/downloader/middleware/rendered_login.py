@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from nephila.downloader.http.contract import SiteCookies
 from nephila.downloader.http.route import Route
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.kernel.documents.browser_schema import LoginStep
 from nephila.kernel.messages import FetchRequest
 
@@ -18,7 +18,7 @@ class RenderedLogin(NamedTuple):
 
     url: str
     """With its route."""
-    target: Target
+    target: TargetUrl
     route: Route
     steps: tuple[LoginStep, ...]
     values: Mapping[str, str]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.contract import Middleware, PausedError
 from nephila.downloader.outcome import MAX_RETRY_AFTER_S, ROBOTS
 from nephila.kernel import messages as m
@@ -50,7 +50,7 @@ def parse_rate(line: str) -> Rate:
     prefix = words[0].partition("://")[2] or words[0]
     if prefix != "*":
         try:
-            target = Target(f"http://{prefix}")
+            target = TargetUrl(f"http://{prefix}")
         except ValueError as error:
             raise UsageError(f"downloader.throttle {line!r}: {error}") from None
         prefix = target.host_header + target.path
@@ -78,7 +78,7 @@ class Throttle(Middleware):
         """See `Middleware.acts_on`."""
         return bool(self._of_host or self._of_each_host)
 
-    def _rates(self, target: Target) -> tuple[str, list[Rate]]:
+    def _rates(self, target: TargetUrl) -> tuple[str, list[Rate]]:
         """Key of the bucket, and the rates of the longest prefix of a URL: at most one of bytes and one of requests."""
         host = target.host_header
         url = host + target.path
@@ -86,7 +86,7 @@ class Throttle(Middleware):
         rates = [rate for rate in rates if rate.prefix == rates[0].prefix] or self._of_each_host
         return (f"{host} {rates[0].prefix}" if rates else ""), rates
 
-    def before_request(self, request: m.FetchRequest, target: Target) -> Coroutine[Any, Any, None] | None:
+    def before_request(self, request: m.FetchRequest, target: TargetUrl) -> Coroutine[Any, Any, None] | None:
         """See `Middleware.before_request`."""
         if request.kind == ROBOTS:
             return None
@@ -101,7 +101,7 @@ class Throttle(Middleware):
             if rate.requests_per_s:
                 self._use(key, 1 / rate.requests_per_s)
 
-    def on_outcome(self, request: m.FetchRequest, target: Target, outcome: m.FetchOutcome) -> None:
+    def on_outcome(self, request: m.FetchRequest, target: TargetUrl, outcome: m.FetchOutcome) -> None:
         """See `Middleware.on_outcome`. The next request waits for the time of the bytes received."""
         key, rates = self._rates(target)
         for rate in rates:
@@ -115,5 +115,5 @@ class Throttle(Middleware):
         self._free_at[key] = max(self._free_at.get(key, 0.0), now) + seconds
 
 
-async def _pause(rate: Rate, target: Target, wait_s: float) -> None:
+async def _pause(rate: Rate, target: TargetUrl, wait_s: float) -> None:
     raise PausedError(Reason.THROTTLE, f"the rate of {rate.prefix or target.host_header} is reached", wait_s)

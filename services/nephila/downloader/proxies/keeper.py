@@ -7,8 +7,8 @@ import logging
 from collections.abc import Sequence
 
 from nephila.downloader.proxies.pool import MAX_PROXIES, ProxyPool
-from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, Fault, Proxy
-from nephila.downloader.proxies.sources import MAX_LIST_BYTES, MAX_SKIPPED, Source, SourceError
+from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, Proxy, ProxyFault
+from nephila.downloader.proxies.sources import MAX_LIST_BYTES, MAX_SKIPPED, ProxySource, SourceError
 from nephila.downloader.proxies.store import PoolFile
 from nephila.downloader.proxies.validator import CheckResult, Validator
 from nephila.kernel.runtime.clock import Clock
@@ -26,7 +26,7 @@ class ProxyKeeper:
     def __init__(
         self,
         pool: ProxyPool,
-        sources: Sequence[Source],
+        sources: Sequence[ProxySource],
         validator: Validator,
         file: PoolFile,
         clock: Clock,
@@ -81,9 +81,9 @@ class ProxyKeeper:
         await self._save()
         await self._validator.close()
 
-    def on_fault(self, proxy: Proxy, fault: Fault) -> None:
+    def on_fault(self, proxy: Proxy, fault: ProxyFault) -> None:
         """A request through a proxy failed. Refused credentials are reported once per proxy."""
-        if fault is Fault.REFUSED and proxy.name not in self._refused:
+        if fault is ProxyFault.REFUSED and proxy.name not in self._refused:
             self._refused.add(proxy.name)
             log.error("proxy %s refuses the credentials (407): it is out until its list has others", proxy.name)
 
@@ -108,7 +108,7 @@ class ProxyKeeper:
         """Write the pool in a thread: an fsync may take seconds."""
         await asyncio.to_thread(self._file.save, list(self._pool.proxies()))
 
-    async def _read(self, source: Source) -> None:
+    async def _read(self, source: ProxySource) -> None:
         try:
             collected = await source.read()
             if collected is not None:
@@ -146,7 +146,7 @@ class ProxyKeeper:
 
     def _apply(self, proxy: Proxy, found: CheckResult) -> None:
         now = self._clock.monotonic()
-        if found.fault is Fault.REFUSED:
+        if found.fault is ProxyFault.REFUSED:
             self.on_fault(proxy, found.fault)
             self._pool.failed(proxy, found.fault, "", now)
         elif found.fault is not None:

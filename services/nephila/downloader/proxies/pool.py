@@ -31,8 +31,8 @@ from nephila.downloader.proxies.proxy import (
     REWARD,
     TRANSITIONS,
     WEIGHT_OF_LAST,
-    Fault,
     Proxy,
+    ProxyFault,
     ProxyState,
 )
 from nephila.downloader.proxies.ring import Ring
@@ -57,7 +57,7 @@ MAX_PROXIES = 20_000
 """Over all lists: the ring is sorted and each proxy is checked, so more cost more than they give."""
 
 
-class Need(NamedTuple):
+class ProxyNeed(NamedTuple):
     """What a request needs of a proxy."""
 
     host: str
@@ -178,19 +178,19 @@ class ProxyPool:
 
     # ---- use
 
-    def pick(self, selector: Selector, need: Need, avoid: Collection[str], now: float) -> Proxy | None:
+    def pick(self, selector: Selector, need: ProxyNeed, avoid: Collection[str], now: float) -> Proxy | None:
         """The next proxy for a request with a free slot; None when there is none. `start_use` takes the slot."""
         return self._ring(selector, now).pick(need.host, lambda proxy: self._serves(proxy, need, avoid, now))
 
-    def has_alive(self, selector: Selector, need: Need, avoid: Collection[str], now: float) -> bool:
+    def has_alive(self, selector: Selector, need: ProxyNeed, avoid: Collection[str], now: float) -> bool:
         """Whether a proxy could serve a request if all slots were free. O(n)."""
         return any(self.serves(proxy, selector, need, avoid, now) for proxy in self._proxies.values())
 
-    def serves(self, proxy: Proxy, selector: Selector, need: Need, avoid: Collection[str], now: float) -> bool:
+    def serves(self, proxy: Proxy, selector: Selector, need: ProxyNeed, avoid: Collection[str], now: float) -> bool:
         """Whether a proxy could serve a request if it had a free slot."""
         return self._serves(proxy, need, avoid, now) and self.is_in_ring(proxy, selector)
 
-    def refusals(self, selector: Selector, need: Need, now: float) -> Counter[int]:
+    def refusals(self, selector: Selector, need: ProxyNeed, now: float) -> Counter[int]:
         """Statuses by which the working proxies of a selector refuse CONNECT to the port of a request, with 0 for
         those that do not. O(n)."""
         return Counter(
@@ -206,7 +206,7 @@ class ProxyPool:
         )
 
     @staticmethod
-    def _serves(proxy: Proxy, need: Need, avoid: Collection[str], now: float) -> bool:
+    def _serves(proxy: Proxy, need: ProxyNeed, avoid: Collection[str], now: float) -> bool:
         return (
             proxy.state is ALIVE
             and (proxy.https or not need.is_https)
@@ -274,15 +274,15 @@ class ProxyPool:
             proxy.evictions = 0
         self._version += 1
 
-    def failed(self, proxy: Proxy, fault: Fault, host: str, now: float) -> None:
+    def failed(self, proxy: Proxy, fault: ProxyFault, host: str, now: float) -> None:
         """A request through a proxy failed; too many failures evict it."""
         proxy.success *= 1.0 - PENALTY[fault]
         self._version += 1
-        if fault is Fault.BANNED:
+        if fault is ProxyFault.BANNED:
             proxy.bans[host] = now + BAN_S
             if len(proxy.bans) > MAX_BANS:
                 del proxy.bans[next(iter(proxy.bans))]
-        if fault is Fault.REFUSED:
+        if fault is ProxyFault.REFUSED:
             if proxy.state is not LIAR:
                 self._move(proxy, REFUSED)
         elif proxy.state is ALIVE and proxy.success < EVICT_BELOW:

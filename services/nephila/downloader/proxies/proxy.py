@@ -34,7 +34,7 @@ TRANSITIONS: dict[ProxyState, frozenset[ProxyState]] = {
 """A proxy with other credentials or another address is a candidate again."""
 
 
-class Fault(Enum):
+class ProxyFault(Enum):
     """Why a request through a proxy failed."""
 
     DEAD = "dead"
@@ -58,15 +58,15 @@ class Fault(Enum):
 
 
 PENALTY = {
-    Fault.DEAD: 0.4,
-    Fault.SLOW: 0.2,
-    Fault.BROKEN: 0.15,
-    Fault.TAMPERED: 1.0,
-    Fault.BANNED: 0.1,
-    Fault.REFUSED: 1.0,
-    Fault.LIED: 0.2,
-    Fault.NO_TUNNEL: 0.0,
-    Fault.UNREACHABLE: 0.02,
+    ProxyFault.DEAD: 0.4,
+    ProxyFault.SLOW: 0.2,
+    ProxyFault.BROKEN: 0.15,
+    ProxyFault.TAMPERED: 1.0,
+    ProxyFault.BANNED: 0.1,
+    ProxyFault.REFUSED: 1.0,
+    ProxyFault.LIED: 0.2,
+    ProxyFault.NO_TUNNEL: 0.0,
+    ProxyFault.UNREACHABLE: 0.02,
 }
 """Part of the success rate that a fault takes."""
 REWARD = 0.1

@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from nephila.downloader.http.contract import HttpResponse
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.proxies.proxy import Proxy
 from nephila.downloader.proxies.signature import Signature, digest_of, signature_of
 from nephila.kernel import messages as m
@@ -48,7 +48,7 @@ class Served(NamedTuple):
     request: m.FetchRequest
 
 
-class Finding(NamedTuple):
+class SecondFetch(NamedTuple):
     """What a response means. `again`: fetch it once more, through another proxy."""
 
     again: bool = False
@@ -60,7 +60,7 @@ class Finding(NamedTuple):
     """Hosts for which they lied beside that of the request: those that one body came for."""
 
 
-ACCEPTED, AGAIN = Finding(), Finding(again=True)
+ACCEPTED, AGAIN = SecondFetch(), SecondFetch(again=True)
 
 
 class _Doubt:
@@ -118,10 +118,10 @@ class SecondFetches:
         self,
         proxy: Proxy,
         request: m.FetchRequest,
-        target: Target,
+        target: TargetUrl,
         response: HttpResponse,
         has_another: Callable[[Collection[str]], bool],
-    ) -> Finding:
+    ) -> SecondFetch:
         """Judge a response of a server. `has_another`: whether a proxy beside these works for the request."""
         key = (request.job, request.url_key)
         doubt = self._doubts.get(key)
@@ -154,7 +154,7 @@ class SecondFetches:
     def _has_common(self, seen: list[tuple[str, Signature]]) -> bool:
         return any(len(self._bodies.get((name, one.digest), ())) >= SAME_BODY_HOSTS for name, one in seen)
 
-    def _vote(self, seen: list[tuple[str, Signature]]) -> Finding | None:
+    def _vote(self, seen: list[tuple[str, Signature]]) -> SecondFetch | None:
         """Who agrees and who has lied; None while it is open."""
         hosts_of = {name: self._bodies.get((name, one.digest), set()) for name, one in seen}
         common = {one.digest for name, one in seen if len(hosts_of[name]) >= SAME_BODY_HOSTS}
@@ -163,17 +163,17 @@ class SecondFetches:
             others = tuple(name for name, one in seen if one.digest not in common)
             if len(others) > 1:
                 hosts = frozenset[str]().union(*(hosts_of[name] for name in liars))
-                return Finding(lied=liars, hosts=hosts)
+                return SecondFetch(lied=liars, hosts=hosts)
             if len(liars) < 3:
                 return None
             self._true_bodies.update(dict.fromkeys(common))
             while len(self._true_bodies) > MAX_BODIES:
                 self._true_bodies.popitem(last=False)
-            return Finding()
+            return SecondFetch()
         for _, one in seen:
             alike = tuple(name for name, other in seen if other.is_like(one))
             if len(alike) > 1:
-                return Finding(agreed=alike, lied=tuple(name for name, _ in seen if name not in alike))
+                return SecondFetch(agreed=alike, lied=tuple(name for name, _ in seen if name not in alike))
         return None
 
     def _is_sampled(self, proxy: Proxy) -> bool:

@@ -16,9 +16,9 @@ import msgspec
 
 from nephila.downloader.http.contract import HttpResponse
 from nephila.downloader.http.route import ProxyHop, Route, proxied
-from nephila.downloader.http.target import Target
-from nephila.downloader.proxies.pool import Need, ProxyPool
-from nephila.downloader.proxies.proxy import Fault, Proxy
+from nephila.downloader.http.target import TargetUrl
+from nephila.downloader.proxies.pool import ProxyNeed, ProxyPool
+from nephila.downloader.proxies.proxy import Proxy, ProxyFault
 from nephila.downloader.proxies.second_fetches import SecondFetches, Served
 from nephila.downloader.proxies.selector import DIRECT, Selector, parse_selector
 from nephila.downloader.proxies.sessions import ProxySessions
@@ -56,7 +56,7 @@ class NoProxyError(Exception):
         self.reason = reason
 
 
-class Step(Enum):
+class ProxyStep(Enum):
     """What happens to a request after its response."""
 
     ACCEPT = "accept"
@@ -103,7 +103,7 @@ class ProxySelection:
         names: str = LOCAL,
         give_up_s: float = 600.0,
         always_sessions: bool = False,
-        on_fault: Callable[[Proxy, Fault], None] | None = None,
+        on_fault: Callable[[Proxy, ProxyFault], None] | None = None,
         second_fetches: SecondFetches | None = None,
         trusts_tls: bool = True,
     ) -> None:
@@ -126,7 +126,7 @@ class ProxySelection:
         self._selectors: dict[str, Selector] = {}
         self.picks: Counter[str] = Counter()
         """Requests by the class of their proxy."""
-        self.faults: Counter[Fault] = Counter()
+        self.faults: Counter[ProxyFault] = Counter()
         self.without_proxy = 0
         """Requests that found no proxy."""
         self._on_fault = on_fault
@@ -147,7 +147,7 @@ class ProxySelection:
             return
         self._class_of_job[job.uid] = spec_of(job).proxy_class
 
-    def selector(self, request: m.FetchRequest, target: Target) -> Selector | None:
+    def selector(self, request: m.FetchRequest, target: TargetUrl) -> Selector | None:
         """The proxies that a request may use; None: it uses none."""
         context = request.context
         text = (context.proxy_class if context is not None else "") or self._class_of_job.get(request.job, "")
@@ -162,7 +162,7 @@ class ProxySelection:
         return selector
 
     def acquire(
-        self, request: m.FetchRequest, target: Target, route: Route, selector: Selector, tries: ProxyTries | None
+        self, request: m.FetchRequest, target: TargetUrl, route: Route, selector: Selector, tries: ProxyTries | None
     ) -> ProxyUse | None:
         """A proxy with a free slot; None when all slots are in use. Raises `NoProxyError`."""
         now = self._clock.monotonic()
@@ -191,7 +191,7 @@ class ProxySelection:
             self._sticky[session] = proxy.name
         return self._use(proxy, target, route, now, by_tunnel)
 
-    async def lease(self, request: m.FetchRequest, target: Target, route: Route) -> ProxyUse | None:
+    async def lease(self, request: m.FetchRequest, target: TargetUrl, route: Route) -> ProxyUse | None:
         """As `acquire`, for a request outside of the pipeline, such as that of a login: waits for a slot. None: the
         request uses no proxy."""
         selector = self.selector(request, target)
@@ -201,7 +201,7 @@ class ProxySelection:
             await sleep(self._clock, LEASE_RETRY_S)
         return use
 
-    def follow(self, page: Route, target: Target, direct: Route) -> Route:
+    def follow(self, page: Route, target: TargetUrl, direct: Route) -> Route:
         """The route of a further request of a page that has a route: through the same proxy, if it has one."""
         hop = page.proxy
         if hop is None or self._no_proxy.covers(target.dial_host):
@@ -220,7 +220,7 @@ class ProxySelection:
         """Free the slot."""
         self.pool.end_use(use.proxy)
 
-    def has_another(self, target: Target, selector: Selector, tries: ProxyTries) -> bool:
+    def has_another(self, target: TargetUrl, selector: Selector, tries: ProxyTries) -> bool:
         """Whether a further proxy may be tried for a request."""
         return len(tries.failed) < MAX_PROXIES_PER_REQUEST and self.pool.has_alive(
             selector, self._need(target, tries), tries.failed, self._clock.monotonic()
@@ -229,43 +229,43 @@ class ProxySelection:
     # ---- results
 
     def after_dial(
-        self, use: ProxyUse, target: Target, selector: Selector, tries: ProxyTries, response: HttpResponse
-    ) -> Step:
+        self, use: ProxyUse, target: TargetUrl, selector: Selector, tries: ProxyTries, response: HttpResponse
+    ) -> ProxyStep:
         """Judge a response before middleware sees it: RETRY when the request has not reached the server."""
         proxy = use.proxy
         if response.status == 407 and use.route.proxy is not None and not use.route.proxy.tunnel:
             tries.by_tunnel = True
-            tries.suspects.append((proxy, Fault.REFUSED))
-            return Step.RETRY
+            tries.suspects.append((proxy, ProxyFault.REFUSED))
+            return ProxyStep.RETRY
         fault = _fault_before_request(response)
         if fault is None:
-            return Step.ACCEPT
-        if fault is Fault.NO_TUNNEL:
+            return ProxyStep.ACCEPT
+        if fault is ProxyFault.NO_TUNNEL:
             status = tunnel_status_of(response.reason)
             self.pool.refused_tunnel(proxy, target.port, status, self._clock.monotonic())
-        if tries.by_tunnel and fault in (Fault.DEAD, Fault.NO_TUNNEL):
-            fault = Fault.UNREACHABLE  # a proxy may permit CONNECT only to port 443
+        if tries.by_tunnel and fault in (ProxyFault.DEAD, ProxyFault.NO_TUNNEL):
+            fault = ProxyFault.UNREACHABLE  # a proxy may permit CONNECT only to port 443
         tries.failed.append(proxy.name)
-        if fault is Fault.TAMPERED:
+        if fault is ProxyFault.TAMPERED:
             tries.suspects.append((proxy, fault))
         else:
             self._fail(proxy, fault, target.host)
-        if fault not in (Fault.TAMPERED, Fault.UNREACHABLE) or self.has_another(target, selector, tries):
-            return Step.RETRY
+        if fault not in (ProxyFault.TAMPERED, ProxyFault.UNREACHABLE) or self.has_another(target, selector, tries):
+            return ProxyStep.RETRY
         # Most often the server is the cause: with no proxy left, this is its result.
         if tries.by_tunnel:
             response.status, response.reason, response.detail = 407, Reason.NONE, ""
-        return Step.ACCEPT
+        return ProxyStep.ACCEPT
 
     def after_response(
         self,
         use: ProxyUse,
         request: m.FetchRequest,
-        target: Target,
+        target: TargetUrl,
         tries: ProxyTries,
         response: HttpResponse,
         partition: int = 0,
-    ) -> Step:
+    ) -> ProxyStep:
         """Judge a response that middleware has seen: GIVE_BACK when another proxy may get a better one, COMPARE for a
         second fetch. `partition`: of the request."""
         reached = _fault_before_request(response) is None
@@ -275,29 +275,29 @@ class ProxySelection:
             if reached and response.reason != Reason.STALE:
                 self.pool.succeeded(use.proxy, self._clock.monotonic() - use.since)
                 for suspect, suspected in tries.suspects:
-                    if suspected is not Fault.REFUSED or response.status != 407:
+                    if suspected is not ProxyFault.REFUSED or response.status != 407:
                         self._fail(suspect, suspected, target.host)
                 if self._none_since:
                     self._none_since.pop(self.selector(request, target) or Selector("", ""), None)
                 if self._can_lie(request, target, response) and self._compare(
                     use.proxy, request, target, response, partition
                 ):
-                    return Step.COMPARE
+                    return ProxyStep.COMPARE
                 self._given_back.pop(key, None)
-            return Step.ACCEPT
+            return ProxyStep.ACCEPT
         self.second_fetches.failed(request)
         self._fail(use.proxy, fault, target.host)
         times = self._given_back.pop(key, 0) + 1
         if times > MAX_GIVE_BACKS:
-            return Step.ACCEPT
+            return ProxyStep.ACCEPT
         if len(self._given_back) >= MAX_BOOKED:
             del self._given_back[next(iter(self._given_back))]
         self._given_back[key] = times
-        return Step.GIVE_BACK
+        return ProxyStep.GIVE_BACK
 
     # ---- lies
 
-    def _can_lie(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> bool:
+    def _can_lie(self, request: m.FetchRequest, target: TargetUrl, response: HttpResponse) -> bool:
         """Whether a proxy could have replaced a response, and whether a second fetch would get the same one: it has no
         session, sends no form, and is not an error of the server."""
         context = request.context
@@ -313,7 +313,7 @@ class ProxySelection:
         )
 
     def _compare(
-        self, proxy: Proxy, request: m.FetchRequest, target: Target, response: HttpResponse, partition: int
+        self, proxy: Proxy, request: m.FetchRequest, target: TargetUrl, response: HttpResponse, partition: int
     ) -> bool:
         """Compare a response with those of other proxies, and act on what is found. True: fetch it once more."""
         selector = self.selector(request, target)
@@ -328,7 +328,7 @@ class ProxySelection:
                 self.pool.confirmed(agreed)
         for name in found.lied:
             if (liar := self.pool.find(name)) is not None:
-                self._fail(liar, Fault.LIED, target.host)
+                self._fail(liar, ProxyFault.LIED, target.host)
                 hosts = found.hosts | {target.host}
                 is_liar = sum(self.pool.lied(liar, host, now) for host in hosts) > 0  # each host counts
                 pages = seconds.take_served(name, None if is_liar else hosts)
@@ -348,7 +348,7 @@ class ProxySelection:
             seconds.accepted(proxy.name, target.host, partition, response.status, request)
         return found.again
 
-    def _fail(self, proxy: Proxy, fault: Fault, host: str) -> None:
+    def _fail(self, proxy: Proxy, fault: ProxyFault, host: str) -> None:
         self.faults[fault] += 1
         self.pool.failed(proxy, fault, host, self._clock.monotonic())
         if self._on_fault is not None:
@@ -356,11 +356,13 @@ class ProxySelection:
 
     # ---- helpers
 
-    def _need(self, target: Target, tries: ProxyTries | None) -> Need:
+    def _need(self, target: TargetUrl, tries: ProxyTries | None) -> ProxyNeed:
         by_tunnel = self.names == LOCAL or (tries is not None and tries.by_tunnel)
-        return Need(target.host, target.scheme == "https", target.port, by_tunnel)
+        return ProxyNeed(target.host, target.scheme == "https", target.port, by_tunnel)
 
-    def no_proxy(self, target: Target, selector: Selector, tries: ProxyTries | None, detail: str = "") -> NoProxyError:
+    def no_proxy(
+        self, target: TargetUrl, selector: Selector, tries: ProxyTries | None, detail: str = ""
+    ) -> NoProxyError:
         """Why no proxy serves a request. Final when none has for a long time, or when all refuse CONNECT."""
         self.without_proxy += 1
         now, need = self._clock.monotonic(), self._need(target, tries)
@@ -379,14 +381,14 @@ class ProxySelection:
             return NoProxyError(text, not self.pool.has_candidate(selector), reason=Reason.NO_TUNNEL)
         return NoProxyError(detail or f"no proxy of {named} works", now - since >= self._give_up_s)
 
-    def _use(self, proxy: Proxy, target: Target, route: Route, now: float, by_tunnel: bool) -> ProxyUse:
+    def _use(self, proxy: Proxy, target: TargetUrl, route: Route, now: float, by_tunnel: bool) -> ProxyUse:
         self.pool.start_use(proxy)
         kind = proxy.kind or "unknown"
         self.picks[kind if kind in self.picks or len(self.picks) < MAX_LABELS else "other"] += 1
         return ProxyUse(proxy, route_through(proxy, target, route, self.names, by_tunnel), now)
 
 
-def route_through(proxy: Proxy, target: Target, route: Route, names: str, by_tunnel: bool = False) -> Route:
+def route_through(proxy: Proxy, target: TargetUrl, route: Route, names: str, by_tunnel: bool = False) -> Route:
     """A direct route led through a proxy. `by_tunnel`: also where the proxy could receive the whole URL."""
     endpoint = proxy.endpoint
     is_local = names == LOCAL
@@ -404,33 +406,33 @@ def route_through(proxy: Proxy, target: Target, route: Route, names: str, by_tun
     return proxied(route, proxy.addresses, endpoint.port, hop)
 
 
-def _fault_before_request(response: HttpResponse) -> Fault | None:
+def _fault_before_request(response: HttpResponse) -> ProxyFault | None:
     """The fault of a fetch that has not reached the server."""
     if tunnel_status_of(response.reason):
-        return Fault.NO_TUNNEL
+        return ProxyFault.NO_TUNNEL
     match response.reason:
         case Reason.PROXY:
-            return Fault.DEAD
+            return ProxyFault.DEAD
         case Reason.PROXY_AUTH:
-            return Fault.REFUSED
+            return ProxyFault.REFUSED
         case Reason.CONNECT:
-            return Fault.UNREACHABLE
+            return ProxyFault.UNREACHABLE
         case Reason.TLS:
-            return Fault.TAMPERED
+            return ProxyFault.TAMPERED
         case Reason.TIMEOUT if response.detail.startswith("connect:"):
-            return Fault.DEAD
+            return ProxyFault.DEAD
         case Reason.TIMEOUT if response.detail.startswith("tunnel:"):
-            return Fault.UNREACHABLE
+            return ProxyFault.UNREACHABLE
     return None
 
 
-def _fault_of_response(response: HttpResponse) -> Fault | None:
+def _fault_of_response(response: HttpResponse) -> ProxyFault | None:
     """The fault of a fetch that the server may have seen."""
     if response.status in BAN_STATUSES or response.reason in (Reason.BLOCKED, Reason.LOGIN_PAGE):
-        return Fault.BANNED
+        return ProxyFault.BANNED
     match response.reason:
         case Reason.TIMEOUT:
-            return Fault.SLOW
+            return ProxyFault.SLOW
         case Reason.DISCONNECTED | Reason.PROTOCOL | Reason.ENCODING:
-            return Fault.BROKEN
+            return ProxyFault.BROKEN
     return None

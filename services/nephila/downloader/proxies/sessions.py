@@ -6,7 +6,7 @@ proxy for all requests with the same key, and any proxy for requests without a k
 
 from __future__ import annotations
 
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.jobs import has_jar
 from nephila.kernel import messages as m
 from nephila.kernel.net.public_suffix import site_of
@@ -27,7 +27,7 @@ class ProxySessions:
         else:
             self._jobs.discard(job.uid)
 
-    def key(self, request: m.FetchRequest, target: Target) -> str:
+    def key(self, request: m.FetchRequest, target: TargetUrl) -> str:
         """The session of a request, "JOB SITE NAME" with the name of its context; empty: none."""
         name = request.context.session if request.context is not None else ""
         if not name and (not request.job or not (self._always or request.job in self._jobs)):

@@ -31,7 +31,7 @@ from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.http.contract import Fetcher, HttpRequest
 from nephila.downloader.http.fetch_once import fetch_once
 from nephila.downloader.http.route import direct_route
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.proxies.endpoint import Endpoint, check_credentials, parse_endpoint
 from nephila.downloader.proxies.pool import MAX_PROXIES
 from nephila.downloader.proxies.proxy_tables import is_page, lines_of_tables
@@ -70,7 +70,7 @@ class Collected(msgspec.Struct):
     """The list is longer; its rest is not read."""
 
 
-class Source(Protocol):
+class ProxySource(Protocol):
     """A place that proxies come from."""
 
     name: str
@@ -91,7 +91,7 @@ class StaticSource:
         self._endpoints: Sequence[Endpoint] | None = endpoints
 
     async def read(self) -> Collected | None:
-        """See `Source.read`."""
+        """See `ProxySource.read`."""
         endpoints, self._endpoints = self._endpoints, None
         return None if endpoints is None else Collected(list(endpoints))
 
@@ -108,7 +108,7 @@ class FileSource:
         self._read: tuple[int, int] | None = None
 
     async def read(self) -> Collected | None:
-        """See `Source.read`."""
+        """See `ProxySource.read`."""
         try:
             found = os.stat(self._path)
             if self._read == (found.st_mtime_ns, found.st_size):
@@ -142,7 +142,7 @@ class WebSource:
         resolver: GuardedResolver,
         credential: Callable[[], str],
     ) -> None:
-        self._target = Target(url)
+        self._target = TargetUrl(url)
         self.name = f"list {self._target.host_header}{self._target.path.partition('?')[0]}"
         self._parse = parse
         self._fetcher = fetcher
@@ -150,7 +150,7 @@ class WebSource:
         self._credential = credential
 
     async def read(self) -> Collected | None:
-        """See `Source.read`."""
+        """See `ProxySource.read`."""
         target = self._target
         try:
             route = direct_route(target, *await self._resolver.resolve(target.dial_host, target.port))
@@ -244,10 +244,12 @@ def _collect(items: Any, parse: Callable[[Any], Endpoint]) -> Collected:
     return collected
 
 
-def make_sources(entries: Sequence[str], secrets: str, fetcher: Fetcher, resolver: GuardedResolver) -> list[Source]:
+def make_sources(
+    entries: Sequence[str], secrets: str, fetcher: Fetcher, resolver: GuardedResolver
+) -> list[ProxySource]:
     """The sources of the setting. Raises `UsageError`, whose text does not repeat the entry: it may have a password."""
     static: list[Endpoint] = []
-    sources: list[Source] = []
+    sources: list[ProxySource] = []
     for number, entry in enumerate(entries, 1):
         try:
             word, _, rest = entry.strip().partition(" ")

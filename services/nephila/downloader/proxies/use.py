@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nephila.downloader.http.route import Route
-from nephila.downloader.proxies.proxy import Fault, Proxy
+from nephila.downloader.proxies.proxy import Proxy, ProxyFault
 
 
 class ProxyUse:
@@ -24,7 +24,7 @@ class ProxyTries:
 
     def __init__(self) -> None:
         self.failed: list[str] = []
-        self.suspects: list[tuple[Proxy, Fault]] = []
+        self.suspects: list[tuple[Proxy, ProxyFault]] = []
         """Faults that count only if the request succeeds through another proxy: a wrong certificate, or a 407 without
         a tunnel. The server may be the cause."""
         self.by_tunnel = False

@@ -19,10 +19,10 @@ from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
 from nephila.downloader.http.fetch_once import fetch_once
 from nephila.downloader.http.route import Route, direct_route
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.http.tls import dial_error, tls_context
 from nephila.downloader.proxies.countries import Countries
-from nephila.downloader.proxies.proxy import Fault, Proxy
+from nephila.downloader.proxies.proxy import Proxy, ProxyFault
 from nephila.downloader.proxies.selection import route_through
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.reasons.table import Reason
@@ -43,7 +43,7 @@ _ADDRESS = re.compile(
 class CheckResult:
     """What a check found."""
 
-    fault: Fault | None
+    fault: ProxyFault | None
     detail: str = ""
     took_s: float = 0.0
     addresses: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ class Validator:
         try:
             addresses, port = await resolver.resolve(endpoint.host, endpoint.port)
         except (EgressError, ResolveError) as error:
-            return CheckResult(Fault.DEAD, str(error))
+            return CheckResult(ProxyFault.DEAD, str(error))
         proxy.addresses = addresses
         country = endpoint.country or self._countries.find(addresses[0])
         if not self._check_url:
@@ -132,16 +132,16 @@ class Validator:
             async with asyncio.timeout(REACH_S):
                 _, writer = await asyncio.open_connection(addresses[0], port, **tls)
         except TimeoutError:
-            return CheckResult(Fault.DEAD, f"no connection within {REACH_S:g} s", addresses=addresses)
+            return CheckResult(ProxyFault.DEAD, f"no connection within {REACH_S:g} s", addresses=addresses)
         except OSError as error:
-            return CheckResult(Fault.DEAD, dial_error(error, proxy.endpoint.scheme).detail, addresses=addresses)
+            return CheckResult(ProxyFault.DEAD, dial_error(error, proxy.endpoint.scheme).detail, addresses=addresses)
         writer.transport.abort()
         return CheckResult(None, "", self._clock.monotonic() - started, addresses, country=country)
 
     async def _echo(self, url: str, proxy: Proxy | None) -> tuple[HttpResponse, str]:
         """Fetch the echo page; `proxy` None: directly."""
         token = secrets.token_hex(8)
-        target = Target(f"{url}{'&' if '?' in url else '?'}check={token}")
+        target = TargetUrl(f"{url}{'&' if '?' in url else '?'}check={token}")
         response = HttpResponse()
         try:
             addresses, port = await self._resolver.resolve(target.dial_host, target.port)
@@ -169,14 +169,14 @@ class Validator:
         return "anonymous" if words - self._direct_words else "elite"
 
 
-def _judge(response: HttpResponse, token: str) -> tuple[Fault | None, str]:
+def _judge(response: HttpResponse, token: str) -> tuple[ProxyFault | None, str]:
     """The fault of an echo, and why."""
     if response.status == 407 or response.reason == Reason.PROXY_AUTH:
-        return Fault.REFUSED, response.detail or "407"
+        return ProxyFault.REFUSED, response.detail or "407"
     if response.reason:
-        return (Fault.TAMPERED if response.reason == Reason.TLS else Fault.DEAD), response.detail
+        return (ProxyFault.TAMPERED if response.reason == Reason.TLS else ProxyFault.DEAD), response.detail
     if response.status != 200:
-        return Fault.DEAD, f"status {response.status} for the check URL"
+        return ProxyFault.DEAD, f"status {response.status} for the check URL"
     if token.encode() not in response.body:
-        return Fault.TAMPERED, "another page than the check URL"
+        return ProxyFault.TAMPERED, "another page than the check URL"
     return None, ""

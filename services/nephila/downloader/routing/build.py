@@ -8,7 +8,7 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.dns.resolvers import make_proxy_resolver
 from nephila.downloader.http.contract import Fetcher
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.proxies.countries import load_countries
 from nephila.downloader.proxies.keeper import ProxyKeeper
 from nephila.downloader.proxies.pool import ProxyPool
@@ -34,7 +34,7 @@ def make_router(config: DownloaderConfig, clock: Clock, resolver: GuardedResolve
     ):
         try:
             if url:
-                Target(url)
+                TargetUrl(url)
         except ValueError as error:
             raise UsageError(f"{name}: {error}") from None
     if not 0 <= config.proxy_second_share <= 1:

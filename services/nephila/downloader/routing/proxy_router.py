@@ -5,7 +5,7 @@ from __future__ import annotations
 from nephila.downloader.dns.contract import ResolveError
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.http.route import Route
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.proxies.keeper import ProxyKeeper
 from nephila.downloader.proxies.selection import PROXY_ONLY, ProxySelection
 from nephila.downloader.routing.router import DirectRouter, unresolved_route
@@ -30,7 +30,7 @@ class ProxyRouter(DirectRouter):
         await self._keeper.close()
         await super().close()
 
-    def cached(self, target: Target, request: m.FetchRequest | None = None) -> Route | None:
+    def cached(self, target: TargetUrl, request: m.FetchRequest | None = None) -> Route | None:
         """See `Router.cached`."""
         try:
             return super().cached(target, request)
@@ -39,7 +39,7 @@ class ProxyRouter(DirectRouter):
                 raise
             return unresolved_route(target)
 
-    async def route(self, target: Target, request: m.FetchRequest | None = None) -> Route:
+    async def route(self, target: TargetUrl, request: m.FetchRequest | None = None) -> Route:
         """See `Router.route`."""
         try:
             return await super().route(target, request)
@@ -48,7 +48,7 @@ class ProxyRouter(DirectRouter):
                 raise
             return unresolved_route(target)
 
-    def _is_resolved_by_proxy(self, target: Target, request: m.FetchRequest | None) -> bool:
+    def _is_resolved_by_proxy(self, target: TargetUrl, request: m.FetchRequest | None) -> bool:
         if self._proxies.names != PROXY_ONLY or request is None:
             return False
         return self._proxies.selector(request, target) is not None

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.http.route import Route, direct_route
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.proxies.selection import ProxySelection
 from nephila.kernel import messages as m
 
@@ -23,11 +23,11 @@ class Router(Protocol):
     proxies: ProxySelection | None
     """None: no request uses a proxy."""
 
-    def cached(self, target: Target, request: m.FetchRequest | None = None) -> Route | None:
+    def cached(self, target: TargetUrl, request: m.FetchRequest | None = None) -> Route | None:
         """The route when it is known without a look-up, else None. Raises `EgressError` or `ResolveError`. `request`:
         the request that it is for, if a proxy may serve it."""
 
-    async def route(self, target: Target, request: m.FetchRequest | None = None) -> Route:
+    async def route(self, target: TargetUrl, request: m.FetchRequest | None = None) -> Route:
         """The route, with a look-up where one is needed. Raises `EgressError` or `ResolveError`."""
 
     async def start(self) -> None:
@@ -45,12 +45,12 @@ class DirectRouter:
     def __init__(self, resolver: GuardedResolver) -> None:
         self.resolver = resolver
 
-    def cached(self, target: Target, request: m.FetchRequest | None = None) -> Route | None:
+    def cached(self, target: TargetUrl, request: m.FetchRequest | None = None) -> Route | None:
         """See `Router.cached`. One dict look-up."""
         found = self.resolver.cached(target.dial_host, target.port)
         return None if found is None else direct_route(target, *found)
 
-    async def route(self, target: Target, request: m.FetchRequest | None = None) -> Route:
+    async def route(self, target: TargetUrl, request: m.FetchRequest | None = None) -> Route:
         """See `Router.route`."""
         return direct_route(target, *await self.resolver.resolve(target.dial_host, target.port))
 
@@ -62,6 +62,6 @@ class DirectRouter:
         await self.resolver.close()
 
 
-def unresolved_route(target: Target) -> Route:
+def unresolved_route(target: TargetUrl) -> Route:
     """The route of a name that cannot be looked up here: its pace counts by name."""
     return direct_route(target, (target.dial_host,), target.port)

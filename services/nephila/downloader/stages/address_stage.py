@@ -7,7 +7,7 @@ from nephila.downloader.coordination import Coordination
 from nephila.downloader.http.route import prefer_counted_address
 from nephila.downloader.in_flight import ADDRESS_CHECK, GLOBAL_SLOT, MEMBERSHIP, InFlight
 from nephila.downloader.limits.address_slots import AddressSlots
-from nephila.downloader.stages.ending import END, GO, WAIT, Ending, Run, Verdict
+from nephila.downloader.stages.ending import END, GO, WAIT, Ending, Run, StageResult
 from nephila.kernel import messages as m
 from nephila.kernel.documents.field_types import seconds
 from nephila.kernel.documents.job_document import spec_of
@@ -40,7 +40,7 @@ class AddressStage:
         else:
             self._paced_jobs[job.uid] = seconds(spec_of(job).politeness.delay) > 0
 
-    def check(self, fetch: InFlight) -> Verdict:
+    def check(self, fetch: InFlight) -> StageResult:
         """Give back a paced request whose address is busy, or whose address the scheduler did not count and refuses."""
         request = fetch.request
         route = fetch.route = prefer_counted_address(fetch.route, request.address)
@@ -62,7 +62,7 @@ class AddressStage:
         else:
             self._ending.busy(fetch)
 
-    def acquire(self, fetch: InFlight) -> Verdict:
+    def acquire(self, fetch: InFlight) -> StageResult:
         """Wait for a slot of the server address and for the end of its gap. Unpaced requests pass."""
         if not self._is_paced(fetch.request):
             return GO
@@ -76,7 +76,7 @@ class AddressStage:
         start = self._slots.acquire(address, fetch, self._clock.monotonic(), self._planned(fetch))
         return WAIT if start is None else self._wait_for_gap(fetch, start)
 
-    def _wait_for_gap(self, fetch: InFlight, start: float) -> Verdict:
+    def _wait_for_gap(self, fetch: InFlight, start: float) -> StageResult:
         """GO from `start` on; before that a timer continues the request. The slot is held."""
         assert self._slots is not None
         now = self._clock.monotonic()

@@ -16,7 +16,7 @@ from nephila.kernel.reasons.table import AnyReason, Reason
 from nephila.kernel.runtime.clock import Clock
 
 
-class Verdict(Enum):
+class StageResult(Enum):
     """What a stage answers."""
 
     GO = "go"
@@ -24,7 +24,7 @@ class Verdict(Enum):
     END = "end"
 
 
-GO, WAIT, END = Verdict.GO, Verdict.WAIT, Verdict.END
+GO, WAIT, END = StageResult.GO, StageResult.WAIT, StageResult.END
 Run = Callable[[InFlight, Stage], None]
 """Continues a request with a stage."""
 OnEnd = Callable[[InFlight, m.FetchOutcome], None]
@@ -74,7 +74,7 @@ class Ending:
             return True
         return False
 
-    def busy(self, fetch: InFlight) -> Verdict:
+    def busy(self, fetch: InFlight) -> StageResult:
         """Give a request back whose address is busy; the scheduler learns the address."""
         outcome = given_back(fetch.request)
         outcome.reason = Reason.BUSY
@@ -82,7 +82,7 @@ class Ending:
         self._clock.call_soon(lambda: self._on_end(fetch, outcome))
         return END
 
-    def unresolved(self, fetch: InFlight, error: Exception) -> Verdict:
+    def unresolved(self, fetch: InFlight, error: Exception) -> StageResult:
         """End a request whose server has no address that may be dialled."""
         if isinstance(error, EgressError):
             return self.end(fetch, m.FetchResult.DENIED, Reason.ADDRESS, str(error))
@@ -91,7 +91,7 @@ class Ending:
         detail = str(error) if isinstance(error, ResolveError) else f"{type(error).__name__}: {error}"
         return self.end(fetch, m.FetchResult.FAILED, Reason.DNS, detail)
 
-    def paused(self, fetch: InFlight, reason: Reason, detail: str, retry_after_s: float) -> Verdict:
+    def paused(self, fetch: InFlight, reason: Reason, detail: str, retry_after_s: float) -> StageResult:
         """Give a request back before its dial; its host pauses."""
         outcome = given_back(fetch.request)
         outcome.reason, outcome.detail, outcome.retry_after_s = reason, detail, retry_after_s
@@ -99,7 +99,7 @@ class Ending:
         self._clock.call_soon(lambda: self._on_end(fetch, outcome))
         return END
 
-    def end(self, fetch: InFlight, result: m.FetchResult, reason: AnyReason, detail: str) -> Verdict:
+    def end(self, fetch: InFlight, result: m.FetchResult, reason: AnyReason, detail: str) -> StageResult:
         """End a request before its dial, in the next turn of the event loop: the outcome may bring the next request of
         the host, which may end in the same way."""
         outcome = undialled(fetch.request, result, reason, detail, self._clock.now())

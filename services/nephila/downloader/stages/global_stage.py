@@ -7,7 +7,7 @@ from nephila.downloader.http.deadlines import TimedFetch
 from nephila.downloader.in_flight import ADDRESS_SLOT, GLOBAL_SLOT, InFlight, Stage
 from nephila.downloader.limits.fair_slots import FAST, SLOW, FairSlots, HostSpeeds
 from nephila.downloader.outcome import ROBOTS
-from nephila.downloader.stages.ending import GO, WAIT, Ending, Run, Verdict
+from nephila.downloader.stages.ending import GO, WAIT, Ending, Run, StageResult
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.waits import OneTimer
@@ -57,7 +57,7 @@ class GlobalStage:
         self._start_interval_s = 1 / per_s if per_s else 0.0
         self._next_start = self._clock.monotonic()
 
-    def enter(self, fetch: InFlight) -> Verdict:
+    def enter(self, fetch: InFlight) -> StageResult:
         """Wait for the speed of this member, then for one of the `concurrency` slots, which are shared by how hosts
         answer. A slow host without a slot is given back with a pause; a redirected robots.txt still holds its slot.
         Both come before the slots of addresses, whose gaps count from the start."""
@@ -77,7 +77,7 @@ class GlobalStage:
         if self._acquire(fetch) is GO:
             self._run(fetch, ADDRESS_SLOT)
 
-    def _acquire(self, fetch: InFlight) -> Verdict:
+    def _acquire(self, fetch: InFlight) -> StageResult:
         speed = self.speeds.of(fetch.request.host)
         if self.slots.acquire(fetch, speed):
             return GO

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nephila.downloader.http.contract import HttpResponse
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.in_flight import MEMBERSHIP, PROXY, RESPONSE, InFlight
-from nephila.downloader.proxies.selection import WAIT_S, NoProxyError, ProxySelection, Step
+from nephila.downloader.proxies.selection import WAIT_S, NoProxyError, ProxySelection, ProxyStep
 from nephila.downloader.proxies.use import ProxyTries
-from nephila.downloader.stages.ending import GO, WAIT, Ending, OnEnd, Run, Verdict
+from nephila.downloader.stages.ending import GO, WAIT, Ending, OnEnd, Run, StageResult
 from nephila.kernel import messages as m
 from nephila.kernel.outcomes import given_back
 from nephila.kernel.reasons.table import Reason
@@ -28,7 +28,7 @@ class ProxyStage:
         clock: Clock,
         ending: Ending,
         run: Run,
-        call_middleware: Callable[[m.FetchRequest, Target, HttpResponse], None],
+        call_middleware: Callable[[m.FetchRequest, TargetUrl, HttpResponse], None],
         on_response: Callable[[InFlight, HttpResponse], None],
         on_end: OnEnd,
     ) -> None:
@@ -42,7 +42,7 @@ class ProxyStage:
         self._on_end = on_end
         self._waiting: dict[InFlight, None] = {}
 
-    def enter(self, fetch: InFlight) -> Verdict:
+    def enter(self, fetch: InFlight) -> StageResult:
         """Lead the route through a proxy. A request without a free slot waits and repeats from MEMBERSHIP."""
         proxies, target = self._proxies, fetch.target
         assert target is not None
@@ -99,7 +99,7 @@ class ProxyStage:
         tries = fetch.proxy_tries
         if tries is None:
             tries = fetch.proxy_tries = ProxyTries()
-        if proxies.after_dial(use, target, selector, tries, response) is Step.RETRY:
+        if proxies.after_dial(use, target, selector, tries, response) is ProxyStep.RETRY:
             self.release(fetch)
             if proxies.has_another(target, selector, tries):
                 self._clock.call_soon(lambda: self._retry_by_next(fetch))
@@ -108,9 +108,9 @@ class ProxyStage:
             return
         self._call_middleware(request, target, response)
         step = proxies.after_response(use, request, target, tries, response, fetch.delivery.partition)
-        if step is not Step.ACCEPT:
+        if step is not ProxyStep.ACCEPT:
             outcome = given_back(request)
-            if step is Step.COMPARE:
+            if step is ProxyStep.COMPARE:
                 outcome.reason, outcome.detail = Reason.SECOND_FETCH, f"compared with the page through {use.proxy.name}"
             else:
                 detail = response.detail or f"status {response.status} by {use.proxy.name}"
@@ -126,7 +126,7 @@ class ProxyStage:
         if fetch.stage is RESPONSE and fetch.proxy_use is None:
             self._run(fetch, PROXY)
 
-    def _end_without_proxy(self, fetch: InFlight, error: NoProxyError) -> Verdict:
+    def _end_without_proxy(self, fetch: InFlight, error: NoProxyError) -> StageResult:
         """No proxy serves the request: its host waits, and after a long time the request fails."""
         if error.final:
             return self._ending.end(fetch, m.FetchResult.FAILED, error.reason, str(error))

@@ -32,7 +32,7 @@ DEFAULTS: dict[str, Any] = {"scope": {"mode": "any", "maxDepth": 1}, "traps": {"
 links are not followed."""
 
 
-class Target(Protocol):
+class SchemeBackend(Protocol):
     """A program or system, as far as schemes need it."""
 
     async def job(self, name: str) -> dict[str, Any] | None:
@@ -52,7 +52,7 @@ class Target(Protocol):
 
 
 @dataclass(slots=True)
-class Applied:
+class AppliedScheme:
     """What an apply changed."""
 
     job: str
@@ -68,7 +68,7 @@ class Applied:
 
 
 @dataclass(slots=True)
-class Change:
+class StateChange:
     """A desired state and the state before it."""
 
     job: str
@@ -93,7 +93,7 @@ def state_of(document: dict[str, Any] | None) -> Schemes | None:
     return msgspec.convert(section, Schemes) if section is not None else None
 
 
-def change_of(found: Documents, known: dict[str, Any] | None, name: str) -> Change:
+def change_of(found: Documents, known: dict[str, Any] | None, name: str) -> StateChange:
     """The change that documents make to a job. Raises `UsageError`; nothing is changed."""
     before = state_of(known)
     documents.check(found, before)
@@ -115,13 +115,13 @@ def change_of(found: Documents, known: dict[str, Any] | None, name: str) -> Chan
     spec["schemes"] = msgspec.to_builtins(state)
     spec.setdefault("seeds", [])
     document = {"apiVersion": API_VERSION, "kind": "CrawlJob", "metadata": {"name": name}, "spec": spec}
-    return Change(name, document, state, before, known is None)
+    return StateChange(name, document, state, before, known is None)
 
 
-async def apply(target: Target, found: Documents, name: str, batch: int) -> Applied:
+async def apply(target: SchemeBackend, found: Documents, name: str, batch: int) -> AppliedScheme:
     """Apply the documents; `batch`: searches of one request. Raises `UsageError` before anything is changed."""
     change = change_of(found, await target.job(name), name)
-    answer = Applied(name, change.new, [one.name for one in found.schemes])
+    answer = AppliedScheme(name, change.new, [one.name for one in found.schemes])
     answer.state, answer.rules = change.state, found.content_rule_versions
     if found.rules:
         await target.apply_rules(found.rules)
@@ -134,7 +134,7 @@ async def apply(target: Target, found: Documents, name: str, batch: int) -> Appl
     return answer
 
 
-async def delete(target: Target, scheme: str, name: str) -> list[str]:
+async def delete(target: SchemeBackend, scheme: str, name: str) -> list[str]:
     """Delete a scheme of a job, and the job with its last scheme; returns the schemes that stay. Raises `UserError`.
 
     Platforms and rules stay: pages that are in flight are still read with them.

@@ -17,7 +17,7 @@ from nephila.kernel.documents import document_files, job_document
 from nephila.kernel.documents.job_document import JobDocument
 from nephila.kernel.documents.scheme_schema import CrawlScheme, NamedPlatform, NamedScheme, Schemes, SchemeSpec, Search
 from nephila.kernel.documents.struct_reader import read
-from nephila.kernel.documents.yaml import Entry, Node
+from nephila.kernel.documents.yaml import Node, YamlEntry
 from nephila.kernel.runtime.errors import UsageError, UsageErrors, suggest
 from nephila.parser.rules.load import from_json as rule_from_json
 
@@ -173,9 +173,9 @@ def _with_schemes(node: Node) -> Node:
     if spec is None or not isinstance(spec.value.value, dict) or "schemes" in spec.value.value:
         return node
     place = spec.value.location
-    section = Entry(Node("schemes", place), Node({}, place))
+    section = YamlEntry(Node("schemes", place), Node({}, place))
     whole = Node({**spec.value.value, "schemes": section}, place)
-    return Node({**node.value, "spec": Entry(spec.key, whole)}, node.location)
+    return Node({**node.value, "spec": YamlEntry(spec.key, whole)}, node.location)
 
 
 def _document(node: Node) -> SchemeDocument | PlatformDocument | JobDocument:

@@ -22,7 +22,7 @@ class Owner(msgspec.Struct):
     """Why no group matches."""
 
 
-class Explanation(msgspec.Struct):
+class PageExplanation(msgspec.Struct):
     """What is known of one page."""
 
     url: str
@@ -38,14 +38,14 @@ class Explanation(msgspec.Struct):
     owners: list[Owner] = []
 
 
-def explain(rows: ReadConnection, job: str, state: Schemes, url_key: bytes) -> Explanation | None:
+def explain(rows: ReadConnection, job: str, state: Schemes, url_key: bytes) -> PageExplanation | None:
     """The explanation of a URL; None if the job has no row of it."""
     query = "SELECT url, outcome, title, text, meta FROM pages WHERE job = :job AND url_key = :key"
     row = rows.execute(query, {"job": job, "key": url_key.hex()}).fetchone()
     if row is None:
         return None
     url, outcome, title, text, meta = row
-    found = Explanation(url, outcome)
+    found = PageExplanation(url, outcome)
     note: dict[str, Any] = (msgspec.json.decode(meta) if meta else {}).get(SEARCH, {})
     for name in ("stage", "scheme", "group", "platform", "page"):
         setattr(found, name, note.get(name, getattr(found, name)))

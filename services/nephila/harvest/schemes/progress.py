@@ -50,7 +50,7 @@ class Count:
 
 
 @dataclass(slots=True)
-class Progress:
+class SchemeProgress:
     """All counts, in the order of schemes, platforms and groups."""
 
     counts: list[Count]
@@ -66,7 +66,7 @@ class Progress:
         return State.FINISHED if ended == searches and self.idle else State.EXECUTING
 
 
-def read(rows: ReadConnection, job: str, state: Schemes, *, idle: bool) -> Progress:
+def read(rows: ReadConnection, job: str, state: Schemes, *, idle: bool) -> SchemeProgress:
     """The progress of all schemes of a job."""
     counts: dict[Key, Count] = {}
     outcomes = dict(_outcomes(rows, job))
@@ -89,7 +89,7 @@ def read(rows: ReadConnection, job: str, state: Schemes, *, idle: bool) -> Progr
                 for group in groups:
                     if (found := counts.get((scheme, platform, group))) is not None:
                         found.records += 1
-    return Progress(list(counts.values()), idle)
+    return SchemeProgress(list(counts.values()), idle)
 
 
 def _outcomes(rows: ReadConnection, job: str) -> Iterator[tuple[bytes, str]]:

@@ -15,16 +15,16 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
 from nephila.harvest.sites.settings import paths
-from nephila.harvest.sites.site_documents import Site, site_of
+from nephila.harvest.sites.site_documents import SiteDocument, site_of
 from nephila.kernel.documents.field_types import API_VERSION
-from nephila.kernel.documents.yaml import Entry, Node, from_builtins
+from nephila.kernel.documents.yaml import Node, YamlEntry, from_builtins
 from nephila.kernel.runtime.errors import UsageError, UsageErrors, suggest
 
 OWN = ("site", "directory", "url", "inherits")
 COLUMNS = (*OWN, *paths())
 
 
-def write(stream: TextIO, sites: Iterable[Site]) -> None:
+def write(stream: TextIO, sites: Iterable[SiteDocument]) -> None:
     """The sites as rows, with the columns that are in use."""
     rows: list[dict[str, str]] = []
     for site in sites:
@@ -39,7 +39,7 @@ def write(stream: TextIO, sites: Iterable[Site]) -> None:
     writer.writerows(rows)
 
 
-def load(data: bytes, name: str) -> list[Site]:
+def load(data: bytes, name: str) -> list[SiteDocument]:
     """The sites of a CSV file. Raises `UsageError` in one line; its `others` are the further errors."""
     try:
         text = data.decode("utf-8-sig")
@@ -48,7 +48,7 @@ def load(data: bytes, name: str) -> list[Site]:
         raise UsageError(f"{name}:{line}: not UTF-8 text") from None
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     errors = UsageErrors()
-    sites: dict[str, dict[str, Entry]] = {}
+    sites: dict[str, dict[str, YamlEntry]] = {}
     directories: dict[str, list[Node]] = {}
     heads: dict[str, Node] = {}
     for location, row in _rows(reader, name):
@@ -64,7 +64,7 @@ def load(data: bytes, name: str) -> list[Site]:
     for site, entries in sites.items():
         with errors:
             if site in directories:
-                entries["directories"] = Entry(heads[site], Node(directories[site], heads[site].location))
+                entries["directories"] = YamlEntry(heads[site], Node(directories[site], heads[site].location))
             found.append(site_of(_document(heads[site], entries)))
     errors.raise_all()
     if not found:
@@ -104,21 +104,21 @@ def _add(
     row: dict[str, Node],
     location: str,
     heads: dict[str, Node],
-    sites: dict[str, dict[str, Entry]],
+    sites: dict[str, dict[str, YamlEntry]],
     directories: dict[str, list[Node]],
 ) -> None:
     if "site" not in row:
         raise UsageError(f"{location}: the column 'site' is empty")
     site = str(row["site"].value)
     is_directory = "directory" in row
-    entries: dict[str, Entry] = {}
+    entries: dict[str, YamlEntry] = {}
     for column, cell in row.items():
         if column not in ("site", "directory"):
             _put(entries, column, cell)
     if is_directory:
         if "inherits" in row:
             raise row["inherits"].error("inherits: only the row of a site may have it")
-        entries["name"] = Entry(row["directory"], row["directory"])
+        entries["name"] = YamlEntry(row["directory"], row["directory"])
         directories.setdefault(site, []).append(Node(entries, location))
         return
     if site in sites:
@@ -127,15 +127,15 @@ def _add(
     sites[site] = entries
 
 
-def _put(entries: dict[str, Entry], column: str, cell: Node) -> None:
+def _put(entries: dict[str, YamlEntry], column: str, cell: Node) -> None:
     section, _, key = column.rpartition(".")
     value = _value(cell)
     if not section:
-        entries[column] = Entry(Node(column, cell.location), value)
+        entries[column] = YamlEntry(Node(column, cell.location), value)
         return
-    inner = entries.setdefault(section, Entry(Node(section, cell.location), Node({}, cell.location))).value.value
+    inner = entries.setdefault(section, YamlEntry(Node(section, cell.location), Node({}, cell.location))).value.value
     assert isinstance(inner, dict)
-    inner[key] = Entry(Node(key, cell.location), value)
+    inner[key] = YamlEntry(Node(key, cell.location), value)
 
 
 _LISTS = frozenset(
@@ -158,16 +158,18 @@ def _value(cell: Node) -> Node:
 def _moved(node: Node, location: str) -> Node:
     """The tree with one location, that of its cell."""
     if isinstance(node.value, dict):
-        inner = {key: Entry(Node(key, location), _moved(entry.value, location)) for key, entry in node.value.items()}
+        inner = {
+            key: YamlEntry(Node(key, location), _moved(entry.value, location)) for key, entry in node.value.items()
+        }
         return Node(inner, location)
     if isinstance(node.value, list):
         return Node([_moved(item, location) for item in node.value], location)
     return Node(node.value, location, node.plain)
 
 
-def _document(head: Node, spec: dict[str, Entry]) -> Node:
-    def entry(key: str, value: Node) -> Entry:
-        return Entry(Node(key, head.location), value)
+def _document(head: Node, spec: dict[str, YamlEntry]) -> Node:
+    def entry(key: str, value: Node) -> YamlEntry:
+        return YamlEntry(Node(key, head.location), value)
 
     for path in _LISTS:
         _as_list(spec, path)
@@ -185,7 +187,7 @@ def _document(head: Node, spec: dict[str, Entry]) -> Node:
     return Node(parts, head.location)
 
 
-def _as_list(entries: dict[str, Entry], path: str) -> None:
+def _as_list(entries: dict[str, YamlEntry], path: str) -> None:
     """A single text in the column of a list is a list of it."""
     section, _, key = path.rpartition(".")
     if section:
@@ -196,7 +198,7 @@ def _as_list(entries: dict[str, Entry], path: str) -> None:
         entries = inner
     found = entries.get(key)
     if found is not None and isinstance(found.value.value, str):
-        entries[key] = Entry(found.key, Node([found.value], found.value.location))
+        entries[key] = YamlEntry(found.key, Node([found.value], found.value.location))
 
 
 def _cell(value: Any) -> str:

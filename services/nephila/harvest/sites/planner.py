@@ -32,7 +32,7 @@ SMOOTHING = 0.3
 """Weight of the last run in the expected pages."""
 
 
-class Plan(NamedTuple):
+class DirectoryPlan(NamedTuple):
     """What the planner has to know of a directory."""
 
     name: str
@@ -61,7 +61,7 @@ class Start(NamedTuple):
 
 
 @dataclass(slots=True)
-class Progress:
+class DirectoryProgress:
     """What is stored of a directory between runs of the program."""
 
     state: UrlState
@@ -74,9 +74,9 @@ class Progress:
 
 @dataclass(slots=True)
 class _Entry:
-    plan: Plan
+    plan: DirectoryPlan
     policy: RecrawlPolicy
-    progress: Progress
+    progress: DirectoryProgress
     version: int
     running: bool = False
     demand: float = 0.0
@@ -84,7 +84,7 @@ class _Entry:
 
 
 class Planner:
-    """The directories of all sites. The caller stores the `Progress` that `ended` returns."""
+    """The directories of all sites. The caller stores the `DirectoryProgress` that `ended` returns."""
 
     def __init__(self, parallel: int = 16, pages_per_day: int = 0) -> None:
         self.parallel = parallel
@@ -113,7 +113,7 @@ class Planner:
         """Directories that run."""
         return list(self._charged)
 
-    def put(self, plan: Plan, now: float, progress: Progress | None = None) -> None:
+    def put(self, plan: DirectoryPlan, now: float, progress: DirectoryProgress | None = None) -> None:
         """Add a directory or replace its plan; without progress one that is known keeps its own."""
         old = self._entries.get(plan.name)
         policy = self._policies.get((plan.frequency, plan.time_zone))
@@ -123,7 +123,7 @@ class Planner:
         if progress is not None:
             self._clock = max(self._clock, progress.tag - 1 / plan.score)
         else:
-            progress = old.progress if old is not None else Progress(_new_state(plan.name))
+            progress = old.progress if old is not None else DirectoryProgress(_new_state(plan.name))
         self._versions += 1
         entry = _Entry(plan, policy, progress, self._versions, old is not None and old.running)
         self._demand -= old.demand if old is not None else 0.0
@@ -180,7 +180,9 @@ class Planner:
             return Start(name, entry.plan.top_pages, due_at)
         return None
 
-    def ended(self, name: str, started_at: float, pages: int, new_pages: int, *, failed: bool = False) -> Progress:
+    def ended(
+        self, name: str, started_at: float, pages: int, new_pages: int, *, failed: bool = False
+    ) -> DirectoryProgress:
         """A run is over: `pages` were fetched, `new_pages` of them are new. Returns what is to be stored."""
         entry = self._entries[name]
         progress, policy = entry.progress, entry.policy
@@ -219,7 +221,7 @@ class Planner:
         """When a directory is due."""
         return self._entries[name].progress.state.next_at
 
-    def progress(self, name: str) -> Progress:
+    def progress(self, name: str) -> DirectoryProgress:
         """What is to be stored of a directory."""
         return self._entries[name].progress
 
@@ -290,7 +292,7 @@ class Planner:
         if day != self._day:
             self._day, self._spent = day, sum(self._charged.values())
 
-    def _first(self, plan: Plan, policy: RecrawlPolicy, now: float) -> float:
+    def _first(self, plan: DirectoryPlan, policy: RecrawlPolicy, now: float) -> float:
         if plan.start_at > now:
             return plan.start_at
         if policy.schedule is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from nephila.harvest.sites.settings import nested, paths
-from nephila.harvest.sites.site_documents import Directory, Site, Sites
+from nephila.harvest.sites.site_documents import DirectoryDocument, SiteDocument, Sites
 from nephila.harvest.sites.surt import expression, surt
 from nephila.kernel.documents.field_types import API_VERSION, instant_text
 from nephila.kernel.documents.job_document import JobDocument, from_json
@@ -44,7 +44,7 @@ class Value(NamedTuple):
     """file:line:column of the key."""
 
 
-def values(sites: Sites, site: Site, directory: Directory | None) -> dict[str, Value]:
+def values(sites: Sites, site: SiteDocument, directory: DirectoryDocument | None) -> dict[str, Value]:
     """The settings that hold for a directory, or for a site's URLs outside of its directories."""
     found: dict[str, Value] = {}
     for path in paths():
@@ -99,7 +99,7 @@ def check(sites: Sites) -> None:
     errors.raise_all()
 
 
-class Explanation(NamedTuple):
+class SettingOrigins(NamedTuple):
     """Which directory a URL belongs to, and which value holds from which origin."""
 
     url: str
@@ -111,11 +111,11 @@ class Explanation(NamedTuple):
     values: dict[str, Value]
 
 
-def explain(sites: Sites, url: str) -> Explanation:
+def explain(sites: Sites, url: str) -> SettingOrigins:
     """The settings for a URL. Raises `UrlError`."""
     key = surt(url)
     site, name, prefix = sites.find(key)
     if site is None:
-        return Explanation(url, key, "", "", "", {})
+        return SettingOrigins(url, key, "", "", "", {})
     directory = sites.directories[name][1] if name else None
-    return Explanation(url, key, site.name, name, prefix, values(sites, site, directory))
+    return SettingOrigins(url, key, site.name, name, prefix, values(sites, site, directory))

@@ -28,7 +28,7 @@ OF_THE_SITE = ("quota",)
 
 
 @dataclass(frozen=True, slots=True)
-class Directory:
+class DirectoryDocument:
     """A directory as its document gives it."""
 
     name: str
@@ -38,14 +38,14 @@ class Directory:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class SiteDocument:
     """A site as its document gives it."""
 
     name: str
     url: str
     inherits: str
     settings: Leaves
-    directories: tuple[Directory, ...]
+    directories: tuple[DirectoryDocument, ...]
     location: str
 
     @property
@@ -62,30 +62,30 @@ class Site:
         return {"apiVersion": API_VERSION, "kind": "Site", "metadata": {"name": self.name}, "spec": spec}
 
 
-def load(data: bytes, name: str) -> list[Site]:
+def load(data: bytes, name: str) -> list[SiteDocument]:
     """The sites of a YAML or JSON file. Raises `UsageError` in one line that begins with file:line:column."""
     return document_files.load(data, name, site_of, "site", "Site")
 
 
-def distinct(sites: Iterable[Site]) -> list[Site]:
+def distinct(sites: Iterable[SiteDocument]) -> list[SiteDocument]:
     """The sites as a list. Raises `UsageError` if two of them have the same name."""
     return document_files.distinct(sites, "site")
 
 
-def site_of(node: Node) -> Site:
+def site_of(node: Node) -> SiteDocument:
     """The site of a document. Raises `UsageError`."""
     document = read(node, SiteSchema)
     spec_node = _entry(node, "spec")
     spec = document.spec
     nodes = _entry(spec_node, "directories").value if spec.directories else []
     assert isinstance(nodes, list)
-    return Site(
+    return SiteDocument(
         document.metadata.name,
         spec.url,
         spec.inherits,
         leaves(spec_node, spec),
         tuple(
-            Directory(one.name, one.url, leaves(place, one), place.location)
+            DirectoryDocument(one.name, one.url, leaves(place, one), place.location)
             for one, place in zip(spec.directories, nodes, strict=True)
         ),
         node.location,
@@ -96,12 +96,12 @@ def site_of(node: Node) -> Site:
 class Sites:
     """All sites of a store, checked as a whole. Building it is O(directories x path length)."""
 
-    sites: Mapping[str, Site]
-    directories: dict[str, tuple[Site, Directory]] = field(default_factory=dict, init=False)
+    sites: Mapping[str, SiteDocument]
+    directories: dict[str, tuple[SiteDocument, DirectoryDocument]] = field(default_factory=dict, init=False)
     """By the name of the job."""
     prefixes: dict[str, str] = field(default_factory=dict, init=False)
     """SURT prefix → name of the job."""
-    site_prefixes: dict[str, Site] = field(default_factory=dict, init=False)
+    site_prefixes: dict[str, SiteDocument] = field(default_factory=dict, init=False)
     nested: dict[str, list[str]] = field(default_factory=dict, init=False)
     """Name of a job → prefixes below its own that belong to other directories."""
 
@@ -126,7 +126,7 @@ class Sites:
         for below in self.nested.values():
             below.sort()
 
-    def chain(self, site: Site) -> list[Site]:
+    def chain(self, site: SiteDocument) -> list[SiteDocument]:
         """The site and those that it inherits from, the nearest first. Raises `UsageError` for a cycle."""
         found = [site]
         while found[-1].inherits:
@@ -144,7 +144,9 @@ class Sites:
             found.append(default)
         return found
 
-    def value(self, site: Site, directory: Directory | None, path: str) -> tuple[Leaf, Site, Directory | None] | None:
+    def value(
+        self, site: SiteDocument, directory: DirectoryDocument | None, path: str
+    ) -> tuple[Leaf, SiteDocument, DirectoryDocument | None] | None:
         """The leaf of a setting and its owner: the directory, the site, or a site above it."""
         if directory is not None and path in directory.settings:
             return directory.settings[path], site, directory
@@ -152,7 +154,7 @@ class Sites:
             return (site.settings[path], site, None) if directory is None and path in site.settings else None
         return next(((one.settings[path], one, None) for one in self.chain(site) if path in one.settings), None)
 
-    def find(self, key: str) -> tuple[Site | None, str, str]:
+    def find(self, key: str) -> tuple[SiteDocument | None, str, str]:
         """The site, the job (empty: no directory) and the prefix that cover a SURT key; the longest prefix counts.
         O(length)."""
         for prefix in prefixes(key):
@@ -162,7 +164,7 @@ class Sites:
                 return site, "", prefix
         return None, "", ""
 
-    def _bind_site(self, site: Site) -> None:
+    def _bind_site(self, site: SiteDocument) -> None:
         prefix = directory_prefix(site.url, subdomains=self._subdomains(site, None))
         first = self.site_prefixes.setdefault(prefix, site)
         if first is not site:
@@ -170,7 +172,7 @@ class Sites:
                 f"{site.location}: spec.url: the prefix {prefix} is that of the site {first.name}, {first.location}"
             )
 
-    def _bind(self, site: Site, directory: Directory) -> None:
+    def _bind(self, site: SiteDocument, directory: DirectoryDocument) -> None:
         name = f"{site.name}.{directory.name}"
         if name in self.directories:
             first = self.directories[name][1].location
@@ -185,12 +187,12 @@ class Sites:
                 "a URL belongs to one directory"
             )
 
-    def _subdomains(self, site: Site, directory: Directory | None) -> bool:
+    def _subdomains(self, site: SiteDocument, directory: DirectoryDocument | None) -> bool:
         found = self.value(site, directory, "scope.mode")
         return found is not None and found[0].value == "domain"
 
 
-def merged(old: Mapping[str, Site], new: Iterable[Site], removed: Iterable[str] = ()) -> Sites:
+def merged(old: Mapping[str, SiteDocument], new: Iterable[SiteDocument], removed: Iterable[str] = ()) -> Sites:
     """The sites after a change; nothing is changed when it raises `UsageError`."""
     gone = set(removed)
     return Sites({**{name: site for name, site in old.items() if name not in gone}, **{one.name: one for one in new}})

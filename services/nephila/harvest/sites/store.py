@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nephila.harvest.sites import resolve
-from nephila.harvest.sites.planner import Progress
-from nephila.harvest.sites.site_documents import Site, Sites, merged
+from nephila.harvest.sites.planner import DirectoryProgress
+from nephila.harvest.sites.site_documents import SiteDocument, Sites, merged
 from nephila.harvest.sites.verdicts import EFFECTS, ListState
 from nephila.kernel.messages import UrlState
-from nephila.kernel.reasons.row import Verdict
+from nephila.kernel.reasons.row import ListVerdict
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.faults import sqlite_fault
 
@@ -67,7 +67,7 @@ class RunEnd(StrEnum):
         return self in (RunEnd.REFUSED, RunEnd.DELETED)
 
 
-class Run(NamedTuple):
+class DirectoryRun(NamedTuple):
     """One run of a directory."""
 
     name: str
@@ -87,7 +87,7 @@ class Run(NamedTuple):
     """Of a run that was refused: the reason, for people."""
 
     @classmethod
-    def of_row(cls, row: Sequence[Any]) -> Run:
+    def of_row(cls, row: Sequence[Any]) -> DirectoryRun:
         """The run of a row; a text of an earlier program is a refusal with this reason."""
         found = cls._make(row)
         try:
@@ -96,7 +96,7 @@ class Run(NamedTuple):
             return found._replace(ended_by=RunEnd.REFUSED, why=str(found.ended_by))
 
 
-class Change(NamedTuple):
+class AppliedSite(NamedTuple):
     """What an apply did to a site."""
 
     name: str
@@ -114,10 +114,10 @@ class SiteStore:
     def sites(self) -> Sites:
         """All sites."""
         rows = self._connection.execute("SELECT document FROM sites ORDER BY name")
-        found = [msgspec.json.decode(document, type=Site) for (document,) in rows]
+        found = [msgspec.json.decode(document, type=SiteDocument) for (document,) in rows]
         return Sites({site.name: site for site in found})
 
-    def apply(self, new: Iterable[Site], removed: Iterable[str] = ()) -> list[Change]:
+    def apply(self, new: Iterable[SiteDocument], removed: Iterable[str] = ()) -> list[AppliedSite]:
         """Create or change sites, and delete those named. Raises `UsageError` and changes nothing when the result is
         not valid as a whole."""
         sites, gone = list(new), list(removed)
@@ -127,7 +127,7 @@ class SiteStore:
             changes = [_change(old.get(site.name), site) for site in sites]
             for name in gone:
                 self._connection.execute("DELETE FROM sites WHERE name = ?", (name,))
-                changes.append(Change(name, "deleted", len(old[name].directories)))
+                changes.append(AppliedSite(name, "deleted", len(old[name].directories)))
             rows = [(site.name, msgspec.json.encode(site)) for site in sites]
             self._connection.executemany("INSERT OR REPLACE INTO sites VALUES (?, ?)", rows)
         return changes
@@ -137,21 +137,24 @@ class SiteStore:
         """Changes when another connection has written."""
         return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
 
-    def progress(self) -> dict[str, Progress]:
+    def progress(self) -> dict[str, DirectoryProgress]:
         """Directory → its progress, for those that have run."""
         rows = self._connection.execute("SELECT name, state, tag, pages FROM directories")
         return {
-            name: Progress(msgspec.msgpack.decode(state, type=UrlState), tag, pages) for name, state, tag, pages in rows
+            name: DirectoryProgress(msgspec.msgpack.decode(state, type=UrlState), tag, pages)
+            for name, state, tag, pages in rows
         }
 
-    def open_runs(self) -> list[Run]:
+    def open_runs(self) -> list[DirectoryRun]:
         """Runs that have not ended."""
-        return list(map(Run.of_row, self._connection.execute(f"SELECT {_RUN} FROM runs WHERE ended_at IS NULL")))
+        return list(
+            map(DirectoryRun.of_row, self._connection.execute(f"SELECT {_RUN} FROM runs WHERE ended_at IS NULL"))
+        )
 
-    def last_runs(self) -> dict[str, Run]:
+    def last_runs(self) -> dict[str, DirectoryRun]:
         """Directory → its newest run."""
         query = f"SELECT {_RUN}, max(started_at) FROM runs GROUP BY name"
-        return {row[0]: Run.of_row(row[:-1]) for row in self._connection.execute(query)}
+        return {row[0]: DirectoryRun.of_row(row[:-1]) for row in self._connection.execute(query)}
 
     def lists(self) -> dict[str, list[ListState]]:
         """Directory → its lists after its newest run that has ended with a state of them."""
@@ -161,7 +164,7 @@ class SiteStore:
         )
         found: dict[str, list[ListState]] = {}
         for name, url, verdict, *rest in self._connection.execute(query):
-            found.setdefault(name, []).append(ListState(url, Verdict(verdict), *rest))
+            found.setdefault(name, []).append(ListState(url, ListVerdict(verdict), *rest))
         return found
 
     def lists_of(self, name: str) -> dict[str, ListState]:
@@ -171,27 +174,29 @@ class SiteStore:
             " GROUP BY url"
         )
         rows = self._connection.execute(query, (name,))
-        return {url: ListState(url, Verdict(verdict), *rest[:-1]) for url, verdict, *rest in rows}
+        return {url: ListState(url, ListVerdict(verdict), *rest[:-1]) for url, verdict, *rest in rows}
 
     def fetched_lists(self, name: str) -> set[str]:
         """Lists of a directory that a run has fetched; their pages are stored."""
         query = "SELECT DISTINCT url, verdict FROM lists WHERE name = ?"
-        return {url for url, verdict in self._connection.execute(query, (name,)) if not EFFECTS[Verdict(verdict)].fault}
+        return {
+            url for url, verdict in self._connection.execute(query, (name,)) if not EFFECTS[ListVerdict(verdict)].fault
+        }
 
-    def begin(self, run: Run, progress: Progress) -> None:
+    def begin(self, run: DirectoryRun, progress: DirectoryProgress) -> None:
         """A run begins. Its tag is charged at once."""
         with self._transaction():
             self._connection.execute(f"INSERT INTO runs ({_RUN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", run)
             self._put(run.name, progress)
 
-    def applied(self, run: Run, generation: int) -> Run:
+    def applied(self, run: DirectoryRun, generation: int) -> DirectoryRun:
         """The job of a run was applied."""
         new = run._replace(generation=generation)
         query = "UPDATE runs SET generation = ? WHERE name = ? AND started_at = ?"
         self._connection.execute(query, (generation, run.name, run.started_at))
         return new
 
-    def end(self, run: Run, progress: Progress | None, lists: Iterable[ListState] = ()) -> None:
+    def end(self, run: DirectoryRun, progress: DirectoryProgress | None, lists: Iterable[ListState] = ()) -> None:
         """A run is over, with the state of each list; without progress its directory is gone."""
         with self._transaction():
             query = (
@@ -209,7 +214,7 @@ class SiteStore:
         """A directory was removed: its progress is deleted, its runs stay."""
         self._connection.execute("DELETE FROM directories WHERE name = ?", (name,))
 
-    def _put(self, name: str, progress: Progress) -> None:
+    def _put(self, name: str, progress: DirectoryProgress) -> None:
         values = (name, msgspec.msgpack.encode(progress.state), progress.tag, progress.pages)
         self._connection.execute("INSERT OR REPLACE INTO directories VALUES (?, ?, ?, ?)", values)
 
@@ -262,7 +267,7 @@ def only_runner(path: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def _change(old: Site | None, new: Site) -> Change:
+def _change(old: SiteDocument | None, new: SiteDocument) -> AppliedSite:
     same = old is not None and old.content == new.content
     verdict = "created" if old is None else "unchanged" if same else "changed"
-    return Change(new.name, verdict, len(new.directories))
+    return AppliedSite(new.name, verdict, len(new.directories))

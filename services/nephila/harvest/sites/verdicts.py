@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from nephila.kernel.reasons.row import Verdict
+from nephila.kernel.reasons.row import ListVerdict
 from nephila.kernel.reasons.table import verdict_of
 from nephila.storage.sinks.jsonl import json_object
 
@@ -24,38 +24,50 @@ class Effect(NamedTuple):
     """What to do; {target} is the URL to which the list redirects."""
 
 
-EFFECTS: Final[Mapping[Verdict, Effect]] = {
-    Verdict.NEW: Effect(False, "fetched, with new pages in the run"),
-    Verdict.SAME: Effect(False, "fetched, no new page in the run"),
-    Verdict.WAITING: Effect(
+EFFECTS: Final[Mapping[ListVerdict, Effect]] = {
+    ListVerdict.NEW: Effect(False, "fetched, with new pages in the run"),
+    ListVerdict.SAME: Effect(False, "fetched, no new page in the run"),
+    ListVerdict.WAITING: Effect(
         True, "not fetched in the run", "see nephila explain URL; the host is paused or the run ended too early"
     ),
-    Verdict.MOVED: Effect(True, "it redirects out of its directory", "set the url of the directory to {target}"),
-    Verdict.NOT_FOUND: Effect(True, "the server answers that it is not there", "look for its new address on the site"),
-    Verdict.HTTP_ERROR: Effect(True, "the server refuses it", "open it in a browser; a login or cookies may be needed"),
-    Verdict.SERVER_ERROR: Effect(True, "the server fails", "wait; the next run tries again"),
-    Verdict.UNKNOWN_HOST: Effect(True, "the name of its host is unknown", "check the host name in the url"),
-    Verdict.REFUSED: Effect(True, "its server refuses connections", "check host and port; wait if the site is down"),
-    Verdict.TLS: Effect(True, "no safe connection (certificate or handshake)", "check the certificate of the site"),
-    Verdict.TIMEOUT: Effect(True, "its server takes too long", "wait; a longer politeness.delay may help"),
-    Verdict.ROBOTS: Effect(
+    ListVerdict.MOVED: Effect(True, "it redirects out of its directory", "set the url of the directory to {target}"),
+    ListVerdict.NOT_FOUND: Effect(
+        True, "the server answers that it is not there", "look for its new address on the site"
+    ),
+    ListVerdict.HTTP_ERROR: Effect(
+        True, "the server refuses it", "open it in a browser; a login or cookies may be needed"
+    ),
+    ListVerdict.SERVER_ERROR: Effect(True, "the server fails", "wait; the next run tries again"),
+    ListVerdict.UNKNOWN_HOST: Effect(True, "the name of its host is unknown", "check the host name in the url"),
+    ListVerdict.REFUSED: Effect(
+        True, "its server refuses connections", "check host and port; wait if the site is down"
+    ),
+    ListVerdict.TLS: Effect(True, "no safe connection (certificate or handshake)", "check the certificate of the site"),
+    ListVerdict.TIMEOUT: Effect(True, "its server takes too long", "wait; a longer politeness.delay may help"),
+    ListVerdict.ROBOTS: Effect(
         True, "robots.txt forbids it", "ask the site, or set politeness.respectRobots: false where it is yours"
     ),
-    Verdict.ADDRESS: Effect(
+    ListVerdict.ADDRESS: Effect(
         True, "its host has only addresses that are not public", "--allow-private where the network is yours"
     ),
-    Verdict.BLOCKED: Effect(
+    ListVerdict.BLOCKED: Effect(
         True, "a challenge, a captcha or a ban instead of the list", "a longer politeness.delay, a login or a proxy"
     ),
-    Verdict.LOGIN: Effect(True, "the login is not accepted", "check login and its secrets"),
-    Verdict.NO_BROWSER: Effect(True, "it needs a browser, and no program has one", "render: never, or a browser"),
-    Verdict.BROWSER: Effect(True, "the browser could not read it", "open it in a browser; check the steps of the job"),
-    Verdict.PROXY: Effect(True, "no proxy of its class works", "check the proxies"),
-    Verdict.NOT_WANTED: Effect(True, "its content type or size is not wanted", "check the url; maxPageBytes"),
-    Verdict.SCOPE: Effect(True, "the scope or the trap detection excludes it", "check scope; traps: {off: true}"),
-    Verdict.FAILED: Effect(True, "it failed", "see nephila explain URL and the log of the program"),
-    Verdict.NOT_STARTED: Effect(True, "the job of the directory was refused", "correct the settings of the directory"),
-    Verdict.UNKNOWN: Effect(True, "not fetched, and its row cannot be read here", "give the rows with --rows DIR|URL"),
+    ListVerdict.LOGIN: Effect(True, "the login is not accepted", "check login and its secrets"),
+    ListVerdict.NO_BROWSER: Effect(True, "it needs a browser, and no program has one", "render: never, or a browser"),
+    ListVerdict.BROWSER: Effect(
+        True, "the browser could not read it", "open it in a browser; check the steps of the job"
+    ),
+    ListVerdict.PROXY: Effect(True, "no proxy of its class works", "check the proxies"),
+    ListVerdict.NOT_WANTED: Effect(True, "its content type or size is not wanted", "check the url; maxPageBytes"),
+    ListVerdict.SCOPE: Effect(True, "the scope or the trap detection excludes it", "check scope; traps: {off: true}"),
+    ListVerdict.FAILED: Effect(True, "it failed", "see nephila explain URL and the log of the program"),
+    ListVerdict.NOT_STARTED: Effect(
+        True, "the job of the directory was refused", "correct the settings of the directory"
+    ),
+    ListVerdict.UNKNOWN: Effect(
+        True, "not fetched, and its row cannot be read here", "give the rows with --rows DIR|URL"
+    ),
 }
 
 
@@ -63,7 +75,7 @@ class ListState(NamedTuple):
     """One list after one run of its directory."""
 
     url: str
-    verdict: Verdict
+    verdict: ListVerdict
     reason: str = ""
     """Of its row, as http_404."""
     status: int = 0
@@ -89,7 +101,7 @@ def of_row(url: str, row: Mapping[str, Any]) -> ListState:
     """The state of a list by its row; one that was fetched is `SAME` until its run is known to have new pages."""
     reason, status = str(row["reason"]), int(row["status"])
     verdict = verdict_of(str(row["outcome"]), reason)
-    target = str(row["final_url"]) if verdict is Verdict.MOVED else ""
+    target = str(row["final_url"]) if verdict is ListVerdict.MOVED else ""
     return ListState(url, verdict, reason, status, target, _links(row))
 
 

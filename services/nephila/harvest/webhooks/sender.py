@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 from nephila.harvest.webhooks.config import Webhook, WebhooksConfig, key_of
 from nephila.harvest.webhooks.message import body_of, headers_of
-from nephila.harvest.webhooks.store import Position, WebhookStore
-from nephila.harvest.webhooks.transport import Answer, Transport
+from nephila.harvest.webhooks.store import FeedPosition, WebhookStore
+from nephila.harvest.webhooks.transport import DeliveryAnswer, WebhookTransport
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.waits import Backoff, wait
@@ -48,7 +48,7 @@ class WebhookSender:
         config: WebhooksConfig,
         source: Source,
         store: WebhookStore,
-        transport: Transport,
+        transport: WebhookTransport,
         clock: Clock,
         jitter: Callable[[], float] = random.random,
         in_thread: Callable[..., Awaitable[Any]] = asyncio.to_thread,
@@ -61,7 +61,7 @@ class WebhookSender:
         """Failed attempts of each webhook."""
         self.dead: Counter[str] = Counter()
         """Changes that became dead letters."""
-        self.positions: dict[str, Position] = {}
+        self.positions: dict[str, FeedPosition] = {}
         """The stored position of each webhook."""
         self.unready = ""
         """Why no change can be delivered, one line; empty while the database answers."""
@@ -153,7 +153,7 @@ class WebhookSender:
             await self._database(self.store.advance, webhook.name, position, part.position)
         return True
 
-    async def _position(self, webhook: Webhook) -> Position:
+    async def _position(self, webhook: Webhook) -> FeedPosition:
         found = await self._database(self.store.position, webhook.name)
         if found is None:
             if webhook.since == FIRST:
@@ -167,14 +167,14 @@ class WebhookSender:
         self.positions[webhook.name] = found
         return found
 
-    async def _deliver(self, webhook: Webhook, position: Position, row: FeedRow) -> Position | None:
+    async def _deliver(self, webhook: Webhook, position: FeedPosition, row: FeedRow) -> FeedPosition | None:
         """Attempts until the change is settled; returns the new position. None: the service closes, or the position was
         changed by a replay."""
         name = webhook.name
         while True:
             answer = await self._attempt(webhook, row)
             if self._accepts(answer):
-                after = Position(row.seq)
+                after = FeedPosition(row.seq)
                 stored = await self._database(self.store.advance, name, position, row.seq)
                 self.delivered[name] += 1
                 if position.failures >= WARN_FAILURES:
@@ -196,13 +196,13 @@ class WebhookSender:
             if is_dead:
                 return position
 
-    def _stored(self, name: str, position: Position) -> Position:
+    def _stored(self, name: str, position: FeedPosition) -> FeedPosition:
         self.positions[name] = position
         return position
 
     def _after_failure(
-        self, webhook: Webhook, position: Position, row: FeedRow, answer: Answer
-    ) -> tuple[Position, bool]:
+        self, webhook: Webhook, position: FeedPosition, row: FeedRow, answer: DeliveryAnswer
+    ) -> tuple[FeedPosition, bool]:
         """The position behind a failed attempt, and whether the change becomes a dead letter."""
         now = self._clock.now()
         error = answer.error or f"status {answer.status}"
@@ -214,8 +214,8 @@ class WebhookSender:
         refused = 400 <= answer.status < 500 and answer.status not in _RETRIED
         is_dead = now - since >= self._config.give_up_s or (refused and failures >= self._config.refusals)
         if refused and is_dead:  # the fault may be that of this change alone: the next one begins with all attempts
-            return Position(row.seq, 0, "", error), is_dead
-        return Position(row.seq if is_dead else position.seq, failures, repr(since), error), is_dead
+            return FeedPosition(row.seq, 0, "", error), is_dead
+        return FeedPosition(row.seq if is_dead else position.seq, failures, repr(since), error), is_dead
 
     async def _replay_dead(self, webhook: Webhook) -> bool:
         """One attempt for each dead letter that waits for it; False if none waits."""
@@ -236,13 +236,13 @@ class WebhookSender:
     def _replays(self, name: str) -> list[Any]:
         return self.store.dead(name, replay=True, limit=BATCH)
 
-    async def _attempt(self, webhook: Webhook, row: FeedRow) -> Answer:
+    async def _attempt(self, webhook: Webhook, row: FeedRow) -> DeliveryAnswer:
         body = body_of(row)
         headers = headers_of(self._keys[webhook.name], row.change.id, int(self._clock.now()), body)
         return await self._transport.post(webhook.url, headers, body)
 
     @staticmethod
-    def _accepts(answer: Answer) -> bool:
+    def _accepts(answer: DeliveryAnswer) -> bool:
         return 200 <= answer.status < 300
 
     def _pause_s(self, failures: int, retry_after_s: float) -> float:

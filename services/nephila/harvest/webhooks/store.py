@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nephila.kernel.runtime.errors import UserError
-from nephila.storage.changes import Change
+from nephila.storage.changes import ChangeRow
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.read.changes import FeedRow
 from nephila.storage.source import Source, display_name, require_driver
@@ -29,18 +29,18 @@ _LOCK_FILE = "webhooks.lock"
 _LOCK = (0x6E657068, -4)
 """Advisory lock of the sender in PostgreSQL ("neph"; -1 to -3 are those of the ledger)."""
 _VALUE = re.compile(r"(?<!:):(\w+)")
-_CHANGE = ", ".join(Change._fields)
+_CHANGE = ", ".join(ChangeRow._fields)
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS webhook_positions (name TEXT PRIMARY KEY, seq BIGINT NOT NULL,"
     " failures BIGINT NOT NULL, failing_since TEXT NOT NULL, error TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS webhook_dead (name TEXT NOT NULL, dead_at TEXT NOT NULL, error TEXT NOT NULL,"
     " replay BIGINT NOT NULL, seq BIGINT NOT NULL, "
-    + ", ".join(f"{name} {'BIGINT' if name == 'fetch_no' else 'TEXT'} NOT NULL" for name in Change._fields)
+    + ", ".join(f"{name} {'BIGINT' if name == 'fetch_no' else 'TEXT'} NOT NULL" for name in ChangeRow._fields)
     + ", PRIMARY KEY (name, seq))",
 )
 
 
-class Position(NamedTuple):
+class FeedPosition(NamedTuple):
     """How far a webhook is."""
 
     seq: int
@@ -77,29 +77,29 @@ class WebhookStore:
         with self._lock:
             self._drop()
 
-    def position(self, name: str) -> Position | None:
+    def position(self, name: str) -> FeedPosition | None:
         """The position of a webhook; None before its first one."""
         query = "SELECT seq, failures, failing_since, error FROM webhook_positions WHERE name = :name"
         with self._open() as execute:
             row = execute(query, {"name": name}).fetchone()
-        return Position(*row) if row is not None else None
+        return FeedPosition(*row) if row is not None else None
 
-    def begin(self, name: str, seq: int) -> Position:
+    def begin(self, name: str, seq: int) -> FeedPosition:
         """The stored position, or this one where there is none."""
         query = "INSERT INTO webhook_positions VALUES (:name, :seq, 0, '', '') ON CONFLICT (name) DO NOTHING"
         with self._open() as execute:
             execute(query, {"name": name, "seq": seq})
-        return self.position(name) or Position(seq)
+        return self.position(name) or FeedPosition(seq)
 
-    def advance(self, name: str, before: Position, seq: int) -> bool:
+    def advance(self, name: str, before: FeedPosition, seq: int) -> bool:
         """Settle the changes up to a number after a success. False: the position was changed meanwhile."""
-        return self._swap(name, before, Position(seq))
+        return self._swap(name, before, FeedPosition(seq))
 
-    def fail(self, name: str, before: Position, after: Position) -> bool:
+    def fail(self, name: str, before: FeedPosition, after: FeedPosition) -> bool:
         """Store a failure at the same number. False: the position was changed meanwhile."""
         return self._swap(name, before, after)
 
-    def bury(self, name: str, before: Position, after: Position, row: FeedRow, dead_at: str) -> bool:
+    def bury(self, name: str, before: FeedPosition, after: FeedPosition, row: FeedRow, dead_at: str) -> bool:
         """Store a dead letter and the position behind it, together."""
         columns = f"name, dead_at, error, replay, seq, {_CHANGE}"
         names = ", ".join(f":{one}" for one in columns.split(", "))
@@ -137,7 +137,7 @@ class WebhookStore:
         with self._open() as execute:
             found = execute(query, {"name": name}).fetchall()
         return [
-            DeadDelivery(name, at, error, bool(replay), FeedRow(seq, Change(*rest)))
+            DeadDelivery(name, at, error, bool(replay), FeedRow(seq, ChangeRow(*rest)))
             for name, at, error, replay, seq, *rest in found
         ]
 
@@ -152,14 +152,14 @@ class WebhookStore:
         with self._open() as execute:
             execute(query, {"name": name, "seq": seq, "error": error})
 
-    def positions(self) -> dict[str, tuple[Position, int]]:
+    def positions(self) -> dict[str, tuple[FeedPosition, int]]:
         """Name → position and number of dead letters."""
         query = (
             "SELECT name, (SELECT count(*) FROM webhook_dead WHERE webhook_dead.name = webhook_positions.name),"
             " seq, failures, failing_since, error FROM webhook_positions ORDER BY name"
         )
         with self._open() as execute:
-            return {name: (Position(*rest), dead) for name, dead, *rest in execute(query, {}).fetchall()}
+            return {name: (FeedPosition(*rest), dead) for name, dead, *rest in execute(query, {}).fetchall()}
 
     @contextmanager
     def sending(self) -> Iterator[None]:
@@ -167,12 +167,12 @@ class WebhookStore:
         with self._postgres_lock() if isinstance(self._source, str) else self._file_lock(self._source):
             yield
 
-    def _swap(self, name: str, before: Position, after: Position) -> bool:
+    def _swap(self, name: str, before: FeedPosition, after: FeedPosition) -> bool:
         with self._open() as execute:
             return self._swapped(execute, name, before, after)
 
     @staticmethod
-    def _swapped(execute: Any, name: str, before: Position, after: Position) -> bool:
+    def _swapped(execute: Any, name: str, before: FeedPosition, after: FeedPosition) -> bool:
         query = (
             "UPDATE webhook_positions SET seq = :seq, failures = :failures, failing_since = :failing_since,"
             " error = :error WHERE name = :name AND seq = :old_seq AND failures = :old_failures"

@@ -20,7 +20,7 @@ from nephila.kernel.net.egress import EgressError, EgressGuard
 from nephila.native import parse_url
 
 
-class Answer(NamedTuple):
+class DeliveryAnswer(NamedTuple):
     """How an attempt ended."""
 
     status: int
@@ -30,10 +30,10 @@ class Answer(NamedTuple):
     retry_after_s: float = 0.0
 
 
-class Transport(Protocol):
+class WebhookTransport(Protocol):
     """How deliveries are sent."""
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> DeliveryAnswer:
         """One attempt; never raises for a fault of the receiver or the network."""
 
     async def close(self) -> None:
@@ -83,30 +83,32 @@ class GuardedNames(AbstractResolver):
 
 
 class HttpTransport:
-    """See `Transport`."""
+    """See `WebhookTransport`."""
 
     def __init__(self, allow_addresses: Iterable[str], timeout_s: float) -> None:
         self._allowed = AllowedAddresses(allow_addresses)
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._session: aiohttp.ClientSession | None = None
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """See `Transport`."""
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> DeliveryAnswer:
+        """See `WebhookTransport`."""
         given = url
         try:
             url = parse_url(url).href  # hosts in their canonical spelling: full-width digits are an address, too
             self._check_literal(url)
             async with self._open().post(url, data=body, headers=headers, allow_redirects=False) as response:
-                return Answer(response.status, "", _seconds(response.headers.get("Retry-After", "")))
+                return DeliveryAnswer(response.status, "", _seconds(response.headers.get("Retry-After", "")))
         except EgressError as error:
-            return Answer(0, f"refused: {error}; list the network in allow_addresses to allow it")
+            return DeliveryAnswer(0, f"refused: {error}; list the network in allow_addresses to allow it")
         except TimeoutError:
-            return Answer(0, f"no answer in {self._timeout.total:g} s")
+            return DeliveryAnswer(0, f"no answer in {self._timeout.total:g} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Answer(0, _without_url(" ".join(str(error).split()), given, url)[:300] or type(error).__name__)
+            return DeliveryAnswer(
+                0, _without_url(" ".join(str(error).split()), given, url)[:300] or type(error).__name__
+            )
 
     async def close(self) -> None:
-        """See `Transport`."""
+        """See `WebhookTransport`."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()

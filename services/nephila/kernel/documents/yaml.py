@@ -25,7 +25,7 @@ MAX_VALUES = 100_000
 class Node:
     """A value and its location."""
 
-    value: str | list[Node] | dict[str, Entry]
+    value: str | list[Node] | dict[str, YamlEntry]
     location: str
     """As "job.yaml:3:12"; in JSON a path like "job.spec.scope"."""
     plain: bool = False
@@ -43,7 +43,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class YamlEntry:
     """A value of a map with its key; errors about the key use the location of the key."""
 
     key: Node
@@ -101,7 +101,7 @@ def _from_builtins(value: Any, location: str, depth: int, numbers: Iterator[int]
         entries = {}
         for key, item in value.items():
             where = f"{location}.{key}"
-            entries[str(key)] = Entry(Node(str(key), location), _from_builtins(item, where, depth + 1, numbers))
+            entries[str(key)] = YamlEntry(Node(str(key), location), _from_builtins(item, where, depth + 1, numbers))
         return Node(entries, location)
     text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
     return Node(text, location, plain=True, typed=True)
@@ -154,10 +154,10 @@ class _Builder:
             return Node(items, location)
         return Node(self._map(depth), location)
 
-    def _map(self, depth: int) -> dict[str, Entry]:
+    def _map(self, depth: int) -> dict[str, YamlEntry]:
         import yaml
 
-        entries: dict[str, Entry] = {}
+        entries: dict[str, YamlEntry] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
                 raise UsageError(f"{self._location(event)}: a key must be a word, not a list, a map or an alias")
@@ -166,7 +166,7 @@ class _Builder:
             if name in entries:
                 first = entries[name].key.location
                 raise key.error(f"the key {name[:60]!r} comes twice, first at {first}")
-            entries[name] = Entry(key, self._node(next(self._events), depth + 1))
+            entries[name] = YamlEntry(key, self._node(next(self._events), depth + 1))
         return entries
 
     def _location(self, event: Any) -> str:

@@ -17,7 +17,7 @@ from nephila.native import KeywordSet
 
 
 @dataclass(slots=True)
-class Match:
+class KeywordMatch:
     """What of the schemes occurs in a text."""
 
     keywords: list[str] = field(default_factory=list)
@@ -54,10 +54,10 @@ class KeywordMatcher:
         self._words = list(self._terms)
         self._set = KeywordSet(self._words)
 
-    def match(self, text: bytes, platforms: Iterable[str]) -> Match:
+    def match(self, text: bytes, platforms: Iterable[str]) -> KeywordMatch:
         """The keywords of the UTF-8 text of a page that these platforms lead to, and the groups that it matches."""
         numbers = self._set.find(text)
-        found = Match([self._words[number] for number in numbers if number in self._parts])
+        found = KeywordMatch([self._words[number] for number in numbers if number in self._parts])
         for number in numbers:
             for scheme in self._exclusions.get(number, ()):
                 found.excluded.setdefault(scheme, self._words[number])

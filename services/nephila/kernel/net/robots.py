@@ -30,7 +30,7 @@ DEFAULT_NAME = "nephila"
 Policy = Literal["rules", "allow", "disallow"]
 
 
-class Verdict(NamedTuple):
+class RobotsVerdict(NamedTuple):
     """Whether a path may be fetched, and the line that decides (0 and "" when no line does)."""
 
     allowed: bool
@@ -58,7 +58,7 @@ class Robots:
         """URLs of sitemaps as written, each once; they belong to no group. Parsed at each call."""
         return tuple(dict.fromkeys(value.decode("utf-8", "replace") for value in robots_sitemaps(self.body)))
 
-    def decide(self, agent: str, path_query: str) -> Verdict:
+    def decide(self, agent: str, path_query: str) -> RobotsVerdict:
         """The verdict for a path (with its query, as in a request) and the product token of an agent.
 
         A full User-Agent is reduced to its token. /robots.txt is a path like any other here: the fetch of the rules
@@ -68,7 +68,7 @@ class Robots:
         text = robots_rule(self.body, abs(line)).decode("utf-8", "replace") if line else ""
         if _INDEX.search(text) and path_query.endswith("/"):
             text += " (which allows its directory too)"
-        return Verdict(line >= 0, abs(line), text)
+        return RobotsVerdict(line >= 0, abs(line), text)
 
     def allowed(self, agent: str, path_query: str) -> bool:
         """The verdict alone."""

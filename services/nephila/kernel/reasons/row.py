@@ -15,7 +15,7 @@ RowKind = Literal[
 """The kind of the verdict of `nephila explain` on a row. A kind is never removed, because programs compare it."""
 
 
-class Verdict(StrEnum):
+class ListVerdict(StrEnum):
     """How a list of a directory stands after a run. The first four follow from no reason."""
 
     NEW = "new"
@@ -75,7 +75,7 @@ class Row:
     words: str
     """The end of "Not crawled: …". Of a reason that ends no URL: why the URL goes back into its queue."""
     kind: RowKind = "failed"
-    verdict: Verdict = Verdict.FAILED
+    verdict: ListVerdict = ListVerdict.FAILED
     """On a list of a directory that ended so."""
     retry: Retry = Retry.NEVER
     pause: Pause = Pause.NONE

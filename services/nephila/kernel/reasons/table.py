@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Final, NewType
 
 from nephila.kernel.messages import FetchOutcome, Outcome
-from nephila.kernel.reasons.row import Pause, Retry, Row, RowKind, Verdict
+from nephila.kernel.reasons.row import ListVerdict, Pause, Retry, Row, RowKind
 
 StatusReason = NewType("StatusReason", str)
 """A reason of one of the two families."""
@@ -40,28 +40,28 @@ class Reason(StrEnum):
         """A URL that ended with this reason, as "denied(robots)" in summaries."""
         return f"{self.row.ends.name.lower()}({self})" if self.row.ends is not None else str(self)
 
-    NONE = "", Row(_STORED, "a copy was stored", kind="stored", verdict=Verdict.SAME)
+    NONE = "", Row(_STORED, "a copy was stored", kind="stored", verdict=ListVerdict.SAME)
     NOT_MODIFIED = (
         "not_modified",
-        Row(_STORED, "the server says that the copy is still the page (304)", kind="stored", verdict=Verdict.SAME),
+        Row(_STORED, "the server says that the copy is still the page (304)", kind="stored", verdict=ListVerdict.SAME),
     )
 
     # ---- the scheduler ends the URL before a fetch
 
-    ROBOTS = "robots", Row(_DENIED, "robots.txt forbade it", kind="robots", verdict=Verdict.ROBOTS)
+    ROBOTS = "robots", Row(_DENIED, "robots.txt forbade it", kind="robots", verdict=ListVerdict.ROBOTS)
     ADDRESS = (
         "address",
         Row(
             _DENIED,
             "its host has only addresses that are not public; --allow-private allows them",
             kind="address",
-            verdict=Verdict.ADDRESS,
+            verdict=ListVerdict.ADDRESS,
             unreachable=True,
         ),
     )
     EXCLUDED = (
         "excluded",
-        Row(_DROPPED, "the scope no longer admitted it when its turn came", kind="excluded", verdict=Verdict.SCOPE),
+        Row(_DROPPED, "the scope no longer admitted it when its turn came", kind="excluded", verdict=ListVerdict.SCOPE),
     )
     SITEMAP_CHAIN = (
         "sitemap_chain",
@@ -69,7 +69,7 @@ class Reason(StrEnum):
             _DROPPED,
             "it is the end of a chain of more than ten sitemap indexes and redirects",
             kind="sitemaps",
-            verdict=Verdict.SCOPE,
+            verdict=ListVerdict.SCOPE,
         ),
     )
     SITEMAP_LIMIT = (
@@ -78,12 +78,12 @@ class Reason(StrEnum):
             _DROPPED,
             "sitemap indexes list more than 50,000 sitemaps of its host",
             kind="sitemaps",
-            verdict=Verdict.SCOPE,
+            verdict=ListVerdict.SCOPE,
         ),
     )
     TRAP = (
         "trap",
-        Row(_DROPPED, "it was found to be part of a trap when its turn came", kind="trap", verdict=Verdict.SCOPE),
+        Row(_DROPPED, "it was found to be part of a trap when its turn came", kind="trap", verdict=ListVerdict.SCOPE),
     )
 
     # ---- name, connection, response
@@ -94,7 +94,7 @@ class Reason(StrEnum):
         Row(
             _FAILED,
             "the name of its host could not be resolved",
-            verdict=Verdict.UNKNOWN_HOST,
+            verdict=ListVerdict.UNKNOWN_HOST,
             retry=Retry.TRIES,
             unreachable=True,
         ),
@@ -104,7 +104,7 @@ class Reason(StrEnum):
         Row(
             _FAILED,
             "its server could not be connected to",
-            verdict=Verdict.REFUSED,
+            verdict=ListVerdict.REFUSED,
             retry=Retry.TRIES,
             unreachable=True,
         ),
@@ -114,7 +114,7 @@ class Reason(StrEnum):
         Row(
             _FAILED,
             "no safe connection to its server could be made (TLS: certificate or handshake)",
-            verdict=Verdict.TLS,
+            verdict=ListVerdict.TLS,
             retry=Retry.TRIES,
             unreachable=True,
         ),
@@ -124,7 +124,7 @@ class Reason(StrEnum):
         Row(
             _FAILED,
             "its server took too long",
-            verdict=Verdict.TIMEOUT,
+            verdict=ListVerdict.TIMEOUT,
             retry=Retry.TRIES,
             pause=Pause.PASSING,
         ),
@@ -134,41 +134,41 @@ class Reason(StrEnum):
         Row(
             _FAILED,
             "its server broke the connection off before the answer was whole",
-            verdict=Verdict.SERVER_ERROR,
+            verdict=ListVerdict.SERVER_ERROR,
             retry=Retry.TRIES,
         ),
     )
     PROTOCOL = (
         "protocol",
-        Row(_FAILED, "its server answered something that is not HTTP", verdict=Verdict.SERVER_ERROR),
+        Row(_FAILED, "its server answered something that is not HTTP", verdict=ListVerdict.SERVER_ERROR),
     )
     ENCODING = (
         "encoding",
-        Row(_FAILED, "the compressed answer could not be decoded", verdict=Verdict.SERVER_ERROR),
+        Row(_FAILED, "the compressed answer could not be decoded", verdict=ListVerdict.SERVER_ERROR),
     )
     TOO_LARGE = (
         "too_large",
-        Row(_FAILED, "the answer is larger than a page may be", verdict=Verdict.NOT_WANTED),
+        Row(_FAILED, "the answer is larger than a page may be", verdict=ListVerdict.NOT_WANTED),
     )
-    REDIRECT = "redirect", Row(_DROPPED, "it redirects", kind="redirect", verdict=Verdict.MOVED)
+    REDIRECT = "redirect", Row(_DROPPED, "it redirects", kind="redirect", verdict=ListVerdict.MOVED)
     BAD_REDIRECT = (
         "bad_redirect",
-        Row(_FAILED, "it redirects to something that is not a URL", verdict=Verdict.SERVER_ERROR),
+        Row(_FAILED, "it redirects to something that is not a URL", verdict=ListVerdict.SERVER_ERROR),
     )
     TOO_MANY_REDIRECTS = (
         "too_many_redirects",
-        Row(_FAILED, "it is one redirect too many in a chain of them", verdict=Verdict.SERVER_ERROR),
+        Row(_FAILED, "it is one redirect too many in a chain of them", verdict=ListVerdict.SERVER_ERROR),
     )
     CONTENT_TYPE = (
         "content_type",
-        Row(_DROPPED, "its content type is not wanted", kind="content_type", verdict=Verdict.NOT_WANTED),
+        Row(_DROPPED, "its content type is not wanted", kind="content_type", verdict=ListVerdict.NOT_WANTED),
     )
     BLOCKED = (
         "blocked",
         Row(
             _FAILED,
             "the site sent a challenge, a captcha, a ban text or a login page instead of it",
-            verdict=Verdict.BLOCKED,
+            verdict=ListVerdict.BLOCKED,
             retry=Retry.TRIES,
             pause=Pause.REFUSAL,
         ),
@@ -179,7 +179,7 @@ class Reason(StrEnum):
         Row(
             _FAILED,
             "the site sent a login page instead of it",
-            verdict=Verdict.BLOCKED,
+            verdict=ListVerdict.BLOCKED,
             reported_as="blocked",
         ),
     )
@@ -191,7 +191,7 @@ class Reason(StrEnum):
         Row(
             _FAILED,
             "no proxy of its class works",
-            verdict=Verdict.PROXY,
+            verdict=ListVerdict.PROXY,
             retry=Retry.TRIES,
             unreachable=True,
             given_back="its proxy failed or was blocked, or none works",
@@ -202,18 +202,18 @@ class Reason(StrEnum):
         Row(
             _FAILED,
             "its proxies refuse CONNECT to the port of its server; see the log of the downloader",
-            verdict=Verdict.PROXY,
+            verdict=ListVerdict.PROXY,
             unreachable=True,
             given_back="its proxies refuse CONNECT to the port of its server, others are not checked yet",
         ),
     )
-    PROXY_AUTH = "proxy_auth", Row(_FAILED, "the proxy does not accept the credentials", verdict=Verdict.PROXY)
+    PROXY_AUTH = "proxy_auth", Row(_FAILED, "the proxy does not accept the credentials", verdict=ListVerdict.PROXY)
     LOGIN = (
         "login",
         Row(
             _FAILED,
             "the login that its job describes was not accepted (spec.login)",
-            verdict=Verdict.LOGIN,
+            verdict=ListVerdict.LOGIN,
             given_back="the login of its site fails or could not be renewed: the site pauses",
         ),
     )
@@ -227,14 +227,14 @@ class Reason(StrEnum):
 
     NO_BROWSER = (
         "no_browser",
-        Row(_FAILED, "it needs a browser, and this program has none", verdict=Verdict.NO_BROWSER),
+        Row(_FAILED, "it needs a browser, and this program has none", verdict=ListVerdict.NO_BROWSER),
     )
     BROWSER = (
         "browser",
         Row(
             _FAILED,
             "the browser did not start, crashed, or lost the page",
-            verdict=Verdict.BROWSER,
+            verdict=ListVerdict.BROWSER,
             retry=Retry.TRIES,
         ),
     )
@@ -243,18 +243,18 @@ class Reason(StrEnum):
         Row(
             _FAILED,
             "it took more memory than its browser may have (browser_memory_bytes)",
-            verdict=Verdict.BROWSER,
+            verdict=ListVerdict.BROWSER,
         ),
     )
     BROWSER_BUDGET = (
         "browser_budget",
-        Row(_FAILED, "the browser-seconds of its job or host are spent", verdict=Verdict.BROWSER),
+        Row(_FAILED, "the browser-seconds of its job or host are spent", verdict=ListVerdict.BROWSER),
     )
     STEP = (
         "step",
-        Row(_FAILED, "a step of its job or rule did not find its element in the browser", verdict=Verdict.BROWSER),
+        Row(_FAILED, "a step of its job or rule did not find its element in the browser", verdict=ListVerdict.BROWSER),
     )
-    NAVIGATION = "navigation", Row(_FAILED, "the browser could not open it", verdict=Verdict.BROWSER)
+    NAVIGATION = "navigation", Row(_FAILED, "the browser could not open it", verdict=ListVerdict.BROWSER)
 
     # ---- no outcome, page, record or row came
 
@@ -300,7 +300,7 @@ class Reason(StrEnum):
             _DROPPED,
             "its text is nearly that of another page, and its job skips near-copies",
             kind="near_copy",
-            verdict=Verdict.NOT_WANTED,
+            verdict=ListVerdict.NOT_WANTED,
         ),
     )
     REQUISITE = (
@@ -309,7 +309,7 @@ class Reason(StrEnum):
             _DROPPED,
             "it is a requisite of a page: its answer is in the archive alone",
             kind="requisite",
-            verdict=Verdict.NOT_WANTED,
+            verdict=ListVerdict.NOT_WANTED,
         ),
     )
 
@@ -388,10 +388,10 @@ def kind_of(outcome: str, reason: str) -> RowKind:
     return row.kind if _ends(row, outcome) else "failed"
 
 
-def verdict_of(outcome: str, reason: str) -> Verdict:
+def verdict_of(outcome: str, reason: str) -> ListVerdict:
     """The verdict on a list of a directory that ended so; that of a failure for an unknown pair."""
     row = row_of(reason)
-    return row.verdict if _is_status(reason) or _ends(row, outcome) else Verdict.FAILED
+    return row.verdict if _is_status(reason) or _ends(row, outcome) else ListVerdict.FAILED
 
 
 def _ends(row: Row, outcome: str) -> bool:
@@ -414,11 +414,11 @@ def _row_of_family(word: str) -> Row:
 
 
 def _row_of_status(status: int) -> Row:
-    verdict = Verdict.HTTP_ERROR
+    verdict = ListVerdict.HTTP_ERROR
     if status in (404, 410):
-        verdict = Verdict.NOT_FOUND
+        verdict = ListVerdict.NOT_FOUND
     elif 500 <= status < 600:
-        verdict = Verdict.SERVER_ERROR
+        verdict = ListVerdict.SERVER_ERROR
     retry = Retry.TRIES if status == 429 or 500 <= status < 600 else Retry.NEVER
     pause = {429: Pause.REFUSAL, 503: Pause.PASSING}.get(status, Pause.NONE)
     return Row(_FAILED, f"the server answered {status}{_phrase(status)}", verdict=verdict, retry=retry, pause=pause)

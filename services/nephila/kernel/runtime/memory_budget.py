@@ -51,7 +51,7 @@ def further(size_bytes: int) -> int:
     return size_bytes + max(STEP_BYTES, size_bytes // 4)
 
 
-class Kind(Enum):
+class ReservationKind(Enum):
     """What a reservation is for."""
 
     BODY = "body"
@@ -77,7 +77,7 @@ class Reservation:
         "wanted_bytes",
     )
 
-    def __init__(self, budget: MemoryBudget, kind: Kind, number: int) -> None:
+    def __init__(self, budget: MemoryBudget, kind: ReservationKind, number: int) -> None:
         self._budget: MemoryBudget | None = budget
         self.kind = kind
         self.number = number
@@ -138,7 +138,9 @@ class MemoryBudget:
         self._free_unused = free_unused
         self._numbers = itertools.count()
         # Weak: the owner of a reservation decides how long it lives.
-        self._held: dict[Kind, WeakValueDictionary[int, Reservation]] = {kind: WeakValueDictionary() for kind in Kind}
+        self._held: dict[ReservationKind, WeakValueDictionary[int, Reservation]] = {
+            kind: WeakValueDictionary() for kind in ReservationKind
+        }
         """Granted reservations, the oldest first."""
         self._waiting: WeakValueDictionary[int, Reservation] = WeakValueDictionary()
         """In order of their wait."""
@@ -155,11 +157,11 @@ class MemoryBudget:
         self.refused = 0
         """Bodies that were refused after a part of their bytes."""
 
-    def open(self, kind: Kind) -> Reservation:
+    def open(self, kind: ReservationKind) -> Reservation:
         """A reservation of nothing yet."""
         return Reservation(self, kind, next(self._numbers))
 
-    async def reserve(self, kind: Kind, total_bytes: int) -> Reservation:
+    async def reserve(self, kind: ReservationKind, total_bytes: int) -> Reservation:
         """A reservation of so many bytes, when it is granted."""
         one = self.open(kind)
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -231,7 +233,7 @@ class MemoryBudget:
         held = self._held[one.kind]
         if one.number not in held:
             held[one.number] = one
-            one.streams = one.kind is Kind.BODY
+            one.streams = one.kind is ReservationKind.BODY
             self.streaming += one.streams
         self._granted_since += one.wanted_bytes - one.granted_bytes
         one.granted_bytes = one.wanted_bytes
@@ -242,7 +244,12 @@ class MemoryBudget:
         for one in sorted(self._waiting.values(), key=lambda one: one.number, reverse=True):
             if missing <= 0:
                 return
-            if one.kind is Kind.BODY and one.granted_bytes and one is not oldest and one.on_answer is not None:
+            if (
+                one.kind is ReservationKind.BODY
+                and one.granted_bytes
+                and one is not oldest
+                and one.on_answer is not None
+            ):
                 missing -= one.granted_bytes
                 self.refused += 1
                 on_answer = one.on_answer

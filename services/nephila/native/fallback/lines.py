@@ -23,7 +23,7 @@ class Context(NamedTuple):
 
 
 @dataclass(slots=True)
-class Line:
+class TextLine:
     """One line, how many of its bytes are inside links, and its context."""
 
     text: str
@@ -35,7 +35,7 @@ class Lines:
     """Collects lines of at most `limit` bytes in all, line ends included."""
 
     def __init__(self, limit: int) -> None:
-        self.done: list[Line] = []
+        self.done: list[TextLine] = []
         self._left = limit
         self._parts: list[str] = []
         self._link_bytes = 0
@@ -90,6 +90,6 @@ class Lines:
     def end(self) -> None:
         """End the current line."""
         if self._parts:
-            self.done.append(Line("".join(self._parts), self._link_bytes, self._context))
+            self.done.append(TextLine("".join(self._parts), self._link_bytes, self._context))
             self._parts, self._link_bytes, self._was_linked = [], 0, False
         self._gap = ""

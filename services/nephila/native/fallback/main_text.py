@@ -3,15 +3,15 @@ Detection using Shallow Text Features" (WSDM 2010). Simpler than the model of th
 
 from __future__ import annotations
 
-from nephila.native.fallback.lines import CHROME, COMMENT, HEADING, PRE, Line
+from nephila.native.fallback.lines import CHROME, COMMENT, HEADING, PRE, TextLine
 
 
-def _density(line: Line | None) -> tuple[int, float]:
+def _density(line: TextLine | None) -> tuple[int, float]:
     """Words, and the share of the bytes that is inside links."""
     return (0, 0.0) if line is None else (len(line.text.split()), line.link_bytes / max(len(line.text.encode()), 1))
 
 
-def main_lines(lines: list[Line]) -> list[int]:
+def main_lines(lines: list[TextLine]) -> list[int]:
     """Indices of the lines that belong to the main text. O(n)."""
     body = [number for number, line in enumerate(lines) if not line.context.flags & (CHROME | COMMENT)]
     kept = []
@@ -33,7 +33,7 @@ def _is_content(before: tuple[int, float], here: tuple[int, float], after: tuple
     return words > 16 or after[0] > 15 or before[0] > 4
 
 
-def _with_headings(lines: list[Line], kept: list[int]) -> list[int]:
+def _with_headings(lines: list[TextLine], kept: list[int]) -> list[int]:
     """A heading belongs to the main text exactly if the line after it does."""
     chosen = set(kept)
     for number in range(len(lines) - 1, -1, -1):

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Coroutine
 from typing import IO, Any, Final, TypeVar
 
-from nephila.kernel.runtime.memory_budget import BODY_FACTOR, CHILD_BYTES, Kind, MemoryBudget, unlimited
+from nephila.kernel.runtime.memory_budget import BODY_FACTOR, CHILD_BYTES, MemoryBudget, ReservationKind, unlimited
 from nephila.parser.sandbox import Sandbox, Task
 
 Out = TypeVar("Out")
@@ -59,7 +59,7 @@ class ChildProcessQueue:
         async with slot:
             # A child that runs already is part of the memory in use.
             base = 0 if self.sandbox.runs(task) else CHILD_BYTES
-            memory = await self._budget.reserve(Kind.CHILD, base + BODY_FACTOR * spooled.size_bytes)
+            memory = await self._budget.reserve(ReservationKind.CHILD, base + BODY_FACTOR * spooled.size_bytes)
             try:
                 return await self.sandbox.call(task, payload(spooled.take()))
             finally:

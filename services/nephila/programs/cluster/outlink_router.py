@@ -38,7 +38,7 @@ _TOP = [bytes(byte >> 8 - bits for byte in range(256)) for bits in range(9)]
 Key = tuple[str, bytes]
 
 
-class Exchange(BusWrapper):
+class OutlinkRouter(BusWrapper):
     """See the module: the bus as a parser sees it."""
 
     def __init__(self, bus: Outlet, clock: Clock, partitions: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from nephila.programs.crawl.plan import run_formats, spec_of_run
-from nephila.programs.output_directory import Run
+from nephila.programs.output_directory import RunFile
 
 FROM_DATABASE: Final = frozenset({"sqlite", "postgres", "parquet"})
 """Formats that are made of the database: they have all rows, whenever they are added."""
@@ -28,7 +28,7 @@ RULES, LINKS, MAIN_TEXT, NEAR_COPIES, FOLLOW, RENDER, REQUISITES, SCOPE = (
 """Additions that are not formats, by the name that people see."""
 
 
-def additions(before: Run, after: Run) -> list[str]:
+def additions(before: RunFile, after: RunFile) -> list[str]:
     """The additions of the options of `after`. Rules and links out of scope are found with the plan of the run."""
     (_, old), (_, new) = spec_of_run(before), spec_of_run(after)
     was, now = old.parse, new.parse

@@ -9,7 +9,7 @@ from nephila.storage.changes import AWAY, CHANGED, GONE, MOVED, NEW
 from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, open_for_reading
 
 if TYPE_CHECKING:
-    from nephila.programs.crawl.plan import Plan
+    from nephila.programs.crawl.plan import CrawlPlan
 
 
 FOUND = (NEW, CHANGED, MOVED, GONE)
@@ -32,7 +32,7 @@ class Changed:
 class ChangeTracker:
     """Remembers the end of the history before a run; `found` reads what was added after it. O(fetches of the run)."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: CrawlPlan) -> None:
         self._source, self._job = plan.rows, plan.job.uid
         self._last = 0
         try:

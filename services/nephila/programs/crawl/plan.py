@@ -27,7 +27,7 @@ from nephila.programs import proxies
 from nephila.programs.control_servers import TcpAddress
 from nephila.programs.crawl.job_options import apply_options
 from nephila.programs.headers import redacted, redacted_user
-from nephila.programs.output_directory import Run
+from nephila.programs.output_directory import RunFile
 from nephila.programs.service_configs import (
     GRACE_S,
     ServiceConfigs,
@@ -52,7 +52,7 @@ bring no page to make an added output of."""
 
 
 @dataclass(slots=True)
-class Plan:
+class CrawlPlan:
     """All that one crawl is given."""
 
     job: CrawlJob
@@ -92,7 +92,7 @@ class Plan:
         return storage.store or storage.directory
 
 
-def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = False) -> Plan:
+def make_plan(run: RunFile, directory: Path, store: str = "", *, system: bool = False) -> CrawlPlan:
     """The plan of a run; its seeds are added by the caller. Stores the window in `run`. `system`: services elsewhere
     crawl, and may have rules that are not in a directory here."""
     options = run.options
@@ -130,7 +130,7 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
         check_outputs(configs.storage)
         check_text_library(spec)
     versions = check_rules(spec.rules, Path(rules) if rules else None) if rules or not system else {}
-    return Plan(
+    return CrawlPlan(
         job=job,
         rule_versions=versions,
         rules=Path(rules) if rules else None,
@@ -144,7 +144,7 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
     )
 
 
-def spec_of_run(run: Run) -> tuple[JobDocument | None, JobSpec]:
+def spec_of_run(run: RunFile) -> tuple[JobDocument | None, JobSpec]:
     """The document of a run, if it has one, and the spec of its job with the run's options over it. Raises
     `UsageError`."""
     document = from_json(run.document) if run.document else None
@@ -154,7 +154,7 @@ def spec_of_run(run: Run) -> tuple[JobDocument | None, JobSpec]:
     return document, settled(spec)
 
 
-def _uid_of(run: Run) -> str:
+def _uid_of(run: RunFile) -> str:
     return run.document["metadata"]["name"] if run.document else run.uid or JOB
 
 
@@ -169,14 +169,14 @@ def _job_of(uid: str, spec: JobSpec) -> CrawlJob:
     return job
 
 
-def run_formats(run: Run) -> tuple[str, ...]:
+def run_formats(run: RunFile) -> tuple[str, ...]:
     """The formats of a run: those of its options, else those of its document. Raises `UsageError`."""
     document = from_json(run.document) if run.document else None
     named = run.options["format"] if "format" in run.options else ",".join(document.sinks if document else ())
     return formats_of(named, run.options.get("keep_raw", False))
 
 
-def lifted_limits(before: Run, after: Run) -> list[str]:
+def lifted_limits(before: RunFile, after: RunFile) -> list[str]:
     """Reasons for which URLs ended under the options of one run and would not end under those of another: kinds of rows
     (`ended_urls.ROW_KINDS`) and `LINKS`."""
     (_, old), (_, new) = spec_of_run(before), spec_of_run(after)

@@ -28,7 +28,7 @@ from nephila.kernel.topics import DEAD, JOBS, SEEDS
 from nephila.kernel.url_credentials import restored
 from nephila.programs.assembly import Assembly
 from nephila.programs.control_servers import ControlServers
-from nephila.programs.crawl.plan import COPIES, DUE, LINKS, Plan
+from nephila.programs.crawl.plan import COPIES, DUE, LINKS, CrawlPlan
 from nephila.programs.program_metrics import program_metrics
 from nephila.programs.read_ahead import read_ahead
 from nephila.rulekit import health
@@ -90,7 +90,7 @@ class Result:
 class CrawlProgram:
     """One crawl while it runs."""
 
-    def __init__(self, plan: Plan, clock: Clock | None = None, bus: LocalBus | None = None) -> None:
+    def __init__(self, plan: CrawlPlan, clock: Clock | None = None, bus: LocalBus | None = None) -> None:
         self.plan = plan
         self.clock = clock or SystemClock()
         self.assembly = Assembly(

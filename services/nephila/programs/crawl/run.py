@@ -25,10 +25,10 @@ from nephila.kernel.seeds import STDIN, is_job_file, read_seeds, seed_url
 from nephila.kernel.url_credentials import is_redacted, redacted
 from nephila.programs.control_servers import TcpAddress
 from nephila.programs.crawl.additions import OF_BODIES, RULES, SCOPE, additions
-from nephila.programs.crawl.plan import COPIES, DUE, LINKS, Plan, lifted_limits, run_formats
+from nephila.programs.crawl.plan import COPIES, DUE, LINKS, CrawlPlan, lifted_limits, run_formats
 from nephila.programs.job_files import read_jobs
 from nephila.programs.options import IN_JOB
-from nephila.programs.output_directory import Directory, JobRun, Run, cpu_seconds
+from nephila.programs.output_directory import JobRun, OutputDirectory, RunFile, cpu_seconds
 from nephila.storage.faults import StoreLost
 from nephila.storage.ledgers.read_connection import NoTables
 from nephila.storage.read import ended_urls
@@ -43,7 +43,7 @@ REMOVE, MOVE = "remove", "move"
 
 
 @dataclass(slots=True)
-class Request:
+class CrawlRequest:
     """A command line or a call, after parsing."""
 
     urls: list[str]
@@ -76,7 +76,7 @@ def request_of(
     fresh: bool = False,
     refresh: bool = False,
     retry_failed: bool = False,
-) -> Request:
+) -> CrawlRequest:
     """The request of a command line or a call. `options`: by the names of the table, with a value for each. Raises
     `UsageError`."""
     job_file = next((url for url in urls if is_job_file(url)), "")
@@ -87,7 +87,7 @@ def request_of(
         if "delay" in given:
             raise UsageError("--rate and --delay are the same setting in other words; leave one of them out")
         options["delay"], given = _delay_of(rate), given - {"rate"} | {"delay"}
-    return Request(
+    return CrawlRequest(
         urls=[seed_url(url) for url in urls if url != job_file],
         job_file=job_file,
         seed_file=seed_file,
@@ -109,9 +109,9 @@ def _delay_of(rate: str) -> float:
         raise UsageError(f"--rate: {error}") from None
 
 
-def plan_refetches(request: Request, run: Run, plan: Plan, *, info: Print) -> None:
+def plan_refetches(request: CrawlRequest, run: RunFile, plan: CrawlPlan, *, info: Print) -> None:
     """Set in the plan and in run.json which ended URLs are fetched once more. `info`: gets one line, see
-    `Plan.on_first_end`."""
+    `CrawlPlan.on_first_end`."""
     wanted = [*run.refetch, *(["failed"] if request.retry_failed else []), *([DUE] if request.refresh else [])]
     if LINKS in wanted and not ended_urls.keeps_links(plan.rows, plan.job.uid):
         # Links were not kept. The scheduler holds those just beyond the scope; the summary counts what it could not
@@ -138,7 +138,7 @@ def plan_refetches(request: Request, run: Run, plan: Plan, *, info: Print) -> No
     run.refetch = list(plan.refetch)
 
 
-def _needs_bodies(run: Run) -> str:
+def _needs_bodies(run: RunFile) -> str:
     """One line for a crawl that keeps no bodies; empty for one that does."""
     if OF_BODIES & set(run_formats(run)):
         return ""
@@ -148,7 +148,7 @@ def _needs_bodies(run: Run) -> str:
     )
 
 
-def _what_is_incomplete(run: Run, plan: Plan) -> str:
+def _what_is_incomplete(run: RunFile, plan: CrawlPlan) -> str:
     """One line about stored pages that lack an output; empty, and run.json lists none, where no page is stored."""
     pages = 0
     with contextlib.suppress(NoTables):
@@ -162,7 +162,7 @@ def _what_is_incomplete(run: Run, plan: Plan) -> str:
     )
 
 
-def resolve_run(request: Request, directory: Directory) -> Run:
+def resolve_run(request: CrawlRequest, directory: OutputDirectory) -> RunFile:
     """The run to execute: a new one, or the stored one with the given options applied."""
     document = read_job(request)
     if request.fresh and request.resume:
@@ -171,7 +171,7 @@ def resolve_run(request: Request, directory: Directory) -> Run:
         if not request.urls and not request.seed_file and document is None:
             raise UsageError("nothing to crawl: give a URL, a job.yaml, --seeds FILE, or --resume with --out DIR")
         request.clear = _clear_mode(request, directory)
-        return Run(
+        return RunFile(
             program=f"nephila {__version__}",
             seeds=request.urls or seed_urls(document),
             seed_file=request.seed_file,
@@ -207,7 +207,7 @@ def resolve_run(request: Request, directory: Directory) -> Run:
     return run
 
 
-def _clear_mode(request: Request, directory: Directory) -> str:
+def _clear_mode(request: CrawlRequest, directory: OutputDirectory) -> str:
     """How a result in the directory is cleared. Raises `UsageError` when it must stay."""
     if request.fresh:
         with contextlib.suppress(UserError):  # a damaged run.json can still be moved
@@ -222,7 +222,7 @@ def _clear_mode(request: Request, directory: Directory) -> str:
     return ""
 
 
-def _has_copies(directory: Directory, run: Run) -> bool:
+def _has_copies(directory: OutputDirectory, run: RunFile) -> bool:
     rows = directory.rows(run)
     if isinstance(rows, Path) and not (rows / "nephila.db").exists():
         return False
@@ -232,7 +232,7 @@ def _has_copies(directory: Directory, run: Run) -> bool:
         return False
 
 
-def read_job(request: Request) -> dict[str, Any] | None:
+def read_job(request: CrawlRequest) -> dict[str, Any] | None:
     """The one job of a file. Options that were not given on the command line are left to the file."""
     if not request.job_file:
         return None
@@ -251,7 +251,7 @@ def seed_urls(document: dict[str, Any] | None) -> list[str]:
     return [seed["url"] for seed in seeds if "url" in seed]
 
 
-def _same_job(run: Run, document: dict[str, Any], directory: Directory) -> None:
+def _same_job(run: RunFile, document: dict[str, Any], directory: OutputDirectory) -> None:
     old = run.document["metadata"]["name"] if run.document else ""
     new = document["metadata"]["name"]
     if old != new:
@@ -259,7 +259,9 @@ def _same_job(run: Run, document: dict[str, Any], directory: Directory) -> None:
         raise UsageError(f"{directory.path} holds {what}, not {new!r}; choose another --out")
 
 
-def read_all_seeds(run: Run, plan: Plan, refused: list[tuple[str, str]], *, already_read: bool) -> Iterator[Seed]:
+def read_all_seeds(
+    run: RunFile, plan: CrawlPlan, refused: list[tuple[str, str]], *, already_read: bool
+) -> Iterator[Seed]:
     """All seeds of a run: those of the command line or the job first, then those of files.
 
     `already_read`: the crawl is resumed and its frontier holds the seeds of earlier runs. A seed file that is gone is
@@ -279,7 +281,7 @@ def read_all_seeds(run: Run, plan: Plan, refused: list[tuple[str, str]], *, alre
             yield Seed(uid, url, "file")
 
 
-def _urls_of(name: str, run: Run, refused: list[tuple[str, str]], *, already_read: bool) -> Iterator[str]:
+def _urls_of(name: str, run: RunFile, refused: list[tuple[str, str]], *, already_read: bool) -> Iterator[str]:
     if not name:
         return
     if not already_read:
@@ -300,7 +302,7 @@ def _file_seeds(name: str, refused: list[tuple[str, str]]) -> Iterator[str]:
     return read_seeds(name, lambda place, reason: refused.append((place, reason)))
 
 
-def _open_first_seed(seeds: Iterator[Seed], plan: Plan, run: Run) -> Iterator[Seed]:
+def _open_first_seed(seeds: Iterator[Seed], plan: CrawlPlan, run: RunFile) -> Iterator[Seed]:
     """The seeds with the first one read, so that a wrong file is an error before anything is created."""
     named = [(place, "the seeds ") for place in plan.files]
     for name, option in (*named, (run.seed_file, "--seeds ")):
@@ -314,10 +316,10 @@ def _open_first_seed(seeds: Iterator[Seed], plan: Plan, run: Run) -> Iterator[Se
 
 
 def run_request(
-    request: Request,
-    directory: Directory,
-    plan: Plan,
-    run: Run,
+    request: CrawlRequest,
+    directory: OutputDirectory,
+    plan: CrawlPlan,
+    run: RunFile,
     go: Callable[[], Result],
     *,
     warn: Print,
@@ -362,7 +364,7 @@ def run_request(
     return result, counts
 
 
-def _seeds_already_read(request: Request, directory: Directory, run: Run) -> bool:
+def _seeds_already_read(request: CrawlRequest, directory: OutputDirectory, run: RunFile) -> bool:
     """Whether the frontier has the seeds of earlier runs. Raises `UsageError` when it is gone and the seeds cannot be
     read again."""
     if not request.resume or "seeds" in request.given:
@@ -375,8 +377,8 @@ def _seeds_already_read(request: Request, directory: Directory, run: Run) -> boo
     return directory.has_log
 
 
-def _clear(how: str, directory: Directory, info: Print) -> None:
-    """Clear an old result for a new crawl, see `Request.clear`."""
+def _clear(how: str, directory: OutputDirectory, info: Print) -> None:
+    """Clear an old result for a new crawl, see `CrawlRequest.clear`."""
     if how == REMOVE:
         directory.remove_result()
         info(f"{directory.path} held a crawl that had stored nothing; it is replaced")
@@ -396,7 +398,7 @@ def _read_counts(rows: Source, job: str | None, result: Result) -> Summary:
         return reader.Summary({}, {}, [], 0, 0)
 
 
-def _write_costs(run: Run, job: CrawlJob, result: Result) -> None:
+def _write_costs(run: RunFile, job: CrawlJob, result: Result) -> None:
     """Add what this run has used to what run.json says of the runs before."""
     run.cpu_s += cpu_seconds()
     before = run.jobs.get(job.uid, JobRun())
@@ -404,7 +406,7 @@ def _write_costs(run: Run, job: CrawlJob, result: Result) -> None:
     run.jobs = {job.uid: JobRun(tenant=job.tenant, site=job.site, browser_s=browser_s)}
 
 
-def _write_result(directory: Directory, run: Run, result: Result, counts: Summary, warn: Print) -> None:
+def _write_result(directory: OutputDirectory, run: RunFile, result: Result, counts: Summary, warn: Print) -> None:
     """Write the counts of the table into run.json; those of the run before stay where there are none."""
     if counts.outcomes or result.reason != "failed":
         run.outcomes = counts.outcomes

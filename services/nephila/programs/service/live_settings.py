@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from nephila.kernel.bus.contract import Bus, Delivery
-from nephila.kernel.live_settings import LOG_LEVEL, Scope, check, parse_key
+from nephila.kernel.live_settings import LOG_LEVEL, SettingScope, check, parse_key
 from nephila.kernel.messages import Setting
 from nephila.kernel.topics import SETTINGS
 
@@ -24,7 +24,7 @@ class LiveSettings:
     members of two versions run side by side during an upgrade. A setting of this member has precedence over that of all
     members; when it is taken back, that of all counts again."""
 
-    def __init__(self, bus: Bus, me: Scope, of_service: Callable[[], Mapping[str, Apply]]) -> None:
+    def __init__(self, bus: Bus, me: SettingScope, of_service: Callable[[], Mapping[str, Apply]]) -> None:
         """`of_service`: the settings that the service reads; called once it is built."""
         self._default_level = logging.getLogger().level
         self._me = me
@@ -44,7 +44,7 @@ class LiveSettings:
             log.warning("ignored: %s", problem)
             return
         scope, name = parse_key(setting.name)
-        if scope not in (Scope(), self._me):
+        if scope not in (SettingScope(), self._me):
             return
         self._values[name, scope == self._me] = value
         own = self._values.get((name, True))

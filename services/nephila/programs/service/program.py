@@ -17,7 +17,7 @@ from nephila.control.http.application import application
 from nephila.control.http.server import tcp_server
 from nephila.kernel.bus.contract import Bus, LogRecords
 from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash
-from nephila.kernel.live_settings import Scope
+from nephila.kernel.live_settings import SettingScope
 from nephila.kernel.messages import MemberState
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError, without_resume
@@ -44,7 +44,7 @@ UNABLE_AFTER_S = 15.0
 STARTING, DRAINING = "starting", "draining"
 
 
-class Transport(Bus, Protocol):
+class ServiceBus(Bus, Protocol):
     """A bus that is started and closed."""
 
     async def start(self) -> None:
@@ -120,7 +120,7 @@ class ServiceProgram:
         self,
         kind: ServiceKind,
         config: Any,
-        make_bus: Callable[[Clock, Callable[[UserError], None]], Transport],
+        make_bus: Callable[[Clock, Callable[[UserError], None]], ServiceBus],
         *,
         port: int,
         grace_s: float,
@@ -132,7 +132,7 @@ class ServiceProgram:
         machine learns its own address. `wrap_bus`: the service gets what this returns for the bus."""
         self.clock: Clock = SystemClock()
         self.bus = bus = make_bus(self.clock, self._on_bus)
-        me = Scope(kind.name, bus.member)
+        me = SettingScope(kind.name, bus.member)
         LiveSettings(bus, me, lambda: getattr(self.service, "live_settings", {}))
         self.service: Service = kind.build(config, wrap_bus(bus, self.clock), self.clock, self._fatal)
         self.error: BaseException | None = None

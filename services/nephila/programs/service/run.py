@@ -24,7 +24,7 @@ from nephila.kernel.runtime.memory_budget import MemoryBudget
 from nephila.kernel.runtime.process_setup import run_loop
 from nephila.programs.service.metrics import METRICS as PROGRAM
 from nephila.programs.service.program import Build, Fatal, ServiceKind, ServiceProgram
-from nephila.programs.service.settings import Settings
+from nephila.programs.service.settings import ProgramSettings
 
 
 def _build_scheduler(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
@@ -64,20 +64,20 @@ def _downloader(config: Any, bus: KafkaBus, route: Bus, clock: Clock, budget: Me
 def _build_parser(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
     """The links of a parser go through the outlink router."""
     from nephila.parser.service import build
-    from nephila.programs.cluster.outlink_router import Exchange
+    from nephila.programs.cluster.outlink_router import OutlinkRouter
 
-    return build(config, Exchange(bus, clock, config.partitions), clock)
+    return build(config, OutlinkRouter(bus, clock, config.partitions), clock)
 
 
 def _build_fetchparse(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
     from nephila.downloader.admission.admission import make_budget
     from nephila.parser.service import build
-    from nephila.programs.cluster.outlink_router import Exchange
+    from nephila.programs.cluster.outlink_router import OutlinkRouter
     from nephila.programs.service.fetchparse import FetchParse, FetchParseBus
 
     route = FetchParseBus(bus, clock, config.downloader.raw_capture)
     budget = make_budget(config.downloader, clock)
-    parser = build(config.parser, Exchange(route, clock, config.parser.partitions), clock, budget=budget)
+    parser = build(config.parser, OutlinkRouter(route, clock, config.parser.partitions), clock, budget=budget)
     return FetchParse(_downloader(config.downloader, bus, route, clock, budget), parser, clock)
 
 
@@ -120,7 +120,7 @@ def _metrics(name: str) -> Any:
     return importlib.import_module(f"nephila.{PACKAGES.get(name, name)}.metrics").METRICS
 
 
-def run_service(name: str, settings: Settings, path: str) -> BaseException | None:
+def run_service(name: str, settings: ProgramSettings, path: str) -> BaseException | None:
     """Run until a signal or a fault; returns the fault, which is in the log already."""
     program = settings.program
     member = program.member or socket.gethostname()

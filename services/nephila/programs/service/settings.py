@@ -75,7 +75,7 @@ class FetchParseConfig(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ProgramSettings:
     """All settings of one program."""
 
     program: ProgramConfig
@@ -85,7 +85,7 @@ class Settings:
     """Settings that must be equal in the other services of the system (shared_settings.py)."""
 
 
-def read(name: str, path: str) -> Settings:
+def read(name: str, path: str) -> ProgramSettings:
     """The settings of the program, of its transport, of the service, from file and environment. Raises `UsageError`."""
     values = _file(path) if path else {}
     where = path or "environment"
@@ -107,9 +107,9 @@ def read(name: str, path: str) -> Settings:
     if name == "fetchparse":
         parts = (_service(part, sections, common, program, where) for part in FetchParseConfig._fields)
         both = FetchParseConfig(*parts)
-        return Settings(program, kafka, both, agreed("downloader", member, common, both.downloader))
+        return ProgramSettings(program, kafka, both, agreed("downloader", member, common, both.downloader))
     config = _service(name, sections, common, program, where)
-    return Settings(program, kafka, config, agreed(name, member, common, config))
+    return ProgramSettings(program, kafka, config, agreed(name, member, common, config))
 
 
 def check_level(level: str, where: str) -> None:

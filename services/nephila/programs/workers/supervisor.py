@@ -35,9 +35,9 @@ from nephila.kernel.bus.workers.protocol import (
     Ping,
     ReadMetrics,
     Ready,
-    Refused,
     RequestSent,
-    Settings,
+    WorkerRefused,
+    WorkerSettings,
 )
 from nephila.kernel.bus.workers.socket_pipe import Pipe, connect, pair
 from nephila.kernel.runtime.clock import Clock
@@ -215,7 +215,7 @@ class WorkerProcesses:
         await connect(ours, process.pipe)
         encode = msgspec.msgpack.encode
         pages = self._local.has_reader(PAGES)
-        process.member.link.send_control(Settings(encode(self._downloader), encode(self._parser), pages))
+        process.member.link.send_control(WorkerSettings(encode(self._downloader), encode(self._parser), pages))
 
     def _schedule_check(self) -> None:
         self._check_timer.start(self._check_s)
@@ -249,7 +249,7 @@ class WorkerProcesses:
                 self.bus.join(process.member)
         elif isinstance(control, Drained):
             process.drained.set()
-        elif isinstance(control, Refused):
+        elif isinstance(control, WorkerRefused):
             process.drained.set()
             self._fatal(UsageError(control.text) if control.usage else UserError(control.text))
 

@@ -24,7 +24,7 @@ from nephila.downloader.service import Downloader
 from nephila.downloader.service import build as build_downloader
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.workers.link import UNBOUNDED, Link
+from nephila.kernel.bus.workers.link import UNBOUNDED, WorkerChannel
 from nephila.kernel.bus.workers.protocol import (
     AddressCheck,
     AddressDecision,
@@ -36,9 +36,9 @@ from nephila.kernel.bus.workers.protocol import (
     Pong,
     ReadMetrics,
     Ready,
-    Refused,
     RequestSent,
-    Settings,
+    WorkerRefused,
+    WorkerSettings,
 )
 from nephila.kernel.bus.workers.socket_pipe import Pipe, connect
 from nephila.kernel.messages import FetchRequest
@@ -64,7 +64,7 @@ class Worker:
         self.bus = LocalBus(self.clock)
         self.recent = RecentLinks()
         self.pipe = Pipe(self._on_bytes, self._on_gone)
-        self.link = Link(self.bus, self.pipe.write, self.clock.call_soon, self._on_control)
+        self.link = WorkerChannel(self.bus, self.pipe.write, self.clock.call_soon, self._on_control)
         self._downloader: Downloader | None = None
         self._parser: Parser | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -98,11 +98,13 @@ class Worker:
         if isinstance(control, AddressDecision):
             self._questions.pop(control.number)(control.allowed)
             return
-        task = asyncio.ensure_future(self._begin(control) if isinstance(control, Settings) else self._drain(control))
+        task = asyncio.ensure_future(
+            self._begin(control) if isinstance(control, WorkerSettings) else self._drain(control)
+        )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _begin(self, settings: Settings) -> None:
+    async def _begin(self, settings: WorkerSettings) -> None:
         """Build the services, the far end of the route first."""
         try:
             bus, link = self.bus, self.link
@@ -120,7 +122,7 @@ class Worker:
             await self._parser.start()
             await self._downloader.start()
         except UserError as error:
-            self.link.send_control(Refused(str(error), isinstance(error, UsageError)))
+            self.link.send_control(WorkerRefused(str(error), isinstance(error, UsageError)))
         else:
             self.link.send_control(Ready())
 

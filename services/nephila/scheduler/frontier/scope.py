@@ -19,14 +19,14 @@ from nephila.native import partition_of
 from nephila.scheduler.frontier.link_scope import link_scope
 
 
-class Verdict(NamedTuple):
+class ScopeVerdict(NamedTuple):
     """The decision and the rule that made it, in words."""
 
     admitted: bool
     rule: str
 
 
-_ANY: Final = Verdict(True, "scope any")
+_ANY: Final = ScopeVerdict(True, "scope any")
 
 
 def bare_host(host_key: str) -> str:
@@ -132,42 +132,44 @@ class CompiledScope:
         found = _first(self._exclude, url)
         return str(found.pattern) if found is not None else ""
 
-    def decide(self, url: str, host_key: str, depth: int = 0) -> Verdict:
+    def decide(self, url: str, host_key: str, depth: int = 0) -> ScopeVerdict:
         """Whether a link belongs to the job, and the rule that decided."""
         if 0 <= self.max_depth < depth:
-            return Verdict(False, f"depth {depth} is beyond the limit of {self.max_depth}")
+            return ScopeVerdict(False, f"depth {depth} is beyond the limit of {self.max_depth}")
         inside = self._inside(url, host_key)
         if not inside.admitted:
             return inside
         pattern = self.excluded(url)
         if pattern:
-            return Verdict(False, f"excluded by {pattern!r}")
+            return ScopeVerdict(False, f"excluded by {pattern!r}")
         if self._include:
             found = _first(self._include, url)
             if found is None:
-                return Verdict(False, "matches no include pattern")
-            return Verdict(True, f"included by {found.pattern!r}")
+                return ScopeVerdict(False, "matches no include pattern")
+            return ScopeVerdict(True, f"included by {found.pattern!r}")
         return inside
 
-    def _inside(self, url: str, host_key: str) -> Verdict:
+    def _inside(self, url: str, host_key: str) -> ScopeVerdict:
         mode = self.mode
         if mode == "any":
             return _ANY
         if mode == "host":
             bare = bare_host(host_key)
-            return Verdict(bare in self.anchors, f"host {bare} is {'' if bare in self.anchors else 'not '}a seed host")
+            return ScopeVerdict(
+                bare in self.anchors, f"host {bare} is {'' if bare in self.anchors else 'not '}a seed host"
+            )
         if mode == "domain":
             domain = registrable_domain(host_key)
             known = domain in self.anchors
-            return Verdict(known, f"domain {domain} is {'' if known else 'not '}a seed domain")
+            return ScopeVerdict(known, f"domain {domain} is {'' if known else 'not '}a seed domain")
         return self._inside_prefix(url, bare_host(host_key))
 
-    def _inside_prefix(self, url: str, bare: str) -> Verdict:
+    def _inside_prefix(self, url: str, bare: str) -> ScopeVerdict:
         path = url.split("://", 1)[-1].partition("/")[2].partition("?")[0]
         location = f"{bare}/{path}"
         # One look-up per directory above the URL: the cost is the depth of the path, not the number of anchors.
         cut = len(location)
         while (cut := location.rfind("/", 0, cut)) > 0:
             if location[: cut + 1] in self.anchors:
-                return Verdict(True, f"below seed directory {location[: cut + 1]}")
-        return Verdict(False, f"{location} is below no seed directory")
+                return ScopeVerdict(True, f"below seed directory {location[: cut + 1]}")
+        return ScopeVerdict(False, f"{location} is below no seed directory")

@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from nephila.storage.changes import Change, StoredVersion
+from nephila.storage.changes import ChangeRow, StoredVersion
 from nephila.storage.ledgers.read_connection import ReadConnection
-from nephila.storage.rows import Batch
+from nephila.storage.rows import RowBatch
 
 RECENT_CHANGES = 100_000
 """More than the records that all members of a system have received and not acknowledged."""
@@ -55,7 +55,7 @@ class Ledger(Protocol):
     def pages_by_prefix(self, job: str, prefix: str) -> Iterable[tuple[str, str, str]]:
         """(url_key, URL, simhash in hex) of those whose url_key begins with `prefix`."""
 
-    def recorded_changes(self, ids: Collection[str]) -> list[Change]:
+    def recorded_changes(self, ids: Collection[str]) -> list[ChangeRow]:
         """Those of these changes that are among the last `RECENT_CHANGES`, in order. O(RECENT_CHANGES)."""
 
     def sinks(self) -> dict[str, int]:
@@ -65,7 +65,7 @@ class Ledger(Protocol):
         """Store a file name, in a transaction of its own. Called before the file is created, so that a crash leaves no
         unknown file."""
 
-    def stage(self, batch: Batch) -> None:
+    def stage(self, batch: RowBatch) -> None:
         """Write the rows."""
 
     def commit(self, lengths: Mapping[str, int]) -> None:

@@ -17,7 +17,7 @@ from nephila.kernel.item_parts import NOT_YET, complete_item, is_part, part_rule
 from nephila.kernel.reasons.table import Reason
 from nephila.native import UrlError
 from nephila.storage.ledgers.read_connection import ReadConnection
-from nephila.storage.rows import Batch, Items
+from nephila.storage.rows import Items, RowBatch
 
 MAX_HOPS: Final = 10
 """Maximum number of redirects from a link to the page with the part; the scheduler follows fewer."""
@@ -36,7 +36,7 @@ class _Waiting(NamedTuple):
     data: str
 
 
-def has_parts(database: ReadConnection, batch: Batch) -> bool:
+def has_parts(database: ReadConnection, batch: RowBatch) -> bool:
     """Whether a batch contains waiting items or parts, or belongs to jobs that have some."""
     if any(is_part(one.rule) or any(map(waits_of, one.data)) for one in batch.items.values()):
         return True
@@ -45,7 +45,7 @@ def has_parts(database: ReadConnection, batch: Batch) -> bool:
     return any(database.execute(query, {"job": job}).fetchone() is not None for job in jobs)
 
 
-def complete(database: ReadConnection, batch: Batch) -> None:
+def complete(database: ReadConnection, batch: RowBatch) -> None:
     """Combine the parts and items of a batch with those stored before. The rows of the batch are already written."""
     for (job, key), items in batch.items.items():
         put(database, job, key, items)
@@ -145,7 +145,7 @@ def _why(outcome: str, reason: str, rule: str, wanted: str) -> str:
     )
 
 
-def _pages_of(batch: Batch) -> Iterable[tuple[str, str]]:
+def _pages_of(batch: RowBatch) -> Iterable[tuple[str, str]]:
     return dict.fromkeys([*((row[2], row[1]) for row in batch.fetches()), *batch.items])
 
 

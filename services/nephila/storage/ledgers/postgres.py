@@ -17,7 +17,7 @@ from psycopg.pq import TransactionStatus
 
 from nephila import __version__
 from nephila.kernel import messages as m
-from nephila.storage.changes import Change, StoredVersion
+from nephila.storage.changes import ChangeRow, StoredVersion
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers import scheme_pages
 from nephila.storage.ledgers.contract import RECENT_CHANGES, Key
@@ -44,8 +44,8 @@ from nephila.storage.rows import (
     TEXT,
     TEXT_HASH,
     URL_KEY,
-    Batch,
     Row,
+    RowBatch,
     item_rows,
     unpack_links,
 )
@@ -70,9 +70,9 @@ _ITEM = f"INSERT INTO items ({', '.join(_ITEM_COLUMNS)}) SELECT * FROM {arrays(_
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _LOCK = f"SELECT pg_advisory_xact_lock({LOCKS}, bucket::int) FROM unnest(%s::bigint[]) AS bucket"
 _LOCK_CHANGES = f"SELECT pg_advisory_xact_lock({LOCKS}, -3)"
-_CHANGES = f"INSERT INTO changes ({', '.join(Change._fields)}) SELECT * FROM {arrays(Change._fields)}"
+_CHANGES = f"INSERT INTO changes ({', '.join(ChangeRow._fields)}) SELECT * FROM {arrays(ChangeRow._fields)}"
 _RECENT = (
-    f"SELECT {', '.join(Change._fields)} FROM changes WHERE seq > (SELECT coalesce(max(seq), 0) FROM changes) - %s"
+    f"SELECT {', '.join(ChangeRow._fields)} FROM changes WHERE seq > (SELECT coalesce(max(seq), 0) FROM changes) - %s"
     " AND id = ANY (%s::text[]) ORDER BY seq"
 )
 _COPIES = (
@@ -195,11 +195,11 @@ class Postgres:
         with self._speaking() as connection:
             return connection.execute(query, (job, prefix, prefix + "g"), prepare=True).fetchall()
 
-    def recorded_changes(self, ids: Collection[str]) -> list[Change]:
+    def recorded_changes(self, ids: Collection[str]) -> list[ChangeRow]:
         """See `Ledger`."""
         with self._speaking() as connection:
             found = connection.execute(_RECENT, (RECENT_CHANGES, text_array(list(ids))))
-            return [Change(*row) for row in found]
+            return [ChangeRow(*row) for row in found]
 
     def sinks(self) -> dict[str, int]:
         """See `Ledger`. Only files of this writer, by the name in the configuration."""
@@ -212,7 +212,7 @@ class Postgres:
         with translate_errors(self._url), connect(self._url, fsync=self._fsync) as connection:
             connection.execute(_REGISTER, (self._writer, name, length, last_fetch))
 
-    def stage(self, batch: Batch) -> None:
+    def stage(self, batch: RowBatch) -> None:
         """See `Ledger`."""
         attempt_and_old_hash = batch.attempt_and_old_hash
         days, statements = self._days, self._statements

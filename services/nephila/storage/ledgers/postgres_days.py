@@ -20,7 +20,7 @@ from nephila.storage.ledgers.postgres_arrays import columns
 from nephila.storage.ledgers.postgres_link import Connection
 from nephila.storage.ledgers.postgres_schema import LOCKS
 from nephila.storage.ledgers.postgres_statements import DAY, arrays
-from nephila.storage.rows import FETCH_NO, FETCHED_AT, JOB, SHA256, URL_KEY, Batch, Row
+from nephila.storage.rows import FETCH_NO, FETCHED_AT, JOB, SHA256, URL_KEY, Row, RowBatch
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +147,7 @@ class Days:
         """The day of a fetch; a row without a time belongs to the newest day seen."""
         return str(row[FETCHED_AT])[:10] or self._today
 
-    def of_pages(self, batch: Batch) -> dict[Key, str]:
+    def of_pages(self, batch: RowBatch) -> dict[Key, str]:
         """The new day of each page of a batch: that of its newest fetch."""
         newest: dict[Key, Row] = {}
         for row in batch.fetches():
@@ -159,7 +159,7 @@ class Days:
         self._today = max([self._today, *timed])
         return {key: self.of_fetch(row) for key, row in newest.items()}
 
-    def missing(self, batch: Batch, pages: Mapping[Key, str]) -> list[str]:
+    def missing(self, batch: RowBatch, pages: Mapping[Key, str]) -> list[str]:
         """Days without a partition."""
         return sorted({*pages.values(), *map(self.of_fetch, batch.fetches())} - self._existing)
 
@@ -178,7 +178,7 @@ class Days:
         """The keys with the days of their stored rows; keys without a stored row are left out."""
         return [(*key, self._stored[key][0]) for key in keys if key in self._stored]
 
-    def move(self, connection: Connection, batch: Batch, pages: Mapping[Key, str]) -> None:
+    def move(self, connection: Connection, batch: RowBatch, pages: Mapping[Key, str]) -> None:
         """Move the stored rows of a batch to their new days; a row that is replaced as a whole is removed."""
         replaced = {(row[JOB], row[URL_KEY]) for row in batch.rows if row[SHA256]}
         removed: dict[str, list[Key]] = {}

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from nephila.storage.ledgers.read_connection import ReadConnection
-from nephila.storage.rows import Batch
+from nephila.storage.rows import RowBatch
 
 CHUNK: Final = 1000
 """Rows that one query returns."""
@@ -26,7 +26,7 @@ class ScannedPage(NamedTuple):
     meta: str
 
 
-class StoredPage(NamedTuple):
+class SchemePage(NamedTuple):
     """A stored page with its item."""
 
     url_key: str
@@ -52,7 +52,7 @@ def scan(database: ReadConnection, job: str, after: str) -> list[ScannedPage]:
     return [ScannedPage(*row) for row in found]
 
 
-def read(database: ReadConnection, job: str, keys: Sequence[str]) -> list[StoredPage]:
+def read(database: ReadConnection, job: str, keys: Sequence[str]) -> list[SchemePage]:
     """These pages, at most `CHUNK`; those without a copy are left out."""
     if not keys:
         return []
@@ -65,7 +65,7 @@ def read(database: ReadConnection, job: str, keys: Sequence[str]) -> list[Stored
     query = f"SELECT url_key, data FROM items WHERE job = :job AND url_key IN ({listed}) ORDER BY url_key, ordinal"
     for key, data in database.execute(query, values).fetchall():
         items.setdefault(key, []).append(data)
-    return [StoredPage._make((*row, tuple(items.get(row[0], ())))) for row in pages]
+    return [SchemePage._make((*row, tuple(items.get(row[0], ())))) for row in pages]
 
 
 def finds(database: ReadConnection, job: str, keys: Sequence[str]) -> dict[str, set[str]]:
@@ -92,7 +92,7 @@ def redirects(database: ReadConnection, job: str, keys: Sequence[str]) -> list[t
     return found
 
 
-def write(database: ReadConnection, batch: Batch) -> None:
+def write(database: ReadConnection, batch: RowBatch) -> None:
     """Write the finds, evaluated rows and reports of a batch. Its items are written like those of other pages."""
     query = (
         "UPDATE pages SET rule = :rule, rule_version = :rule_version, meta = :meta"

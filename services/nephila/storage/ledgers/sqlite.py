@@ -19,7 +19,7 @@ from nephila import __version__
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.append_file import is_same_file, write_back
-from nephila.storage.changes import AWAY, DEAD_LETTER, Change, StoredVersion
+from nephila.storage.changes import AWAY, DEAD_LETTER, ChangeRow, StoredVersion
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.ledgers import scheme_pages
@@ -45,7 +45,7 @@ from nephila.storage.rows import (
     TEXT,
     TEXT_HASH,
     URL_KEY,
-    Batch,
+    RowBatch,
     item_rows,
     unpack_links,
 )
@@ -103,11 +103,11 @@ _STORED_COLUMNS = (
 _ORIGINALS = "FROM pages WHERE job = ? AND simhash != '' AND near_copy_of = '' AND sha256 != ''"
 """Pages that are no near-copies."""
 _RECENT = (
-    f"SELECT {', '.join(Change._fields)} FROM changes WHERE seq > (SELECT coalesce(max(seq), 0) FROM changes) - ?"
+    f"SELECT {', '.join(ChangeRow._fields)} FROM changes WHERE seq > (SELECT coalesce(max(seq), 0) FROM changes) - ?"
     " ORDER BY seq"
 )
 _CHANGES = MultiInsert(
-    f"INSERT INTO changes ({', '.join(Change._fields)})", "(" + ", ".join("?" * len(Change._fields)) + ")"
+    f"INSERT INTO changes ({', '.join(ChangeRow._fields)})", "(" + ", ".join("?" * len(ChangeRow._fields)) + ")"
 )
 _LENGTH = "UPDATE sinks SET length = ?, last_fetch = ? WHERE name = ?"
 """Stored twice, so that a damaged number is noticed before a file is truncated to it: see `examined`."""
@@ -210,11 +210,11 @@ class Sqlite:
         query = f"SELECT url_key, url, simhash {_ORIGINALS} AND url_key >= ? AND url_key < ?"
         return self.connection.execute(query, (job, prefix, prefix + "g"))
 
-    def recorded_changes(self, ids: Collection[str]) -> list[Change]:
+    def recorded_changes(self, ids: Collection[str]) -> list[ChangeRow]:
         """See `Ledger`."""
         wanted = set(ids)
         found = self.connection.execute(_RECENT, (RECENT_CHANGES,))
-        return [Change(*row) for row in found if row[0] in wanted]
+        return [ChangeRow(*row) for row in found if row[0] in wanted]
 
     def sinks(self) -> dict[str, int]:
         """Name → committed length in bytes of each append-only file that was created here."""
@@ -225,7 +225,7 @@ class Sqlite:
         unknown file."""
         self.connection.execute("INSERT OR REPLACE INTO sinks VALUES (?, ?, ?)", (name, length, last_fetch))
 
-    def stage(self, batch: Batch) -> None:
+    def stage(self, batch: RowBatch) -> None:
         """Begin the transaction and write the rows. Raises `sqlite3.Error`."""
         connection = self.connection
         connection.execute("BEGIN IMMEDIATE")

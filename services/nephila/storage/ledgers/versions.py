@@ -31,7 +31,7 @@ class Version(NamedTuple):
     text: str
 
 
-class Page(NamedTuple):
+class PageVersions(NamedTuple):
     """The stored versions of a page."""
 
     url: str
@@ -40,7 +40,7 @@ class Page(NamedTuple):
     before: Version | None
 
 
-def versions(source: Source, job: str | None, url_key: bytes) -> Page | None:
+def versions(source: Source, job: str | None, url_key: bytes) -> PageVersions | None:
     """The stored versions of a URL, of one job or of the job that fetched it last; None without a stored page."""
     only = " AND job = :job" if job is not None else ""
     values = {"key": url_key.hex(), "job": job}
@@ -54,4 +54,4 @@ def versions(source: Source, job: str | None, url_key: bytes) -> Page | None:
             return None
         query = f"SELECT {_NAMES} FROM previous WHERE job = :job AND url_key = :key"
         before = connection.execute(query, {"key": url_key.hex(), "job": found[1]}).fetchone()
-        return Page(found[0], found[1], Version(*found[2:]), Version(*before) if before else None)
+        return PageVersions(found[0], found[1], Version(*found[2:]), Version(*before) if before else None)

@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.storage.changes import Change
+from nephila.storage.changes import ChangeRow
 from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, open_for_reading
 from nephila.storage.rows import iso
 from nephila.storage.source import Source
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _NUMBER = re.compile(r"[0-9]{1,18}")
-_COLUMNS = ", ".join(Change._fields)
+_COLUMNS = ", ".join(ChangeRow._fields)
 
 
 class UnknownChange(UserError):
@@ -29,7 +29,7 @@ class FeedRow(NamedTuple):
 
     seq: int
     """Rises in the order of commits."""
-    change: Change
+    change: ChangeRow
 
 
 class FeedPart(NamedTuple):
@@ -53,7 +53,7 @@ def changes(
         with open_for_reading(source) as connection:
             position = _position(connection, since)
             values = {"position": position, "job": job, "change": change}
-            found = [FeedRow(seq, Change(*rest)) for seq, *rest in connection.execute(query, values)]
+            found = [FeedRow(seq, ChangeRow(*rest)) for seq, *rest in connection.execute(query, values)]
     except NoTables:
         return FeedPart([], 0)
     found.sort(key=lambda row: row.seq)

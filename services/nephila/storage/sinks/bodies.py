@@ -13,11 +13,11 @@ from collections import OrderedDict
 from typing import Final
 
 from nephila.kernel import messages as m
-from nephila.kernel.rawfile import PREFIX, SUFFIX, Head, member
+from nephila.kernel.rawfile import PREFIX, SUFFIX, RawPageHead, member
 from nephila.kernel.url_credentials import without_credentials
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
-from nephila.storage.rows import Batch, clean
+from nephila.storage.rows import RowBatch, clean
 from nephila.storage.sinks.series import FileSeries, SeriesBackend
 from nephila.storage.sinks.warcs.warc_records import gzip_member
 
@@ -45,7 +45,7 @@ class Bodies(SeriesBackend):
         self._staged.clear()
         super().open()
 
-    def stage(self, batch: Batch) -> None:
+    def stage(self, batch: RowBatch) -> None:
         """See `Sink`."""
         if not batch.pages:
             return
@@ -97,8 +97,8 @@ class Bodies(SeriesBackend):
         super().rollback()
 
 
-def _head(page: m.Page, digest: bytes, size: int) -> Head:
-    return Head(
+def _head(page: m.Page, digest: bytes, size: int) -> RawPageHead:
+    return RawPageHead(
         url=clean(without_credentials(page.url)),
         job=clean(page.job),
         url_key=page.url_key.hex(),

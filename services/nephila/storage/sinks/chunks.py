@@ -14,7 +14,7 @@ import msgspec
 from nephila.kernel.runtime.errors import UsageError
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
-from nephila.storage.rows import COLUMNS, FETCH_ID, JOB, SHA256, Batch, Row
+from nephila.storage.rows import COLUMNS, FETCH_ID, JOB, SHA256, Row, RowBatch
 from nephila.storage.sinks.chunk_text import chunks_of
 from nephila.storage.sinks.line_file import LineFile
 from nephila.storage.sinks.markdown_file import MarkdownOf, markdown_text
@@ -33,7 +33,7 @@ class Chunks(LineFile):
         super().__init__(config, ledger, NAME)
         self._chars, self._overlap = config.chunk_chars, config.chunk_overlap
 
-    def lines(self, batch: Batch) -> bytearray:
+    def lines(self, batch: RowBatch) -> bytearray:
         """See `LineFile`."""
         buffer = bytearray()
         for row in batch.rows:

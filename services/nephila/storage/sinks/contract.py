@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from nephila.storage.rows import Batch
+from nephila.storage.rows import RowBatch
 
 
 class Sink(Protocol):
@@ -24,7 +24,7 @@ class Sink(Protocol):
     def open(self) -> None:
         """Restore what the ledger has committed. Raises `UserError`, `OSError`."""
 
-    def stage(self, batch: Batch) -> None:
+    def stage(self, batch: RowBatch) -> None:
         """Write the batch. Raises `OSError` or `sqlite3.Error`; the caller then calls `rollback`."""
 
     @property

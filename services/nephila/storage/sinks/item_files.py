@@ -16,7 +16,7 @@ from nephila.kernel.item_parts import is_part
 from nephila.storage.append_file import AppendFile, refuse_unknown_file
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
-from nephila.storage.rows import FETCHED_AT, JOB, URL, URL_KEY, Batch, Items, Row
+from nephila.storage.rows import FETCHED_AT, JOB, URL, URL_KEY, Items, Row, RowBatch
 
 _PREFIX, _SUFFIX = "items.", ".jsonl"
 _encode = msgspec.json.Encoder().encode
@@ -45,7 +45,7 @@ class ItemFiles:
         """See `Sink`."""
         return {name: file.length for name, file in self._files.items()}
 
-    def stage(self, batch: Batch) -> None:
+    def stage(self, batch: RowBatch) -> None:
         """See `Sink`."""
         buffers: defaultdict[str, bytearray] = defaultdict(bytearray)
         for row in batch.rows:

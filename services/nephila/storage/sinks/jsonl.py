@@ -16,7 +16,7 @@ import msgspec
 
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
-from nephila.storage.rows import COLUMNS, FETCH_ID, JOB, META, TEXT, URL_KEY, Batch, Row
+from nephila.storage.rows import COLUMNS, FETCH_ID, JOB, META, TEXT, URL_KEY, Row, RowBatch
 from nephila.storage.sinks.line_file import LineFile
 
 NAME = "pages.jsonl"
@@ -28,7 +28,7 @@ class Jsonl(LineFile):
     def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
         super().__init__(config, ledger, NAME)
 
-    def lines(self, batch: Batch) -> bytearray:
+    def lines(self, batch: RowBatch) -> bytearray:
         """See `LineFile`."""
         buffer = bytearray()
         for row in batch.rows:

@@ -8,7 +8,7 @@ from pathlib import Path
 from nephila.storage.append_file import AppendFile, refuse_unknown_file
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
-from nephila.storage.rows import Batch
+from nephila.storage.rows import RowBatch
 
 
 class LineFile:
@@ -23,7 +23,7 @@ class LineFile:
         self._ledger = ledger
         self._file: AppendFile | None = None
 
-    def lines(self, batch: Batch) -> bytearray:
+    def lines(self, batch: RowBatch) -> bytearray:
         """The lines of a batch."""
         raise NotImplementedError
 
@@ -40,7 +40,7 @@ class LineFile:
         """See `Sink`."""
         return {self._name: self._open_file.length}
 
-    def stage(self, batch: Batch) -> None:
+    def stage(self, batch: RowBatch) -> None:
         """See `Sink`."""
         if buffer := self.lines(batch):
             self._open_file.append(buffer)

@@ -18,7 +18,7 @@ from nephila.kernel.runtime.errors import UNREADABLE
 from nephila.storage.append_file import sync_directory
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
-from nephila.storage.rows import FETCH_ID, JOB, SHA256, URL_KEY, Batch
+from nephila.storage.rows import FETCH_ID, JOB, SHA256, URL_KEY, RowBatch
 from nephila.storage.sinks.markdown_file import FOLDER, document, path_of
 
 STAGED: Final = ".staged"
@@ -47,7 +47,7 @@ class Markdown:
             sync_directory(self._directory.parent)
         self._remove_uncommitted()
 
-    def stage(self, batch: Batch) -> None:
+    def stage(self, batch: RowBatch) -> None:
         """See `Sink`."""
         pages = [(row, path_of(row)) for row in batch.rows if row[SHA256]]
         if not pages:

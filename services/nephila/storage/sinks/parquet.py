@@ -16,7 +16,7 @@ from nephila.storage.append_file import refuse_unknown_file, sync_directory
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.ledgers.sqlite import Sqlite
-from nephila.storage.rows import COLUMNS, Batch
+from nephila.storage.rows import COLUMNS, RowBatch
 from nephila.storage.sinks.parquet_file import ParquetFile
 
 _ROWS = f"""
@@ -53,7 +53,7 @@ class Parquet:
             refuse_unknown_file(self._path(0))
         self._pending = self._last_fetch() - self._covered
 
-    def stage(self, batch: Batch) -> None:
+    def stage(self, batch: RowBatch) -> None:
         """Nothing to do: the rows are first durable in the database."""
         self._pending += len(batch.rows) + len(batch.not_modified) + len(batch.copy_kept)
 

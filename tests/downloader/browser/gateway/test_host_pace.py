@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from nephila.downloader.browser.gateway.host_pace import BURST_S, MAX_WAIT_S, HostPace
-from nephila.downloader.browser.gateway.upstream import Refused
+from nephila.downloader.browser.gateway.host_pace import BURST_S, MAX_WAIT_S, BrowserHostPace
+from nephila.downloader.browser.gateway.upstream import UpstreamRefused
 from nephila.kernel.runtime.clock import ManualClock
 
 
@@ -18,7 +18,7 @@ async def settle() -> None:
 
 async def test_requests_are_spread_after_a_burst() -> None:
     clock = ManualClock()
-    pace = HostPace(8, clock)
+    pace = BrowserHostPace(8, clock)
     sent: list[float] = []
     start = clock.monotonic()
 
@@ -41,16 +41,16 @@ async def test_requests_are_spread_after_a_burst() -> None:
 
 async def test_a_request_that_would_wait_for_too_long_is_refused() -> None:
     clock = ManualClock()
-    pace = HostPace(1, clock)
+    pace = BrowserHostPace(1, clock)
     for _ in range(int(BURST_S + MAX_WAIT_S) + 1):
         pace.count("a.test")
-    with pytest.raises(Refused, match="1 requests per second"):
+    with pytest.raises(UpstreamRefused, match="1 requests per second"):
         await pace.turn("a.test")
     clock.advance(MAX_WAIT_S + BURST_S + 1)
     await pace.turn("a.test")
 
 
 async def test_no_rate_is_no_limit() -> None:
-    pace = HostPace(0, ManualClock())
+    pace = BrowserHostPace(0, ManualClock())
     for _ in range(1000):
         await pace.turn("a.test")

@@ -6,7 +6,7 @@ import pytest
 from fetcher_server import Server, response
 from gateway_client import DOCUMENT, Client, client_of
 from nephila.downloader.http.route import Route
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.proxies.proxy import ALIVE
 from nephila.kernel import messages as m
 
@@ -18,7 +18,7 @@ PAGE = response(b"<p>page", "Content-Type: text/html")
 
 async def route_of(client: Client, url: str) -> Route:
     """The route that the pipeline would give the page."""
-    target = Target(url)
+    target = TargetUrl(url)
     proxies = client.router.proxies
     assert proxies is not None
     await until(lambda: (found := list(proxies.pool.proxies())) and all(one.state is ALIVE for one in found))

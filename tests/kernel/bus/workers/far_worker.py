@@ -9,7 +9,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.workers.bus import Workers
-from nephila.kernel.bus.workers.link import UNBOUNDED, Link
+from nephila.kernel.bus.workers.link import UNBOUNDED, WorkerChannel
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECORDS, REQUESTS
 
@@ -29,7 +29,7 @@ class FarWorker:
         self.jobs: list[m.CrawlJob] = []
         self.words: list[Any] = []
         self.order: list[str] = []
-        self.link = Link(self.bus, lambda data: self.member.link.receive(bytes(data)), at_once, print)
+        self.link = WorkerChannel(self.bus, lambda data: self.member.link.receive(bytes(data)), at_once, print)
         self.member = workers.connect(number, lambda data: self._receive(bytes(data)), at_once, print)
         for topic in (OUTCOMES, OUTLINKS, RECORDS):
             self.link.forward(topic, "main")

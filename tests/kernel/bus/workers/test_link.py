@@ -9,7 +9,7 @@ import socket
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.workers.link import FRAME_BYTES, Link
+from nephila.kernel.bus.workers.link import FRAME_BYTES, WorkerChannel
 from nephila.kernel.bus.workers.protocol import (
     ACKS,
     CONTROL,
@@ -18,7 +18,7 @@ from nephila.kernel.bus.workers.protocol import (
     NUMBERS,
     Drain,
     Forget,
-    Frame,
+    FrameWriter,
     Reader,
     decode_acks,
     decode_control,
@@ -38,7 +38,7 @@ def test_items_come_out_as_they_went_in_whatever_the_pieces():
     rng = random.Random(5)
     links = m.Outlinks("j", fingerprints=bytes(32), urls=b"http://x/")
     record = m.Record("j", b"k" * 16, "http://a/ü", text=rng.randbytes(100_000), links=links)
-    frame = Frame()
+    frame = FrameWriter()
     frame.message(RECORDS, 1, 63, record)
     frame.control(Drain(1.5))
     frame.ack(7)
@@ -65,7 +65,7 @@ def test_items_come_out_as_they_went_in_whatever_the_pieces():
 
 def test_a_text_that_is_no_utf8_costs_its_odd_letters_alone():
     """A lone surrogate is replaced; what was put before and after is whole."""
-    frame, reader = Frame(), Reader()
+    frame, reader = FrameWriter(), Reader()
     frame.message(SEEDS, 1, 0, m.Seed("j", "one"))
     frame.message(SEEDS, 2, 0, m.Seed("j", "a\ud800b"))
     frame.message(SEEDS, 3, 0, m.Seed("j", "three"))
@@ -74,7 +74,7 @@ def test_a_text_that_is_no_utf8_costs_its_odd_letters_alone():
 
 def test_a_text_may_be_any_buffer():
     """The native core gives buffers of its own; over there they are bytes."""
-    frame = Frame()
+    frame = FrameWriter()
     frame.message(RECORDS, 1, 0, m.Record(text=memoryview(b"text")))
     (item,) = Reader().feed(bytes(frame.take()))
     assert message_of(item).text == b"text"
@@ -82,7 +82,7 @@ def test_a_text_may_be_any_buffer():
 
 def test_what_no_end_writes_is_an_error():
     """An unknown kind, a body that is no such message, a word that there is not."""
-    link = Link(LocalBus(ManualClock()), print, print, print)
+    link = WorkerChannel(LocalBus(ManualClock()), print, print, print)
     for data in (
         HEAD.pack(200, 1, 0, 0),
         HEAD.pack(1, 1, 0, 3) + b"\xc1\xc1\xc1",
@@ -96,7 +96,7 @@ def test_one_turn_is_one_write_and_much_does_not_wait():
     """What is sent within a turn goes out together; beyond a frame's size at once."""
     clock = ManualClock()
     writes: list[bytes] = []
-    link = Link(LocalBus(clock), lambda data: writes.append(bytes(data)), clock.call_soon, print)
+    link = WorkerChannel(LocalBus(clock), lambda data: writes.append(bytes(data)), clock.call_soon, print)
     for number in range(3):
         link.send(SEEDS, 0, m.Seed("j", str(number)))
     link.send_control(Forget("j"))
@@ -114,7 +114,7 @@ def test_an_abandoned_link_keeps_nobody_waiting():
     """Receipts resolve, and what is sent afterwards goes nowhere."""
     clock = ManualClock()
     writes: list[bytes] = []
-    link = Link(LocalBus(clock), lambda data: writes.append(bytes(data)), clock.call_soon, print)
+    link = WorkerChannel(LocalBus(clock), lambda data: writes.append(bytes(data)), clock.call_soon, print)
     receipt = link.send(SEEDS, 0, m.Seed())
     link.abandon()
     assert receipt.done
@@ -160,7 +160,7 @@ async def test_what_nobody_reads_waits_and_is_whole():
     ours, theirs = pair()
     pipe = Pipe(print, lambda error: None)
     await connect(ours, pipe)
-    link = Link(LocalBus(clock), pipe.write, lambda callback: callback(), print)
+    link = WorkerChannel(LocalBus(clock), pipe.write, lambda callback: callback(), print)
     for number in range(2_000):
         link.send(OUTLINKS, number % 64, m.Outlinks(urls=bytes(2_000)))
     reader, items = Reader(), []

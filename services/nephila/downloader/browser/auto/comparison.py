@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from nephila.downloader.browser.auto.verdicts import Content, needs_browser
+from nephila.downloader.browser.auto.verdicts import WordsAndLinks, needs_browser
 from nephila.downloader.http.contract import Fetcher, Handle, HttpRequest, HttpResponse, OnDone
 from nephila.kernel.runtime.clock import Clock, Timer
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 HTML = ("text/html", "application/xhtml+xml")
 
 
-class Comparison:
+class LaneComparison:
     """A page in flight on both lanes. Its response is the rendered one if the page needs a browser, else the plain one.
 
     Nothing is learnt where one of the two lanes fails; the plain response counts then.
@@ -72,7 +72,7 @@ class Comparison:
         url = self._request.target.href
         try:
             needed = needs_browser(
-                Content(plain.body, url, plain.charset or "utf-8"), Content(rendered.body, url, "utf-8")
+                WordsAndLinks(plain.body, url, plain.charset or "utf-8"), WordsAndLinks(rendered.body, url, "utf-8")
             )
         except Exception:  # a page that the native core refuses is not compared
             log.exception("two copies of a page could not be compared")

@@ -46,7 +46,7 @@ class Lane(Enum):
     """By HTTP; by both if the plain page has little text. No page of its own pattern was compared."""
 
 
-class Content:
+class WordsAndLinks:
     """What is compared of a page: its words and its links."""
 
     __slots__ = ("links", "words")
@@ -58,12 +58,12 @@ class Content:
         self.links = frozenset(packed[at : at + 16] for at in range(0, len(packed), 16))
 
 
-def has_text(plain: Content) -> bool:
+def has_text(plain: WordsAndLinks) -> bool:
     """Whether a plain page has more words than the shell of an application."""
     return not has_few_words(plain.words)
 
 
-def needs_browser(plain: Content, rendered: Content) -> bool:
+def needs_browser(plain: WordsAndLinks, rendered: WordsAndLinks) -> bool:
     """Whether the rendered page has words or links in a number that the plain page lacks."""
     return _gain(plain.words, rendered.words) > GAIN or _gain(plain.links, rendered.links) > GAIN
 

@@ -15,13 +15,13 @@ from typing import Protocol
 import h11
 
 from nephila.downloader.browser.gateway.certificates import CertificateAuthority
-from nephila.downloader.browser.gateway.fetch_traffic import Answer, FetchTraffic
+from nephila.downloader.browser.gateway.fetch_traffic import BrowserAnswer, FetchTraffic
 from nephila.downloader.browser.gateway.forwarded_headers import merge
 from nephila.downloader.browser.gateway.tls_layer import TlsLayer
-from nephila.downloader.browser.gateway.upstream import Call, Refused
+from nephila.downloader.browser.gateway.upstream import Call, UpstreamRefused
 from nephila.downloader.browser.gateway.websocket_tunnel import WebSocketTunnel, handshake
 from nephila.downloader.http.route import Route
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ _TLS_HANDSHAKE = 22
 _CHALLENGE = [("proxy-authenticate", 'Basic realm="nephila"')]
 
 
-class Host(Protocol):
+class GatewayHost(Protocol):
     """What a connection needs from the gateway."""
 
     certificates: CertificateAuthority
@@ -40,7 +40,7 @@ class Host(Protocol):
         """The fetch with these proxy credentials."""
 
     async def dial_websocket(self, route: Route, make: Callable[[], WebSocketTunnel]) -> WebSocketTunnel:
-        """Connect to the server of a WebSocket; raises `Refused`."""
+        """Connect to the server of a WebSocket; raises `UpstreamRefused`."""
 
     def opened(self, connection: ClientConnection) -> None:
         """A connection was accepted."""
@@ -55,7 +55,7 @@ class Host(Protocol):
 class ClientConnection(asyncio.Protocol):
     """See the module. `_authority` is set after CONNECT; `_traffic` after the first valid credentials."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: GatewayHost) -> None:
         self._host = host
         self._transport: asyncio.Transport | None = None
         self._http = _new_http()
@@ -178,7 +178,7 @@ class ClientConnection(asyncio.Protocol):
         assert request is not None
         headers = merge(request.headers)
         if self._traffic is None:
-            self._respond(Answer(407, _CHALLENGE, b""))
+            self._respond(BrowserAnswer(407, _CHALLENGE, b""))
             return
         method = request.method.decode("ascii", "replace")
         if method == "CONNECT":
@@ -190,9 +190,9 @@ class ClientConnection(asyncio.Protocol):
                 url = "/"  # "*" of OPTIONS
             url = f"{self._scheme}://{self._authority}{url}"
         try:
-            call = Call(method, Target(url), headers, bytes(self._body))
+            call = Call(method, TargetUrl(url), headers, bytes(self._body))
         except ValueError:
-            self._respond(Answer(400, [], b""))
+            self._respond(BrowserAnswer(400, [], b""))
             return
         serve = self._serve_websocket if headers.get("upgrade", "").lower() == "websocket" else self._serve
         assert self._traffic is not None
@@ -213,11 +213,11 @@ class ClientConnection(asyncio.Protocol):
         try:
             if self._authority:
                 raise ValueError("CONNECT inside a tunnel")
-            target = Target(f"https://{authority}/")
+            target = TargetUrl(f"https://{authority}/")
             if target.authorization or target.path != "/":
                 raise ValueError("CONNECT with more than host and port")
         except ValueError:
-            self._respond(Answer(400, [], b""))
+            self._respond(BrowserAnswer(400, [], b""))
             return
         self.write(self._http.send(h11.Response(status_code=200, headers=[], reason=b"OK")) or b"")
         self._authority = f"{target.host}:{target.port}"
@@ -229,11 +229,11 @@ class ClientConnection(asyncio.Protocol):
             answer = await traffic.answer(call)
         except Exception:  # a fault of this program costs the request, not the gateway
             log.exception("a request of a browser failed")
-            answer = Answer(502, [], b"")
+            answer = BrowserAnswer(502, [], b"")
         self._task = None
         self._finish(answer)
 
-    def _finish(self, answer: Answer) -> None:
+    def _finish(self, answer: BrowserAnswer) -> None:
         try:
             self._respond(answer)
             self._advance()
@@ -241,7 +241,7 @@ class ClientConnection(asyncio.Protocol):
             log.debug("a connection of a browser is closed: %s", error)
             self.close()
 
-    def _respond(self, answer: Answer) -> None:
+    def _respond(self, answer: BrowserAnswer) -> None:
         """Send a response and wait for the next request; close when the browser wants no other."""
         headers = list(answer.headers)
         if answer.status not in (204, 304):
@@ -264,10 +264,10 @@ class ClientConnection(asyncio.Protocol):
         try:
             route = await traffic.open_websocket(call)
             tunnel = await self._host.dial_websocket(route, lambda: WebSocketTunnel(self, traffic.count))
-        except Refused as refused:
+        except UpstreamRefused as refused:
             log.debug("a WebSocket is refused: %s", refused.detail)
             self._task = None
-            self._finish(Answer(403, [], b""))
+            self._finish(BrowserAnswer(403, [], b""))
             return
         except Exception:
             log.exception("a WebSocket of a browser failed")

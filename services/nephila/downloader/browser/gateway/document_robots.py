@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
 from nephila.downloader.http.contract import HttpResponse
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.kernel.net import robots
 from nephila.kernel.runtime.clock import Clock
 
@@ -20,7 +20,7 @@ LIFE_S = 3600.0
 FAILED_LIFE_S = 60.0
 """How long rules that could not be fetched disallow an origin."""
 
-FetchRobots = Callable[[Target], Awaitable[HttpResponse]]
+FetchRobots = Callable[[TargetUrl], Awaitable[HttpResponse]]
 
 
 class DocumentRobots:
@@ -32,7 +32,7 @@ class DocumentRobots:
         self._rules: OrderedDict[str, tuple[robots.Policy, robots.Robots | None, float]] = OrderedDict()
         self._pending: dict[str, asyncio.Future[None]] = {}
 
-    async def allowed(self, target: Target, fetch: FetchRobots) -> bool:
+    async def allowed(self, target: TargetUrl, fetch: FetchRobots) -> bool:
         """Whether a document may be fetched. `fetch` gets robots.txt, redirects followed, when no rules are stored."""
         origin = f"{target.scheme}://{target.host}:{target.port}"
         while (found := self._fresh(origin)) is None:
@@ -50,10 +50,10 @@ class DocumentRobots:
         found = self._rules.get(origin)
         return found if found is not None and self._clock.monotonic() < found[2] else None
 
-    async def _load(self, origin: str, target: Target, fetch: FetchRobots) -> None:
+    async def _load(self, origin: str, target: TargetUrl, fetch: FetchRobots) -> None:
         pending = self._pending[origin] = asyncio.get_running_loop().create_future()
         try:
-            response = await fetch(Target("/robots.txt", target.href))
+            response = await fetch(TargetUrl("/robots.txt", target.href))
             policy = robots.policy_for(response.status, response.reason)
             rules = robots.parse(response.body) if policy == "rules" else None
             life_s = FAILED_LIFE_S if policy == "disallow" else LIFE_S

@@ -14,18 +14,18 @@ from nephila.downloader.browser.contract import DocumentResponse, FetchLimits, G
 from nephila.downloader.browser.gateway.document_robots import DocumentRobots
 from nephila.downloader.browser.gateway.forwarded_headers import (
     SECRET,
-    Kind,
+    ResponseUse,
     is_of_script,
     kind_of,
     to_browser,
     to_server,
 )
-from nephila.downloader.browser.gateway.host_pace import HostPace
+from nephila.downloader.browser.gateway.host_pace import BrowserHostPace
 from nephila.downloader.browser.gateway.limit import Limit, RefusalReason, reason_of
-from nephila.downloader.browser.gateway.upstream import Call, Refused, Sender
+from nephila.downloader.browser.gateway.upstream import Call, Sender, UpstreamRefused
 from nephila.downloader.http.contract import Exchange, HttpRequest, HttpResponse
 from nephila.downloader.http.route import NO_ROUTE, Route
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.kernel.net.public_suffix import site_of
 from nephila.kernel.reasons.table import AnyReason, Reason
 from nephila.kernel.runtime.clock import Clock
@@ -47,7 +47,7 @@ _REFUSED = 403
 _FAILED = 502
 
 
-class Answer(NamedTuple):
+class BrowserAnswer(NamedTuple):
     """The response for the browser, decoded; its body is framed by the connection."""
 
     status: int
@@ -66,11 +66,11 @@ class FetchTraffic:
         robots: DocumentRobots,
         user_agent: str,
         max_response_bytes: int,
-        pace: HostPace,
+        pace: BrowserHostPace,
         clock: Clock,
     ) -> None:
         self._limits = limits
-        self._document_target = Target(limits.document_url)
+        self._document_target = TargetUrl(limits.document_url)
         self._site = site_of(self._document_target.host)
         self._unauthorized = 0
         self._sender = sender
@@ -129,7 +129,7 @@ class FetchTraffic:
 
     # ---- requests
 
-    async def answer(self, call: Call) -> Answer:
+    async def answer(self, call: Call) -> BrowserAnswer:
         """The response to one request; never raises for a fault of the page or of a server."""
         kind = kind_of(call.headers)
         is_document = not self._document_sent and self._is_document(call, kind)
@@ -143,7 +143,7 @@ class FetchTraffic:
             async with self._parallel:
                 started = self._clock.now()
                 response = await self._sender.send(self._request(call, is_document))
-        except Refused as refused:
+        except UpstreamRefused as refused:
             return self._refuse(refused.reason, refused.detail, is_document)
         self._wire_bytes += response.wire_bytes
         if is_document:
@@ -158,14 +158,14 @@ class FetchTraffic:
         return _passed(response)
 
     async def open_websocket(self, call: Call) -> Route:
-        """Admit a WebSocket; returns the route to dial. Raises `Refused`."""
+        """Admit a WebSocket; returns the route to dial. Raises `UpstreamRefused`."""
         try:
-            await self._admit(call, Kind.OTHER, False)
+            await self._admit(call, ResponseUse.OTHER, False)
             await self._pace.turn(call.target.dial_host)
             route = await self._sender.route(call.target)
             if route.proxy is not None:
-                raise Refused(Limit.UPGRADE, "a WebSocket does not pass an upstream proxy")
-        except Refused as refused:
+                raise UpstreamRefused(Limit.UPGRADE, "a WebSocket does not pass an upstream proxy")
+        except UpstreamRefused as refused:
             self._blocked[refused.reason] += 1
             raise
         return route
@@ -184,35 +184,35 @@ class FetchTraffic:
         self._blocked[Limit.BYTES] += 1
         return False
 
-    def _is_document(self, call: Call, kind: Kind) -> bool:
+    def _is_document(self, call: Call, kind: ResponseUse) -> bool:
         """Whether a request is the one for the page itself: a browser may change its scheme (HSTS)."""
-        return call.method == "GET" and (kind is Kind.DOCUMENT or call.target.href == self._document_target.href)
+        return call.method == "GET" and (kind is ResponseUse.DOCUMENT or call.target.href == self._document_target.href)
 
-    async def _admit(self, call: Call, kind: Kind, is_document: bool) -> None:
-        """Raise `Refused` for a request that must not be sent. Addresses are checked with the route."""
+    async def _admit(self, call: Call, kind: ResponseUse, is_document: bool) -> None:
+        """Raise `UpstreamRefused` for a request that must not be sent. Addresses are checked with the route."""
         limits = self._limits
         if self._ended:
-            raise Refused(self._ended, "the fetch has ended")
+            raise UpstreamRefused(self._ended, "the fetch has ended")
         if self._requests >= limits.max_requests:
-            raise Refused(Limit.REQUESTS, f"more than {limits.max_requests} requests of one page")
+            raise UpstreamRefused(Limit.REQUESTS, f"more than {limits.max_requests} requests of one page")
         self._requests += 1
         if call.method not in _METHODS:
-            raise Refused(Limit.METHOD, f"{call.method[:20]} is not sent")
+            raise UpstreamRefused(Limit.METHOD, f"{call.method[:20]} is not sent")
         if self._wire_bytes >= limits.max_bytes:
-            raise Refused(Limit.BYTES, f"more than {limits.max_bytes} bytes of one page")
-        if kind is Kind.MEDIA and limits.refuse_media:
-            raise Refused(Limit.MEDIA, "images, fonts and media are not fetched")
-        if kind in (Kind.PREFETCH, Kind.SERVICE_WORKER):
-            limit = Limit.PREFETCH if kind is Kind.PREFETCH else Limit.SERVICE_WORKER
-            raise Refused(limit, f"a {kind.value} is not fetched")
+            raise UpstreamRefused(Limit.BYTES, f"more than {limits.max_bytes} bytes of one page")
+        if kind is ResponseUse.MEDIA and limits.refuse_media:
+            raise UpstreamRefused(Limit.MEDIA, "images, fonts and media are not fetched")
+        if kind in (ResponseUse.PREFETCH, ResponseUse.SERVICE_WORKER):
+            limit = Limit.PREFETCH if kind is ResponseUse.PREFETCH else Limit.SERVICE_WORKER
+            raise UpstreamRefused(limit, f"a {kind.value} is not fetched")
         decided = is_document and call.target.href == self._document_target.href
-        if kind is not Kind.DOCUMENT or decided or not limits.obey_robots:
+        if kind is not ResponseUse.DOCUMENT or decided or not limits.obey_robots:
             return
         await self._sender.route(call.target)  # an address that is refused says more than its robots.txt
         if not await self._robots.allowed(call.target, self._fetch_robots):
-            raise Refused(Reason.ROBOTS, f"robots.txt disallows {call.target.shown[:200]}")
+            raise UpstreamRefused(Reason.ROBOTS, f"robots.txt disallows {call.target.shown[:200]}")
 
-    async def _fetch_robots(self, target: Target) -> HttpResponse:
+    async def _fetch_robots(self, target: TargetUrl) -> HttpResponse:
         self._requests += 1
         response = await self._sender.robots(target, self._user_agent)
         self._wire_bytes += response.wire_bytes
@@ -261,7 +261,7 @@ class FetchTraffic:
         self._kept_bytes += size
         self._exchanges.append(exchange)
 
-    def _answer_document(self, response: HttpResponse) -> Answer:
+    def _answer_document(self, response: HttpResponse) -> BrowserAnswer:
         if response.reason:
             return self._refuse(response.reason, response.detail, True)
         is_html = response.content_type in _HTML
@@ -280,18 +280,18 @@ class FetchTraffic:
         if is_redirect and self._limits.follow_document:
             return _passed(response)
         if is_redirect or not is_html:
-            return Answer(204, [], b"")
+            return BrowserAnswer(204, [], b"")
         return _passed(response)
 
-    def _refuse(self, reason: RefusalReason, detail: str, is_document: bool) -> Answer:
+    def _refuse(self, reason: RefusalReason, detail: str, is_document: bool) -> BrowserAnswer:
         self._blocked[reason] += 1
         if is_document:
             self._reason, self._detail = reason_of(reason), detail
         status = _STATUS.get(reason, _REFUSED if reason in _REFUSALS or isinstance(reason, Limit) else _FAILED)
-        return Answer(status, [("cache-control", "no-store")], b"")
+        return BrowserAnswer(status, [("cache-control", "no-store")], b"")
 
 
-def _passed(response: HttpResponse) -> Answer:
+def _passed(response: HttpResponse) -> BrowserAnswer:
     """A response for the browser. It would take a 407 for one of the gateway and repeat the request."""
     status = _FAILED if response.status == 407 else response.status
-    return Answer(status, to_browser(response.headers), response.body)
+    return BrowserAnswer(status, to_browser(response.headers), response.body)

@@ -28,7 +28,7 @@ _MEDIA = frozenset(("image", "font", "audio", "video", "track"))
 Headers = Mapping[str, str]
 
 
-class Kind(Enum):
+class ResponseUse(Enum):
     """The use of a response in the browser, as far as the gateway distinguishes it."""
 
     DOCUMENT = "document"
@@ -42,34 +42,34 @@ class Kind(Enum):
     OTHER = "other"
 
 
-def kind_of(headers: Headers) -> Kind:
+def kind_of(headers: Headers) -> ResponseUse:
     """The kind of a request; names in lower case.
 
     A browser sends Sec-Fetch-Dest on https and to loopback only. Elsewhere navigations have Upgrade-Insecure-Requests,
     and images a typical Accept. Scripts cannot set a header with the prefix Sec-.
     """
     if headers.get("service-worker", "").lower() == "script":
-        return Kind.SERVICE_WORKER
+        return ResponseUse.SERVICE_WORKER
     if "prefetch" in headers.get("sec-purpose", headers.get("purpose", "")).lower():
-        return Kind.PREFETCH
+        return ResponseUse.PREFETCH
     destination = headers.get("sec-fetch-dest", "")
     if destination == "serviceworker":
-        return Kind.SERVICE_WORKER
+        return ResponseUse.SERVICE_WORKER
     if destination in _DOCUMENTS:
-        return Kind.DOCUMENT
+        return ResponseUse.DOCUMENT
     if destination in _MEDIA:
-        return Kind.MEDIA
+        return ResponseUse.MEDIA
     if not destination:
         if headers.get("upgrade-insecure-requests") == "1":
-            return Kind.DOCUMENT
+            return ResponseUse.DOCUMENT
         if headers.get("accept", "").startswith("image/"):
-            return Kind.MEDIA
-    return Kind.OTHER
+            return ResponseUse.MEDIA
+    return ResponseUse.OTHER
 
 
 def is_of_script(headers: Headers) -> bool:
     """Whether a request is XHR or fetch of a script, as far as it shows its use."""
-    return kind_of(headers) is Kind.OTHER and headers.get("sec-fetch-dest", "empty") == "empty"
+    return kind_of(headers) is ResponseUse.OTHER and headers.get("sec-fetch-dest", "empty") == "empty"
 
 
 def to_server(headers: Headers) -> dict[str, str]:

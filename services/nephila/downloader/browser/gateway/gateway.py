@@ -22,7 +22,7 @@ from nephila.downloader.browser.gateway.certificates import CertificateAuthority
 from nephila.downloader.browser.gateway.client_connection import ClientConnection
 from nephila.downloader.browser.gateway.document_robots import DocumentRobots
 from nephila.downloader.browser.gateway.fetch_traffic import FetchTraffic
-from nephila.downloader.browser.gateway.host_pace import HostPace
+from nephila.downloader.browser.gateway.host_pace import BrowserHostPace
 from nephila.downloader.browser.gateway.limit import Limit
 from nephila.downloader.browser.gateway.upstream import Upstream
 from nephila.downloader.browser.gateway.websocket_tunnel import WebSocketTunnel, dial
@@ -67,7 +67,7 @@ class ForwardingGateway:
         self._clock = clock
         self._fetcher = fetcher
         self._router = router
-        self._pace = HostPace(config.browser_host_rate, clock)
+        self._pace = BrowserHostPace(config.browser_host_rate, clock)
         self._robots = DocumentRobots(config.agent(), clock)
         self._tls = tls_context(config.tls_verify)
         self._server: asyncio.Server | None = None

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from typing import Final
 
 from nephila.downloader.browser.gateway.limit import Limit
-from nephila.downloader.browser.gateway.upstream import Refused
+from nephila.downloader.browser.gateway.upstream import UpstreamRefused
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.waits import sleep
 
@@ -20,7 +20,7 @@ MAX_WAIT_S: Final = 20.0
 MAX_HOSTS: Final = 10_000
 
 
-class HostPace:
+class BrowserHostPace:
     """At most `rate` requests per second on each host after a burst; 0 = no limit."""
 
     def __init__(self, rate: float, clock: Clock) -> None:
@@ -33,14 +33,14 @@ class HostPace:
         self._reserve(host, float("inf"))
 
     async def turn(self, host: str) -> None:
-        """Wait until a request may be sent. Raises `Refused` where too many wait."""
+        """Wait until a request may be sent. Raises `UpstreamRefused` where too many wait."""
         wait_s = self._reserve(host, MAX_WAIT_S)
         if wait_s <= 0:
             return
         await sleep(self._clock, wait_s)
 
     def _reserve(self, host: str, longest_s: float) -> float:
-        """The wait of one more request, which is counted. Raises `Refused` if it is longer than `longest_s`."""
+        """The wait of one more request, which is counted. Raises `UpstreamRefused` if it is longer than `longest_s`."""
         if not self._gap_s:
             return 0.0
         now = self._clock.monotonic()
@@ -52,5 +52,5 @@ class HostPace:
         if len(self._spread_until) > MAX_HOSTS:
             self._spread_until.popitem(last=False)
         if wait_s > longest_s:
-            raise Refused(Limit.PACE, f"more than {1 / self._gap_s:g} requests per second on {host[:100]}")
+            raise UpstreamRefused(Limit.PACE, f"more than {1 / self._gap_s:g} requests per second on {host[:100]}")
         return wait_s

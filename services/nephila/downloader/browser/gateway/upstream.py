@@ -10,7 +10,7 @@ from nephila.downloader.dns.contract import ResolveError
 from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
 from nephila.downloader.http.request import ROBOTS_BYTES
 from nephila.downloader.http.route import NO_ROUTE, Route
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.proxies.selection import PROXY_ONLY
 from nephila.downloader.routing.router import Router, unresolved_route
 from nephila.kernel.net.egress import EgressError
@@ -24,13 +24,13 @@ class Call(NamedTuple):
     """A request of the browser."""
 
     method: str
-    target: Target
+    target: TargetUrl
     headers: dict[str, str]
     """Names in lower case."""
     body: bytes
 
 
-class Refused(Exception):
+class UpstreamRefused(Exception):
     """A request that reaches no server: `reason` in one word, and a text for people."""
 
     def __init__(self, reason: RefusalReason, detail: str) -> None:
@@ -42,13 +42,13 @@ class Refused(Exception):
 class Sender(Protocol):
     """What a fetch of the gateway needs from the network."""
 
-    async def route(self, target: Target) -> Route:
-        """Checked addresses of a target; raises `Refused` (address, dns)."""
+    async def route(self, target: TargetUrl) -> Route:
+        """Checked addresses of a target; raises `UpstreamRefused` (address, dns)."""
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        """One response, never followed; raises `Refused` (address, dns)."""
+        """One response, never followed; raises `UpstreamRefused` (address, dns)."""
 
-    async def robots(self, target: Target, user_agent: str) -> HttpResponse:
+    async def robots(self, target: TargetUrl, user_agent: str) -> HttpResponse:
         """A robots.txt, redirects followed; failures are in its `reason`."""
 
 
@@ -61,16 +61,16 @@ class Upstream:
         self._fetcher = fetcher
         self._page = page
 
-    async def route(self, target: Target) -> Route:
+    async def route(self, target: TargetUrl) -> Route:
         """See `Sender.route`."""
         try:
             direct = self._router.cached(target) or await self._router.route(target)
         except EgressError as error:
-            raise Refused(Reason.ADDRESS, str(error)) from None
+            raise UpstreamRefused(Reason.ADDRESS, str(error)) from None
         except ResolveError as error:
             proxies = self._router.proxies
             if self._page.proxy is None or proxies is None or proxies.names != PROXY_ONLY:
-                raise Refused(Reason.DNS, str(error)) from None
+                raise UpstreamRefused(Reason.DNS, str(error)) from None
             direct = unresolved_route(target)
         return direct if self._router.proxies is None else self._router.proxies.follow(self._page, target, direct)
 
@@ -82,7 +82,7 @@ class Upstream:
             response = await self._fetch(request)
         return response
 
-    async def robots(self, target: Target, user_agent: str) -> HttpResponse:
+    async def robots(self, target: TargetUrl, user_agent: str) -> HttpResponse:
         """See `Sender.robots`."""
         response = HttpResponse()
         for _ in range(ROBOTS_REDIRECTS + 1):
@@ -91,7 +91,7 @@ class Upstream:
             request.add_header("Accept-Encoding", "gzip")
             try:
                 response = await self.send(request)
-            except Refused as refused:
+            except UpstreamRefused as refused:
                 response = HttpResponse()
                 response.reason, response.detail = reason_of(refused.reason), refused.detail
                 return response
@@ -99,7 +99,7 @@ class Upstream:
             if response.reason or not 300 <= response.status < 400 or not location:
                 return response
             try:
-                target = Target(location, target.href)
+                target = TargetUrl(location, target.href)
             except ValueError as error:
                 response.reason, response.detail = Reason.BAD_REDIRECT, str(error)
                 return response

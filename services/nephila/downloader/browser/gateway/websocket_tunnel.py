@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable
 from typing import Protocol
 
-from nephila.downloader.browser.gateway.upstream import Call, Refused
+from nephila.downloader.browser.gateway.upstream import Call, UpstreamRefused
 from nephila.downloader.http.contract import MAX_DIALS
 from nephila.downloader.http.route import Route
 from nephila.downloader.http.tls import dial_error
@@ -77,9 +77,9 @@ def handshake(call: Call, headers: dict[str, str]) -> bytes:
 async def dial(
     route: Route, tls: ssl.SSLContext, timeout_s: float, make: Callable[[], WebSocketTunnel]
 ) -> WebSocketTunnel:
-    """Connect to the first address that accepts; every one has passed the egress guard. Raises `Refused`."""
+    """Connect to the first address that accepts; every one has passed the egress guard. Raises `UpstreamRefused`."""
     loop = asyncio.get_running_loop()
-    failure = Refused(Reason.CONNECT, "no address")
+    failure = UpstreamRefused(Reason.CONNECT, "no address")
     for address in route.addresses[:MAX_DIALS]:
         try:
             async with asyncio.timeout(timeout_s):
@@ -92,8 +92,8 @@ async def dial(
                 )
             return tunnel
         except TimeoutError:
-            failure = Refused(Reason.TIMEOUT, f"connect: no connection within {timeout_s:g} s")
+            failure = UpstreamRefused(Reason.TIMEOUT, f"connect: no connection within {timeout_s:g} s")
         except (OSError, ValueError) as error:
             found = dial_error(error, "https" if route.tls_name else "http")
-            failure = Refused(found.reason, found.detail)
+            failure = UpstreamRefused(found.reason, found.detail)
     raise failure

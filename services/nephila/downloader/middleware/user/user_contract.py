@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from nephila.downloader.http.contract import HttpResponse
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.kernel import messages as m
 from nephila.kernel.reasons.table import Reason
 
@@ -24,7 +24,7 @@ class Request:
     __slots__ = ("_add", "_request", "_target")
 
     def __init__(
-        self, request: m.FetchRequest, target: Target, add_header: Callable[[str, str], None] | None = None
+        self, request: m.FetchRequest, target: TargetUrl, add_header: Callable[[str, str], None] | None = None
     ) -> None:
         self._request = request
         self._target = target

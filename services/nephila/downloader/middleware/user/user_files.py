@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from nephila.downloader.http.contract import FetchError, HttpRequest, HttpResponse
-from nephila.downloader.http.target import Target
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.user.time_limit import CallTimeout, TimeLimit
 from nephila.downloader.middleware.user.user_contract import Outcome as UserOutcome
@@ -129,7 +129,7 @@ class UserMiddleware(Middleware):
         for path, hook in self._on_request:
             self._call(path, hook, seen)
 
-    def on_response(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
+    def on_response(self, request: m.FetchRequest, target: TargetUrl, response: HttpResponse) -> None:
         """See `Middleware.on_response`. Raises `FetchError` (middleware)."""
         if not self._on_response or response.reason:
             return
@@ -138,7 +138,7 @@ class UserMiddleware(Middleware):
         for path, hook in self._on_response:
             self._call(path, hook, seen, answer)
 
-    def on_outcome(self, request: m.FetchRequest, target: Target, outcome: m.FetchOutcome) -> None:
+    def on_outcome(self, request: m.FetchRequest, target: TargetUrl, outcome: m.FetchOutcome) -> None:
         """See `Middleware.on_outcome`. A failure is logged and counted; the outcome stays."""
         if not self._on_outcome:
             return

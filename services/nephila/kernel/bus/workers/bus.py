@@ -1,6 +1,6 @@
 """The bus between the main process and its worker processes: requests go out, results come back.
 
-In the main process this is a group of the LocalBus. It takes `requests` and sends each to a worker over a `Link`.
+In the main process this is a group of the LocalBus. It takes `requests` and sends each to a worker over a `WorkerChannel`.
 Messages of a worker are published on the LocalBus, and their receipts return as acks. The newest version of each job,
 rule and verdict is kept and sent to a worker before its first request. Invariants: a request is acked when its worker
 has acked it or is dead. Each unfinished request of a dead worker gets the outcome LOST, or FAILED if it is poison
@@ -19,7 +19,7 @@ from nephila.kernel.bus.contract import Delivery, Receipt
 from nephila.kernel.bus.latest import Latest
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.workers.in_flight import InFlightRequest, InFlightRequests
-from nephila.kernel.bus.workers.link import UNBOUNDED, Link
+from nephila.kernel.bus.workers.link import UNBOUNDED, WorkerChannel
 from nephila.kernel.bus.workers.placement import Placement
 from nephila.kernel.bus.workers.poison import CrashSuspects
 from nephila.kernel.bus.workers.protocol import Drain, Forget
@@ -39,10 +39,10 @@ _UNTRIED = (FetchResult.UNSPECIFIED, FetchResult.EXPIRED)
 Soon = Callable[[Callable[[], None]], None]
 
 
-class Member:
+class WorkerMember:
     """One worker, as the main process sees it."""
 
-    def __init__(self, number: int, connect: Callable[[Member], Link]) -> None:
+    def __init__(self, number: int, connect: Callable[[WorkerMember], WorkerChannel]) -> None:
         """`connect`: makes the link of this member."""
         self.number = number
         self.in_flight = InFlightRequests()
@@ -74,12 +74,12 @@ class Workers:
         self._window = window
         self._latest: dict[Topic, Latest[Any]] = {topic: Latest(topic) for topic in (RULES, RULE_VERDICTS, JOBS)}
         """Sent in this order to a worker that is ready."""
-        self._members: dict[Member, None] = {}
-        self._free: dict[Member, None] = {}
+        self._members: dict[WorkerMember, None] = {}
+        self._free: dict[WorkerMember, None] = {}
         """Workers that take any request: all but the one that probes suspects."""
-        self._isolated_worker: Member | None = None
+        self._isolated_worker: WorkerMember | None = None
         """The worker that probes suspects, one at a time and nothing else."""
-        self._placement: Placement[Member] = Placement(lambda member: len(member.in_flight.held))
+        self._placement: Placement[WorkerMember] = Placement(lambda member: len(member.in_flight.held))
         self._waiting: deque[Delivery] = deque()
         self._suspect_requests: deque[Delivery] = deque()
         """Requests of suspects, waiting to be probed."""
@@ -102,7 +102,7 @@ class Workers:
         return len(self._waiting) + len(self._suspect_requests)
 
     @property
-    def members(self) -> list[Member]:
+    def members(self) -> list[WorkerMember]:
         """Workers that take requests."""
         return list(self._members)
 
@@ -110,13 +110,14 @@ class Workers:
 
     def connect(
         self, number: int, write: Callable[[bytearray], None], soon: Soon, on_control: Callable[[Any], None]
-    ) -> Member:
+    ) -> WorkerMember:
         """A starting worker with its link; nothing is sent before `join`."""
-        return Member(
-            number, lambda member: Link(self._bus, write, soon, on_control, partial(self._on_published, member))
+        return WorkerMember(
+            number,
+            lambda member: WorkerChannel(self._bus, write, soon, on_control, partial(self._on_published, member)),
         )
 
-    def join(self, member: Member) -> None:
+    def join(self, member: WorkerMember) -> None:
         """A worker is ready: send it rules and jobs, then requests."""
         for topic, messages in self._latest.items():
             for message in messages.values():
@@ -126,7 +127,7 @@ class Workers:
         self._place_waiting()
         self._probe_next()
 
-    def lost(self, member: Member) -> int:
+    def lost(self, member: WorkerMember) -> int:
         """A worker is dead, and everything it sent has been received. Its requests are ended; returns their number."""
         self._members.pop(member, None)
         self._free.pop(member, None)
@@ -187,7 +188,7 @@ class Workers:
             else:
                 self._hand_out(member, delivery)
 
-    def _hand_out(self, member: Member, delivery: Delivery) -> None:
+    def _hand_out(self, member: WorkerMember, delivery: Delivery) -> None:
         in_flight = member.in_flight
         if not in_flight.held:
             self._on_busy()
@@ -222,7 +223,7 @@ class Workers:
 
     # ---- from the workers
 
-    def _on_published(self, member: Member, topic: Topic, partition: int, message: Any) -> Receipt:
+    def _on_published(self, member: WorkerMember, topic: Topic, partition: int, message: Any) -> Receipt:
         """A worker has published a message."""
         if topic is OUTCOMES:
             done = member.in_flight.outcome(message)

@@ -17,7 +17,7 @@ from nephila.kernel.bus.workers.protocol import (
     CONTROL,
     DECODE,
     Control,
-    Frame,
+    FrameWriter,
     Reader,
     decode_acks,
     decode_control,
@@ -35,7 +35,7 @@ _TOPICS = len(TOPICS)
 Take = Callable[[Topic, int, Any], Receipt]
 
 
-class Link:
+class WorkerChannel:
     """`write` sends bytes in order; `soon` calls back later in this turn of the loop, or after it."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Link:
         self._soon = soon
         self._on_control = on_control
         self._take: Take = take or bus.publish
-        self._frame = Frame()
+        self._frame = FrameWriter()
         self._reader = Reader()
         self._pending: dict[int, Receipt] = {}
         self._number = 0

@@ -1,7 +1,7 @@
 """The protocol between two processes of one program: a stream of items, in the order of sending.
 
 An item has a head (kind, number, partition, length) and a body: a message of a topic in MessagePack, the numbers of
-acked messages, or a control message. `Frame` collects items for one write; `Reader` turns bytes of any chunking into
+acked messages, or a control message. `FrameWriter` collects items for one write; `Reader` turns bytes of any chunking into
 items. Invariant: the order is kept, nothing is skipped. Both ends run the same version on one machine, so this is no
 public format, and the byte order is the machine's.
 """
@@ -28,7 +28,7 @@ class _Control(msgspec.Struct, array_like=True, tag=True):
     """A control message between the two ends; not from service to service."""
 
 
-class Settings(_Control):
+class WorkerSettings(_Control):
     """Main → worker, first: the configuration of its services, each as MessagePack."""
 
     downloader: bytes
@@ -41,7 +41,7 @@ class Ready(_Control):
     """Worker → main: ready for requests."""
 
 
-class Refused(_Control):
+class WorkerRefused(_Control):
     """Worker → main: it cannot start; one line with the reason."""
 
     text: str
@@ -108,9 +108,9 @@ class RequestSent(_Control):
 
 
 Control = Union[  # noqa: UP007
-    Settings,
+    WorkerSettings,
     Ready,
-    Refused,
+    WorkerRefused,
     Drain,
     Drained,
     Forget,
@@ -128,7 +128,7 @@ Item = tuple[int, int, int, memoryview]
 """Kind, number, partition and body of an item; the body is not decoded."""
 
 
-class Frame:
+class FrameWriter:
     """Collects items to be written."""
 
     def __init__(self) -> None:

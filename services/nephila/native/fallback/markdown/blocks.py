@@ -25,7 +25,7 @@ class ContainerKind(Enum):
 
 
 @dataclass(eq=False, slots=True)
-class Container:
+class BlockContainer:
     """A quote, a list or an item of one."""
 
     kind: ContainerKind
@@ -36,11 +36,11 @@ class Container:
     begun: bool = False
     """Of an item: its marker is written."""
     marker: str = ""
-    last: Container | None = None
+    last: BlockContainer | None = None
     """Of a list: the item before, to which a <dd> belongs."""
 
 
-class Line(NamedTuple):
+class BlockLine(NamedTuple):
     """A line of a block."""
 
     plain: str
@@ -53,7 +53,7 @@ class Line(NamedTuple):
 class Cell:
     """A cell of a table."""
 
-    lines: list[Line]
+    lines: list[BlockLine]
     is_head: bool
     span: int
 
@@ -63,8 +63,8 @@ class Block:
     """A paragraph, a heading, code, or a table."""
 
     kind: BlockKind
-    containers: tuple[Container, ...]
-    lines: list[Line] = field(default_factory=list)
+    containers: tuple[BlockContainer, ...]
+    lines: list[BlockLine] = field(default_factory=list)
     """Of code: as they are, without markup."""
     level: int = 0
     """Of a heading."""

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from nephila.native.fallback.markdown.blocks import Block, BlockKind, Container, ContainerKind, Line
+from nephila.native.fallback.markdown.blocks import Block, BlockContainer, BlockKind, BlockLine, ContainerKind
 from nephila.native.fallback.markdown.inline import collapsed
 
 TABLE_SHARE: Final = 0.3
@@ -50,7 +50,7 @@ def _match_lines(block: Block, wanted: Counter[str]) -> None:
         block.kept = found > 0
 
 
-def _consume(line: Line, wanted: Counter[str]) -> int:
+def _consume(line: BlockLine, wanted: Counter[str]) -> int:
     """Characters of a line that is main text."""
     if not line.plain or wanted[line.plain] <= 0:
         return 0
@@ -58,10 +58,10 @@ def _consume(line: Line, wanted: Counter[str]) -> int:
     return len(line.plain)
 
 
-def _found_in_cell(lines: Sequence[Line], wanted: Counter[str]) -> int:
+def _found_in_cell(lines: Sequence[BlockLine], wanted: Counter[str]) -> int:
     found = sum(_consume(line, wanted) for line in lines)
     if not found and len(lines) > 1:
-        return _consume(Line(" ".join(line.plain for line in lines), ""), wanted)
+        return _consume(BlockLine(" ".join(line.plain for line in lines), ""), wanted)
     return found
 
 
@@ -84,7 +84,7 @@ def _keep_lists(blocks: list[Block]) -> None:
             block.kept = True
 
 
-def _list_of(block: Block) -> Container | None:
+def _list_of(block: Block) -> BlockContainer | None:
     return next((container for container in block.containers if container.kind is ContainerKind.LIST), None)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from nephila.native.fallback.markdown.blocks import Line
+from nephila.native.fallback.markdown.blocks import BlockLine
 
 EMPHASIS: Final = {"strong": "**", "b": "**", "em": "*", "i": "*", "cite": "*", "dfn": "*"}
 CODE: Final = frozenset(("code", "kbd", "samp", "tt"))
@@ -29,7 +29,7 @@ class Inline:
     """Collects a block's text and cuts it into lines."""
 
     def __init__(self) -> None:
-        self.lines: list[Line] = []
+        self.lines: list[BlockLine] = []
         self._plain: list[str] = []
         self._marked: list[str] = []
         self._open: list[tuple[str, int]] = []
@@ -134,10 +134,10 @@ class Inline:
         plain = collapsed("".join(self._plain))
         written = collapsed("".join(self._marked))
         if plain or written:
-            self.lines.append(Line(plain, written))
+            self.lines.append(BlockLine(plain, written))
         self._plain, self._marked = [], []
 
-    def take(self) -> list[Line]:
+    def take(self) -> list[BlockLine]:
         """The lines so far, the last one cut."""
         if not self.lines and not self._marked and not self._plain:
             return []

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from nephila.native.fallback.markdown.blocks import Block, BlockKind, Cell, Container, ContainerKind, Line
+from nephila.native.fallback.markdown.blocks import Block, BlockContainer, BlockKind, BlockLine, Cell, ContainerKind
 from nephila.native.fallback.markdown.inline import CODE, CONTROLS, DROPPED, EMPHASIS, Inline, collapsed
 from nephila.native.fallback.srcset import best_of_srcset
 
@@ -156,7 +156,7 @@ class _Reader:
         self._resolve = resolve
         self._layout = layout
         self._inline = Inline()
-        self._containers: list[Container] = []
+        self._containers: list[BlockContainer] = []
         self._undo: list[Callable[[], None]] = []
         """What the end of each open element does."""
         self._level = 0
@@ -225,10 +225,10 @@ class _Reader:
             self._caption = True
             undo = self._end_caption
         elif tag == "blockquote":
-            undo = self._open_container(Container(ContainerKind.QUOTE))
+            undo = self._open_container(BlockContainer(ContainerKind.QUOTE))
         elif tag in _LISTS:
             undo = self._open_container(
-                Container(ContainerKind.LIST, tag == "ol", _number(node.attributes.get("start"), 1) - 1)
+                BlockContainer(ContainerKind.LIST, tag == "ol", _number(node.attributes.get("start"), 1) - 1)
             )
         elif tag in ("li", "dt"):
             undo = self._item(node)
@@ -261,7 +261,7 @@ class _Reader:
         self.flush()
         self._caption = False
 
-    def _open_container(self, container: Container) -> Callable[[], None]:
+    def _open_container(self, container: BlockContainer) -> Callable[[], None]:
         if len(self._containers) >= MAX_DEPTH:
             return self.flush
         self._containers.append(container)
@@ -279,11 +279,11 @@ class _Reader:
             return (
                 self.flush
                 if len(self._containers) >= MAX_DEPTH
-                else self._open_container(Container(ContainerKind.ITEM, marker="- "))
+                else self._open_container(BlockContainer(ContainerKind.ITEM, marker="- "))
             )
         above.number = _number(node.attributes.get("value"), above.number + 1) if above.ordered else above.number + 1
         marker = f"{above.number}. " if above.ordered else "- "
-        container = Container(ContainerKind.ITEM, above.ordered, above.number, marker=marker)
+        container = BlockContainer(ContainerKind.ITEM, above.ordered, above.number, marker=marker)
         above.last = container
         return self._open_container(container)
 
@@ -314,7 +314,7 @@ class _Reader:
         while lines and not lines[-1].strip():
             del lines[-1]
         if lines:
-            found = [Line(collapsed(line), CONTROLS.sub("", line.rstrip())) for line in lines]
+            found = [BlockLine(collapsed(line), CONTROLS.sub("", line.rstrip())) for line in lines]
             self.blocks.append(Block(BlockKind.CODE, tuple(self._containers), found, language=self._language))
 
     # ---- tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from nephila.native.fallback.markdown.blocks import Block, BlockKind, Cell, Container, ContainerKind
+from nephila.native.fallback.markdown.blocks import Block, BlockContainer, BlockKind, Cell, ContainerKind
 
 MAX_CHARS: Final = 32_000_000
 """What is beyond is left out: indentation may make the text several times longer than the page."""
@@ -75,7 +75,7 @@ def _row(cells: list[Cell]) -> str:
     return "".join(parts)
 
 
-def _prefixes(containers: tuple[Container, ...]) -> tuple[str, str]:
+def _prefixes(containers: tuple[BlockContainer, ...]) -> tuple[str, str]:
     """What stands before the first line of a block and before the others."""
     first: list[str] = []
     rest: list[str] = []

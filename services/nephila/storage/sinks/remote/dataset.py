@@ -24,7 +24,7 @@ from nephila.kernel.runtime.errors import TemporaryError, UsageError, UserError
 from nephila.kernel.runtime.failpoints import reach
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
-from nephila.storage.rows import FETCHED_AT, JOB, TEXT, Batch, Row
+from nephila.storage.rows import FETCHED_AT, JOB, TEXT, Row, RowBatch
 from nephila.storage.sinks.parquet_file import ParquetFile, require_arrow
 from nephila.storage.sinks.remote.spool import Spool
 
@@ -80,7 +80,7 @@ class Dataset:
             self._count(row)
         self._publish()
 
-    def stage(self, batch: Batch) -> None:
+    def stage(self, batch: RowBatch) -> None:
         """See `Sink`."""
         buffer = bytearray()
         for row in batch.fetches():

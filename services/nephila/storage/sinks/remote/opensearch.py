@@ -27,7 +27,7 @@ import msgspec
 from nephila.kernel.runtime.errors import UNREADABLE, TemporaryError, UsageError, UserError
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
-from nephila.storage.rows import COLUMNS, FETCH_ID, FETCH_NO, JOB, TEXT, URL_KEY, Batch, Row
+from nephila.storage.rows import COLUMNS, FETCH_ID, FETCH_NO, JOB, TEXT, URL_KEY, Row, RowBatch
 from nephila.storage.sinks.remote.spool import Spool
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ class OpenSearch:
         self._spool.open()
         self._sent = self._ledger.sinks().get(self._offset_name, 0)
 
-    def stage(self, batch: Batch) -> None:
+    def stage(self, batch: RowBatch) -> None:
         """See `Sink`."""
         buffer = bytearray()
         not_modified, kept = set(map(id, batch.not_modified)), set(map(id, batch.copy_kept))

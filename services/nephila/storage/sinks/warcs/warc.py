@@ -16,7 +16,7 @@ from pathlib import Path
 
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
-from nephila.storage.rows import Batch
+from nephila.storage.rows import RowBatch
 from nephila.storage.sinks.series import FileSeries, SeriesBackend
 from nephila.storage.sinks.warcs.captures import Captures
 from nephila.storage.sinks.warcs.cdxj import cdxj_line, index_path, lines_of_file, write_index
@@ -58,7 +58,7 @@ class Warc(SeriesBackend):
                 write_index(path, lines_of_file(path, size))
         self._lines = list(lines_of_file(current, length))
 
-    def stage(self, batch: Batch) -> None:
+    def stage(self, batch: RowBatch) -> None:
         """See `Sink`."""
         pages = [*batch.exchanges, *batch.pages]
         if not pages:

@@ -10,7 +10,7 @@ from aiokafka import TopicPartition
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.consumer.inbox import Inbox, PartitionState, Phase
 from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
-from nephila.kernel.bus.kafka.consumer.offsets import Position
+from nephila.kernel.bus.kafka.consumer.offsets import PartitionPosition
 from nephila.kernel.bus.kafka.wire import HEADERS, frame_of, seal
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import FetchRequest, Seed
@@ -37,7 +37,7 @@ class Rig:
         """A partition that is ours from an offset on."""
         tp = TopicPartition(self.topic.name, partition)
         state = self.inbox.partition_states[tp] = PartitionState()
-        state.position, state.phase = Position(start), Phase.OPEN
+        state.position, state.phase = PartitionPosition(start), Phase.OPEN
         return tp
 
     def take(self, tp: TopicPartition, *offsets: int):

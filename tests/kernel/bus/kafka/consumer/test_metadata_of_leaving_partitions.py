@@ -9,7 +9,7 @@ from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD
 from nephila.kernel.bus.kafka.consumer.consumer_group import ConsumerGroup
 from nephila.kernel.bus.kafka.consumer.inbox import PartitionState, Phase
-from nephila.kernel.bus.kafka.consumer.offsets import Position
+from nephila.kernel.bus.kafka.consumer.offsets import PartitionPosition
 from nephila.kernel.runtime.clock import ManualClock
 
 TP = TopicPartition("pages", 3)
@@ -39,7 +39,7 @@ def commits(monkeypatch):
 def state_in(phase: Phase) -> PartitionState:
     """A partition of this member that was read up to offset 7."""
     state = PartitionState()
-    state.position = Position(7)
+    state.position = PartitionPosition(7)
     for one in (Phase.OPEN, phase):
         state.enter(one)
     assert state.phase is phase

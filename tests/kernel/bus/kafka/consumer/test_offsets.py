@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 
-from nephila.kernel.bus.kafka.consumer.offsets import Position
+from nephila.kernel.bus.kafka.consumer.offsets import PartitionPosition
 from nephila.kernel.bus.kafka.group.watchdog import Watchdog
 
 
 def test_the_oldest_open_record_holds_the_position():
     """Done in another order than taken: it moves only when the first is done."""
-    position = Position(10)
+    position = PartitionPosition(10)
     first, second, third = (position.take(offset) for offset in (10, 11, 12))
     third()
     second()
@@ -21,7 +21,7 @@ def test_the_oldest_open_record_holds_the_position():
 
 def test_the_age_is_that_of_the_oldest_open_record():
     """A later record that is done first changes nothing; without an open record there is no age."""
-    position = Position(10)
+    position = PartitionPosition(10)
     assert position.oldest_written_at is None
     first, second = position.take(10, 1_000), position.take(11, 2_000)
     second()
@@ -34,7 +34,7 @@ def test_the_age_is_that_of_the_oldest_open_record():
 
 def test_random_orders_never_pass_what_is_open():
     """10,000 steps against a set of what is open."""
-    rng, position, model, offset = random.Random(1), Position(0), {}, 0
+    rng, position, model, offset = random.Random(1), PartitionPosition(0), {}, 0
     for _ in range(10_000):
         if model and rng.random() < 0.5:
             model.pop(rng.choice(list(model)))()

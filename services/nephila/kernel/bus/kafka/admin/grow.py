@@ -17,7 +17,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError
 
 from nephila.kernel.bus.kafka.admin import topics as admin
-from nephila.kernel.bus.kafka.admin.topics import POLL_S, UNSET, VISIBLE_S, Applied
+from nephila.kernel.bus.kafka.admin.topics import POLL_S, UNSET, VISIBLE_S, TopicChange
 from nephila.kernel.bus.kafka.client.security import connection_options
 from nephila.kernel.bus.kafka.config import MAX_PARTITIONS, KafkaConfig
 from nephila.kernel.runtime.errors import UsageError, UserError
@@ -31,7 +31,7 @@ STATE = (FRONTIER, PROGRESS, JOB_STATUS, ADDRESSES)
 """Topics with partition numbers and epochs in their content; forgotten together."""
 
 
-async def grow(config: KafkaConfig, *, forget: bool = False) -> tuple[int, list[Applied]]:
+async def grow(config: KafkaConfig, *, forget: bool = False) -> tuple[int, list[TopicChange]]:
     """Double the partitions of an idle system; returns the new number and what was done with each topic. Raises
     `UsageError` when the system is not idle or would lose its frontier, `UserError` for errors of the broker."""
     there = await admin.existing(config)
@@ -47,7 +47,7 @@ async def grow(config: KafkaConfig, *, forget: bool = False) -> tuple[int, list[
         await _split(config, client, there, target)
     grown = KafkaConfig(bootstrap=config.bootstrap, prefix=config.prefix, partitions=target)
     applied = await admin.apply(grown, choices=chosen)
-    return target, [Applied(one.name, one.partitions, there.get(one.name) != one.partitions) for one in applied]
+    return target, [TopicChange(one.name, one.partitions, there.get(one.name) != one.partitions) for one in applied]
 
 
 def _target(config: KafkaConfig, there: dict[str, int]) -> int:

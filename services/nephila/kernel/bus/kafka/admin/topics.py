@@ -77,7 +77,7 @@ POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class TopicChange:
     """What was done with one topic."""
 
     name: str
@@ -161,7 +161,7 @@ async def _existing(client: AIOKafkaAdminClient, config: KafkaConfig, topics: Se
 
 async def compared(
     config: KafkaConfig, choices: Mapping[str, Settings] | None = None, topics: Sequence[Topic] = TOPICS
-) -> list[Applied]:
+) -> list[TopicChange]:
     """Existing topics, with what `apply` would change. Raises `UserError`."""
     async with admin(config) as client:
         return await _drift(client, config, await _existing(client, config, topics), choices or {}, topics)
@@ -173,7 +173,7 @@ async def _drift(
     there: Mapping[str, int],
     choices: Mapping[str, Settings],
     topics: Sequence[Topic],
-) -> list[Applied]:
+) -> list[TopicChange]:
     found = [topic for topic in topics if topic.name in there]
     set_now = await described(client, [f"{config.prefix}{topic.name}" for topic in found]) if found else {}
     compared = []
@@ -182,7 +182,7 @@ async def _drift(
         wanted = {**settings(topic), **choices.get(topic.name, {})}
         changes = tuple((key, now.get(key, UNSET), value) for key, value in wanted.items() if now.get(key) != value)
         others = tuple(sorted((key, value) for key, value in now.items() if key not in wanted))
-        compared.append(Applied(topic.name, there[topic.name], False, changes, others))
+        compared.append(TopicChange(topic.name, there[topic.name], False, changes, others))
     return compared
 
 
@@ -191,7 +191,7 @@ async def apply(
     replication: int = -1,
     topics: Sequence[Topic] = TOPICS,
     choices: Mapping[str, Settings] | None = None,
-) -> list[Applied]:
+) -> list[TopicChange]:
     """Create missing topics, set the route's settings and the chosen ones, leave all others. `replication`: -1 is the
     broker's default. Raises `UserError`."""
     choices = choices or {}
@@ -211,7 +211,7 @@ async def apply(
                 if one.changes
             },
         )
-    return [old.get(t.name) or Applied(t.name, t.partitions(config.partitions), True) for t in topics]
+    return [old.get(t.name) or TopicChange(t.name, t.partitions(config.partitions), True) for t in topics]
 
 
 async def _visible(client: AIOKafkaAdminClient, config: KafkaConfig, topics: Sequence[Topic]) -> None:

@@ -24,7 +24,7 @@ from nephila.kernel.bus.kafka.client import consumer as client
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.consumer.commit_metadata import CommitMetadata
 from nephila.kernel.bus.kafka.consumer.inbox import Inbox, PartitionState, Phase
-from nephila.kernel.bus.kafka.consumer.offsets import Position
+from nephila.kernel.bus.kafka.consumer.offsets import PartitionPosition
 from nephila.kernel.bus.kafka.consumer.poll_size import PollSize
 from nephila.kernel.bus.kafka.consumer.start_position import (
     StartPosition,
@@ -345,7 +345,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         if not mine:
             return
         for tp, state in mine.items():
-            state.position, state.metadata = Position(found[tp].start), found[tp].metadata
+            state.position, state.metadata = PartitionPosition(found[tp].start), found[tp].metadata
             if (refused := found[tp].refused) is not None:
                 self._stop_partition(refused)
         if self.listener is not None:

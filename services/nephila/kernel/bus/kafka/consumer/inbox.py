@@ -22,7 +22,7 @@ from nephila.kernel.bus.kafka.claim_check import ClaimStore
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, CommitMetadata, encode_metadata
 from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
-from nephila.kernel.bus.kafka.consumer.offsets import Position
+from nephila.kernel.bus.kafka.consumer.offsets import PartitionPosition
 from nephila.kernel.bus.kafka.consumer.poison import PoisonIsolation, Suspect
 from nephila.kernel.bus.kafka.wire import UnknownFormat, message_of, unseal
 from nephila.kernel.messages import Frame
@@ -61,7 +61,7 @@ class PartitionState:
     __slots__ = ("held_bytes", "metadata", "missing_objects", "objects", "phase", "position", "stopped")
 
     def __init__(self) -> None:
-        self.position: Position | None = None
+        self.position: PartitionPosition | None = None
         self.phase = Phase.OPENING
         self.metadata = HELD
         """Committed with the offset."""
@@ -157,7 +157,7 @@ class Inbox:
         return None
 
     def _take_one(
-        self, reader: KafkaSubscription, state: PartitionState, position: Position, record: ConsumerRecord
+        self, reader: KafkaSubscription, state: PartitionState, position: PartitionPosition, record: ConsumerRecord
     ) -> UserError | None:
         where = f"{record.topic}/{record.partition} at {record.offset}"
         try:
@@ -193,7 +193,7 @@ class Inbox:
         self,
         reader: KafkaSubscription,
         state: PartitionState,
-        position: Position,
+        position: PartitionPosition,
         record: ConsumerRecord,
         messages: list[Any],
     ) -> None:
@@ -218,7 +218,9 @@ class Inbox:
         for message in messages:
             reader.offer(record.partition, message, receipt)
 
-    def _dead_letter(self, reader: KafkaSubscription, position: Position, record: ConsumerRecord, error: str) -> None:
+    def _dead_letter(
+        self, reader: KafkaSubscription, position: PartitionPosition, record: ConsumerRecord, error: str
+    ) -> None:
         """Publish the bytes themselves as a dead letter, if they fit."""
         letter = dead_letter_for(reader.topic, reader.group, record.partition, None, error, 1)
         data = record.value or b""

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 
 
-class Position:
+class PartitionPosition:
     """One partition while this member owns it."""
 
     __slots__ = ("_done", "_open", "_written_at", "next", "opened", "sent")
