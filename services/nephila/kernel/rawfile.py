@@ -1,9 +1,9 @@
 """Files of fetched bodies (`raw-00000.gz` …): the sink `raw` writes them, `rules apply` reads them.
 
-A file is a sequence of gzip members, one per page: a line of JSON (`RawPageHead`), then the decoded body. A body that the
-same writer stored before is not repeated: the head refers to it. Invariants: each member can be read alone, so a file that
-ends within a member yields all earlier ones; a reader holds one body at a time, of at most MAX_BODY_BYTES. `zcat` shows
-the same.
+A file is a sequence of gzip members, one per page: a line of JSON (`RawPageHead`), then the decoded body. A body that
+the same writer stored before is not repeated: the head refers to it. Invariants: each member can be read alone, so a
+file that ends within a member yields all earlier ones; a reader holds one body at a time, of at most MAX_BODY_BYTES.
+`zcat` shows the same.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """The bus between the main process and its worker processes: requests go out, results come back.
 
 In the main process this is a group of the LocalBus. It takes `requests` and sends each to a worker over a
-`WorkerChannel`. Messages of a worker are published on the LocalBus, and their receipts return as acks. The newest version of each job,
-rule and verdict is kept and sent to a worker before its first request. Invariants: a request is acked when its worker
-has acked it or is dead. Each unfinished request of a dead worker gets the outcome LOST, or FAILED if it is poison
-(`poison.py`). Requests that no worker can take wait in order. This module does not depend on processes.
+`WorkerChannel`. Messages of a worker are published on the LocalBus, and their receipts return as acks. The newest
+version of each job, rule and verdict is kept and sent to a worker before its first request. Invariants: a request is
+acked when its worker has acked it or is dead. Each unfinished request of a dead worker gets the outcome LOST, or
+FAILED if it is poison (`poison.py`). Requests that no worker can take wait in order. This module does not depend on
+processes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The protocol between two processes of one program: a stream of items, in the order of sending.
 
 An item has a head (kind, number, partition, length) and a body: a message of a topic in MessagePack, the numbers of
-acked messages, or a control message. `FrameWriter` collects items for one write; `Reader` turns bytes of any
-chunking into items. Invariant: the order is kept, nothing is skipped. Both ends run the same version on one machine, so this is no
-public format, and the byte order is the machine's.
+acked messages, or a control message. `FrameWriter` collects items for one write; `Reader` turns bytes of any chunking
+into items. Invariant: the order is kept, nothing is skipped. Both ends run the same version on one machine, so this
+is no public format, and the byte order is the machine's.
 """
 
 from __future__ import annotations
