@@ -1,11 +1,14 @@
-"""The table of files names those of each output."""
+"""The table of outputs, what makes each of them, and the names in a job document are the same."""
 
 from __future__ import annotations
 
-from nephila.storage.file_names import FILES
+from typing import get_args
+
+from nephila.kernel.documents.job_schema import Sink
+from nephila.storage.file_names import OUTPUTS
 from nephila.storage.outputs import FORMATS
 
 
-def test_each_format_has_its_files() -> None:
-    """A format without an entry would leave files of an old crawl in the directory of a new one."""
-    assert FILES.keys() == set(FORMATS)
+def test_each_format_has_its_row() -> None:
+    """A format without a row would leave files of an old crawl in the directory of a new one."""
+    assert OUTPUTS.keys() == set(FORMATS) == set(get_args(Sink))

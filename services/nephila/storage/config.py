@@ -18,8 +18,7 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Directory of nephila.db and all files; created if absent."""
 
     formats: tuple[str, ...] = ("sqlite",)
-    """Outputs: chunks, dataset, items, jsonl, markdown, opensearch, parquet, raw, warc, and the database sqlite or
-    postgres, which is always written."""
+    """Outputs (docs/outputs.md), and the database sqlite or postgres, which is always written."""
 
     store: Secret = ""
     """URL of a PostgreSQL database for the rows, postgresql://user@host:5432/database. Empty: nephila.db in

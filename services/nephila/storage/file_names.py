@@ -1,23 +1,35 @@
-"""The files of each output in the directory of a crawl, as glob patterns. A new crawl in the directory moves them."""
+"""What each output leaves in the directory of a crawl, and what it is made of. A new crawl there moves the files."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-FILES: Final[dict[str, tuple[str, ...]]] = {
-    "sqlite": ("nephila.db", "nephila.db-wal", "nephila.db-shm"),
-    "postgres": (),
-    "chunks": ("chunks.jsonl",),
-    "dataset": ("dataset-*.spool", "dataset-*.part"),
-    "items": ("items.*.jsonl",),
-    "jsonl": ("pages.jsonl",),
-    "markdown": ("markdown",),
-    "opensearch": ("opensearch-*.spool", "opensearch-dead.jsonl"),
-    "parquet": ("pages-*.parquet",),
-    "raw": ("raw-*.gz",),
-    "warc": ("*.warc.gz", "*.cdxj"),
+
+class OutputRow(NamedTuple):
+    """One output."""
+
+    files: tuple[str, ...]
+    """Glob patterns of its files and directories."""
+    of_database: bool = False
+    """Made of the database: it has all rows, whenever it is added."""
+    of_bodies: bool = False
+    """Keeps the bodies of pages."""
+
+
+OUTPUTS: Final[dict[str, OutputRow]] = {
+    "sqlite": OutputRow(("nephila.db", "nephila.db-wal", "nephila.db-shm"), of_database=True),
+    "postgres": OutputRow((), of_database=True),
+    "chunks": OutputRow(("chunks.jsonl",)),
+    "dataset": OutputRow(("dataset-*.spool", "dataset-*.part")),
+    "items": OutputRow(("items.*.jsonl",)),
+    "jsonl": OutputRow(("pages.jsonl",)),
+    "markdown": OutputRow(("markdown",)),
+    "opensearch": OutputRow(("opensearch-*.spool", "opensearch-dead.jsonl")),
+    "parquet": OutputRow(("pages-*.parquet",), of_database=True),
+    "raw": OutputRow(("raw-*.gz",), of_bodies=True),
+    "warc": OutputRow(("*.warc.gz", "*.cdxj"), of_bodies=True),
 }
-"""Format → names of its files and directories."""
+"""Name in `--format` and `spec.sinks` → output. `storage/outputs.py` has what makes each of them."""
 RECOVERED: Final = ("*.cut-*", "*.rescued")
 """What a start after a crash, or the end of a crawl whose file was deleted, has saved of any file."""
 EXPORTS: Final = ("export.parquet", "export.wacz", "report.html")
@@ -26,5 +38,5 @@ EXPORTS: Final = ("export.parquet", "export.wacz", "report.html")
 
 def patterns() -> list[str]:
     """The patterns of all files, unfinished ones among them."""
-    names = [name for files in FILES.values() for name in files] + list(EXPORTS)
+    names = [name for output in OUTPUTS.values() for name in output.files] + list(EXPORTS)
     return [*names, *(f"{name}.part" for name in names), *RECOVERED]

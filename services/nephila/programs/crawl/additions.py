@@ -6,15 +6,10 @@ A page that an earlier run stored lacks them until it is parsed again. `run.json
 
 from __future__ import annotations
 
-from typing import Final
-
 from nephila.programs.crawl.plan import run_formats, spec_of_run
 from nephila.programs.output_directory import RunFile
+from nephila.storage.file_names import OUTPUTS
 
-FROM_DATABASE: Final = frozenset({"sqlite", "postgres", "parquet"})
-"""Formats that are made of the database: they have all rows, whenever they are added."""
-OF_BODIES: Final = frozenset({"raw", "warc"})
-"""Formats that keep the bodies of pages."""
 RULES, LINKS, MAIN_TEXT, NEAR_COPIES, FOLLOW, RENDER, REQUISITES, SCOPE = (
     "rules",
     "links",
@@ -32,8 +27,8 @@ def additions(before: RunFile, after: RunFile) -> list[str]:
     """The additions of the options of `after`. Rules and links out of scope are found with the plan of the run."""
     (_, old), (_, new) = spec_of_run(before), spec_of_run(after)
     was, now = old.parse, new.parse
-    known = {*run_formats(before), *FROM_DATABASE}
-    found = [name for name in run_formats(after) if name not in known]
+    had = run_formats(before)
+    found = [name for name in run_formats(after) if name not in had and not OUTPUTS[name].of_database]
     checks = {
         LINKS: new.links and not old.links,
         MAIN_TEXT: now.main_text != was.main_text,

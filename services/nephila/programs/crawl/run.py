@@ -24,12 +24,13 @@ from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.seeds import STDIN, is_job_file, read_seeds, seed_url
 from nephila.kernel.url_credentials import is_redacted, redacted
 from nephila.programs.control_servers import TcpAddress
-from nephila.programs.crawl.additions import OF_BODIES, RULES, SCOPE, additions
+from nephila.programs.crawl.additions import RULES, SCOPE, additions
 from nephila.programs.crawl.plan import COPIES, DUE, LINKS, CrawlPlan, lifted_limits, run_formats
 from nephila.programs.job_files import read_jobs
 from nephila.programs.options import IN_JOB
 from nephila.programs.output_directory import JobRun, OutputDirectory, RunFile, cpu_seconds
 from nephila.storage.faults import StoreLost
+from nephila.storage.file_names import OUTPUTS
 from nephila.storage.ledgers.read_connection import NoTables
 from nephila.storage.read import ended_urls
 from nephila.storage.source import Source, display_name
@@ -140,7 +141,7 @@ def plan_refetches(request: CrawlRequest, run: RunFile, plan: CrawlPlan, *, info
 
 def _needs_bodies(run: RunFile) -> str:
     """One line for a crawl that keeps no bodies; empty for one that does."""
-    if OF_BODIES & set(run_formats(run)):
+    if any(OUTPUTS[name].of_bodies for name in run_formats(run)):
         return ""
     return (
         "bodies are not kept: a rule, format, main text or --links that is added later needs every page fetched"
