@@ -1,0 +1,17 @@
+//! HTTP/1.1 client: pure readers with limits (no socket, no clock), and one I/O thread over them.
+//!
+//! Invariant: only the addresses of a request are dialled, and no name is resolved. ADR 160.
+
+#![forbid(unsafe_code)]
+
+pub mod body;
+pub mod chunked;
+pub mod coding;
+pub mod config;
+pub mod deadlines;
+pub mod error;
+pub mod exchange;
+pub mod framing;
+pub mod head;
+pub mod media;
+pub mod pool;
