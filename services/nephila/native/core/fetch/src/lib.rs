@@ -11,7 +11,15 @@ pub mod config;
 pub mod deadlines;
 pub mod error;
 pub mod exchange;
+#[cfg(unix)]
+pub mod fetcher;
 pub mod framing;
 pub mod head;
+#[cfg(unix)]
+mod link;
 pub mod media;
 pub mod pool;
+#[cfg(unix)]
+mod thread;
+#[cfg(unix)]
+mod tls;
