@@ -230,3 +230,36 @@ class RobotsRules:
 
 def robots_sitemaps(body: Buffer) -> list[bytes]: ...
 def robots_rule(body: Buffer, line: int) -> bytes: ...
+
+EndedFetch = tuple[
+    tuple[int, int, dict[str, str], bytes, bool, bytes | None, int],
+    tuple[bytes, str, str, str, str, float],
+]
+"""(id, status, headers, body, whether its status is wanted, body as received, wire bytes) and (head as received,
+truncated, reason, detail, address, age of the head in seconds)."""
+
+class HttpClient:
+    """An HTTP client with a thread of its own; Unix only. `settings`: an object with the fields of DownloaderConfig."""
+
+    def __init__(self, settings: object) -> None: ...
+    wake_fd: int
+    idle_connections: int
+    def submit(
+        self,
+        id: int,
+        addresses: Sequence[str],
+        port: int,
+        tls_name: str,
+        key: str,
+        data: bytes,
+        *,
+        any_type: bool = False,
+        forwarded: bool = False,
+        head_only: bool = False,
+        keep: int = 0,
+        max_bytes: int = 0,
+        report_sent: bool = False,
+    ) -> None: ...
+    def abort(self, id: int) -> None: ...
+    def drain(self) -> list[int | EndedFetch]: ...
+    def close(self) -> None: ...

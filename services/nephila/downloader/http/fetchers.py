@@ -33,6 +33,14 @@ def _aiohttp(config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None
     return AiohttpFetcher(config, clock, budget)
 
 
+def _native(config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None) -> Fetcher:
+    try:
+        from nephila.downloader.http.native import NativeFetcher
+    except ImportError:
+        raise UsageError("fetcher 'native': the native core is not built for this platform") from None
+    return NativeFetcher(config, clock, budget)
+
+
 def _auto(config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None) -> Fetcher:
     # The Proactor loop reads ahead into the buffer it was given; the lean fetcher shares one between all.
     return (_aiohttp if sys.platform == "win32" else _lean)(config, clock, budget)
@@ -42,4 +50,5 @@ FETCHERS: dict[str, Callable[[DownloaderConfig, Clock, MemoryBudget | None], Fet
     "auto": _auto,
     "lean": _lean,
     "aiohttp": _aiohttp,
+    "native": _native,
 }

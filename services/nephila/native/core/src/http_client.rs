@@ -1,0 +1,176 @@
+//! The I/O thread of `nephila-fetch` for Python: settings and requests in, batches of responses out.
+
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use nephila_fetch::config::Config;
+use nephila_fetch::exchange::Wanted;
+use nephila_fetch::fetcher::{Done, Event, Fetcher, Submit};
+use nephila_fetch::media::MediaFilter;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+/// The settings of the downloader that the client reads, by their names there.
+#[derive(FromPyObject)]
+struct Settings {
+    connect_timeout_s: f64,
+    headers_timeout_s: f64,
+    idle_timeout_s: f64,
+    body_timeout_s: f64,
+    total_timeout_s: f64,
+    min_rate_bytes: f64,
+    max_wire_bytes: u64,
+    max_body_bytes: u64,
+    max_ratio: f64,
+    keepalive_s: f64,
+    pool_size: usize,
+    pool_most: usize,
+    raw_capture: bool,
+    tls_verify: bool,
+    accept: Vec<String>,
+    refuse: Vec<String>,
+}
+
+impl From<Settings> for Config {
+    fn from(settings: Settings) -> Config {
+        Config {
+            connect_timeout_s: settings.connect_timeout_s,
+            headers_timeout_s: settings.headers_timeout_s,
+            idle_timeout_s: settings.idle_timeout_s,
+            body_timeout_s: settings.body_timeout_s,
+            total_timeout_s: settings.total_timeout_s,
+            min_rate_bytes: settings.min_rate_bytes,
+            max_wire_bytes: settings.max_wire_bytes,
+            max_body_bytes: settings.max_body_bytes,
+            max_ratio: settings.max_ratio,
+            keepalive_s: settings.keepalive_s,
+            pool_size: settings.pool_size,
+            pool_most: settings.pool_most,
+            raw_capture: settings.raw_capture,
+            tls_verify: settings.tls_verify,
+            media: MediaFilter::new(settings.accept, settings.refuse),
+        }
+    }
+}
+
+/// An HTTP client with a thread of its own. It dials the addresses that it is given and resolves no names.
+///
+/// `wake_fd` becomes readable when `drain` has something to return. After `close` all calls but `drain` do nothing.
+#[pyclass(module = "nephila.native._core", frozen)]
+pub struct HttpClient {
+    inner: Mutex<Option<Fetcher>>,
+    #[pyo3(get)]
+    wake_fd: i32,
+}
+
+impl HttpClient {
+    fn lock(&self) -> MutexGuard<'_, Option<Fetcher>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl HttpClient {
+    /// Starts the thread. `settings`: an object with the attributes of DownloaderConfig.
+    #[new]
+    fn new(settings: Settings) -> PyResult<HttpClient> {
+        let inner = Fetcher::start(settings.into()).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        Ok(HttpClient { wake_fd: inner.wake_fd(), inner: Mutex::new(Some(inner)) })
+    }
+
+    /// Starts a fetch. `addresses` are IP addresses that have passed the egress guard; ValueError for another text.
+    /// `data`: head and body as sent. `key` tells connections to one address and port apart.
+    #[pyo3(signature = (id, addresses, port, tls_name, key, data, *, any_type=false, forwarded=false, head_only=false,
+                        keep=0, max_bytes=0, report_sent=false))]
+    #[allow(clippy::too_many_arguments)]
+    fn submit(
+        &self,
+        id: u64,
+        addresses: Vec<String>,
+        port: u16,
+        tls_name: &str,
+        key: String,
+        data: &[u8],
+        any_type: bool,
+        forwarded: bool,
+        head_only: bool,
+        keep: u64,
+        max_bytes: u64,
+        report_sent: bool,
+    ) -> PyResult<()> {
+        let parsed: Result<Vec<IpAddr>, _> = addresses.iter().map(|one| one.parse()).collect();
+        let addresses = parsed.map_err(|_| PyValueError::new_err(format!("{addresses:?} are not IP addresses")))?;
+        let tls_name = (!tls_name.is_empty()).then(|| tls_name.to_owned());
+        let wanted = Wanted { any_type, forwarded, head_only, keep, max_bytes };
+        if let Some(inner) = self.lock().as_ref() {
+            inner.submit(Submit { id, addresses, port, tls_name, key, data: data.to_vec(), wanted, report_sent });
+        }
+        Ok(())
+    }
+
+    /// Stops a fetch and closes its connection. An event of it may still be in the next batch.
+    fn abort(&self, id: u64) {
+        if let Some(inner) = self.lock().as_ref() {
+            inner.abort(id);
+        }
+    }
+
+    /// The events since the last call. A number: the request of that id has been written. Two tuples: a fetch has ended,
+    /// (id, status, headers, body, whether its status is wanted, body as received, wire bytes) and (head as received,
+    /// truncated, reason, detail, address, age of the head in seconds).
+    fn drain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let events = self.lock().as_ref().map(Fetcher::drain).unwrap_or_default();
+        let (list, now) = (PyList::empty(py), Instant::now());
+        for event in events {
+            match event {
+                Event::Sent(id) => list.append(id)?,
+                Event::Done(done) => list.append(ended(py, *done, now)?)?,
+            }
+        }
+        Ok(list)
+    }
+
+    /// Number of idle connections.
+    #[getter]
+    fn idle_connections(&self) -> usize {
+        self.lock().as_ref().map_or(0, Fetcher::idle_connections)
+    }
+
+    /// Closes all connections and ends the thread.
+    fn close(&self, py: Python<'_>) {
+        let inner = self.lock().take();
+        py.detach(|| drop(inner));
+    }
+}
+
+fn ended<'py>(py: Python<'py>, done: Done, now: Instant) -> PyResult<Bound<'py, PyAny>> {
+    let response = done.response;
+    let headers = PyDict::new(py);
+    for (name, value) in &response.head.headers {
+        headers.set_item(name, value)?;
+    }
+    let (reason, detail) = match response.error {
+        Some(error) => (error.reason.name(), error.detail),
+        None => ("", String::new()),
+    };
+    let counts = (
+        done.id,
+        response.head.status,
+        headers,
+        PyBytes::new(py, &response.body),
+        response.wanted,
+        response.wire_body.map(|body| PyBytes::new(py, &body)),
+        response.wire_bytes,
+    );
+    let rest = (
+        PyBytes::new(py, &response.head_bytes),
+        response.truncated,
+        reason,
+        detail,
+        done.address.map(|address| address.to_string()).unwrap_or_default(),
+        done.head_at.map_or(0.0, |at| now.saturating_duration_since(at).as_secs_f64()),
+    );
+    Ok((counts, rest).into_pyobject(py)?.into_any())
+}
