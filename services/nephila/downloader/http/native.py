@@ -15,7 +15,7 @@ from nephila.downloader.http.request import RequestHeads
 from nephila.downloader.http.response import response_head
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.memory_budget import MemoryBudget
+from nephila.kernel.runtime.memory_budget import BODY_FACTOR, MemoryBudget, Reservation, ReservationKind, unlimited
 from nephila.native._core import HttpClient
 
 if TYPE_CHECKING:
@@ -25,13 +25,15 @@ if TYPE_CHECKING:
 class _Fetch:
     """One fetch in flight; the handle of its caller."""
 
-    __slots__ = ("_fetcher", "number", "on_done", "request")
+    __slots__ = ("_fetcher", "memory", "number", "on_done", "request")
 
     def __init__(self, fetcher: NativeFetcher, number: int, request: HttpRequest, on_done: OnDone) -> None:
         self._fetcher = fetcher
         self.number = number
         self.request = request
         self.on_done = on_done
+        self.memory: Reservation | None = None
+        """Of a large body that arrives."""
 
     def abort(self) -> None:
         """See `Handle.abort`."""
@@ -42,8 +44,9 @@ class NativeFetcher:
     """See `contract.Fetcher`. Needs the native core and an event loop that waits for file descriptors."""
 
     def __init__(self, config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None = None) -> None:
-        """`budget`: what large bodies are reserved in; not asked yet."""
+        """`budget`: what large bodies are reserved in; None: no limit."""
         self._config = config
+        self._budget = budget or unlimited()
         self._clock = clock
         self._heads = RequestHeads(config)
         self._client = HttpClient(config)
@@ -97,8 +100,11 @@ class NativeFetcher:
 
     def forget(self, number: int) -> None:
         """The caller has aborted the fetch: its events find nothing."""
-        if self._fetches.pop(number, None) is not None:
+        fetch = self._fetches.pop(number, None)
+        if fetch is not None:
             self._client.abort(number)
+            if fetch.memory is not None:
+                fetch.memory.release()
 
     # ---- events of the thread
 
@@ -109,12 +115,35 @@ class NativeFetcher:
                 fetch = fetches.get(event)
                 if fetch is not None and fetch.request.on_sent is not None:
                     fetch.request.on_sent()
+            elif len(event) == 3:
+                fetch = fetches.get(event[0])
+                if fetch is not None:
+                    self._reserve(fetch, event[1], event[2])
             else:
                 fetch = fetches.pop(event[0][0], None)
                 if fetch is not None:
-                    fetch.on_done(self._response(fetch.request, event))
+                    fetch.on_done(self._response(fetch, event))
 
-    def _response(self, request: HttpRequest, ended: EndedFetch) -> HttpResponse:
+    def _reserve(self, fetch: _Fetch, size: int, arrived_bytes: int) -> None:
+        """The thread reads no further byte of this body until its memory is granted."""
+        memory = fetch.memory
+        if memory is None:
+            memory = fetch.memory = self._budget.open(ReservationKind.BODY)
+        memory.arrived_bytes = arrived_bytes
+        if memory.ask(BODY_FACTOR * size, lambda granted: self._on_memory(fetch, granted)):
+            self._client.grant(fetch.number)
+
+    def _on_memory(self, fetch: _Fetch, granted: bool) -> None:
+        if fetch.number not in self._fetches:
+            return
+        if granted:
+            self._client.grant(fetch.number)
+            return
+        self.forget(fetch.number)
+        fetch.on_done(_failed(Reason.MEMORY, "the memory is needed for an earlier body"))
+
+    def _response(self, fetch: _Fetch, ended: EndedFetch) -> HttpResponse:
+        request = fetch.request
         (_, status, headers, body, wanted, wire_body, wire_bytes), rest = ended
         head, truncated, reason, detail, address, head_age_s = rest
         response = HttpResponse()
@@ -133,9 +162,16 @@ class NativeFetcher:
         response.wire_bytes = wire_bytes
         response.truncated = truncated
         response.address = address
+        memory = fetch.memory
         if reason:
             response.reason = Reason(reason)
             response.detail = detail
+            if memory is not None:
+                memory.release()
+        elif memory is not None:
+            memory.settle(BODY_FACTOR * len(body))
+            memory.arrived_bytes = len(body)
+            response.memory = memory
         if status:
             response.head_at = self._clock.monotonic() - head_age_s
         if raw_capture:
@@ -147,7 +183,11 @@ class NativeFetcher:
     def _refuse_proxy(self, number: int) -> None:
         fetch = self._fetches.pop(number, None)
         if fetch is not None:
-            response = HttpResponse()
-            response.reason = Reason.PROXY
-            response.detail = "the native fetcher has no proxies yet"
-            fetch.on_done(response)
+            fetch.on_done(_failed(Reason.PROXY, "the native fetcher has no proxies yet"))
+
+
+def _failed(reason: Reason, detail: str) -> HttpResponse:
+    response = HttpResponse()
+    response.reason = reason
+    response.detail = detail
+    return response

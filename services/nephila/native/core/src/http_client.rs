@@ -117,7 +117,15 @@ impl HttpClient {
         }
     }
 
-    /// The events since the last call. A number: the request of that id has been written. Two tuples: a fetch has ended,
+    /// Continues a fetch whose body waits for memory.
+    fn grant(&self, id: u64) {
+        if let Some(inner) = self.lock().as_ref() {
+            inner.grant(id);
+        }
+    }
+
+    /// The events since the last call. A number: the request of that id has been written. Three numbers: a body
+    /// waits for `grant` (id, size in bytes to reserve, size so far). Two tuples: a fetch has ended,
     /// (id, status, headers, body, whether its status is wanted, body as received, wire bytes) and (head as received,
     /// truncated, reason, detail, address, age of the head in seconds).
     fn drain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
@@ -126,6 +134,7 @@ impl HttpClient {
         for event in events {
             match event {
                 Event::Sent(id) => list.append(id)?,
+                Event::Reserve { id, size, arrived } => list.append((id, size, arrived))?,
                 Event::Done(done) => list.append(ended(py, *done, now)?)?,
             }
         }

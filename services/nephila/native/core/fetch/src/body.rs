@@ -57,6 +57,21 @@ impl Body {
         Body { codings, kept, wire, wire_limit: or(config.max_wire_bytes), wire_bytes: 0 }
     }
 
+    /// Bytes from the wire have to be decoded: their size says nothing about the memory that they need.
+    pub fn coded(&self) -> bool {
+        !self.codings.is_empty()
+    }
+
+    /// Decoded bytes so far.
+    pub fn size(&self) -> u64 {
+        self.kept.data.len() as u64
+    }
+
+    /// The largest decoded size.
+    pub fn limit(&self) -> u64 {
+        self.kept.limit
+    }
+
     /// The body has the size that is wanted; more is not read.
     pub fn full(&self) -> bool {
         self.kept.full

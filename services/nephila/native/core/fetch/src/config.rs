@@ -2,6 +2,8 @@
 
 use crate::media::MediaFilter;
 
+/// A body above this size is reserved before it is read further.
+pub const RESERVE_BYTES: u64 = 256 << 10;
 pub const MAX_DIALS: usize = 3;
 pub const MAX_HEAD_BYTES: usize = 64 << 10;
 /// Heads with a status of 1xx before the final one.

@@ -40,6 +40,13 @@ impl Times {
         Times { started, since: started, phase: None, progress: None, progress_since: started }
     }
 
+    /// The same while the body waits for memory: the server is not slow.
+    pub fn passed_in_wait(&mut self, config: &Config, now: f64) -> Option<String> {
+        (self.since, self.progress_since) = (now, now);
+        let limit = config.total_timeout_s;
+        (now - self.started > limit).then(|| format!("memory: none for the body within {limit} s"))
+    }
+
     /// The limit that is exceeded, beginning with the phase. `progress` changes with each read.
     pub fn passed(
         &mut self,

@@ -9,6 +9,9 @@ use crate::framing::{framing, is_exact, keeps_alive, Length};
 use crate::head::{Head, HeadReader};
 use crate::media;
 
+/// Least step of a reservation, as `memory_budget.STEP_BYTES`.
+const STEP_BYTES: u64 = 1 << 20;
+
 /// The parts of a request that decide about its response.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
@@ -59,6 +62,8 @@ pub struct Exchange {
     body: Option<Body>,
     response: Response,
     reuse: bool,
+    /// Of the body that is read: its limit without an error; 0: none.
+    keep: u64,
 }
 
 /// How a connection ended.
@@ -79,6 +84,7 @@ impl Exchange {
             body: None,
             response: Response::default(),
             reuse: false,
+            keep: 0,
         }
     }
 
@@ -94,6 +100,28 @@ impl Exchange {
     /// Bytes of the body so far.
     pub fn received_bytes(&self) -> u64 {
         self.body.as_ref().map_or(0, |body| body.wire_bytes)
+    }
+
+    /// Whether the next bytes are decoded: few of them may need much memory.
+    pub fn coded(&self) -> bool {
+        self.body.as_ref().map_or(!self.has_head(), Body::coded)
+    }
+
+    /// The size that the body needs beyond `covered` bytes, before more is read. A known size counts at once, an
+    /// unknown one in steps of a quarter.
+    pub fn needs(&self, covered: u64) -> Option<u64> {
+        let body = self.body.as_ref()?;
+        let size = match self.state {
+            State::Known(left) if !body.coded() && self.keep == 0 => body.size() + left,
+            _ if body.size() > covered => body.size() + (body.size() / 4).max(STEP_BYTES),
+            _ => return None,
+        };
+        (size > covered).then(|| size.min(body.limit().max(body.size())))
+    }
+
+    /// Decoded bytes of the body so far.
+    pub fn size(&self) -> u64 {
+        self.body.as_ref().map_or(0, Body::size)
     }
 
     /// The response; valid once `done`.
@@ -140,6 +168,11 @@ impl Exchange {
                 self.fail(FetchError::new(Reason::Disconnected, detail));
             }
         }
+    }
+
+    /// The time is over while the body waits for memory.
+    pub fn lacks_memory(&mut self, detail: &str) {
+        self.fail(FetchError::new(Reason::Memory, detail));
     }
 
     /// A time limit is exceeded. The status of a response whose body is not wanted is sufficient.
@@ -203,7 +236,11 @@ impl Exchange {
             Some(header) if wanted => Codings::of(header)?,
             _ => Codings::default(),
         };
-        self.body = Some(Body::new(config, codings, keep, self.wanted.max_bytes, expected));
+        // A body that is known to be short enough is read as a whole, and its end is certain.
+        let fits = matches!(length, Length::Known(size) if keep > 0 && size <= keep && codings.is_empty());
+        let (keep, max_bytes) = if fits { (0, keep) } else { (keep, self.wanted.max_bytes) };
+        self.keep = keep;
+        self.body = Some(Body::new(config, codings, keep, max_bytes, expected));
         self.state = match length {
             Length::Known(size) => State::Known(size),
             Length::Chunked => State::Chunks,

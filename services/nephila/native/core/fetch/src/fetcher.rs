@@ -34,6 +34,8 @@ pub struct Submit {
 pub enum Command {
     Submit(Box<Submit>),
     Abort(u64),
+    /// The memory of a body is reserved: reading continues.
+    Grant(u64),
     Close,
 }
 
@@ -50,6 +52,12 @@ pub struct Done {
 #[derive(Debug)]
 pub enum Event {
     Sent(u64),
+    /// A body needs memory for `size` bytes, of which `arrived` are there; nothing is read until `grant`.
+    Reserve {
+        id: u64,
+        size: u64,
+        arrived: u64,
+    },
     Done(Box<Done>),
 }
 
@@ -129,6 +137,10 @@ impl Fetcher {
 
     pub fn abort(&self, id: u64) {
         self.command(Command::Abort(id));
+    }
+
+    pub fn grant(&self, id: u64) {
+        self.command(Command::Grant(id));
     }
 
     /// Takes all events. Called when `wake_fd` is readable.

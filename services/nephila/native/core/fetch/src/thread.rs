@@ -13,7 +13,7 @@ use mio::{Events, Interest, Poll, Token};
 use rustls::ClientConfig;
 use slab::Slab;
 
-use crate::config::{Config, MAX_DIALS, STAGGER_S};
+use crate::config::{Config, MAX_DIALS, RESERVE_BYTES, STAGGER_S};
 use crate::deadlines::{tick_s, Phase, Times};
 use crate::error::{FetchError, Reason};
 use crate::exchange::{End, Exchange, Response};
@@ -27,6 +27,9 @@ pub const WAKE: Token = Token(usize::MAX);
 const READ_BYTES: usize = 128 << 10;
 const TURN_BYTES: usize = 256 << 10;
 
+/// Bytes of a coded body between two looks at its memory.
+const SLICE_BYTES: usize = 16 << 10;
+
 type Key = (IpAddr, u16, Arc<str>);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,11 +40,28 @@ enum Role {
     Closed,
 }
 
+/// What became of bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fed {
+    More,
+    Waits,
+    /// The response has ended; `clean`: no bytes were left over.
+    Done {
+        clean: bool,
+    },
+}
+
 struct Connection {
     link: Link,
     key: Key,
     role: Role,
     exchange: Option<Exchange>,
+    /// The size of the body up to which its memory is reserved.
+    covered: u64,
+    /// It waits for memory: nothing is read.
+    waits: bool,
+    /// Bytes that were read before the wait.
+    pending: Vec<u8>,
     requests: u32,
     /// Changes with each read.
     progress: u64,
@@ -159,6 +179,7 @@ impl Worker {
                     fetch.attempts.into_iter().chain(fetch.serving).for_each(|number| self.close(number));
                 }
             }
+            Command::Grant(id) => self.granted(id),
             Command::Close => self.stopped = true,
         }
     }
@@ -232,6 +253,9 @@ impl Worker {
             key: (address, fetch.submit.port, Arc::clone(&fetch.key)),
             role: Role::Opening(id),
             exchange: None,
+            covered: RESERVE_BYTES,
+            waits: false,
+            pending: Vec::new(),
             requests: 0,
             progress: 0,
             head_at: None,
@@ -261,6 +285,7 @@ impl Worker {
         connection.exchange = Some(Exchange::new(fetch.submit.wanted.clone(), connection.requests > 0));
         connection.requests += 1;
         connection.head_at = None;
+        connection.covered = RESERVE_BYTES;
         let sent = connection.link.send(&std::mem::take(&mut fetch.submit.data));
         if fetch.submit.report_sent {
             self.events.push(Event::Sent(id));
@@ -303,50 +328,95 @@ impl Worker {
     // ---- responses
 
     fn read(&mut self, number: usize, id: u64) {
-        let connection = &mut self.links[number];
-        let Some(exchange) = connection.exchange.as_mut() else { return };
-        let _ = connection.link.flush(); // an error shows in the read
+        if self.links[number].waits {
+            return;
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let pending = std::mem::take(&mut self.links[number].pending);
+        let mut fed = if pending.is_empty() { Fed::More } else { self.feed(number, id, &pending) };
         let mut left = TURN_BYTES;
-        loop {
-            let size = match connection.link.read(&mut self.buffer) {
+        while fed == Fed::More {
+            let connection = &mut self.links[number];
+            if connection.waits {
+                fed = Fed::Waits;
+                break;
+            }
+            let _ = connection.link.flush(); // an error shows in the read
+            let size = match connection.link.read(&mut buffer) {
                 Got::Bytes(size) => size,
-                Got::Later => return,
+                Got::Later => break,
                 Got::End(end) => {
-                    exchange.end(&end);
-                    return self.finish(number, id, false);
+                    if let Some(exchange) = &mut connection.exchange {
+                        exchange.end(&end);
+                    }
+                    fed = Fed::Done { clean: false };
+                    break;
                 }
             };
             connection.progress += 1;
-            let had_head = exchange.has_head();
-            let data = &self.buffer[..size];
-            // A fault in a reader ends this fetch alone.
-            let fed = catch_unwind(AssertUnwindSafe(|| exchange.feed(&self.config, data)));
-            if !had_head && exchange.has_head() {
-                connection.head_at = Some(Instant::now());
-            }
-            let full = size == self.buffer.len();
-            match fed {
-                Ok(false) => {}
-                Ok(true) => {
-                    // More bytes than the message has: they would be the start of the next response.
-                    let more = full || connection.link.has_tls();
-                    let clean = !more || connection.link.read(&mut self.buffer) == Got::Later;
-                    return self.finish(number, id, clean);
+            let (full, tls, ended) = (size == buffer.len(), connection.link.has_tls(), connection.ended);
+            fed = self.feed(number, id, &buffer[..size]);
+            if fed != Fed::More {
+                // More bytes than the message has would be the start of the next response.
+                if fed == (Fed::Done { clean: true }) && (full || tls) {
+                    fed = Fed::Done { clean: self.links[number].link.read(&mut buffer) == Got::Later };
                 }
-                Err(_) => {
-                    exchange.end(&End::Lost("fault in a reader".into()));
-                    return self.finish(number, id, false);
-                }
+                break;
             }
-            if !full && !connection.link.has_tls() && !connection.ended {
-                return; // a short read: the socket is empty, and its next byte makes an event
+            if !full && !tls && !ended {
+                break; // a short read: the socket is empty, and its next byte makes an event
             }
             left = left.saturating_sub(size);
             if left == 0 {
                 self.again.push_back(number);
-                return;
+                break;
             }
         }
+        self.buffer = buffer;
+        if let Fed::Done { clean } = fed {
+            self.finish(number, id, clean);
+        }
+    }
+
+    /// Gives bytes to the reader. A coded body gets them in slices, so that its memory is reserved in between.
+    fn feed(&mut self, number: usize, id: u64, data: &[u8]) -> Fed {
+        let connection = &mut self.links[number];
+        let Some(exchange) = connection.exchange.as_mut() else { return Fed::More };
+        let mut rest = data;
+        while !rest.is_empty() {
+            let size = if exchange.coded() { rest.len().min(SLICE_BYTES) } else { rest.len() };
+            let (slice, after) = rest.split_at(size);
+            rest = after;
+            let had_head = exchange.has_head();
+            // A fault in a reader ends this fetch alone.
+            let fed = catch_unwind(AssertUnwindSafe(|| exchange.feed(&self.config, slice)));
+            if !had_head && exchange.has_head() {
+                connection.head_at = Some(Instant::now());
+            }
+            match fed {
+                Ok(true) => return Fed::Done { clean: rest.is_empty() },
+                Err(_) => {
+                    exchange.end(&End::Lost("fault in a reader".into()));
+                    return Fed::Done { clean: false };
+                }
+                Ok(false) => {}
+            }
+            if let Some(size) = exchange.needs(connection.covered) {
+                connection.covered = size;
+                connection.waits = true;
+                connection.pending = rest.to_vec();
+                self.events.push(Event::Reserve { id, size, arrived: exchange.size() });
+                return Fed::Waits;
+            }
+        }
+        Fed::More
+    }
+
+    /// The memory of a body is reserved.
+    fn granted(&mut self, id: u64) {
+        let Some(number) = self.fetches.get(&id).and_then(|fetch| fetch.serving) else { return };
+        self.links[number].waits = false;
+        self.again.push_back(number);
     }
 
     /// The response is complete or has failed; `clean`: nothing follows it.
@@ -358,6 +428,7 @@ impl Worker {
         let (address, head_at) = (Some(connection.key.0), connection.head_at);
         if response.reuse && clean && !connection.ended {
             connection.role = Role::Idle;
+            connection.waits = false;
             let key = connection.key.clone();
             if let Some(evicted) = self.pool.put(key, number, now) {
                 self.close(evicted);
@@ -415,6 +486,12 @@ impl Worker {
                 Some(exchange) if exchange.has_head() => Phase::Body,
                 Some(_) => Phase::Headers,
             };
+            if serving.is_some_and(|one| one.waits) {
+                if let Some(detail) = fetch.times.passed_in_wait(&self.config, now) {
+                    late.push((id, detail));
+                }
+                continue;
+            }
             let progress = serving.map_or(0, |one| one.progress);
             let received = exchange.map_or(0, Exchange::received_bytes);
             if let Some(detail) = fetch.times.passed(&self.config, now, phase, progress, received) {
@@ -430,7 +507,11 @@ impl Worker {
         let Some(fetch) = self.fetches.get_mut(&id) else { return };
         if let Some(number) = fetch.serving {
             if let Some(exchange) = self.links[number].exchange.as_mut() {
-                exchange.time_out(&detail);
+                if detail.starts_with("memory:") {
+                    exchange.lacks_memory(&detail);
+                } else {
+                    exchange.time_out(&detail);
+                }
             }
             return self.finish(number, id, false);
         }
