@@ -13,7 +13,10 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import MAX_DIALS, HttpRequest, HttpResponse, OnDone
 from nephila.downloader.http.request import RequestHeads
 from nephila.downloader.http.response import response_head
-from nephila.kernel.reasons.table import Reason
+from nephila.downloader.http.route import ProxyHop
+from nephila.downloader.http.target import TargetUrl
+from nephila.downloader.http.tunnel.proxy_handshake import ConnectHandshake
+from nephila.kernel.reasons.table import AnyReason, Reason, StatusReason, tunnel_status_of
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.memory_budget import BODY_FACTOR, MemoryBudget, Reservation, ReservationKind, unlimited
 from nephila.native._core import HttpClient
@@ -65,7 +68,7 @@ class NativeFetcher:
         self._last = number = self._last + 1
         fetch = self._fetches[number] = _Fetch(self, number, request, on_done)
         target, route = request.target, request.route
-        if route.proxy is not None:
+        if route.proxy is not None and route.proxy.tls_name:
             loop.call_soon(self._refuse_proxy, number)
             return fetch
         head, body = self._heads.make(request), request.body
@@ -74,7 +77,7 @@ class NativeFetcher:
             route.addresses[:MAX_DIALS],
             route.port,
             route.tls_name,
-            f"{target.host} {target.scheme}",
+            _key(target, route.proxy),
             head if body is None else head + body,
             any_type=request.any_type,
             forwarded=request.forwarded,
@@ -82,6 +85,7 @@ class NativeFetcher:
             keep=request.keep,
             max_bytes=request.max_bytes,
             report_sent=request.on_sent is not None,
+            proxy=None if route.proxy is None else _proxy_of(route.proxy),
         )
         return fetch
 
@@ -164,7 +168,7 @@ class NativeFetcher:
         response.address = address
         memory = fetch.memory
         if reason:
-            response.reason = Reason(reason)
+            response.reason = StatusReason(reason) if tunnel_status_of(reason) else Reason(reason)
             response.detail = detail
             if memory is not None:
                 memory.release()
@@ -183,10 +187,22 @@ class NativeFetcher:
     def _refuse_proxy(self, number: int) -> None:
         fetch = self._fetches.pop(number, None)
         if fetch is not None:
-            fetch.on_done(_failed(Reason.PROXY, "the native fetcher has no proxies yet"))
+            fetch.on_done(_failed(Reason.PROXY, "the native fetcher has no TLS to proxies yet"))
 
 
-def _failed(reason: Reason, detail: str) -> HttpResponse:
+def _key(target: TargetUrl, hop: ProxyHop | None) -> str:
+    """What tells connections to one address and port apart."""
+    if hop is None:
+        return f"{target.host} {target.scheme}"
+    return f"{target.host} {target.scheme}:{target.port} {hop.name}"
+
+
+def _proxy_of(hop: ProxyHop) -> tuple[str, str, str, str, str, int, bytes]:
+    connect = ConnectHandshake(hop).start() if hop.tunnel and hop.scheme != "socks5" else b""
+    return hop.name, hop.scheme, hop.user, hop.password, hop.host, hop.port, connect
+
+
+def _failed(reason: AnyReason, detail: str) -> HttpResponse:
     response = HttpResponse()
     response.reason = reason
     response.detail = detail

@@ -8,6 +8,7 @@ use nephila_fetch::config::Config;
 use nephila_fetch::exchange::Wanted;
 use nephila_fetch::fetcher::{Done, Event, Fetcher, Submit};
 use nephila_fetch::media::MediaFilter;
+use nephila_fetch::tunnel::{Hop, Way};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -55,6 +56,18 @@ impl From<Settings> for Config {
     }
 }
 
+/// A proxy: name, scheme, user, password, host and port that it connects to, and the request CONNECT.
+type ProxyOf = (String, String, String, String, String, u16, Vec<u8>);
+
+fn hop((name, scheme, user, password, host, port, connect): ProxyOf) -> Hop {
+    let way = match scheme.as_str() {
+        "socks5" => Way::Socks5 { user, password },
+        _ if connect.is_empty() => Way::Plain,
+        _ => Way::Connect(connect),
+    };
+    Hop { name, way, host, port }
+}
+
 /// An HTTP client with a thread of its own. It dials the addresses that it is given and resolves no names.
 ///
 /// `wake_fd` becomes readable when `drain` has something to return. After `close` all calls but `drain` do nothing.
@@ -83,7 +96,7 @@ impl HttpClient {
     /// Starts a fetch. `addresses` are IP addresses that have passed the egress guard; ValueError for another text.
     /// `data`: head and body as sent. `key` tells connections to one address and port apart.
     #[pyo3(signature = (id, addresses, port, tls_name, key, data, *, any_type=false, forwarded=false, head_only=false,
-                        keep=0, max_bytes=0, report_sent=false))]
+                        keep=0, max_bytes=0, report_sent=false, proxy=None))]
     #[allow(clippy::too_many_arguments)]
     fn submit(
         &self,
@@ -99,13 +112,25 @@ impl HttpClient {
         keep: u64,
         max_bytes: u64,
         report_sent: bool,
+        proxy: Option<ProxyOf>,
     ) -> PyResult<()> {
+        let proxy = proxy.map(hop);
         let parsed: Result<Vec<IpAddr>, _> = addresses.iter().map(|one| one.parse()).collect();
         let addresses = parsed.map_err(|_| PyValueError::new_err(format!("{addresses:?} are not IP addresses")))?;
         let tls_name = (!tls_name.is_empty()).then(|| tls_name.to_owned());
         let wanted = Wanted { any_type, forwarded, head_only, keep, max_bytes };
         if let Some(inner) = self.lock().as_ref() {
-            inner.submit(Submit { id, addresses, port, tls_name, key, data: data.to_vec(), wanted, report_sent });
+            inner.submit(Submit {
+                id,
+                addresses,
+                port,
+                tls_name,
+                key,
+                data: data.to_vec(),
+                proxy,
+                wanted,
+                report_sent,
+            });
         }
         Ok(())
     }

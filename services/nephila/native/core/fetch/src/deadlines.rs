@@ -8,6 +8,8 @@ use crate::config::Config;
 pub enum Phase {
     /// The connection is opened, TLS included. The number of the attempt: each one has the full time.
     Connect(usize),
+    /// The proxy is connected, and its server is not.
+    Tunnel(usize),
     Headers,
     Body,
 }
@@ -67,6 +69,8 @@ impl Times {
         match phase {
             Phase::Connect(_) => (elapsed > config.connect_timeout_s)
                 .then(|| format!("connect: no connection within {} s", config.connect_timeout_s)),
+            Phase::Tunnel(_) => (elapsed > config.connect_timeout_s)
+                .then(|| format!("tunnel: no connection through the proxy within {} s", config.connect_timeout_s)),
             Phase::Headers => (elapsed > config.headers_timeout_s)
                 .then(|| format!("headers: not complete within {} s", config.headers_timeout_s)),
             Phase::Body => self.passed_in_body(config, now, elapsed, progress, received_bytes),

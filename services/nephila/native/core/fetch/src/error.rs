@@ -1,5 +1,7 @@
 //! Why a fetch ended without a usable response.
 
+use std::borrow::Cow;
+
 /// The reasons of the contract; `name` is the value of the Python enum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -9,26 +11,33 @@ pub enum Reason {
     Encoding,
     Memory,
     Protocol,
+    Proxy,
+    ProxyAuth,
     Stale,
     Timeout,
     Tls,
     TooLarge,
+    /// The status by which a proxy refuses CONNECT.
+    Tunnel(u16),
 }
 
 impl Reason {
-    pub fn name(self) -> &'static str {
-        match self {
+    pub fn name(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Reason::Connect => "connect",
             Reason::ContentType => "content_type",
             Reason::Disconnected => "disconnected",
             Reason::Encoding => "encoding",
             Reason::Memory => "memory",
             Reason::Protocol => "protocol",
+            Reason::Proxy => "proxy",
+            Reason::ProxyAuth => "proxy_auth",
             Reason::Stale => "stale",
             Reason::Timeout => "timeout",
             Reason::Tls => "tls",
             Reason::TooLarge => "too_large",
-        }
+            Reason::Tunnel(status) => return Cow::Owned(format!("tunnel_{status}")),
+        })
     }
 }
 

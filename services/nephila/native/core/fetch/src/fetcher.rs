@@ -13,6 +13,7 @@ use mio::{Poll, Waker};
 use crate::config::Config;
 use crate::exchange::{Response, Wanted};
 use crate::thread::{Worker, WAKE};
+use crate::tunnel::Hop;
 
 /// One request. `addresses` are dialled, and nothing else.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub struct Submit {
     pub port: u16,
     /// Name in the certificate of the server; None: no TLS.
     pub tls_name: Option<String>,
+    /// None: a direct connection. Otherwise the addresses and the port are those of the proxy.
+    pub proxy: Option<Hop>,
     /// What tells connections to one address and port apart.
     pub key: String,
     /// Head and body as sent.

@@ -23,3 +23,4 @@ pub mod pool;
 mod thread;
 #[cfg(unix)]
 mod tls;
+pub mod tunnel;

@@ -11,10 +11,15 @@ use rustls::{ClientConfig, ClientConnection};
 use crate::error::{FetchError, Reason};
 use crate::exchange::End;
 use crate::tls::handshake_error;
+use crate::tunnel::{Hop, Tunnel};
 
 pub struct Link {
     pub stream: TcpStream,
     tls: Option<Box<ClientConnection>>,
+    /// The proxy of this connection, by its name.
+    proxy: Option<String>,
+    /// The handshake with the proxy, until it is done.
+    tunnel: Option<Tunnel>,
     connected: bool,
     out: Vec<u8>,
     written: usize,
@@ -34,9 +39,21 @@ pub fn plain(error: &io::Error) -> String {
     text.split(" (os error").next().unwrap_or("").to_owned()
 }
 
+fn refused(proxy: Option<&str>, error: &io::Error) -> FetchError {
+    match proxy {
+        None => FetchError::new(Reason::Connect, plain(error)),
+        Some(name) => FetchError::new(Reason::Proxy, format!("{name}: {}", plain(error))),
+    }
+}
+
 impl Link {
     /// Begins a connection; `tls`: settings and the name in the certificate of the server.
-    pub fn dial(address: IpAddr, port: u16, tls: Option<(Arc<ClientConfig>, &str)>) -> Result<Link, FetchError> {
+    pub fn dial(
+        address: IpAddr,
+        port: u16,
+        tls: Option<(Arc<ClientConfig>, &str)>,
+        hop: Option<&Hop>,
+    ) -> Result<Link, FetchError> {
         let tls = match tls {
             None => None,
             Some((config, name)) => {
@@ -46,9 +63,11 @@ impl Link {
                 Some(Box::new(session))
             }
         };
-        let refused = |error: io::Error| FetchError::new(Reason::Connect, plain(&error));
-        let stream = TcpStream::connect(SocketAddr::new(address, port)).map_err(refused)?;
-        Ok(Link { stream, tls, connected: false, out: Vec::new(), written: 0 })
+        let proxy = hop.map(|hop| hop.name.clone());
+        let stream =
+            TcpStream::connect(SocketAddr::new(address, port)).map_err(|error| refused(proxy.as_deref(), &error))?;
+        let (tunnel, out) = hop.and_then(Tunnel::begin).map_or((None, Vec::new()), |(one, first)| (Some(one), first));
+        Ok(Link { stream, tls, proxy, tunnel, connected: false, out, written: 0 })
     }
 
     pub fn has_tls(&self) -> bool {
@@ -57,19 +76,55 @@ impl Link {
 
     /// Whether the connection is open, TLS included.
     pub fn open(&mut self) -> Result<bool, FetchError> {
-        let refused = |error: io::Error| FetchError::new(Reason::Connect, plain(&error));
+        let proxy = self.proxy.as_deref();
         if !self.connected {
-            if let Some(error) = self.stream.take_error().map_err(refused)? {
-                return Err(refused(error));
+            if let Some(error) = self.stream.take_error().map_err(|error| refused(proxy, &error))? {
+                return Err(refused(proxy, &error));
             }
             match self.stream.peer_addr() {
                 Ok(_) => self.connected = true,
                 Err(error) if error.kind() == ErrorKind::NotConnected => return Ok(false),
-                Err(error) => return Err(refused(error)),
+                Err(error) => return Err(refused(proxy, &error)),
             }
             let _ = self.stream.set_nodelay(true); // without it the connection is slower, not wrong
         }
-        self.shake_hands()
+        Ok(self.pass_proxy()? && self.shake_hands()?)
+    }
+
+    /// Whether the proxy is connected, and its server is not.
+    pub fn in_tunnel(&self) -> bool {
+        self.connected && self.proxy.is_some()
+    }
+
+    /// The handshake with the proxy, before any TLS. The server sends nothing before it receives something, so no byte
+    /// that is read here belongs to it.
+    fn pass_proxy(&mut self) -> Result<bool, FetchError> {
+        let Some(tunnel) = &mut self.tunnel else { return Ok(true) };
+        let lost = |tunnel: &Tunnel, error: &io::Error| tunnel.broken(&format!(": {}", plain(error)));
+        let mut data = [0; 4096];
+        loop {
+            while self.written < self.out.len() {
+                match self.stream.write(&self.out[self.written..]) {
+                    Ok(size) => self.written += size,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                    Err(error) => return Err(lost(tunnel, &error)),
+                }
+            }
+            match self.stream.read(&mut data) {
+                Ok(0) => return Err(tunnel.broken(" closed the connection within the handshake")),
+                Ok(size) => {
+                    self.out = tunnel.feed(&data[..size])?;
+                    self.written = 0;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(lost(tunnel, &error)),
+            }
+            if tunnel.done() {
+                self.out.clear();
+                self.tunnel = None;
+                return Ok(true);
+            }
+        }
     }
 
     fn shake_hands(&mut self) -> Result<bool, FetchError> {

@@ -223,7 +223,7 @@ impl Worker {
                     let at = self.now() + STAGGER_S;
                     let Some(fetch) = self.fetches.get_mut(&id) else { return };
                     fetch.attempts.push(number);
-                    if dials < fetch.addresses().len() {
+                    if dials < fetch.addresses().len() && fetch.submit.proxy.is_none() {
                         self.staggers.push_back((at, id, dials));
                     }
                     return;
@@ -241,7 +241,7 @@ impl Worker {
             let verify = self.config.tls_verify;
             (Arc::clone(self.tls.get_or_insert_with(|| client_config(verify))), name)
         });
-        let mut link = Link::dial(address, fetch.submit.port, tls)?;
+        let mut link = Link::dial(address, fetch.submit.port, tls, fetch.submit.proxy.as_ref())?;
         let entry = self.links.vacant_entry();
         let number = entry.key();
         self.poll
@@ -482,6 +482,9 @@ impl Worker {
             let serving = fetch.serving.map(|number| &self.links[number]);
             let exchange = serving.and_then(|one| one.exchange.as_ref());
             let phase = match exchange {
+                None if fetch.attempts.iter().any(|&one| self.links[one].link.in_tunnel()) => {
+                    Phase::Tunnel(fetch.dials)
+                }
                 None => Phase::Connect(fetch.dials),
                 Some(exchange) if exchange.has_head() => Phase::Body,
                 Some(_) => Phase::Headers,

@@ -56,6 +56,7 @@ fn request(id: u64, port: u16, addresses: &[[u8; 4]]) -> Submit {
         addresses: addresses.iter().map(|&parts| IpAddr::V4(Ipv4Addr::from(parts))).collect(),
         port,
         tls_name: None,
+        proxy: None,
         key: "site.test http".into(),
         data: b"GET / HTTP/1.1\r\nHost: site.test\r\n\r\n".to_vec(),
         wanted: Wanted::default(),
