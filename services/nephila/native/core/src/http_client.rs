@@ -1,5 +1,6 @@
 //! The I/O thread of `nephila-fetch` for Python: settings and requests in, batches of responses out.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -187,7 +188,7 @@ fn ended<'py>(py: Python<'py>, done: Done, now: Instant) -> PyResult<Bound<'py, 
     }
     let (reason, detail) = match response.error {
         Some(error) => (error.reason.name(), error.detail),
-        None => ("", String::new()),
+        None => (Cow::Borrowed(""), String::new()),
     };
     let counts = (
         done.id,
