@@ -28,7 +28,7 @@ def named(outcome: FetchOutcome) -> str:
     return RESULTS.get(outcome.result) or outcome.reason
 
 
-@pytest.mark.parametrize("fetcher", ["lean", "aiohttp"])
+@pytest.mark.parametrize("fetcher", ["lean", "aiohttp", "native"])
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 async def test_http(case: Case, fetcher: str) -> None:
     """The outcome of the table, with a text for people; the page after it is fetched."""
@@ -115,7 +115,7 @@ TLS = [
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
-@pytest.mark.parametrize("lane", ["lean", "aiohttp", "gateway"])
+@pytest.mark.parametrize("lane", ["lean", "aiohttp", "native", "gateway"])
 @pytest.mark.parametrize(("make", "expected"), TLS, ids=[make.__name__.strip("_") for make, _ in TLS])
 async def test_tls(make: Any, expected: str, lane: str, authority: trustme.CA) -> None:
     """Certificates are checked against the CAs of the system, names and versions too; the browser gets no page."""
@@ -131,7 +131,7 @@ async def test_tls(make: Any, expected: str, lane: str, authority: trustme.CA) -
                 assert (reply.status, client.result().reason) == ((200, "") if expected == FETCHED else (502, "tls"))
 
 
-@pytest.mark.parametrize("lane", ["lean", "aiohttp", "gateway"])
+@pytest.mark.parametrize("lane", ["lean", "aiohttp", "native", "gateway"])
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [(silent, "timeout"), (b"HTTP/1.1 400 no\r\n\r\n", "tls"), (b"\x16\x03\x03\x40\x00\x02", "tls")],
