@@ -68,9 +68,6 @@ class NativeFetcher:
         self._last = number = self._last + 1
         fetch = self._fetches[number] = _Fetch(self, number, request, on_done)
         target, route = request.target, request.route
-        if route.proxy is not None and route.proxy.tls_name:
-            loop.call_soon(self._refuse_proxy, number)
-            return fetch
         head, body = self._heads.make(request), request.body
         self._client.submit(
             number,
@@ -184,11 +181,6 @@ class NativeFetcher:
                 response.request_head = self._heads.shown(request)
         return response
 
-    def _refuse_proxy(self, number: int) -> None:
-        fetch = self._fetches.pop(number, None)
-        if fetch is not None:
-            fetch.on_done(_failed(Reason.PROXY, "the native fetcher has no TLS to proxies yet"))
-
 
 def _key(target: TargetUrl, hop: ProxyHop | None) -> str:
     """What tells connections to one address and port apart."""
@@ -197,9 +189,9 @@ def _key(target: TargetUrl, hop: ProxyHop | None) -> str:
     return f"{target.host} {target.scheme}:{target.port} {hop.name}"
 
 
-def _proxy_of(hop: ProxyHop) -> tuple[str, str, str, str, str, int, bytes]:
+def _proxy_of(hop: ProxyHop) -> tuple[str, str, str, str, str, str, int, bytes]:
     connect = ConnectHandshake(hop).start() if hop.tunnel and hop.scheme != "socks5" else b""
-    return hop.name, hop.scheme, hop.user, hop.password, hop.host, hop.port, connect
+    return hop.name, hop.tls_name, hop.scheme, hop.user, hop.password, hop.host, hop.port, connect
 
 
 def _failed(reason: AnyReason, detail: str) -> HttpResponse:

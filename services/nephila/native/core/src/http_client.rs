@@ -57,16 +57,17 @@ impl From<Settings> for Config {
     }
 }
 
-/// A proxy: name, scheme, user, password, host and port that it connects to, and the request CONNECT.
-type ProxyOf = (String, String, String, String, String, u16, Vec<u8>);
+/// A proxy: name, name in its certificate, scheme, user, password, host and port that it connects to, and the request CONNECT.
+type ProxyOf = (String, String, String, String, String, String, u16, Vec<u8>);
 
-fn hop((name, scheme, user, password, host, port, connect): ProxyOf) -> Hop {
+fn hop((name, tls_name, scheme, user, password, host, port, connect): ProxyOf) -> Hop {
     let way = match scheme.as_str() {
         "socks5" => Way::Socks5 { user, password },
         _ if connect.is_empty() => Way::Plain,
         _ => Way::Connect(connect),
     };
-    Hop { name, way, host, port }
+    let tls_name = (!tls_name.is_empty()).then_some(tls_name);
+    Hop { name, tls_name, way, host, port }
 }
 
 /// An HTTP client with a thread of its own. It dials the addresses that it is given and resolves no names.

@@ -24,3 +24,5 @@ mod thread;
 #[cfg(unix)]
 mod tls;
 pub mod tunnel;
+#[cfg(unix)]
+mod wire;

@@ -1,4 +1,4 @@
-//! A TCP connection with or without TLS: opening, writing what fits, reading what is there. Never blocks.
+//! A connection to a server: TCP, TLS to a proxy, the handshake with the proxy, TLS to the server. Never blocks.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -12,15 +12,25 @@ use crate::error::{FetchError, Reason};
 use crate::exchange::End;
 use crate::tls::handshake_error;
 use crate::tunnel::{Hop, Tunnel};
+use crate::wire::{flush_through, plain, read_through, shake_hands, write_through, Wire};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Tcp,
+    ProxyTls,
+    Proxy,
+    Tls,
+    Open,
+}
 
 pub struct Link {
-    pub stream: TcpStream,
+    wire: Wire,
     tls: Option<Box<ClientConnection>>,
-    /// The proxy of this connection, by its name.
+    /// The name of the proxy, for people.
     proxy: Option<String>,
-    /// The handshake with the proxy, until it is done.
+    /// The handshake with the proxy.
     tunnel: Option<Tunnel>,
-    connected: bool,
+    stage: Stage,
     out: Vec<u8>,
     written: usize,
 }
@@ -33,124 +43,110 @@ pub enum Got {
     End(End),
 }
 
-/// The text of an error without its number.
-pub fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or("").to_owned()
-}
-
-fn refused(proxy: Option<&str>, error: &io::Error) -> FetchError {
-    match proxy {
-        None => FetchError::new(Reason::Connect, plain(error)),
-        Some(name) => FetchError::new(Reason::Proxy, format!("{name}: {}", plain(error))),
-    }
+fn session(config: &Arc<ClientConfig>, name: &str) -> Result<Box<ClientConnection>, FetchError> {
+    let invalid = |_| FetchError::new(Reason::Tls, format!("handshake: {name:?} is no server name"));
+    let parsed = ServerName::try_from(name.to_owned()).map_err(invalid)?;
+    ClientConnection::new(Arc::clone(config), parsed).map(Box::new).map_err(|error| handshake_error(&error))
 }
 
 impl Link {
-    /// Begins a connection; `tls`: settings and the name in the certificate of the server.
+    /// Begins a connection. `tls_name`: the name in the certificate of the server; None: no TLS to it. `config` is
+    /// called when a connection needs TLS.
     pub fn dial(
         address: IpAddr,
         port: u16,
-        tls: Option<(Arc<ClientConfig>, &str)>,
+        tls_name: Option<&str>,
         hop: Option<&Hop>,
+        config: &mut dyn FnMut() -> Arc<ClientConfig>,
     ) -> Result<Link, FetchError> {
-        let tls = match tls {
-            None => None,
-            Some((config, name)) => {
-                let invalid = |_| FetchError::new(Reason::Tls, format!("handshake: {name:?} is no server name"));
-                let name = ServerName::try_from(name.to_owned()).map_err(invalid)?;
-                let session = ClientConnection::new(config, name).map_err(|error| handshake_error(&error))?;
-                Some(Box::new(session))
-            }
-        };
+        let tls = tls_name.map(|name| session(&config(), name)).transpose()?;
+        let outer = hop.and_then(|hop| hop.tls_name.as_deref()).map(|name| session(&config(), name)).transpose()?;
+        let (tunnel, out) = hop.and_then(Tunnel::begin).map_or((None, Vec::new()), |(one, first)| (Some(one), first));
         let proxy = hop.map(|hop| hop.name.clone());
         let stream =
             TcpStream::connect(SocketAddr::new(address, port)).map_err(|error| refused(proxy.as_deref(), &error))?;
-        let (tunnel, out) = hop.and_then(Tunnel::begin).map_or((None, Vec::new()), |(one, first)| (Some(one), first));
-        Ok(Link { stream, tls, proxy, tunnel, connected: false, out, written: 0 })
+        Ok(Link { wire: Wire { stream, tls: outer }, tls, proxy, tunnel, stage: Stage::Tcp, out, written: 0 })
     }
 
+    pub fn stream(&mut self) -> &mut TcpStream {
+        &mut self.wire.stream
+    }
+
+    /// Whether reads may return data that has left the socket before.
     pub fn has_tls(&self) -> bool {
-        self.tls.is_some()
-    }
-
-    /// Whether the connection is open, TLS included.
-    pub fn open(&mut self) -> Result<bool, FetchError> {
-        let proxy = self.proxy.as_deref();
-        if !self.connected {
-            if let Some(error) = self.stream.take_error().map_err(|error| refused(proxy, &error))? {
-                return Err(refused(proxy, &error));
-            }
-            match self.stream.peer_addr() {
-                Ok(_) => self.connected = true,
-                Err(error) if error.kind() == ErrorKind::NotConnected => return Ok(false),
-                Err(error) => return Err(refused(proxy, &error)),
-            }
-            let _ = self.stream.set_nodelay(true); // without it the connection is slower, not wrong
-        }
-        Ok(self.pass_proxy()? && self.shake_hands()?)
+        self.tls.is_some() || self.wire.tls.is_some()
     }
 
     /// Whether the proxy is connected, and its server is not.
     pub fn in_tunnel(&self) -> bool {
-        self.connected && self.proxy.is_some()
+        self.proxy.is_some() && self.stage > Stage::ProxyTls
     }
 
-    /// The handshake with the proxy, before any TLS. The server sends nothing before it receives something, so no byte
-    /// that is read here belongs to it.
+    /// Whether the connection is open, all handshakes included.
+    pub fn open(&mut self) -> Result<bool, FetchError> {
+        loop {
+            let (done, next) = match self.stage {
+                Stage::Tcp => (self.connected()?, Stage::ProxyTls),
+                Stage::ProxyTls => (self.wire.open().map_err(|error| self.of_proxy(error))?, Stage::Proxy),
+                Stage::Proxy => (self.pass_proxy()?, Stage::Tls),
+                Stage::Tls => match &mut self.tls {
+                    None => (true, Stage::Open),
+                    Some(tls) => (shake_hands(tls, &mut self.wire)?, Stage::Open),
+                },
+                Stage::Open => return Ok(true),
+            };
+            if !done {
+                return Ok(false);
+            }
+            self.stage = next;
+        }
+    }
+
+    fn of_proxy(&self, error: FetchError) -> FetchError {
+        let name = self.proxy.as_deref().unwrap_or("");
+        FetchError::new(Reason::Proxy, format!("{name}: {}", error.detail))
+    }
+
+    fn connected(&self) -> Result<bool, FetchError> {
+        let stream = &self.wire.stream;
+        let refused = |error: io::Error| refused(self.proxy.as_deref(), &error);
+        if let Some(error) = stream.take_error().map_err(refused)? {
+            return Err(refused(error));
+        }
+        match stream.peer_addr() {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::NotConnected => return Ok(false),
+            Err(error) => return Err(refused(error)),
+        }
+        let _ = stream.set_nodelay(true); // without it the connection is slower, not wrong
+        Ok(true)
+    }
+
+    /// The server sends nothing before it receives something, so no byte that is read here belongs to it.
     fn pass_proxy(&mut self) -> Result<bool, FetchError> {
         let Some(tunnel) = &mut self.tunnel else { return Ok(true) };
-        let lost = |tunnel: &Tunnel, error: &io::Error| tunnel.broken(&format!(": {}", plain(error)));
         let mut data = [0; 4096];
         loop {
-            while self.written < self.out.len() {
-                match self.stream.write(&self.out[self.written..]) {
-                    Ok(size) => self.written += size,
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                    Err(error) => return Err(lost(tunnel, &error)),
+            let mut step = || -> io::Result<usize> {
+                while self.written < self.out.len() {
+                    self.written += self.wire.write(&self.out[self.written..])?;
                 }
-            }
-            match self.stream.read(&mut data) {
+                self.wire.flush()?;
+                self.wire.read(&mut data)
+            };
+            match step() {
                 Ok(0) => return Err(tunnel.broken(" closed the connection within the handshake")),
                 Ok(size) => {
                     self.out = tunnel.feed(&data[..size])?;
                     self.written = 0;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                Err(error) => return Err(lost(tunnel, &error)),
+                Err(error) => return Err(tunnel.broken(&format!(": {}", plain(&error)))),
             }
             if tunnel.done() {
                 self.out.clear();
                 self.tunnel = None;
                 return Ok(true);
-            }
-        }
-    }
-
-    fn shake_hands(&mut self) -> Result<bool, FetchError> {
-        let Some(tls) = &mut self.tls else { return Ok(true) };
-        let closed =
-            |why: &str| FetchError::new(Reason::Tls, format!("the connection was closed during the handshake: {why}"));
-        loop {
-            while tls.wants_write() {
-                match tls.write_tls(&mut self.stream) {
-                    Ok(_) => {}
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                    Err(error) => return Err(closed(&plain(&error))),
-                }
-            }
-            if !tls.is_handshaking() {
-                return Ok(true);
-            }
-            match tls.read_tls(&mut self.stream) {
-                Ok(0) => return Err(closed("end of data")),
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                Err(error) => return Err(closed(&plain(&error))),
-            }
-            if let Err(error) = tls.process_new_packets() {
-                let _ = tls.write_tls(&mut self.stream); // the alert; the connection ends in any case
-                return Err(handshake_error(&error));
             }
         }
     }
@@ -162,47 +158,34 @@ impl Link {
     }
 
     pub fn flush(&mut self) -> io::Result<()> {
-        loop {
+        match self.write_out() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
+            other => other,
+        }
+    }
+
+    fn write_out(&mut self) -> io::Result<()> {
+        while self.written < self.out.len() {
             let rest = &self.out[self.written..];
-            let step = match &mut self.tls {
-                None if rest.is_empty() => break,
-                None => self.stream.write(rest).map(|size| self.written += size),
-                Some(tls) => {
-                    // rustls takes 64 KiB; further bytes wait until these are written.
-                    let size = tls.writer().write(rest)?;
-                    self.written += size;
-                    if !tls.wants_write() {
-                        break;
-                    }
-                    tls.write_tls(&mut self.stream).map(drop)
-                }
+            self.written += match &mut self.tls {
+                None => self.wire.write(rest)?,
+                Some(tls) => write_through(tls, &mut self.wire, rest)?,
             };
-            match step {
-                Ok(()) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
         }
         self.out.clear();
         self.written = 0;
-        Ok(())
+        match &mut self.tls {
+            None => self.wire.flush(),
+            Some(tls) => flush_through(tls, &mut self.wire),
+        }
     }
 
-    /// Reads once; data of TLS records that have arrived comes first.
+    /// Reads once.
     pub fn read(&mut self, buffer: &mut [u8]) -> Got {
         loop {
             let read = match &mut self.tls {
-                None => self.stream.read(buffer),
-                Some(tls) => match tls.reader().read(buffer) {
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => match self.receive() {
-                        Ok(()) => continue,
-                        Err(error) => Err(error),
-                    },
-                    // An end without an alert counts as an end, as OpenSSL is set to; framing tells what is missing.
-                    Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(0),
-                    other => other,
-                },
+                None => self.wire.read(buffer),
+                Some(tls) => read_through(tls, &mut self.wire, buffer),
             };
             return match read {
                 Ok(0) => Got::End(End::Closed),
@@ -213,15 +196,11 @@ impl Link {
             };
         }
     }
+}
 
-    /// Reads TLS records from the socket.
-    fn receive(&mut self) -> io::Result<()> {
-        let Some(tls) = &mut self.tls else { return Ok(()) };
-        tls.read_tls(&mut self.stream)?;
-        tls.process_new_packets().map_err(io::Error::other)?;
-        if tls.wants_write() {
-            let _ = tls.write_tls(&mut self.stream); // a key update; what does not fit follows with the next request
-        }
-        Ok(())
+fn refused(proxy: Option<&str>, error: &io::Error) -> FetchError {
+    match proxy {
+        None => FetchError::new(Reason::Connect, plain(error)),
+        Some(name) => FetchError::new(Reason::Proxy, format!("{name}: {}", plain(error))),
     }
 }

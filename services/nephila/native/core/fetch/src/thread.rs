@@ -18,9 +18,10 @@ use crate::deadlines::{tick_s, Phase, Times};
 use crate::error::{FetchError, Reason};
 use crate::exchange::{End, Exchange, Response};
 use crate::fetcher::{Command, Done, Event, Shared, Submit};
-use crate::link::{plain, Got, Link};
+use crate::link::{Got, Link};
 use crate::pool::Pool;
 use crate::tls::client_config;
+use crate::wire::plain;
 
 pub const WAKE: Token = Token(usize::MAX);
 /// Bytes read at once, and per connection in one turn, so that other connections follow.
@@ -237,16 +238,15 @@ impl Worker {
         let Some(fetch) = self.fetches.get(&id) else {
             return Err(FetchError::new(Reason::Connect, "the fetch has ended"));
         };
-        let tls = fetch.submit.tls_name.as_deref().map(|name| {
-            let verify = self.config.tls_verify;
-            (Arc::clone(self.tls.get_or_insert_with(|| client_config(verify))), name)
-        });
-        let mut link = Link::dial(address, fetch.submit.port, tls, fetch.submit.proxy.as_ref())?;
+        let (submit, verify) = (&fetch.submit, self.config.tls_verify);
+        let mut config = || Arc::clone(self.tls.get_or_insert_with(|| client_config(verify)));
+        let (tls_name, hop) = (submit.tls_name.as_deref(), submit.proxy.as_ref());
+        let mut link = Link::dial(address, submit.port, tls_name, hop, &mut config)?;
         let entry = self.links.vacant_entry();
         let number = entry.key();
         self.poll
             .registry()
-            .register(&mut link.stream, Token(number), Interest::READABLE | Interest::WRITABLE)
+            .register(link.stream(), Token(number), Interest::READABLE | Interest::WRITABLE)
             .map_err(|error| FetchError::new(Reason::Connect, plain(&error)))?;
         entry.insert(Connection {
             link,
@@ -273,7 +273,7 @@ impl Worker {
             self.pool.remove(number);
         }
         connection.role = Role::Closed;
-        let _ = self.poll.registry().deregister(&mut connection.link.stream); // the socket is closed in any case
+        let _ = self.poll.registry().deregister(connection.link.stream()); // the socket is closed in any case
         self.closed.push(number);
     }
 

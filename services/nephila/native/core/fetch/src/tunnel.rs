@@ -31,6 +31,8 @@ pub enum Way {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hop {
     pub name: String,
+    /// Name in the certificate of the proxy; None: no TLS to it.
+    pub tls_name: Option<String>,
     pub way: Way,
     pub host: String,
     pub port: u16,
@@ -239,7 +241,7 @@ mod tests {
     use super::*;
 
     fn hop(way: Way, host: &str) -> Hop {
-        Hop { name: "http://p:1".into(), way, host: host.into(), port: 443 }
+        Hop { name: "http://p:1".into(), tls_name: None, way, host: host.into(), port: 443 }
     }
 
     /// Bytes for the proxy, and whether the tunnel is open, for a reply split at every place.
