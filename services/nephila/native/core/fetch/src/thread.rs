@@ -153,10 +153,10 @@ impl Worker {
                 }
             }
             self.on_time();
+            self.shared.note_idle(self.pool.len());
             for number in self.closed.drain(..) {
                 self.links.remove(number);
             }
-            self.shared.note_idle(self.pool.len());
             if !self.events.is_empty() {
                 self.shared.publish(&mut self.events);
             }
