@@ -231,12 +231,17 @@ class RobotsRules:
 def robots_sitemaps(body: Buffer) -> list[bytes]: ...
 def robots_rule(body: Buffer, line: int) -> bytes: ...
 
-EndedFetch = tuple[
-    tuple[int, int, dict[str, str], bytes, bool, bytes | None, int],
-    tuple[bytes, str, str, str, str, float],
-]
-"""(id, status, headers, body, whether its status is wanted, body as received, wire bytes) and (head as received,
-truncated, reason, detail, address, age of the head in seconds)."""
+class EndedFetch:
+    """The end of one fetch; Unix only. `take` returns (status, headers, body, whether its status is wanted, body as
+    received, wire bytes) and (head as received, truncated, reason, detail, address, age of the head in seconds)."""
+
+    id: int
+    def take(
+        self,
+    ) -> tuple[
+        tuple[int, dict[str, str], bytes, bool, bytes | None, int],
+        tuple[bytes, str, str, str, str, float],
+    ]: ...
 
 class HttpClient:
     """An HTTP client with a thread of its own; Unix only. `settings`: an object with the fields of DownloaderConfig."""

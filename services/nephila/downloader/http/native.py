@@ -116,12 +116,12 @@ class NativeFetcher:
                 fetch = fetches.get(event)
                 if fetch is not None and fetch.request.on_sent is not None:
                     fetch.request.on_sent()
-            elif len(event) == 3:
+            elif isinstance(event, tuple):
                 fetch = fetches.get(event[0])
                 if fetch is not None:
                     self._reserve(fetch, event[1], event[2])
             else:
-                fetch = fetches.pop(event[0][0], None)
+                fetch = fetches.pop(event.id, None)
                 if fetch is not None:
                     fetch.on_done(self._response(fetch, event))
 
@@ -145,7 +145,7 @@ class NativeFetcher:
 
     def _response(self, fetch: _Fetch, ended: EndedFetch) -> HttpResponse:
         request = fetch.request
-        (_, status, headers, body, wanted, wire_body, wire_bytes), rest = ended
+        (status, headers, body, wanted, wire_body, wire_bytes), rest = ended.take()
         head, truncated, reason, detail, address, head_age_s = rest
         response = HttpResponse()
         response.status = status

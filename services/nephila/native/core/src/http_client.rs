@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nephila_fetch::config::Config;
 use nephila_fetch::exchange::Wanted;
-use nephila_fetch::fetcher::{Done, Event, Fetcher, Submit};
+use nephila_fetch::fetcher::{Done, Event, Fetcher, Shared, Submit};
 use nephila_fetch::media::MediaFilter;
 use nephila_fetch::tunnel::{Hop, Way};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -151,18 +150,20 @@ impl HttpClient {
         }
     }
 
-    /// The events since the last call. A number: the request of that id has been written. Three numbers: a body
-    /// waits for `grant` (id, size in bytes to reserve, size so far). Two tuples: a fetch has ended,
-    /// (id, status, headers, body, whether its status is wanted, body as received, wire bytes) and (head as received,
-    /// truncated, reason, detail, address, age of the head in seconds).
+    /// The events since the last call. A number: the request of that id has been written. Three numbers: a body waits
+    /// for `grant` (id, size in bytes to reserve, size so far). Otherwise the end of a fetch.
     fn drain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let events = self.lock().as_ref().map(Fetcher::drain).unwrap_or_default();
-        let (list, now) = (PyList::empty(py), Instant::now());
+        let list = PyList::empty(py);
+        let inner = self.lock();
+        let Some(inner) = inner.as_ref() else { return Ok(list) };
+        let (events, shared) = (inner.drain(), inner.shared());
         for event in events {
             match event {
                 Event::Sent(id) => list.append(id)?,
                 Event::Reserve { id, size, arrived } => list.append((id, size, arrived))?,
-                Event::Done(done) => list.append(ended(py, *done, now)?)?,
+                Event::Done(done) => {
+                    list.append(EndedFetch { id: done.id, shared: Arc::clone(&shared), done: Mutex::new(Some(done)) })?
+                }
             }
         }
         Ok(list)
@@ -181,32 +182,44 @@ impl HttpClient {
     }
 }
 
-fn ended<'py>(py: Python<'py>, done: Done, now: Instant) -> PyResult<Bound<'py, PyAny>> {
-    let response = done.response;
-    let headers = PyDict::new(py);
-    for (name, value) in &response.head.headers {
-        headers.set_item(name, value)?;
+/// The end of one fetch. Its body becomes a Python object when it is taken: a batch of objects at once would leave the
+/// caches before the first one is read.
+#[pyclass(module = "nephila.native._core", frozen)]
+pub struct EndedFetch {
+    #[pyo3(get)]
+    id: u64,
+    shared: Arc<Shared>,
+    done: Mutex<Option<Box<Done>>>,
+}
+
+#[pymethods]
+impl EndedFetch {
+    /// (status, headers, body, whether its status is wanted, body as received, wire bytes) and (head as received,
+    /// truncated, reason, detail, address, age of the head in seconds). ValueError at a second call.
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let done = *done.ok_or_else(|| PyValueError::new_err("taken already"))?;
+        let response = done.response;
+        let headers = PyDict::new(py);
+        for (name, value) in &response.head.headers {
+            headers.set_item(name, value)?;
+        }
+        let body = PyBytes::new(py, &response.body);
+        self.shared.give_spare(response.body);
+        let (reason, detail) = match response.error {
+            Some(error) => (error.reason.name(), error.detail),
+            None => (Cow::Borrowed(""), String::new()),
+        };
+        let wire_body = response.wire_body.map(|body| PyBytes::new(py, &body));
+        let first = (response.head.status, headers, body, response.wanted, wire_body, response.wire_bytes);
+        let rest = (
+            PyBytes::new(py, &response.head_bytes),
+            response.truncated,
+            reason,
+            detail,
+            done.address.map(|address| address.to_string()).unwrap_or_default(),
+            done.head_at.map_or(0.0, |at| at.elapsed().as_secs_f64()),
+        );
+        Ok((first, rest).into_pyobject(py)?.into_any())
     }
-    let (reason, detail) = match response.error {
-        Some(error) => (error.reason.name(), error.detail),
-        None => (Cow::Borrowed(""), String::new()),
-    };
-    let counts = (
-        done.id,
-        response.head.status,
-        headers,
-        PyBytes::new(py, &response.body),
-        response.wanted,
-        response.wire_body.map(|body| PyBytes::new(py, &body)),
-        response.wire_bytes,
-    );
-    let rest = (
-        PyBytes::new(py, &response.head_bytes),
-        response.truncated,
-        reason,
-        detail,
-        done.address.map(|address| address.to_string()).unwrap_or_default(),
-        done.head_at.map_or(0.0, |at| now.saturating_duration_since(at).as_secs_f64()),
-    );
-    Ok((counts, rest).into_pyobject(py)?.into_any())
 }

@@ -75,6 +75,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<hosts::HostStore>()?;
     #[cfg(unix)]
     module.add_class::<http_client::HttpClient>()?;
+    #[cfg(unix)]
+    module.add_class::<http_client::EndedFetch>()?;
     module.add_class::<hosts::LinkScope>()?;
     module.add_class::<keywords::KeywordSet>()?;
     module.add_class::<robots::RobotsRules>()?;

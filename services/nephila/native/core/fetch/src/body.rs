@@ -42,18 +42,13 @@ impl Kept {
 }
 
 impl Body {
-    /// `expected`: the announced size; memory follows what arrives, at most one read ahead.
-    pub fn new(config: &Config, codings: Codings, keep: u64, max_bytes: u64, expected: u64) -> Body {
+    /// `expected`: the announced size; memory follows what arrives, at most one read ahead. `data`: an empty buffer.
+    pub fn new(config: &Config, codings: Codings, keep: u64, max_bytes: u64, expected: u64, mut data: Vec<u8>) -> Body {
         let or = |limit: u64| if max_bytes > 0 { max_bytes } else { limit };
         let wire = (config.raw_capture && !codings.is_empty()).then(Vec::new);
         let room = if codings.is_empty() { expected.min(256 << 10) as usize } else { 0 };
-        let kept = Kept {
-            data: Vec::with_capacity(room),
-            limit: or(config.max_body_bytes),
-            keep,
-            ratio: config.max_ratio,
-            full: false,
-        };
+        data.reserve(room);
+        let kept = Kept { data, limit: or(config.max_body_bytes), keep, ratio: config.max_ratio, full: false };
         Body { codings, kept, wire, wire_limit: or(config.max_wire_bytes), wire_bytes: 0 }
     }
 

@@ -62,6 +62,8 @@ pub struct Exchange {
     body: Option<Body>,
     response: Response,
     reuse: bool,
+    /// Empty: room for the body.
+    buffer: Vec<u8>,
     /// Of the body that is read: its limit without an error; 0: none.
     keep: u64,
 }
@@ -84,8 +86,15 @@ impl Exchange {
             body: None,
             response: Response::default(),
             reuse: false,
+            buffer: Vec::new(),
             keep: 0,
         }
+    }
+
+    /// The body is collected in this buffer, which has served an earlier one.
+    pub fn collect_in(&mut self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        self.buffer = buffer;
     }
 
     /// Whether the head is complete.
@@ -240,7 +249,8 @@ impl Exchange {
         let fits = matches!(length, Length::Known(size) if keep > 0 && size <= keep && codings.is_empty());
         let (keep, max_bytes) = if fits { (0, keep) } else { (keep, self.wanted.max_bytes) };
         self.keep = keep;
-        self.body = Some(Body::new(config, codings, keep, max_bytes, expected));
+        let buffer = std::mem::take(&mut self.buffer);
+        self.body = Some(Body::new(config, codings, keep, max_bytes, expected, buffer));
         self.state = match length {
             Length::Known(size) => State::Known(size),
             Length::Chunked => State::Chunks,

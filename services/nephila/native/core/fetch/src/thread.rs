@@ -282,7 +282,9 @@ impl Worker {
         fetch.serving = Some(number);
         let connection = &mut self.links[number];
         connection.role = Role::Serving(id);
-        connection.exchange = Some(Exchange::new(fetch.submit.wanted.clone(), connection.requests > 0));
+        let mut exchange = Exchange::new(fetch.submit.wanted.clone(), connection.requests > 0);
+        exchange.collect_in(self.shared.take_spare());
+        connection.exchange = Some(exchange);
         connection.requests += 1;
         connection.head_at = None;
         connection.covered = RESERVE_BYTES;
