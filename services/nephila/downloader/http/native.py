@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from nephila.native._core import EndedFetch
 
 
+_REASONS: dict[str, Reason] = {str(one): one for one in Reason}
+
+
 class _Fetch:
     """One fetch in flight; the handle of its caller."""
 
@@ -165,7 +168,7 @@ class NativeFetcher:
         response.address = address
         memory = fetch.memory
         if reason:
-            response.reason = StatusReason(reason) if tunnel_status_of(reason) else Reason(reason)
+            response.reason = StatusReason(reason) if tunnel_status_of(reason) else _REASONS[reason]
             response.detail = detail
             if memory is not None:
                 memory.release()
