@@ -169,7 +169,8 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Fill request_head, response_head and wire_body of a Page, for the sinks warc and raw."""
 
     fetcher: str = "auto"
-    """\"lean" (own HTTP client, least CPU), "aiohttp", or "auto" = lean wherever the event loop supports it."""
+    """\"lean" (own HTTP client, least CPU), "aiohttp", "native" (I/O thread of the native core, on trial), or
+    "auto" = lean wherever the event loop supports it."""
 
     tls_verify: bool = True
     """Check certificates and host names; off only for intranets with private certificates."""

@@ -9,6 +9,9 @@ const MAX_TRAILERS: usize = 16 << 10;
 /// 32 MiB in chunks of 128 bytes; servers that flush each line write fewer.
 const MAX_CHUNKS: u32 = 1 << 18;
 
+/// Takes the framing bytes so far and a piece of body; false: no more is wanted.
+pub type Sink<'a> = dyn FnMut(u64, &[u8]) -> Result<bool, FetchError> + 'a;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Size,
@@ -43,12 +46,8 @@ impl Chunked {
         self.state == State::Done
     }
 
-    /// Calls `sink` with the framing so far and each piece of body in `data`; the sink returns false to stop. O(bytes).
-    pub fn feed(
-        &mut self,
-        data: &[u8],
-        sink: &mut dyn FnMut(u64, &[u8]) -> Result<bool, FetchError>,
-    ) -> Result<(), FetchError> {
+    /// Calls `sink` with each piece of body in `data`. O(bytes).
+    pub fn feed(&mut self, data: &[u8], sink: &mut Sink<'_>) -> Result<(), FetchError> {
         let mut rest = data;
         while !rest.is_empty() {
             if self.state == State::Done {
