@@ -139,13 +139,14 @@ impl Worker {
         while !self.stopped {
             // An error here is a signal; all others are faults of this file.
             let _ = self.poll.poll(&mut ready, self.wait());
-            for command in self.shared.take_commands() {
-                self.on_command(command);
-            }
+            // Events first: an idle connection that has ended is not taken for a request.
             for event in &ready {
                 if event.token() != WAKE {
                     self.on_ready(event.token().0, event.is_read_closed() || event.is_error());
                 }
+            }
+            for command in self.shared.take_commands() {
+                self.on_command(command);
             }
             for _ in 0..self.again.len() {
                 if let Some(number) = self.again.pop_front() {
@@ -195,10 +196,14 @@ impl Worker {
         let keys: Vec<Key> = fetch.addresses().iter().map(|&one| (one, port, Arc::clone(&fetch.key))).collect();
         self.fetches.insert(id, fetch);
         self.arm(now);
-        match self.pool.take(keys.iter()) {
-            Some(number) => self.serve(number, id),
-            None => self.dial(id, FetchError::new(Reason::Connect, "no address")),
+        while let Some(number) = self.pool.take(keys.iter()) {
+            // Bytes that came before the request are no response to it.
+            if self.links[number].link.read(&mut self.buffer) == Got::Later {
+                return self.serve(number, id);
+            }
+            self.close(number);
         }
+        self.dial(id, FetchError::new(Reason::Connect, "no address"));
     }
 
     fn arm(&mut self, now: f64) {

@@ -139,6 +139,21 @@ fn an_aborted_fetch_reports_nothing_and_closes_its_connection() {
 }
 
 #[test]
+fn bytes_before_a_request_are_no_response_to_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let fetcher = Fetcher::start(Config::default()).unwrap();
+    for id in 0..200 {
+        fetcher.submit(request(id, port, &[HERE]));
+        let (mut stream, _) = listener.accept().unwrap();
+        assert!(read_head(&mut stream));
+        stream.write_all(PAGE).unwrap();
+        assert_eq!(ends(&fetcher, 1)[0].response.body, b"hello");
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged").unwrap();
+    }
+}
+
+#[test]
 fn limits_of_time_end_a_fetch() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let config = Config { headers_timeout_s: 0.05, ..Config::default() };
