@@ -209,10 +209,8 @@ async def test_a_table_of_a_newer_release_is_not_passed_over(rig):
     await until(lambda: bool(fatal))
     assert result == ["a"]
     assert isinstance(fatal[0], NotReadyError)
-    assert (
-        f"jobs at 1 was written by another release (format {VERSION + 1}): run one release in all services; nothing is lost"
-        in str(fatal[0])
-    )
+    written = f"jobs at 1 was written by another release (format {VERSION + 1})"
+    assert f"{written}: run one release in all services; nothing is lost" in str(fatal[0])
     assert working.troubles == [str(fatal[0])]
     starting = rig.bus()
     starting.subscribe(JOBS, "starting", lambda d: d.ack(), credits=9)
