@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, TypedDict, get_args, get_origin, get_type_hints
 
-from nephila.storage.file_names import OUTPUTS
+from nephila.kernel.outputs import OUTPUTS
 
 SCOPE = "What belongs to the crawl"
 LIMITS = "Limits"

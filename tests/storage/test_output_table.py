@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from nephila.kernel.documents.job_schema import Sink
-from nephila.storage.file_names import OUTPUTS
+from nephila.kernel.outputs import OUTPUTS
 from nephila.storage.outputs import FORMATS
 
 
