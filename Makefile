@@ -214,8 +214,7 @@ schema: $(DEV)  ## write docs/*.schema.json, docs/openapi.json, docs/configurati
 	@$(BIN)/python tools/configuration.py
 	@$(BIN)/python -m tools.metrics_reference
 	@$(BIN)/python -m tools.reasons_reference
-	@$(BIN)/python -m tools.partition_states
-	@$(BIN)/python -m tools.url_states
+	@$(BIN)/python -m tools.state_diagrams
 
 chart: $(DEV)  ## write what charts/nephila generates: schema and table of its values, dashboards, CRDs
 	@$(BIN)/python -m tools.chart_values

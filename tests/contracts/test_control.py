@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from nephila.cli.harvest.schemes import ControlTarget
+from nephila.cli.harvest.schemes import JobsOfControl
 from nephila.control import answers, api, requests
 from nephila.control.api import Control
 from nephila.control.cluster.backend import ClusterBackend
@@ -255,7 +255,7 @@ async def test_a_job_is_resumed_paused_and_deleted(rig):
 async def test_a_keyword_scheme_is_deleted(rig):
     """The other scheme and other jobs stay; the last scheme deletes its job."""
     await apply(rig)
-    target = ControlTarget(rig.control)
+    target = JobsOfControl(rig.control)
     paused = (
         "apiVersion: nephila.dev/v1\nkind: CrawlJob\nmetadata: {name: schemes}\nspec: {paused: true, schemes: {}}\n"
     )

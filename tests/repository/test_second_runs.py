@@ -1,4 +1,4 @@
-"""Which failed tests CI runs again: those that were never unstable before, and at most three."""
+"""`.ci/pytest-twice`: at most three failed tests run again, if none was unstable before; every other failure is red."""
 
 from __future__ import annotations
 
@@ -10,52 +10,60 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 UNSTABLE = """
-from pathlib import Path
-
-def test_once():
-    mark = Path(__file__).with_name("mark")
-    again = mark.exists()
-    mark.touch()
-    assert again
+import pathlib
+def test_unstable():
+    flag = pathlib.Path(__file__).with_name("flag")
+    if not flag.exists():
+        flag.touch()
+        raise AssertionError
 """
 
 
-def twice(folder: Path, known: str = "") -> subprocess.CompletedProcess[str]:
-    """Run `.ci/pytest-twice` over a folder."""
-    if not (ROOT / ".venv" / "bin" / "python").exists():
-        pytest.skip("no .venv")
+def twice(folder: Path, source: str, *options: str, known: str = "") -> tuple[int, str]:
+    """Exit code and output of CI's run over one test file. `known`: what tests/unstable.txt names."""
+    (folder / "test_x.py").write_text("def test_good():\n    pass\n" + source)
+    (folder / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
     names = folder / "unstable.txt"
     names.write_text(known)
-    words = [str(ROOT / ".ci" / "pytest-twice"), str(folder), "--rootdir", str(folder), "-n", "0"]
+    words = [str(ROOT / ".ci/pytest-twice"), *options, str(folder)]
     env = {**os.environ, "NEPHILA_UNSTABLE": str(names)}
-    return subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        words, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240, check=False
+    )
+    return done.returncode, done.stdout
 
 
-def test_a_test_that_passes_then_is_listed(tmp_path):
-    """With the file to add it to."""
-    (tmp_path / "test_it.py").write_text(UNSTABLE)
-    run = twice(tmp_path)
-    assert run.returncode == 0, run.stdout
-    assert "UNSTABLE test_it.py::test_once" in run.stdout
+def test_an_unstable_test_is_listed(tmp_path):
+    """It passes alone. The last line names the file to add it to."""
+    code, out = twice(tmp_path, UNSTABLE)
+    assert (code, out.splitlines()[-2]) == (0, "UNSTABLE test_x.py::test_unstable")
 
 
 def test_a_test_that_was_unstable_before_is_red(tmp_path):
     """Without a second run."""
-    (tmp_path / "test_it.py").write_text(UNSTABLE)
-    run = twice(tmp_path, "# others\ntest_it.py::test_once  2026-11-23 a mark that is missing\n")
-    assert run.returncode == 1, run.stdout
-    assert "UNSTABLE before, no second run: test_it.py::test_once" in run.stdout
-    assert "run again alone" not in run.stdout
+    code, out = twice(tmp_path, UNSTABLE, known="# others\ntest_x.py::test_unstable  2026-11-23 a flag is missing\n")
+    assert code == 1, out
+    assert "UNSTABLE before, no second run: test_x.py::test_unstable" in out
+    assert "run again alone" not in out
 
 
-@pytest.mark.parametrize("count", [1, 4])
-def test_a_test_that_fails_twice_is_red(tmp_path, count):
-    """And so are four that fail once: something is broken, nothing unstable."""
-    bodies = "".join(f"def test_{n}():\n    assert False\n\n" for n in range(count))
-    (tmp_path / "test_it.py").write_text(bodies)
-    run = twice(tmp_path)
-    assert run.returncode == 1
-    assert ("run again alone" in run.stdout) is (count == 1)
+@pytest.mark.parametrize(
+    ("source", "options", "again"),
+    [
+        ("def test_bad():\n    assert 0\n", (), True),
+        (UNSTABLE + "".join(f"def test_{n}():\n    test_unstable()\n    assert 0\n" for n in range(3)), (), False),
+        ("raise OSError\n", (), False),
+        ("import os\ndef test_crash():\n    os._exit(0)\n", ("-n", "1"), False),
+        ("import os\ndef test_crash():\n    os._exit(7)\n", (), False),
+    ],
+    ids=["fails twice", "four failed", "collection error", "crash of a worker", "crash"],
+)
+def test_the_rest_is_red(tmp_path, source, options, again):
+    """Without a line that calls it unstable; only a single failure runs again."""
+    code, out = twice(tmp_path, source, *options)
+    assert code != 0
+    assert "UNSTABLE" not in out
+    assert ("run again alone" in out) is again
 
 
 def test_listed_tests_exist():

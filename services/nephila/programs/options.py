@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, TypedDict, get_args, get_origin, get_type_hints
 
-from nephila.storage.file_names import OUTPUTS
+from nephila.kernel.outputs import OUTPUTS
 
 SCOPE = "What belongs to the crawl"
 LIMITS = "Limits"
 POLITENESS = "Politeness"
 RESULT = "Result"
-DATABASES = ("sqlite", "postgres")
 MAX_NUMBER = 10**12
 """Largest count: more pages than exist. A larger number is a typing error."""
 
@@ -338,8 +337,8 @@ class Options(TypedDict, total=False):
     format: Annotated[
         str,
         Option(
-            f"{', '.join(name for name in OUTPUTS if name not in DATABASES)}; sqlite, or postgres with --store, "
-            "is always written.",
+            f"{', '.join(name for name, row in OUTPUTS.items() if not row.is_database)}; sqlite, or postgres with "
+            "--store, is always written.",
             "LIST",
             RESULT,
             default="sqlite",

@@ -21,9 +21,9 @@ from typing import Any
 
 import msgspec
 
+from nephila.kernel.outputs import patterns
 from nephila.kernel.runtime.errors import UNREADABLE, UsageError, UserError
 from nephila.kernel.url_credentials import redacted
-from nephila.storage.file_names import patterns
 from nephila.storage.source import Source, with_password
 
 log = logging.getLogger(__name__)

@@ -64,6 +64,23 @@ def test_a_timer_is_armed_once_and_again_from_its_call() -> None:
     assert len(calls) == 2
 
 
+def test_a_timer_that_is_moved_calls_at_the_new_instant_only() -> None:
+    """Earlier or later; `due` is None after the call and after `cancel`."""
+    clock, calls = ManualClock(), []
+    timer = OneTimer(clock, lambda: calls.append(clock.monotonic()))
+    for when in (1005.0, 1002.0, 1003.0):
+        timer.move(when)
+        assert timer.due == when
+    clock.advance(10.0)
+    assert calls == [1003.0]
+    assert timer.due is None
+    timer.move(1020.0)
+    timer.cancel()
+    assert timer.due is None
+    clock.advance(20.0)
+    assert calls == [1003.0]
+
+
 def test_waits_double_up_to_the_longest() -> None:
     """After any number of failures."""
     backoff = Backoff(0.5, 5.0)

@@ -1,17 +1,14 @@
-"""The life of a URL is a table: what the table does not allow raises, and the README shows the table."""
+"""The life of a URL is a table: what the table does not allow raises."""
 
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import pytest
 from nephila.scheduler.frontier import in_flight
 from nephila.scheduler.frontier.host_state import Host
 from nephila.scheduler.frontier.in_flight import MOVES, ForbiddenMoveError, LifeEvent, LifeState, Outstanding
 from nephila.scheduler.frontier.queue_entry import Entry
-
-from tools.url_states import document
 
 ALL = [(state, event) for state, event in itertools.product(LifeState, LifeEvent)]
 
@@ -35,9 +32,3 @@ def test_every_state_but_the_last_has_a_way_on_and_every_state_but_the_first_a_w
     out = {before for row in MOVES.values() for before in row}
     assert set(MOVES) == set(LifeEvent)
     assert (into, out) == (set(LifeState), set(LifeState) - {in_flight.DROPPED})
-
-
-def test_the_readme_shows_the_table() -> None:
-    """`make schema` writes it."""
-    readme = Path(in_flight.__file__).parents[1] / "README.md"
-    assert document(readme.read_text()) == readme.read_text()

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from nephila.scheduler.partition import owner_state
 from nephila.scheduler.partition.owner_state import NEXT_STATES, OwnerState
 
+from tests.scheduler.expected_states import by_event
 from tests.scheduler.partition.partition_rig import RIGS, URLS, FileRig, PartitionRig, TopicRig
-from tools.partition_states import diagram, document
+from tools.state_diagrams import partition_states
 
 PATHS = {
     OwnerState.LOADING: (),
@@ -183,22 +183,10 @@ snapshot_is_old
 """
 
 
-def expected() -> dict[str, dict[str, str]]:
-    """Event → state → what is observed."""
-    found: dict[str, dict[str, str]] = {}
-    for line in EXPECTED.strip().splitlines():
-        if line[0] != " ":
-            rows = found[line] = {}
-        else:
-            state, text = line.split(maxsplit=1)
-            rows[state] = text
-    return found
-
-
 async def check_event(new: Callable[[Path], PartitionRig], directory: Path, event: Callable[..., None]) -> None:
     """An event in every state, beside the table."""
     found = {}
-    wanted = expected()[event.__name__]
+    wanted = by_event(EXPECTED)[event.__name__]
     for state in OwnerState:
         rig = new(directory / state.value)
         await begin(rig, state)
@@ -238,14 +226,8 @@ async def test_an_old_snapshot_is_replaced_where_the_log_has_a_retention(tmp_pat
 def test_the_diagram_has_every_transition() -> None:
     """One arrow for each pair of different states in the table."""
     pairs = {(state.value, after.value) for state, states in NEXT_STATES.items() for after in states if state != after}
-    arrows = [line.strip().split(" --> ") for line in diagram().splitlines() if "-->" in line and "[*]" not in line]
+    arrows = [line.split(" --> ") for line in partition_states() if "[*]" not in line]
     assert {(before, after) for before, after in arrows} == pairs
-
-
-def test_the_readme_shows_the_table_of_a_partition() -> None:
-    """`make schema` writes it."""
-    readme = Path(owner_state.__file__).parents[1] / "README.md"
-    assert document(readme.read_text()) == readme.read_text()
 
 
 async def test_a_partition_that_is_handed_on_waits_for_its_last_messages(tmp_path: Path) -> None:

@@ -79,8 +79,7 @@ class Ending:
         outcome = given_back(fetch.request)
         outcome.reason = Reason.BUSY
         outcome.address = fetch.route.pace_address
-        self._clock.call_soon(lambda: self._on_end(fetch, outcome))
-        return END
+        return self._end_soon(fetch, outcome)
 
     def unresolved(self, fetch: InFlight, error: Exception) -> StageResult:
         """End a request whose server has no address that may be dialled."""
@@ -96,15 +95,18 @@ class Ending:
         outcome = given_back(fetch.request)
         outcome.reason, outcome.detail, outcome.retry_after_s = reason, detail, retry_after_s
         outcome.ended_at = self._clock.now()
-        self._clock.call_soon(lambda: self._on_end(fetch, outcome))
-        return END
+        return self._end_soon(fetch, outcome)
 
     def end(self, fetch: InFlight, result: m.FetchResult, reason: AnyReason, detail: str) -> StageResult:
-        """End a request before its dial, in the next turn of the event loop: the outcome may bring the next request of
-        the host, which may end in the same way."""
+        """End a request before its dial."""
         outcome = undialled(fetch.request, result, reason, detail, self._clock.now())
         if fetch.started:  # a robots.txt that was redirected to an address that is refused or cannot be found
             outcome.started_at = fetch.started
             outcome.address = fetch.origin_address
+        return self._end_soon(fetch, outcome)
+
+    def _end_soon(self, fetch: InFlight, outcome: m.FetchOutcome) -> StageResult:
+        """End in the next turn of the event loop: the outcome may bring the next request of the host, which may end in
+        the same way."""
         self._clock.call_soon(lambda: self._on_end(fetch, outcome))
         return END

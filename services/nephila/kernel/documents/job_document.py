@@ -110,8 +110,8 @@ def _leave_out_defaults(value: Any) -> None:
 
 
 def spec_of(job: CrawlJob) -> JobSpec:
-    """The wanted state of a job. `CrawlJob.paused` counts, `JobSpec.paused` is never set here. For whoever takes over a
-    job, not for each URL. The struct is shared: nobody changes it."""
+    """The wanted state of a job. `CrawlJob.paused` counts, `JobSpec.paused` is never set here. It is decoded
+    where a service takes over a job, not for each URL. The struct is shared and never changed."""
     return _decoded(job.document) if job.document else spec_before(job)
 
 

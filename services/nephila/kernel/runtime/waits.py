@@ -35,12 +35,14 @@ async def wait(clock: Clock, seconds: float, event: asyncio.Event) -> bool:
 class OneTimer:
     """At most one call that is due. Its owner arms it again, also from within the call."""
 
-    __slots__ = ("_call", "_clock", "_timer")
+    __slots__ = ("_call", "_clock", "_timer", "due")
 
     def __init__(self, clock: Clock, call: Callable[[], None]) -> None:
         self._clock = clock
         self._call = call
         self._timer: Timer | None = None
+        self.due: float | None = None
+        """The instant of the call; None while the timer is not armed. Only this object sets it."""
 
     @property
     def armed(self) -> bool:
@@ -54,16 +56,22 @@ class OneTimer:
     def at(self, when: float) -> None:
         """Call at this instant of `Clock.monotonic`; no effect while the timer is armed."""
         if self._timer is None:
+            self.due = when
             self._timer = self._clock.call_at(when, self._fire)
+
+    def move(self, when: float) -> None:
+        """Call at this instant of `Clock.monotonic`, and at no other."""
+        self.cancel()
+        self.at(when)
 
     def cancel(self) -> None:
         """Make no call."""
-        timer, self._timer = self._timer, None
+        timer, self._timer, self.due = self._timer, None, None
         if timer is not None:
             timer.cancel()
 
     def _fire(self) -> None:
-        self._timer = None
+        self._timer = self.due = None
         self._call()
 
 

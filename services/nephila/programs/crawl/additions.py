@@ -6,9 +6,9 @@ A page that an earlier run stored lacks them until it is parsed again. `run.json
 
 from __future__ import annotations
 
+from nephila.kernel.outputs import OUTPUTS
 from nephila.programs.crawl.plan import run_formats, spec_of_run
 from nephila.programs.output_directory import RunFile
-from nephila.storage.file_names import OUTPUTS
 
 RULES, LINKS, MAIN_TEXT, NEAR_COPIES, FOLLOW, RENDER, REQUISITES, SCOPE = (
     "rules",

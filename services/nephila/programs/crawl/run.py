@@ -20,6 +20,7 @@ from nephila import __version__
 from nephila.kernel.documents.field_types import parse_rate
 from nephila.kernel.documents.job_document import lists_of, spec_of, urls_of
 from nephila.kernel.messages import CrawlJob, Seed
+from nephila.kernel.outputs import OUTPUTS
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.seeds import STDIN, is_job_file, read_seeds, seed_url
 from nephila.kernel.url_credentials import is_redacted, redacted
@@ -30,7 +31,6 @@ from nephila.programs.job_files import read_jobs
 from nephila.programs.options import IN_JOB
 from nephila.programs.output_directory import JobRun, OutputDirectory, RunFile, cpu_seconds
 from nephila.storage.faults import StoreLost
-from nephila.storage.file_names import OUTPUTS
 from nephila.storage.ledgers.read_connection import NoTables
 from nephila.storage.read import ended_urls
 from nephila.storage.source import Source, display_name

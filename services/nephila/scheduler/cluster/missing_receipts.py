@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from nephila.kernel.bus.contract import LogReader
-from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import TemporaryError
+from nephila.kernel.runtime.waits import OneTimer, sleep
 from nephila.kernel.topics import PAGES, RECEIPTS, RECORDS
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.frontier import Frontier
@@ -47,17 +48,16 @@ class MissingReceipts:
         self._config = config
         self._bus = bus
         self._clock = clock
-        self._timer: Timer | None = None
+        self._timer = OneTimer(clock, self._look)
         self._check: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Check every LOOK_S from now on."""
-        self._timer = self._clock.call_at(self._clock.monotonic() + LOOK_S, self._look)
+        self._timer.start(LOOK_S)
 
     async def close(self) -> None:
         """Check no more."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.cancel()
         if self._check is not None:
             self._check.cancel()
             await asyncio.wait([self._check])
@@ -85,7 +85,7 @@ class MissingReceipts:
                     for number in await self._bus.read_up_to(group, topic, ends):
                         del ends[number]
                     if ends:
-                        await self._pause()
+                        await sleep(self._clock, POLL_S)
                 numbers -= ends.keys()
                 if not numbers:
                     return
@@ -95,8 +95,3 @@ class MissingReceipts:
         for number in numbers:
             if self._owners.get(number) is suspected[number]:
                 suspected[number].receipts_lost(before)
-
-    async def _pause(self) -> None:
-        over = asyncio.Event()
-        self._clock.call_at(self._clock.monotonic() + POLL_S, over.set)
-        await over.wait()

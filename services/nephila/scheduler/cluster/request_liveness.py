@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from nephila.kernel.bus.contract import LogReader
-from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import TemporaryError
+from nephila.kernel.runtime.waits import OneTimer
 from nephila.kernel.topics import REQUESTS, REQUESTS_BROWSER
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.frontier import Frontier
@@ -42,17 +43,16 @@ class RequestLiveness:
         self._config = config
         self._bus = bus
         self._clock = clock
-        self._timer: Timer | None = None
+        self._timer = OneTimer(clock, self._look)
         self._question: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Check every LOOK_S from now on."""
-        self._timer = self._clock.call_at(self._clock.monotonic() + LOOK_S, self._look)
+        self._timer.start(LOOK_S)
 
     async def close(self) -> None:
         """Check no more."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.cancel()
         if self._question is not None:
             self._question.cancel()
             await asyncio.wait([self._question])

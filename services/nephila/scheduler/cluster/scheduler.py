@@ -21,8 +21,9 @@ from nephila.kernel.bus.contract import Delivery, LogBus
 from nephila.kernel.live_settings import DEPTH
 from nephila.kernel.messages import CrawlJob
 from nephila.kernel.net.address_limits import AddressLimits
-from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, TemporaryError, UserError
+from nephila.kernel.runtime.waits import OneTimer
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
 from nephila.scheduler.cluster.addresses.address_lock_topic import AddressLockTopic
 from nephila.scheduler.cluster.addresses.shared_pace import SharedAddressQueue
@@ -83,7 +84,7 @@ class ClusterScheduler(Member):
         self._started = clock.now()
         self._taking_over: dict[int, object] = {}
         """Partitions being taken over → the call of `on_assigned` that does it."""
-        self._share_timer: Timer | None = None
+        self._share_timer = OneTimer(self.clock, self._share)
         self._depth_limit = -1
         self._unknown_jobs = UnknownJobBuffer(clock)
         self._lock = -1
@@ -135,8 +136,7 @@ class ClusterScheduler(Member):
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
-        if self._share_timer is not None:
-            self._share_timer.cancel()
+        self._share_timer.cancel()
 
     # ---- assigned and revoked partitions
 
@@ -318,7 +318,7 @@ class ClusterScheduler(Member):
         """Periodic: which partitions have work has changed."""
         for owner in self.owners.values():
             owner.check_snapshot_age()
-        self._share_timer = self.clock.call_at(self.clock.monotonic() + SHARE_S, self._share)
+        self._share_timer.start(SHARE_S)
         self._share_capacity()
 
     def _share_capacity(self) -> None:

@@ -15,6 +15,7 @@ from nephila.kernel.bus.contract import LogBus
 from nephila.kernel.messages import FrontierManifest, FrontierSnapshot
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import TemporaryError
+from nephila.kernel.runtime.states import checked
 from nephila.kernel.topics import FRONTIER
 from nephila.scheduler.cluster.snapshot_store import SnapshotStore
 from nephila.scheduler.cluster.topic_log import TopicLog
@@ -129,6 +130,4 @@ class StoredSnapshots:
         await asyncio.to_thread(self._store.delete_redundant, manifest)
 
     def _enter(self, state: SnapshotState) -> None:
-        if state not in NEXT_STATES[self.state]:
-            raise RuntimeError(f"a snapshot: {state.value} cannot follow {self.state.value}")
-        self.state = state
+        self.state = checked(NEXT_STATES, self.state, state, "a snapshot")

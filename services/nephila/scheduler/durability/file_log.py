@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 
 from nephila.kernel.messages import FrontierCommit, FrontierSnapshot
-from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.states import checked
+from nephila.kernel.runtime.waits import OneTimer
 from nephila.scheduler.durability.commit_log import CommitLog, disk_error
 
 
@@ -51,7 +53,7 @@ class FileLog:
         self._clock = clock
         self._interval_s = interval_s
         self._on_fatal = on_fatal
-        self._timer: Timer | None = None
+        self._timer = OneTimer(clock, lambda: self.start_sync())
 
     @property
     def size(self) -> int:
@@ -83,18 +85,15 @@ class FileLog:
             self._enter(SyncState.SYNCING_WRITTEN)
 
     def _enter(self, state: SyncState) -> None:
-        if state not in NEXT_STATES[self.state]:
-            raise RuntimeError(f"{self.file.directory}: {state.value} cannot follow {self.state.value}")
-        self.state = state
+        self.state = checked(NEXT_STATES, self.state, state, self.file.directory)
         if state is SyncState.WRITTEN:
-            self._timer = self._clock.call_at(self._clock.monotonic() + self._interval_s, self.start_sync)
+            self._timer.start(self._interval_s)
 
     def start_sync(self) -> None:
         """Begin an fsync of what was written, unless one runs."""
         if self.state is not SyncState.WRITTEN:
             return
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.cancel()
         self._enter(SyncState.SYNCING)
         self.sync = asyncio.ensure_future(self._sync_now())
 
@@ -133,13 +132,12 @@ class FileLog:
     def close(self) -> None:
         """Make everything durable and close the file."""
         self._enter(SyncState.CLOSED)
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.cancel()
         self.file.close()
 
 
 class FileSnapshots:
-    """See `Snapshots`: one file, durable when it is written; the log begins anew behind it."""
+    """See `Snapshots`: one file, durable when it is written; a new segment of the log follows it."""
 
     overdue = False
     """The log of one machine has no retention."""

@@ -12,7 +12,9 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
-from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.states import checked
+from nephila.kernel.runtime.waits import OneTimer
 from nephila.scheduler.config import LOOK_S, SchedulerConfig
 from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters
 from nephila.scheduler.partition.commit_pipeline import SchedulerCounters
@@ -78,13 +80,11 @@ class Member:
         self._pass_due = False
         """A pass is requested or runs."""
         self._wakeups = WakeupHeap()
-        self._timer: tuple[float, Timer] | None = None
+        self._timer = OneTimer(clock, self._on_time)
 
     def enter(self, state: MemberState) -> None:
         """Change the state. Raises `RuntimeError` where the table does not allow it."""
-        if state not in NEXT_STATES[self.state]:
-            raise RuntimeError(f"scheduler: {state.value} cannot follow {self.state.value}")
-        self.state = state
+        self.state = checked(NEXT_STATES, self.state, state, "scheduler")
 
     @property
     def dead(self) -> bool:
@@ -120,7 +120,7 @@ class Member:
         if self.state is MemberState.DEAD:
             return
         try:
-            if self._timer is None:
+            if self._timer.due is None:
                 self._wake_due()
             if self._addresses is None:
                 self._take_turns()
@@ -178,22 +178,17 @@ class Member:
         if self._addresses is not None and self.owners:
             ready = self._addresses.next_ready()
             when = min((at for at in (when, ready) if at is not None), default=None)
-        if when is None or (self._timer is not None and self._timer[0] == when):
-            return
-        if self._timer is not None:
-            self._timer[1].cancel()
-        self._timer = (when, self.clock.call_at(when, self._timer_fired))
+        if when is not None and self._timer.due != when:
+            self._timer.move(when)
 
-    def _timer_fired(self) -> None:
-        self._timer = None
+    def _on_time(self) -> None:
         if not self._pass_due:
             self._pass_due = True
             self._pass()
 
     def cancel_timer(self) -> None:
         """Wake no partition any more by time alone."""
-        if self._timer is not None:
-            self._timer[1].cancel()
+        self._timer.cancel()
 
     def after_turns(self) -> None:
         """Called at the end of each pass."""

@@ -27,6 +27,7 @@ from nephila.kernel.messages import (
 )
 from nephila.kernel.outcomes import is_error
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.states import checked
 from nephila.native import UrlError
 from nephila.scheduler.durability.recovery import Replay
 from nephila.scheduler.durability.restored import Restored
@@ -151,9 +152,7 @@ class PartitionOwner:
 
     def enter(self, state: OwnerState) -> None:
         """Change the state. Raises `RuntimeError` where `NEXT_STATES` does not allow it: an error of the program."""
-        if state not in NEXT_STATES[self.state]:
-            raise RuntimeError(f"partition {self.number}: {state.value} cannot follow {self.state.value}")
-        self.state = state
+        self.state = checked(NEXT_STATES, self.state, state, f"partition {self.number}")
 
     def hold(self, held: bool) -> None:
         """Dispatch nothing while a change comes in; `held=False` continues. No effect on a partition that drains."""

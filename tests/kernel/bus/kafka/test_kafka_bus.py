@@ -21,7 +21,7 @@ from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.claim_check import BlobClaimStore
 from nephila.kernel.bus.kafka.client import consumer
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.wire import HEADERS
+from nephila.kernel.bus.kafka.wire import HEADERS, VERSION
 from nephila.kernel.messages import CrawlJob, FetchRequest, Page, ParseRule, RuleVerdict, Seed
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, UserError
@@ -205,20 +205,18 @@ async def test_a_table_of_a_newer_release_is_not_passed_over(rig):
     working.on_fatal = fatal.append
     await working.start()
     await working.publish(JOBS, 0, CrawlJob("a"))
-    await rig.raw("jobs", 0, b"whatever", [("v", b"2")], key=b"b")
+    await rig.raw("jobs", 0, b"whatever", [("v", b"%d" % (VERSION + 1))], key=b"b")
     await until(lambda: bool(fatal))
     assert result == ["a"]
     assert isinstance(fatal[0], NotReadyError)
-    assert (
-        "jobs at 1 was written by another release (format 2): run one release in all services; nothing is lost"
-        in str(fatal[0])
-    )
+    written = f"jobs at 1 was written by another release (format {VERSION + 1})"
+    assert f"{written}: run one release in all services; nothing is lost" in str(fatal[0])
     assert working.troubles == [str(fatal[0])]
     starting = rig.bus()
     starting.subscribe(JOBS, "starting", lambda d: d.ack(), credits=9)
     reader(starting, [])
     for _ in range(2):
-        with pytest.raises(NotReadyError, match=r"jobs at 1 was written by another release \(format 2\)"):
+        with pytest.raises(NotReadyError, match=rf"jobs at 1 was written by another release \(format {VERSION + 1}\)"):
             await starting.start()
     assert starting.held("reader") == frozenset()
 
@@ -229,11 +227,11 @@ async def test_what_a_newer_release_wrote_waits_for_a_newer_program(rig):
     reader(bus, got)
     bus.on_fatal = fatal.append
     await bus.start()
-    await rig.raw("seeds", 1, b"whatever", [("v", b"2")])
+    await rig.raw("seeds", 1, b"whatever", [("v", b"%d" % (VERSION + 1))])
     bus.publish(SEEDS, 1, Seed("j", "behind"))
     bus.publish(SEEDS, 2, Seed("j", "beside"))
     await until(lambda: urls(got) == ["beside"] and bool(fatal))
-    assert "written by another release (format 2)" in str(fatal[0])
+    assert f"written by another release (format {VERSION + 1})" in str(fatal[0])
     assert bus.troubles
     state = bus.groups["reader"].inbox.partition_states[TopicPartition(rig.config.prefix + "seeds", 1)]
     assert state.position.committed_to == 0
@@ -359,9 +357,9 @@ async def test_a_table_of_a_newer_release_stops_alone(rig):
     for topic in (RULES, JOBS):
         bus.subscribe(topic, "reader", lambda d: (got.append(d.message), d.ack()), credits=1000)
     await bus.start()
-    await rig.raw("rules", 0, b"whatever", [("v", b"2")])
+    await rig.raw("rules", 0, b"whatever", [("v", b"%d" % (VERSION + 1))])
     await until(lambda: bool(fatal))
-    assert "rules at 0 was written by another release (format 2)" in str(fatal[0])
+    assert f"rules at 0 was written by another release (format {VERSION + 1})" in str(fatal[0])
     await bus.publish(RULES, 0, ParseRule("behind"))
     await bus.publish(JOBS, 0, CrawlJob("beside"))
     await until(lambda: got == [CrawlJob("beside")])

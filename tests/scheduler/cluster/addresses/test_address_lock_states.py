@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.scheduler.cluster.addresses.address_lock_rig import EVENTS, STATES, Rig, X
+from tests.scheduler.expected_states import by_event
 
 
 def observed(rig: Rig) -> str:
@@ -156,18 +157,6 @@ partition_lost
 """
 
 
-def expected() -> dict[str, dict[str, str]]:
-    """Event → state → what is observed."""
-    found: dict[str, dict[str, str]] = {}
-    for line in EXPECTED.strip().splitlines():
-        if line[0] != " ":
-            rows = found[line] = {}
-        else:
-            state, text = line.split(maxsplit=1)
-            rows[state] = text
-    return found
-
-
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
 def test_every_event_in_every_state_of_an_address(event: Callable[[Rig], None]) -> None:
     """The table above is complete: an event in a state has one result."""
@@ -178,4 +167,4 @@ def test_every_event_in_every_state_of_an_address(event: Callable[[Rig], None]) 
         rig.here.delayed.clear()
         event(rig)
         found[state.__name__] = observed(rig)
-    assert found == expected()[event.__name__]
+    assert found == by_event(EXPECTED)[event.__name__]

@@ -39,11 +39,6 @@ class Inline:
         self._link: tuple[int, int, str, bool] | None = None
         """Where the link begins in `_marked` and `_plain`, its URL, whether it leads to its own page."""
 
-    @property
-    def in_code(self) -> bool:
-        """Whether text is code."""
-        return self._code >= 0
-
     def text(self, text: str) -> None:
         """A run of text."""
         self._plain.append(text)

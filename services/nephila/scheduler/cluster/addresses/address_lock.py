@@ -17,6 +17,7 @@ from enum import Enum
 from typing import Protocol
 
 from nephila.kernel.messages import AddressAnnouncement, AddressInFlight, AddressReleased, PartitionOwned
+from nephila.kernel.runtime.states import checked
 from nephila.scheduler.cluster.addresses.address_claims import MEMBER_TIMEOUT_S, AddressClaims, Changes, MemberId
 
 log = logging.getLogger(__name__)
@@ -133,9 +134,7 @@ class AddressLock:
         return self.state in (LockState.SHARED, LockState.ALONE)
 
     def _enter(self, state: LockState) -> None:
-        if state not in NEXT_STATES[self.state]:
-            raise RuntimeError(f"address lock: {state.value} cannot follow {self.state.value}")
-        self.state = state
+        self.state = checked(NEXT_STATES, self.state, state, "address lock")
 
     # ---- partitions
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from nephila.kernel.bus.contract import Bus, Delivery
-from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.waits import OneTimer
 from nephila.kernel.topics import ADDRESSES
 from nephila.scheduler.cluster.addresses.address_claims import MEMBER_TIMEOUT_S
 from nephila.scheduler.cluster.addresses.address_lock import HEARTBEAT_S
@@ -30,7 +31,7 @@ class AddressLockTopic:
         self._queue = address_queue
         self._lock = address_queue.lock
         self._changed = changed
-        self._timer: tuple[float, Timer] | None = None
+        self._timer = OneTimer(clock, self._publish)
         self._left: dict[int, tuple[int, float, list[str]]] = {}
         """Lost partition → its epoch here, when it was lost, addresses of its fetches in flight."""
         self._closed = False
@@ -42,8 +43,7 @@ class AddressLockTopic:
     def close(self) -> None:
         """Publish nothing more."""
         self._closed = True
-        if self._timer is not None:
-            self._timer[1].cancel()
+        self._timer.cancel()
 
     # ---- partitions
 
@@ -90,14 +90,11 @@ class AddressLockTopic:
         self._changed()
 
     def _publish_at(self, when: float) -> None:
-        if self._closed or (self._timer is not None and self._timer[0] <= when):
-            return
-        if self._timer is not None:
-            self._timer[1].cancel()
-        self._timer = (when, self._clock.call_at(when, self._publish))
+        due = self._timer.due
+        if not self._closed and (due is None or when < due):
+            self._timer.move(when)
 
     def _publish(self) -> None:
-        self._timer = None
         now = self._clock.monotonic()
         self._look(self._lock.drop_silent(now), now)
         for message in self._lock.messages_to_send(now):

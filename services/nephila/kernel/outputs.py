@@ -10,15 +10,17 @@ class OutputRow(NamedTuple):
 
     files: tuple[str, ...]
     """Glob patterns of its files and directories."""
+    is_database: bool = False
+    """One of the databases is always written."""
     of_database: bool = False
-    """Made of the database: it has all rows, whenever it is added."""
+    """A database, or made of it: it has all rows, whenever it is added."""
     of_bodies: bool = False
     """Keeps the bodies of pages."""
 
 
 OUTPUTS: Final[dict[str, OutputRow]] = {
-    "sqlite": OutputRow(("nephila.db", "nephila.db-wal", "nephila.db-shm"), of_database=True),
-    "postgres": OutputRow((), of_database=True),
+    "sqlite": OutputRow(("nephila.db", "nephila.db-wal", "nephila.db-shm"), is_database=True, of_database=True),
+    "postgres": OutputRow((), is_database=True, of_database=True),
     "chunks": OutputRow(("chunks.jsonl",)),
     "dataset": OutputRow(("dataset-*.spool", "dataset-*.part")),
     "items": OutputRow(("items.*.jsonl",)),
