@@ -1,4 +1,4 @@
-"""CPU of this process per fetch: lean and native in turn, 100 hosts, 100 fetches at once, pages of 79 KB on loopback.
+"""CPU of this process per fetch: aiohttp and native in turn, 100 hosts, 100 at once, pages of 79 KB on loopback.
 
 The server is a process of its own. All threads of this process count; DNS, steps and messages are left out.
 """
@@ -125,7 +125,7 @@ def main() -> None:
         port = int(server.stdout.readline())
         try:
             for _ in range(3):
-                for kind in ("lean", "native"):
+                for kind in ("aiohttp", "native"):
                     uvloop.run(measure(kind, port, options))
         finally:
             server.kill()

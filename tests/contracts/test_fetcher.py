@@ -16,7 +16,6 @@ import pytest
 import zstandard
 from fetcher_server import Server, chunked, get, request_at, request_to, response
 from nephila.downloader.http.contract import HttpResponse
-from nephila.downloader.http.lean import LeanFetcher
 from nephila.downloader.http.native import NativeFetcher
 from nephila.downloader.http.target import TargetUrl
 from nephila.kernel.runtime.clock import SystemClock
@@ -879,11 +878,10 @@ async def test_error_that_drips(make_fetcher: MakeFetcher) -> None:
         assert (answer.status, answer.reason) == (404, "")
 
 
-@pytest.mark.parametrize("kind", [LeanFetcher, NativeFetcher])
-async def test_idle_connections_expire(kind: type[LeanFetcher | NativeFetcher]) -> None:
+async def test_idle_connections_expire() -> None:
     """A connection nobody uses is closed after keepalive_s."""
     async with Server(response(b"x", HTML)) as server:
-        fetcher = kind(settings(keepalive_s=0.05), SystemClock())
+        fetcher = NativeFetcher(settings(keepalive_s=0.05), SystemClock())
         await get(fetcher, request_to(server))
         assert fetcher.idle_connections == 1
         await server.lost.wait()
@@ -891,11 +889,10 @@ async def test_idle_connections_expire(kind: type[LeanFetcher | NativeFetcher]) 
         await fetcher.close()
 
 
-@pytest.mark.parametrize("kind", [LeanFetcher, NativeFetcher])
-async def test_pool_is_bounded(kind: type[LeanFetcher | NativeFetcher]) -> None:
+async def test_pool_is_bounded() -> None:
     """Beyond pool_size the oldest idle connection goes."""
     async with Server(response(b"x", HTML)) as server:
-        fetcher = kind(settings(pool_size=2), SystemClock())
+        fetcher = NativeFetcher(settings(pool_size=2), SystemClock())
         for number in range(5):
             await get(fetcher, request_to(server, host=f"h{number}.test"))
         assert fetcher.idle_connections == 2

@@ -27,7 +27,8 @@ pub type Sink<'a> = dyn FnMut(&[u8]) -> Result<bool, FetchError> + 'a;
 type Brotli = BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>;
 
 enum Kind {
-    Gzip(Decompress),
+    /// None until it begins.
+    Gzip(Option<Decompress>),
     Zstd(Box<DCtx<'static>>),
     /// None until the first two bytes tell zlib from raw deflate.
     Deflate(Option<Decompress>),
@@ -50,7 +51,8 @@ pub struct Decoder {
     place: Place,
     members: u32,
     start: Vec<u8>,
-    out: Box<[u8]>,
+    /// One piece; empty until the first step.
+    out: Vec<u8>,
 }
 
 struct Step {
@@ -61,13 +63,12 @@ struct Step {
 
 impl Decoder {
     fn new(name: &'static str, kind: Kind) -> Decoder {
-        let out = vec![0; PIECE_BYTES].into_boxed_slice();
-        Decoder { name, kind, place: Place::Before, members: 1, start: Vec::new(), out }
+        Decoder { name, kind, place: Place::Before, members: 1, start: Vec::new(), out: Vec::new() }
     }
 
     fn of(name: &str) -> Option<Decoder> {
         Some(match name {
-            "gzip" | "x-gzip" => Decoder::new("gzip", Kind::Gzip(Decompress::new_gzip(15))),
+            "gzip" | "x-gzip" => Decoder::new("gzip", Kind::Gzip(None)),
             "deflate" | "x-deflate" => Decoder::new("deflate", Kind::Deflate(None)),
             "br" => Decoder::new("br", Kind::Brotli(Box::new(brotli()))),
             "zstd" => Decoder::new("zstd", Kind::Zstd(Box::new(zstd()))),
@@ -106,7 +107,12 @@ impl Decoder {
                     self.kind = Kind::Deflate(Some(Decompress::new(zlib)));
                     self.place = Place::Within;
                 }
-                Place::Before => self.place = Place::Within,
+                Place::Before => {
+                    if let Kind::Gzip(inner) = &mut self.kind {
+                        *inner = Some(Decompress::new_gzip(15));
+                    }
+                    self.place = Place::Within;
+                }
                 Place::Within => {
                     let step = self.step(rest, sink)?;
                     if !step.wanted {
@@ -146,7 +152,7 @@ impl Decoder {
             return Err(FetchError::encoding(format!("over {MAX_MEMBERS} {} members", self.name)));
         }
         match &mut self.kind {
-            Kind::Gzip(inner) => *inner = Decompress::new_gzip(15),
+            Kind::Gzip(inner) => *inner = Some(Decompress::new_gzip(15)),
             Kind::Zstd(inner) => **inner = zstd(),
             _ => unreachable!("only gzip and zstd have members"),
         }
@@ -157,6 +163,7 @@ impl Decoder {
     /// Decodes until the input is used up, the member ends or the sink wants no more.
     fn step(&mut self, data: &[u8], sink: &mut Sink<'_>) -> Result<Step, FetchError> {
         let mut used = 0;
+        self.out.resize(PIECE_BYTES, 0);
         loop {
             let (took, made, ended) = self.once(&data[used..]).ok_or_else(|| self.broken())?;
             used += took;
@@ -176,14 +183,14 @@ impl Decoder {
     /// One call of the library: bytes used, bytes made, whether the member has ended. None: invalid data.
     fn once(&mut self, data: &[u8]) -> Option<(usize, usize, bool)> {
         match &mut self.kind {
-            Kind::Gzip(inner) | Kind::Deflate(Some(inner)) => {
+            Kind::Gzip(Some(inner)) | Kind::Deflate(Some(inner)) => {
                 let (before_in, before_out) = (inner.total_in(), inner.total_out());
                 let status = inner.decompress(data, &mut self.out, FlushDecompress::None).ok()?;
                 let took = (inner.total_in() - before_in) as usize;
                 let made = (inner.total_out() - before_out) as usize;
                 Some((took, made, status == Status::StreamEnd))
             }
-            Kind::Deflate(None) => unreachable!("chosen by the first two bytes"),
+            Kind::Gzip(None) | Kind::Deflate(None) => unreachable!("begun before the first step"),
             Kind::Zstd(inner) => {
                 let mut input = InBuffer::around(data);
                 let mut output = OutBuffer::around(&mut self.out[..]);
@@ -259,6 +266,11 @@ impl Codings {
 
     pub fn is_empty(&self) -> bool {
         self.decoders.is_empty()
+    }
+
+    /// gzip alone.
+    pub fn is_gzip(&self) -> bool {
+        matches!(&self.decoders[..], [one] if matches!(one.kind, Kind::Gzip(_)))
     }
 
     /// Decodes `data`; false: the sink wants no more.

@@ -229,7 +229,6 @@ impl Exchange {
     fn begin_body(&mut self, config: &Config, length: Length) -> Result<(), FetchError> {
         let wanted = self.response.wanted;
         let keep = if wanted { self.wanted.keep } else { DRAIN_BYTES };
-        let mut expected = 0;
         if let Length::Known(size) = length {
             let limit = if self.wanted.max_bytes > 0 { self.wanted.max_bytes } else { config.max_wire_bytes };
             if size > limit && keep == 0 {
@@ -239,7 +238,6 @@ impl Exchange {
                 self.complete_without_body("length");
                 return Ok(());
             }
-            expected = size;
         }
         let codings = match self.response.head.get("content-encoding") {
             Some(header) if wanted => Codings::of(header)?,
@@ -250,7 +248,7 @@ impl Exchange {
         let (keep, max_bytes) = if fits { (0, keep) } else { (keep, self.wanted.max_bytes) };
         self.keep = keep;
         let buffer = std::mem::take(&mut self.buffer);
-        self.body = Some(Body::new(config, codings, keep, max_bytes, expected, buffer));
+        self.body = Some(Body::new(config, codings, keep, max_bytes, length, buffer));
         self.state = match length {
             Length::Known(size) => State::Known(size),
             Length::Chunked => State::Chunks,
@@ -259,8 +257,16 @@ impl Exchange {
         Ok(())
     }
 
+    /// Bytes that have arrived wait for their decoder: they follow with `feed` of no bytes.
+    pub fn has_backlog(&self) -> bool {
+        self.body.as_ref().is_some_and(Body::has_backlog)
+    }
+
     fn on_body(&mut self, data: &[u8]) -> Result<(), FetchError> {
         let body = self.body.as_mut().expect("a body follows its head");
+        if data.is_empty() {
+            body.decode_backlog()?;
+        }
         let complete = match &mut self.state {
             State::Known(left) => {
                 let size = (*left).min(data.len() as u64) as usize;
@@ -281,6 +287,12 @@ impl Exchange {
             }
             State::Head | State::Done => unreachable!("no body in these states"),
         };
+        if complete {
+            body.complete();
+            if body.has_backlog() {
+                return Ok(());
+            }
+        }
         // A body that is exactly as long as wanted is full as well; its connection is closed, as nothing tells them apart.
         match (body.full(), complete) {
             (true, _) => self.finish(false),

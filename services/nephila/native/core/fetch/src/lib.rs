@@ -24,5 +24,6 @@ mod thread;
 #[cfg(unix)]
 mod tls;
 pub mod tunnel;
+pub mod whole;
 #[cfg(unix)]
 mod wire;

@@ -64,7 +64,11 @@ fn read(config: &Config, wanted: &Wanted, data: &[u8], mut next: impl FnMut() ->
     while !rest.is_empty() {
         let (part, after) = rest.split_at(next().clamp(1, rest.len()));
         rest = after;
-        if exchange.feed(config, part) {
+        let mut done = exchange.feed(config, part);
+        while exchange.has_backlog() {
+            done = exchange.feed(config, b"");
+        }
+        if done {
             break;
         }
     }

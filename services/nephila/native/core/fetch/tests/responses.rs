@@ -10,8 +10,12 @@ use nephila_fetch::exchange::{End, Exchange, Response, Wanted};
 
 fn read(config: &Config, wanted: &Wanted, reused: bool, parts: &[&[u8]], close: bool) -> Option<Response> {
     let mut exchange = Exchange::new(wanted.clone(), reused);
-    for part in parts {
-        if !part.is_empty() && exchange.feed(config, part) {
+    for part in parts.iter().filter(|part| !part.is_empty()) {
+        let mut done = exchange.feed(config, part);
+        while exchange.has_backlog() {
+            done = exchange.feed(config, b"");
+        }
+        if done {
             return Some(exchange.into_response());
         }
     }
@@ -203,6 +207,67 @@ fn codings_come_off_at_every_split() {
         assert_eq!(page(&coded(coding, &wire)), (200, None, text.clone(), ""), "{coding}");
     }
     assert_eq!(page(&coded("gzip", b"")), (200, None, vec![], ""));
+}
+
+#[test]
+fn short_and_long_gzip_bodies_have_the_same_outcome() {
+    let config = Config::default();
+    let noise = |size: usize| -> Vec<u8> {
+        let mut state = 1u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        };
+        (0..size).map(|_| next()).collect()
+    };
+    let (short, long, wide) = (noise(60_000), noise(90_000), b"ab".repeat(200_000));
+    for text in [&short, &long, &wide] {
+        let wire = gzip(text);
+        let size = wire.len();
+        let [sum, end] = [size - 8, size - 4].map(|at| {
+            let mut other = wire.clone();
+            other[at] ^= 1;
+            other
+        });
+        let mut named = flate2::GzBuilder::new().filename("a").write(Vec::new(), Compression::default());
+        named.write_all(text).unwrap();
+        let twice = [wire.as_slice(), &wire].concat();
+        let double = [text.as_slice(), text].concat();
+        for (wire, expected) in [
+            (&wire, Some(text)),
+            (&named.finish().unwrap(), Some(text)),
+            (&twice, Some(&double)),
+            (&[wire.as_slice(), b"behind it"].concat(), Some(text)),
+            (&sum, None),
+            (&end, None),
+            (&wire[..size - 1].to_vec(), None),
+        ] {
+            let data = coded("gzip", wire);
+            for step in [data.len(), 5_000] {
+                let parts: Vec<&[u8]> = data.chunks(step).collect();
+                let response = read(&config, &Wanted::default(), false, &parts, false).unwrap();
+                match expected {
+                    Some(text) => assert!(response.error.is_none() && response.body == *text, "{size} {step}"),
+                    None => assert_eq!(response.error.unwrap().reason, Reason::Encoding, "{size} {step}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_short_bomb_is_decoded_in_steps() {
+    let config = Config { max_body_bytes: 1 << 30, max_ratio: 1e9, ..Config::default() };
+    let data = coded("gzip", &gzip(&vec![0; 24 << 20]));
+    assert!(data.len() < 64 << 10);
+    let mut exchange = Exchange::new(Wanted::default(), false);
+    let (mut done, mut before) = (exchange.feed(&config, &data), 0);
+    while !done {
+        assert!(exchange.has_backlog() && exchange.size() - before < 17 << 20);
+        before = exchange.size();
+        done = exchange.feed(&config, b"");
+    }
+    assert_eq!(exchange.into_response().body.len(), 24 << 20);
 }
 
 #[test]
