@@ -233,6 +233,11 @@ class HostBudget(Section):
     queued: Count = 0
     """URLs in the queue of the host; 0 = no limit."""
 
+    @property
+    def limits(self) -> bool:
+        """Whether anything is limited; "0" and "0s" are the same time."""
+        return bool(self.pages or self.bytes or self.queued or seconds(self.time))
+
 
 class Quota(Section):
     """What may be spent in a period. When it is used up, no URL is fetched until the next period; the queue is kept."""
