@@ -44,9 +44,9 @@ def backup(
         raise UsageError(f"--keep {keep}: a number of backups, or 0 for all")
     place = Path(to)
     if bootstrap:
-        from nephila.programs.backup import system
+        from nephila.programs.backup.system import back_up
 
-        path = system.back_up(bootstrap, place, time.time(), without_rows=without_rows)
+        path = back_up(bootstrap, place, time.time(), without_rows=without_rows)
     else:
         path = directory.back_up(OutputDirectory(out), place, time.time(), without_rows=without_rows)
     gone = archive.keep_newest(place, keep) if keep else []
@@ -84,9 +84,9 @@ def restore(
         where = "the system of --bootstrap FILE" if manifest.kind == "system" else "a directory: --out DIR"
         raise UsageError(f"{source} is a backup of {manifest.source}; restore it into {where}")
     if bootstrap:
-        from nephila.programs.backup import system
+        from nephila.programs.backup.system import restore as restore_system
 
-        system.restore(source, manifest, bootstrap, without_rows=without_rows)
+        restore_system(source, manifest, bootstrap, without_rows=without_rows)
         then = "start the services"
     else:
         directory.restore(source, manifest, OutputDirectory(out), without_rows=without_rows)

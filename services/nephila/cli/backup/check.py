@@ -47,9 +47,8 @@ def check(
             then = "their rows are written again" if bootstrap else f"queued; continue: {continuation(out)}"
             typer.echo(f"{one.job}: {one.repaired:,} {then}")
         if one.forgotten:
-            note(
-                f"{one.forgotten:,} lost URLs of {one.job} are named by nothing; {program()} crawl --refresh --out {out} finds them"
-            )
+            again = f"{program()} crawl --refresh --out {out}"
+            note(f"{one.forgotten:,} lost URLs of {one.job} are named by nothing; {again} finds them")
         if not one.sound:
             note(f"{one.lost - one.repaired - one.forgotten:,} rows of {one.job} are lost; {program()} check --repair")
     if not all(one.sound for one in found):

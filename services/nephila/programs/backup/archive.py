@@ -230,6 +230,11 @@ def finished(place: Path) -> list[Path]:
     return sorted(path.parent for path in place.glob(f"*/{MANIFEST}") if not path.parent.name.endswith(PART))
 
 
+def rows_beside(path: Path) -> Path:
+    """The dump of the rows that another program has put beside a backup, after it."""
+    return path.with_name(f"{path.name}.rows.dump")
+
+
 def keep_newest(place: Path, keep: int) -> list[Path]:
     """Delete all but the newest backups, and those that were interrupted; returns what was deleted. Raises
     `UsageError` for fewer than one."""
@@ -237,6 +242,7 @@ def keep_newest(place: Path, keep: int) -> list[Path]:
         raise UsageError(f"--keep {keep} would delete the new backup as well; 1 is the least")
     gone = finished(place)[:-keep] + [path for path in place.glob(f"*Z{PART}") if path.is_dir()]
     for path in gone:
+        rows_beside(path).unlink(missing_ok=True)
         shutil.rmtree(path, ignore_errors=True)
     return gone
 

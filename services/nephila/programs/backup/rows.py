@@ -27,11 +27,7 @@ def dump(url: str, target: Path, snapshot: str = "") -> None:
 
 def restore(url: str, source: Path) -> None:
     """Fill an empty database from a dump, all of it or nothing. Raises `UserError` when it has tables of Nephila."""
-    if holds_tables(url):
-        raise UserError(
-            f"{display_name(url)} has tables of nephila already; restore into an empty database (createdb), or leave "
-            "the rows out with --without-rows"
-        )
+    require_empty(url)
     _run(
         "pg_restore",
         url,
@@ -39,14 +35,18 @@ def restore(url: str, source: Path) -> None:
     )
 
 
-def holds_tables(url: str) -> bool:
-    """Whether a crawl has written to the database. Raises `UserError`."""
+def require_empty(url: str) -> None:
+    """Raise `UserError` when a crawl has written to the database, or when it cannot be reached."""
     require_driver()
     from nephila.storage.ledgers.postgres_link import connect, translate_errors
     from nephila.storage.ledgers.postgres_schema import version
 
     with connect(url, readonly=True) as connection, translate_errors(url):
-        return bool(version(connection, url))
+        if version(connection, url):
+            raise UserError(
+                f"{display_name(url)} has tables of nephila already; restore into an empty database (createdb), or "
+                "leave the rows out with --without-rows"
+            )
 
 
 def _dbname(url: str) -> str:
