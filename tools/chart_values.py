@@ -36,16 +36,23 @@ CONFIGS: dict[str, type[msgspec.Struct]] = {
     "operator": OperatorConfig,
 }
 SERVICES = ("scheduler", "downloader", "parser", "storage", "api", "operator")
+PLACED = ("topics", "kafka.dev", "database.dev")
+"""Sections of pods that are no service."""
 FREE = ("requests", "limits")
 BEGIN, END = "<!-- values -->", "<!-- end of values -->"
-POD_KEYS: dict[str, Any] = {
-    "labels": {"type": "object"},
-    "annotations": {"type": "object"},
+PLACEMENT: dict[str, Any] = {
     "nodeSelector": {"type": "object"},
     "tolerations": {"type": "array"},
     "affinity": {"type": "object"},
-    "topologySpreadConstraints": {"type": "array"},
     "priorityClassName": {"type": "string"},
+    "schedulerName": {"type": "string"},
+    "runtimeClassName": {"type": "string"},
+}
+POD_KEYS: dict[str, Any] = PLACEMENT | {
+    "labels": {"type": "object"},
+    "annotations": {"type": "object"},
+    "logLevel": {"type": "string", "enum": ["debug", "info", "warning", "error"]},
+    "topologySpreadConstraints": {"type": "array"},
     "extraEnv": {"type": "array"},
     "extraEnvFrom": {"type": "array"},
     "extraVolumes": {"type": "array"},
@@ -102,6 +109,8 @@ def schema_of(path: str, value: Any, notes: dict[str, tuple[str, list[str]]]) ->
             found["additionalProperties"] = False
         if path in SERVICES:
             found["properties"] |= {key: one for key, one in POD_KEYS.items() if key not in found["properties"]}
+        if path in PLACED:
+            found["properties"] |= PLACEMENT
         return found
     if isinstance(value, list):
         return found | {"type": "array"}
