@@ -160,7 +160,8 @@ def generate() -> dict[Path, str]:
     notes = comments(text)
     head = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Values of the chart nephila"}
     schema: dict[str, Any] = head | schema_of("", values, notes)
-    schema["properties"]["global"] = {"type": "object"}
+    # Helm adds both: `global`, and the values of the chart in charts/.
+    schema["properties"] |= {"global": {"type": "object"}, "nephila-crds": {"type": "object"}}
     readme = (CHART / "README.md").read_text()
     before, _, rest = readme.partition(BEGIN)
     _, _, tail = rest.partition(END)

@@ -47,6 +47,8 @@ PLACES = (
     Place("compose.yaml", r"\$\{NEPHILA_TAG:-", 8),
     Place("charts/nephila/Chart.yaml", r"^version: "),
     Place("charts/nephila/Chart.yaml", r'^appVersion: "'),
+    Place("charts/nephila/charts/nephila-crds/Chart.yaml", r"^version: "),
+    Place("charts/nephila/charts/nephila-crds/Chart.yaml", r'^appVersion: "'),
     Place("charts/nephila/examples/production.yaml", r'tag: "'),
     Place("charts/nephila/examples/airgapped.yaml", r'tag: "'),
 )

@@ -19,7 +19,7 @@ from nephila.operator.plan import FINALIZER, one_line
 
 from tests.operator.fake_control import FakeControl, job
 
-CRDS = Path(__file__).parents[2] / "charts" / "nephila" / "files" / "crds"
+CRDS = Path(__file__).parents[2] / "charts" / "nephila" / "charts" / "nephila-crds" / "files"
 
 
 def body(*finalizers: str, version: int = 1, **metadata: Any) -> dict[str, Any]:

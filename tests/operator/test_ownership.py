@@ -15,7 +15,7 @@ WEB = Ownership("web", home="crawl")
 
 def resource(label: str = "", holder: str = "") -> dict[str, Any]:
     metadata: dict[str, Any] = {"name": "news", "labels": {LABEL: label} if label else None}
-    return {"metadata": metadata, "status": {"release": holder}}
+    return {"metadata": metadata, "status": {"release": f"crawl/{holder}" if holder else ""}}
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_the_label_says_who_serves_and_the_status_who_has_it(
     label: str, holder: str, step: Step, labelled_only: Step
 ) -> None:
     assert WEB.step(resource(label, holder)) == step
-    assert Ownership("web", unlabelled=False).step(resource(label, holder)) == labelled_only
+    assert Ownership("web", unlabelled=False, home="crawl").step(resource(label, holder)) == labelled_only
 
 
 def test_an_operator_without_a_release_claims_nothing_and_takes_nothing_from_others() -> None:
@@ -63,8 +63,8 @@ async def test_two_releases_in_a_namespace_never_both_have_a_job(running: Runnin
         server.apply("crawljobs", "more", JOB)
         await server.until(lambda: running.condition("crawljobs", "more") == ("True", "Applied"))
         assert second.controller.counts()["CrawlJob"] == 1
-    assert server.get("crawljobs", "news")["status"]["release"] == "web"
-    assert server.get("crawljobs", "more")["status"]["release"] == "blog"
+    assert server.get("crawljobs", "news")["status"]["release"] == "crawl/web"
+    assert server.get("crawljobs", "more")["status"]["release"] == "crawl/blog"
     assert control.requests == ["apply news", "apply more"]
 
 
@@ -77,7 +77,7 @@ async def test_a_job_whose_label_changes_is_deleted_by_one_release_before_the_ot
         await server.until(lambda: server.get("crawljobs", "news")["status"]["release"] == "")
         assert control.requests == ["apply news", "delete news"]
     async with running.operator("b", release="blog", lease="blog", unlabelled=False):
-        await server.until(lambda: server.get("crawljobs", "news")["status"]["release"] == "blog")
+        await server.until(lambda: server.get("crawljobs", "news")["status"]["release"] == "crawl/blog")
         await server.until(lambda: control.requests[-1] == "apply news")
 
 

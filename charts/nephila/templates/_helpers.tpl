@@ -30,10 +30,10 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end }}
 {{- end -}}
 
-{{- /* metadata of an object: (root, component, name). */ -}}
+{{- /* metadata of an object: (root, component, name, and namespace, annotations). */ -}}
 {{- define "nephila.metadata" -}}
 name: {{ .name }}
-namespace: {{ .root.Release.Namespace }}
+namespace: {{ .namespace | default .root.Release.Namespace }}
 labels:
   {{- include "nephila.labels" . | nindent 2 }}
 {{- with merge (dict) (.annotations | default dict) .root.Values.commonAnnotations }}
@@ -377,5 +377,16 @@ accessModes: {{ toJson (.accessModes | default (list "ReadWriteOnce")) }}
 resources: {requests: {storage: {{ .size }}}}
 {{- with .storageClass }}
 storageClassName: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{- /* An egress rule of a network policy: (peers, ports). */ -}}
+{{- define "nephila.egress" -}}
+{{- with .peers }}
+to: {{- toYaml . | nindent 2 }}
+{{- end }}
+ports:
+{{- range .ports }}
+  - {port: {{ . }}, protocol: TCP}
 {{- end }}
 {{- end -}}

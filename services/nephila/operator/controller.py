@@ -168,7 +168,7 @@ class Controller:
             case "leave":
                 return await self._leave(kind, body)
             case "claim":
-                body = await self._resources.claim(kind, body, self._ownership.release)
+                body = await self._resources.claim(kind, body, self._ownership.holder)
                 self._store(key, body)
         name = self._ownership.local(body)["metadata"]["name"]
         seen: ObservedJob | ObservedRule = await self._observe(kind, name)

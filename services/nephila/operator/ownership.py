@@ -21,11 +21,17 @@ class Ownership:
     """What one operator serves."""
 
     release: str = ""
-    """Its name in the label and in `status.release`; empty: an operator without a release, which claims nothing."""
+    """Its name in the label; empty: an operator without a release, which claims nothing."""
     unlabelled: bool = True
     """Resources without the label are served."""
     home: str = ""
-    """The namespace in which names of resources and of the crawler are the same."""
+    """Its namespace, in which names of resources and of the crawler are the same."""
+
+    @property
+    def holder(self) -> str:
+        """What `status.release` has while this release has the job or rule. Another namespace may have a release of the
+        same name."""
+        return f"{self.home}/{self.release}" if self.release else ""
 
     def is_wanted(self, body: Mapping[str, Any]) -> bool:
         """Whether the resource is to be served, by its label."""
@@ -36,8 +42,8 @@ class Ownership:
         """serve; claim: write `status.release` first; leave: delete the job or rule, then clear `status.release`."""
         holder = (body.get("status") or {}).get("release", "")
         if not self.is_wanted(body):
-            return "leave" if holder and holder == self.release else "ignore"
-        if holder == self.release:
+            return "leave" if holder and holder == self.holder else "ignore"
+        if holder == self.holder:
             return "serve"
         return "ignore" if holder else "claim"
 

@@ -67,7 +67,7 @@ class CrawlJobStatus(Section, kw_only=True):
     observed_generation: Number = 0
     """The newest generation that the operator has processed."""
     release: Annotated[str, Meta(max_length=253)] = ""
-    """The release that has the job; another one does not touch it."""
+    """The release that has the job, as NAMESPACE/NAME; another one does not touch it."""
     state: Annotated[str, Meta(max_length=40)] = ""
     """new, running, paused, limit or idle, as `nephila jobs list` has it."""
     job_generation: Number = 0
@@ -88,7 +88,7 @@ class ParseRuleStatus(Section, kw_only=True):
     observed_generation: Number = 0
     """The newest generation that the operator has processed."""
     release: Annotated[str, Meta(max_length=253)] = ""
-    """The release that has the rule; another one does not touch it."""
+    """The release that has the rule, as NAMESPACE/NAME; another one does not touch it."""
     version: Number = 0
     """The version that pages are read by; 0: none yet."""
     pages: Number = 0
