@@ -37,7 +37,7 @@ CONFIGS: dict[str, type[msgspec.Struct]] = {
     "operator": OperatorConfig,
 }
 SERVICES = ("scheduler", "downloader", "parser", "storage", "api", "operator")
-PLACED = ("topics", "kafka.dev", "database.dev")
+PLACED = ("topics", "backup", "kafka.dev", "database.dev")
 """Sections of pods that are no service."""
 FREE = ("requests", "limits")
 BEGIN, END = "<!-- values -->", "<!-- end of values -->"
@@ -131,6 +131,11 @@ POD_KEYS: dict[str, Any] = PLACEMENT | {
     "extraVolumeMounts": NAMED,
 }
 """Keys of `pod` that a service may repeat in its own section."""
+MODES: dict[str, Any] = {
+    "type": "array",
+    "minItems": 1,
+    "items": {"enum": ["ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod"]},
+}
 CONFIG_WORDS: dict[str, dict[str, Any]] = {
     "prefix": text(r"[A-Za-z0-9._-]+"),
     "security_protocol": {"enum": list(PROTOCOLS)},
@@ -154,16 +159,16 @@ BOUNDS: dict[str, dict[str, Any]] = {
     "networkPolicy.dns": MAPS,
     "networkPolicy.controlFrom": MAPS,
     "operator.namespaces": {"type": "array", "items": text(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", empty=False)},
+    "backup.schedule": text(r"(\S+\s+){4}\S+|@[a-z]+", empty=False),
+    "backup.keep": {"minimum": 1},
+    "backup.persistence.size": text(SIZE, empty=False),
+    "backup.persistence.accessModes": MODES,
     "kafka.external.bootstrap": text(rf"({ADDRESS})( *, *({ADDRESS}))*"),
     "database.external.existingSecretKey": text(r"[A-Za-z0-9_.-]+", empty=False),
     "blobStore.url": text(r"s3://[a-z0-9][a-z0-9.-]*(/.*)?"),
     "blobStore.persistence.size": text(SIZE, empty=False),
     "kafka.strimzi.storage": text(SIZE, empty=False),
-    "blobStore.persistence.accessModes": {
-        "type": "array",
-        "minItems": 1,
-        "items": {"enum": ["ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod"]},
-    },
+    "blobStore.persistence.accessModes": MODES,
     "api.replicas": {"minimum": 1},
     "operator.replicas": {"minimum": 1},
     "crawler.drainSeconds": {"minimum": 1, "maximum": 600},

@@ -1,4 +1,4 @@
-"""An API server with the objects of an installed release, for the chart's lookups, and what an upgrade cannot change."""
+"""An API server with the objects of an installed release, for the chart's lookups, and what no upgrade changes."""
 
 from __future__ import annotations
 

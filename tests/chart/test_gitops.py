@@ -1,4 +1,4 @@
-"""The files for Argo CD and Flux: health of resources as the operator writes them, and values that the chart accepts."""
+"""The files for Argo CD and Flux: health of resources as the operator writes them, values as the chart accepts them."""
 
 from __future__ import annotations
 
@@ -64,9 +64,7 @@ def test_a_rule_that_no_longer_fits_its_site_is_degraded() -> None:
 
 def test_the_values_of_both_files_are_accepted_and_those_of_argo_cd_render_no_secret(tmp_path: Path) -> None:
     argo = yaml.safe_load((GITOPS / "argocd.yaml").read_text())["spec"]["source"]["helm"]["valuesObject"]
-    (release,) = (
-        one for one in yaml.safe_load_all((GITOPS / "flux.yaml").read_text()) if one["kind"] == "HelmRelease"
-    )
+    (release,) = (one for one in yaml.safe_load_all((GITOPS / "flux.yaml").read_text()) if one["kind"] == "HelmRelease")
     for values in (argo, release["spec"]["values"]):
         (tmp_path / "values.yaml").write_text(json.dumps(values))
         done = template("-f", str(tmp_path / "values.yaml"))

@@ -1,4 +1,4 @@
-"""The notes of a release: what is lost, what stays as it was scaled, and commands that a restricted namespace allows."""
+"""The notes of a release: what is lost, what stays as it was scaled, commands for restricted namespaces."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ __all__ = ["notes"]
         ),
     ],
 )
-def test_the_notes_name_what_ends_with_a_pod(
-    notes: Render, settings: str, found: list[str], absent: list[str]
-) -> None:
+def test_the_notes_name_what_ends_with_a_pod(notes: Render, settings: str, found: list[str], absent: list[str]) -> None:
     text = notes(*(("--set", settings) if settings else ()))
     assert [one for one in found if one not in text] == []
     assert [one for one in absent if one in text] == []
@@ -42,8 +40,14 @@ def test_a_node_of_two_cores_has_room_for_four_downloaders() -> None:
     """By the shipped requests, with everything else of the release and half a core for the cluster."""
     cpu = 0.0
     for name, pod in pods([one for one in objects("--set", "downloader.replicas=4") if one["kind"] != "Pod"]):
-        count = next(
-            one["spec"].get("replicas", 1) for one in objects() if f"{one['kind']} {one['metadata']['name']}" == name
-        ) if "downloader" not in name else 4
+        count = (
+            next(
+                one["spec"].get("replicas", 1)
+                for one in objects()
+                if f"{one['kind']} {one['metadata']['name']}" == name
+            )
+            if "downloader" not in name
+            else 4
+        )
         cpu += count * sum(float(one["resources"]["requests"]["cpu"].rstrip("m")) / 1000 for one in pod["containers"])
     assert cpu < 1.5

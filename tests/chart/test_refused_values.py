@@ -60,7 +60,7 @@ def test_a_value_that_fails_later_is_refused_at_once(tmp_path: Path, values: str
     [
         EXTERNAL,
         '{"kafka": {"mode": "external", "external": {"bootstrap": "a:9092, b.c:9093,[2001:db8::1]:9092"}}}',
-        '{"downloader": {"resources": {"requests": {"cpu": 0.5, "memory": "1.5Gi"}, "limits": {"memory": 1000000000}}}}',
+        '{"downloader": {"resources": {"requests": {"cpu": 0.5, "memory": "1.5Gi"}, "limits": {"memory": 9e8}}}}',
         '{"crawler": {"networks": ["203.0.113.0/24=8/0.05", "2001:db8::/32=4"]}}',
         '{"rules": {"git": {"period": "1m30s"}}}',
         '{"monitoring": {"dashboards": {"enabled": true, "labels": {"a/b": "c"}}}}',

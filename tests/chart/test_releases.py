@@ -102,7 +102,7 @@ def test_peers_outside_are_reached_by_the_services_that_need_them(component: str
     settings = (
         "kafka.mode=external,kafka.external.bootstrap=k:9092,database.mode=external,"
         "database.external.existingSecret=db,blobStore.url=s3://bucket,"
-        f"networkPolicy.{component}.peers[0].ipBlock.cidr=10.20.0.0/16"
+        f"networkPolicy.{component}.peers[0].ipBlock.cidr=10.20.0.0/16,backup.enabled=true"
     )
     found = objects("--set", settings)
     peers = {"to": [{"ipBlock": {"cidr": "10.20.0.0/16"}}]}
@@ -111,8 +111,8 @@ def test_peers_outside_are_reached_by_the_services_that_need_them(component: str
         for one in found
         if one["kind"] == "NetworkPolicy" and any(peers["to"] == rule.get("to") for rule in one["spec"]["egress"])
     }
-    every = {"scheduler", "downloader", "parser", "storage", "api"}
-    wanted = {"kafka": every | {"topics", "test"}, "database": {"storage", "api"}, "bucket": every}
+    every = {"scheduler", "downloader", "parser", "storage", "api", "backup"}
+    wanted = {"kafka": every | {"topics", "test"}, "database": {"storage", "api", "backup"}, "bucket": every}
     assert allowed == wanted[component]
 
 

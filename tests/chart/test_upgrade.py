@@ -44,6 +44,8 @@ OTHERS: dict[str, Any] = {
     "networkPolicy.controlFrom": PEER,
     "networkPolicy.deniedNetworks": ["10.0.0.0/8"],
     "blobStore.persistence.accessModes": ["ReadWriteOnce"],
+    "backup.persistence.accessModes": ["ReadWriteMany"],
+    "backup.schedule": "30 4 * * *",
     "operator.namespaces": ["team"],
     "downloader.keda.enabled": False,  # beside autoscaling
     "parser.keda.enabled": False,
@@ -58,6 +60,7 @@ BASES: dict[str, dict[str, Any]] = {
     "downloader.autoscaling": {"downloader": {"keda": {"enabled": False}}},
     "parser.autoscaling": {"parser": {"keda": {"enabled": False}}},
     "storage.persistence": {"storage": {"replicas": 1, "persistence": {"size": "5Gi"}}},
+    "backup": {"backup": {"enabled": True}},
     "blobStore.persistence": {"blobStore": {"persistence": {"enabled": True}}},
 }
 """What a section needs to have an effect."""

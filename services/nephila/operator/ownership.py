@@ -1,8 +1,8 @@
 """Which release serves a resource, and what the crawler calls it. Pure.
 
 The label `nephila.dev/release` names the release; a resource without it belongs to the release that serves such
-resources. `status.release` is the release that has the job or rule now. It is written with the version that was read, so
-two operators never both have a resource; when the label changes, the old release deletes its job first.
+resources. `status.release` is the release that has the job or rule now. It is written with the version that was read,
+so two operators never both have a resource; when the label changes, the old release deletes its job first.
 """
 
 from __future__ import annotations

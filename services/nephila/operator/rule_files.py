@@ -1,8 +1,9 @@
 """Folders with files of rules, which become ParseRule resources: a ConfigMap, or a repository that git-sync keeps.
 
 Files are looked at every CHECK_S seconds; the rules of the namespace every `rules_interval_s`, so that a rule that was
-deleted or edited by hand is soon that of its file again. A file that is refused changes no rule: the error is written to the annotation
-`nephila.dev/file-error` of the rules that were read from it before, and to an Event of the operator's pod.
+deleted or edited by hand is soon that of its file again. A file that is refused changes no rule: the error is written
+to the annotation `nephila.dev/file-error` of the rules that were read from it before, and to an Event of the operator's
+pod.
 
 Invariants: a rule has one file, and a second file with its name is refused; a rule whose file is gone stays, unless
 `prune` is set.

@@ -22,7 +22,8 @@ class Condition(Section, kw_only=True):
 
     type: Literal["Accepted", "Ready", "Reconciling", "Stalled", "Progressing", "Degraded"]
     """Accepted: the newest spec was valid and is the desired state of the crawler. Ready: it is in effect.
-    Reconciling: it is on its way. Stalled: it cannot be in effect before the document changes. Progressing: URLs are queued or in flight. Degraded: a rule no longer fits its site."""
+    Reconciling: it is on its way. Stalled: it cannot be in effect before the document changes. Progressing: URLs are
+    queued or in flight. Degraded: a rule no longer fits its site."""
     status: Truth
     """True, False or Unknown."""
     reason: Annotated[str, Meta(min_length=1, max_length=100)]
