@@ -19,6 +19,9 @@ from typing import Any
 import msgspec
 import yaml
 from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.dns.resolvers import RESOLVERS
+from nephila.downloader.http.fetchers import FETCHERS
+from nephila.downloader.proxies.selection import NAMES
 from nephila.kernel.bus.kafka.config import MECHANISMS, PROTOCOLS, KafkaConfig
 from nephila.kernel.runtime.config import secret_fields
 from nephila.operator.config import OperatorConfig
@@ -26,6 +29,8 @@ from nephila.parser.config import ParserConfig
 from nephila.scheduler.config import SchedulerConfig
 from nephila.storage.config import StorageConfig
 from nephila.storage.outputs import FORMATS
+
+from tools.images import IMAGES
 
 CHART = Path(__file__).parents[1] / "charts" / "nephila"
 CONFIGS: dict[str, type[msgspec.Struct]] = {
@@ -141,9 +146,9 @@ CONFIG_WORDS: dict[str, dict[str, Any]] = {
     "security_protocol": {"enum": list(PROTOCOLS)},
     "sasl_mechanism": {"enum": ["", *MECHANISMS]},
     "formats": {"type": "array", "items": {"enum": list(FORMATS)}},
-    "fetcher": {"enum": ["auto", "lean", "aiohttp"]},
-    "dns_resolver": {"enum": ["auto", "aiodns", "system"]},
-    "proxy_names": {"enum": ["local", "proxy", "proxy_only"]},
+    "fetcher": {"enum": list(FETCHERS)},
+    "dns_resolver": {"enum": list(RESOLVERS)},
+    "proxy_names": {"enum": list(NAMES)},
 }
 """Settings of a service whose words the structs do not list."""
 BOUNDS: dict[str, dict[str, Any]] = {
@@ -153,6 +158,11 @@ BOUNDS: dict[str, dict[str, Any]] = {
     "nameOverride": text(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?"),
     "fullnameOverride": text(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?"),
     "image.repository": text(r"[a-z0-9]([a-z0-9.:/_-]*[a-z0-9])?", empty=False),
+    "image.digests": {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {name: text("sha256:[0-9a-f]{64}", empty=False) for name in IMAGES},
+    },
     "image.tag": text(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"),
     "crawler.networks": {"type": "array", "items": text(rf"({CIDR})=[0-9]+(/[0-9]+(\.[0-9]+)?)?", empty=False)},
     "networkPolicy.deniedNetworks": {"type": "array", "items": text(CIDR, empty=False)},

@@ -91,6 +91,18 @@ def test_secrets_stay_as_they_are(tmp_path: Path) -> None:
     assert [one["data"] for one in after] == [one["data"] for one in before]
 
 
+def test_an_image_can_be_named_by_its_digest() -> None:
+    digest = f"sha256:{'0' * 64}"
+    found = objects("--set", f"image.digests.scheduler={digest}")
+    images = {
+        one["metadata"]["name"]: one["spec"]["template"]["spec"]["containers"][0]["image"]
+        for one in found
+        if one["kind"] in ("Deployment", "StatefulSet")
+    }
+    assert images["web-nephila-scheduler"] == f"nephila-scheduler@{digest}"
+    assert "@" not in images["web-nephila-parser"]
+
+
 def test_named_secrets_make_every_rendering_the_same() -> None:
     settings = ("--set", "api.existingSecret=token,database.dev.existingSecret=database")
     assert not [one for one in objects(*settings) if one["kind"] == "Secret"]

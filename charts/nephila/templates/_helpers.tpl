@@ -52,7 +52,8 @@ app.kubernetes.io/part-of: nephila
 {{- end -}}
 
 {{- define "nephila.image" -}}
-{{ .root.Values.image.repository }}-{{ .service }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+{{- $digest := get .root.Values.image.digests .service -}}
+{{ .root.Values.image.repository }}-{{ .service }}{{ if $digest }}@{{ $digest }}{{ else }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}{{ end }}
 {{- end -}}
 
 {{- define "nephila.serviceAccountName" -}}
