@@ -94,3 +94,20 @@ async def test_jobs_of_a_further_namespace_are_served_under_names_of_their_own(r
         server.delete("crawljobs", "team/news")
         await server.until(lambda: not server.get("crawljobs", "team/news"))
     assert sorted(control.jobs) == ["news"]
+
+
+@pytest.mark.parametrize(("plural", "spec"), [("crawljobs", JOB), ("parserules", RULE)])
+async def test_a_name_that_a_resource_of_another_namespace_may_have_is_refused(
+    running: Running, plural: str, spec: dict[str, Any]
+) -> None:
+    """Two resources would have one job or rule; the deletion of one does not delete that of the other."""
+    server, control = running.server, running.control
+    async with running.operator(release="web", namespaces=("team",)):
+        server.apply(plural, "news", spec, namespace="team")
+        await server.until(lambda: running.condition(plural, "team/news") == ("True", "Applied"))
+        before = list(control.requests)
+        server.apply(plural, "team.news", spec)
+        await server.until(lambda: running.condition(plural, "team.news", "Stalled") == ("True", "Invalid"))
+        server.delete(plural, "team.news")
+        await server.until(lambda: not server.get(plural, "team.news"))
+        assert control.requests == before

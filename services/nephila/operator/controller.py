@@ -22,7 +22,7 @@ from nephila.operator.cluster import Absent, Conflict, Kind, timestamp
 from nephila.operator.config import OperatorConfig
 from nephila.operator.observer import Observer
 from nephila.operator.ownership import Ownership
-from nephila.operator.plan import Again, ReconcilePlan
+from nephila.operator.plan import Again, ReconcilePlan, Refusal, is_deleted
 from nephila.operator.reconcile_job import ObservedJob, reconcile_job
 from nephila.operator.reconcile_rule import ObservedRule, reconcile_rule
 
@@ -171,7 +171,10 @@ class Controller:
                 body = await self._resources.claim(kind, body, self._ownership.holder)
                 self._store(key, body)
         name = self._ownership.local(body)["metadata"]["name"]
-        seen: ObservedJob | ObservedRule = await self._observe(kind, name)
+        seen = await self._observe(kind, name)
+        if clash := self._ownership.clash(body):
+            refusal = None if is_deleted(body) else Refusal(clash, final=True)
+            seen = ObservedJob(refusal=refusal) if kind == "CrawlJob" else ObservedRule(refusal=refusal)
         for _ in range(MAX_STEPS):
             plan = self._plan(self._ownership.local(body), seen)
             if plan.finalizers is not None:

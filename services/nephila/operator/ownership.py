@@ -26,6 +26,8 @@ class Ownership:
     """Resources without the label are served."""
     home: str = ""
     """Its namespace, in which names of resources and of the crawler are the same."""
+    others: tuple[str, ...] = ()
+    """Further namespaces."""
 
     @property
     def holder(self) -> str:
@@ -50,6 +52,14 @@ class Ownership:
     def is_served(self, body: Mapping[str, Any]) -> bool:
         """Whether no other release serves the resource."""
         return self.step(body) in ("serve", "claim")
+
+    def clash(self, body: Mapping[str, Any]) -> str:
+        """Why a resource cannot have its name; empty when it can. A resource of another namespace may have it."""
+        name = str(body["metadata"]["name"])
+        first = name.partition(".")[0]
+        if body["metadata"].get("namespace", "") not in ("", self.home) or first == name or first not in self.others:
+            return ""
+        return f"names that begin with {first}. are those of resources of the namespace {first}"
 
     def local(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The resource with the names that the crawler has for it: `NAMESPACE.NAME` for those of other namespaces than

@@ -48,7 +48,7 @@ class Operator:
         self._stop = asyncio.Event()
         self._leadership = Leadership(leases, config.lease, identity, config.lease_s, clock)
         observer = Observer(control, clock, config.status_interval_s / 2)
-        ownership = Ownership(config.release, config.unlabelled, cluster.namespace)
+        ownership = Ownership(config.release, config.unlabelled, cluster.namespace, config.namespaces)
         self.controller = Controller(cluster, observer, clock, config, ownership)
         self._namespaces = (cluster.namespace, *config.namespaces)
         folders = [Path(one) for one in config.rules_folders]
