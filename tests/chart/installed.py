@@ -48,6 +48,10 @@ def answers(found: list[dict[str, Any]]) -> dict[str, Any]:
         for plural, kind in kinds.items():
             items = [one for one in found if one["kind"] == kind and one["apiVersion"] == group]
             every[f"{base}/{plural}"] = {"kind": f"{kind}List", "apiVersion": group, "metadata": {}, "items": items}
+            for namespace in {one["metadata"].get("namespace", "") for one in items} | {"crawl"}:
+                here = [one for one in items if one["metadata"].get("namespace", "") == namespace]
+                listed = {"kind": f"{kind}List", "apiVersion": group, "metadata": {}, "items": here}
+                every[f"{base}/namespaces/{namespace}/{plural}"] = listed
             for one in items:
                 place = f"/namespaces/{one['metadata']['namespace']}" if group in NAMESPACED else ""
                 every[f"{base}{place}/{plural}/{one['metadata']['name']}"] = one

@@ -33,6 +33,19 @@ def test_a_second_release_that_serves_what_has_no_label_is_refused(tmp_path: Pat
     assert (env["NEPHILA_OPERATOR__RELEASE"], env["NEPHILA_OPERATOR__UNLABELLED"]) == ("web", "false")
 
 
+@pytest.mark.parametrize(("prefix", "code"), [("", 1), ("second-", 0)])
+def test_two_releases_of_a_namespace_do_not_share_topics_and_groups(tmp_path: Path, prefix: str, code: int) -> None:
+    external = "kafka.mode=external,kafka.external.bootstrap=kafka.test:9092"
+    first = [one for one in objects("--set", external) if one["kind"] == "ConfigMap"]
+    settings = f"{external},operator.unlabelled=false,kafka.config.prefix={prefix}"
+    with cluster(tmp_path, first) as kubeconfig:
+        assert upgrade(kubeconfig, "--set", external).returncode == 0
+        done = upgrade(kubeconfig, "--set", settings, release="second")
+    assert done.returncode == code, done.stderr
+    if code:
+        assert "give this release another kafka.config.prefix" in done.stderr
+
+
 def test_the_same_release_is_upgraded(tmp_path: Path) -> None:
     with cluster(tmp_path, [owned("ConfigMap", "v1", "nephila-unlabelled", "web")]) as kubeconfig:
         assert named(rendered(kubeconfig), "ConfigMap", "nephila-unlabelled")["data"] == {"release": "web"}
