@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import kopf
@@ -19,8 +19,8 @@ from nephila.operator.cluster import GROUP, PLURALS, VERSION, Kind
 OnEvent = Callable[[Kind, str | None, Mapping[str, Any]], None]
 
 
-async def watch(namespace: str, on_event: OnEvent, stop: asyncio.Event, ready: asyncio.Event) -> None:
-    """Report all resources of a namespace and every change, until `stop`. Raises when kopf gives up.
+async def watch(namespaces: Sequence[str], on_event: OnEvent, stop: asyncio.Event, ready: asyncio.Event) -> None:
+    """Report all resources of these namespaces and every change, until `stop`. Raises when kopf gives up.
 
     `ready` is set when kopf has started, with signal handlers of its own."""
     for name in ("kopf", "kopf.objects"):  # one line for each event otherwise
@@ -36,7 +36,12 @@ async def watch(namespace: str, on_event: OnEvent, stop: asyncio.Event, ready: a
     settings.watching.server_timeout = 300
     settings.watching.connect_timeout = 10
     await kopf.operator(
-        registry=registry, settings=settings, namespaces=[namespace], standalone=True, stop_flag=stop, ready_flag=ready
+        registry=registry,
+        settings=settings,
+        namespaces=list(namespaces),
+        standalone=True,
+        stop_flag=stop,
+        ready_flag=ready,
     )
 
 
