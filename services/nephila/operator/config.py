@@ -13,7 +13,7 @@ class OperatorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     token_file: str = ""
     """File that holds the bearer token of the control API."""
     namespace: str = ""
-    """Namespace whose resources are served. Empty: that of the pod, or `default` outside a cluster."""
+    """Namespace whose resources are served. Empty: that of the pod, or outside a cluster that of the kubeconfig."""
     lease: str = "nephila-operator"
     """Name of the Lease by which one of several operators is elected."""
     lease_s: float = 15.0
