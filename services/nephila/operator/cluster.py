@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import json
 import secrets
-import ssl
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
 import aiohttp
-import kopf
 
 from nephila.kernel.runtime.errors import NotReadyError, UserError
+from nephila.programs.kubernetes.login import log_in
 
 GROUP: Final = "nephila.dev"
 VERSION: Final = "v1"
@@ -54,10 +54,8 @@ class Cluster:
         """Raises `UserError` without a service account and without a kubeconfig."""
         self.namespace = namespace
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
-        self._login = _login()
-        self._tls: ssl.SSLContext | bool = (
-            self._login.as_ssl_context() if self._login.server.startswith("https:") else False
-        )
+        self._login = log_in()
+        self._tls = self._login.tls()
         self._session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
@@ -186,7 +184,9 @@ class Cluster:
     async def _call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         status, reason, data = await self._answer(method, path, body)
         if status == 401:
-            self._login = _login()  # the kubelet has written another token
+            # The kubelet has written another token, or that of a login program has expired.
+            self._login = await asyncio.to_thread(log_in)
+            self._tls = self._login.tls()
             status, reason, data = await self._answer(method, path, body)
         if not 200 <= status < 300:
             raise _translated(status, reason, data)
@@ -198,33 +198,22 @@ class Cluster:
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=self._timeout)
         headers = {"Accept": "application/json", "Content-Type": MERGE if method == "PATCH" else "application/json"}
-        headers |= self._login.as_http_headers()
+        headers |= self._login.headers
         try:
             async with self._session.request(
                 method,
-                self._login.server.rstrip("/") + path,
+                self._login.server + path,
                 data=None if body is None else json.dumps(body),
                 headers=headers,
                 ssl=self._tls,
-                proxy=self._login.proxy_url,
+                server_hostname=self._login.server_name,
+                proxy=self._login.proxy,
                 allow_redirects=False,
             ) as answer:
                 return answer.status, answer.reason or "", await answer.read()
         except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
             reason = " ".join(str(error).split())[:300] or f"no answer in {self._timeout.total:g} s"
             raise NotReadyError(f"the API server of Kubernetes cannot be reached: {reason}") from None
-
-
-def _login() -> kopf.ConnectionInfo:
-    """Server and credentials, as the watch has them. Raises `UserError`."""
-    settings = kopf.OperatorSettings()
-    try:
-        found = kopf.login_with_service_account(settings=settings) or kopf.login_with_kubeconfig(settings=settings)
-    except Exception as error:  # of the file system, YAML, or a key that a kubeconfig lacks
-        raise UserError(f"the kubeconfig cannot be used: {type(error).__name__}: {error}") from None
-    if found is None:
-        raise UserError("there is neither a service account nor a kubeconfig")
-    return found
 
 
 def _name(body: Mapping[str, Any]) -> str:

@@ -13,7 +13,8 @@ class OperatorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     token_file: str = ""
     """File that holds the bearer token of the control API."""
     namespace: str = ""
-    """Namespace of the release. Empty: that of the pod, or `default` outside a cluster."""
+    """Namespace of the release. Empty: that of the pod, or outside a cluster that of the
+    kubeconfig."""
     namespaces: tuple[str, ...] = ()
     """Further namespaces whose resources are served. Their jobs and rules have names of the form NAMESPACE.NAME in the
     crawler."""
