@@ -144,6 +144,8 @@ class Group:
         self._round: int | None = None
         """Number of the running rebalance."""
         self._rounds = 0
+        self._missing: set[str] = set()
+        """Members that have not joined the running rebalance."""
         self.again = False
         """A member asked for a rebalance while the plan was made."""
         self.plans_s: list[float] = []
@@ -192,6 +194,7 @@ class Group:
         self._round = self._rounds
         self.again = False
         now = self._clock.monotonic()
+        self._missing = set(self._members)
         for joined in self._members.values():
             joined.joined_at = None
             at = self._heartbeat_after(joined, now) + 3 * SITES_S[joined.member.site]
@@ -203,6 +206,7 @@ class Group:
 
     def _expire(self, name: str) -> None:
         self._members.pop(name, None)
+        self._missing.discard(name)
         if self._round is None:
             self.rebalance()
         else:
@@ -211,10 +215,11 @@ class Group:
     def _on_join(self, joined: _Joined, number: int) -> None:
         if joined.member.alive and number == self._round:
             joined.joined_at = self._clock.monotonic()
+            self._missing.discard(joined.member.name)
             self._plan_when_all_joined()
 
     def _plan_when_all_joined(self) -> None:
-        if any(one.joined_at is None for one in self._members.values()):
+        if self._missing:
             return
         claims = {name: one.membership.claim() for name, one in self._members.items()}
         self.join_bytes.append(sum(map(len, claims.values())))

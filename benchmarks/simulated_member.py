@@ -262,14 +262,23 @@ class _Counters(SimpleNamespace):
         self.page_quota, self.spent_elsewhere = pages, spent
 
 
+class _Jobs(dict[str, Any]):
+    """See `Jobs`: all of them run."""
+
+    def take_changed(self) -> list[str]:
+        """See `Jobs.take_changed`."""
+        return list(self)
+
+
 class _Held(list[Any]):
     lost = 0
 
 
 def _owner(partition: int, epoch: int, clock: ManualClock, jobs: list[CrawlJob]) -> Any:
     """What `PartitionJobs` reads of a `PartitionOwner`."""
-    known = {
-        job.uid: _Counters(
+    known = _Jobs()
+    for job in jobs:
+        known[job.uid] = _Counters(
             clock=clock,
             began=clock.monotonic(),
             spec=job,
@@ -285,7 +294,5 @@ def _owner(partition: int, epoch: int, clock: ManualClock, jobs: list[CrawlJob])
             page_quota=0,
             spent_elsewhere=False,
         )
-        for job in jobs
-    }
     frontier = SimpleNamespace(in_flight=SimpleNamespace(urls={}), jobs=known, quotas=None)
     return SimpleNamespace(number=partition, epoch=epoch, frontier=frontier, quiet=True, resume_job=lambda job: None)
