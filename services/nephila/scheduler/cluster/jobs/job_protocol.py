@@ -116,7 +116,7 @@ class JobProtocol:
         awaited = False
         for part in progress.parts:
             known = view.parts.get(part.partition)
-            awaited = awaited or known is None or _awaited_fields(part, view) != _awaited_fields(known, view)
+            awaited = awaited or known is None or _is_awaited(part, known, view)
             view.take_part(part)
             if part.uses:
                 self.jobs_with_quotas.add(progress.job)
@@ -287,24 +287,25 @@ def _urgent(progress: JobProgress, before: JobProgress | None, view: JobView) ->
     """Whether the coordinator, or a partition, waits for this report."""
     if before is None or len(before.parts) != len(progress.parts):
         return True
-    return any(
-        _awaited_fields(part, view) != _awaited_fields(was, view)
-        for part, was in zip(progress.parts, before.parts, strict=True)
-    )
+    return any(_is_awaited(part, was, view) for part, was in zip(progress.parts, before.parts, strict=True))
 
 
-def _awaited_fields(part: PartitionStatus, view: JobView) -> tuple[object, ...]:
-    needed_now = part.needed_now > view.granted(part.partition)
-    return (
-        part.partition,
-        part.epoch,
-        part.generation,
-        part.start_generation,
-        part.idle,
-        part.idle_check,
-        part.returned,
-        needed_now,
-    )
+def _is_awaited(part: PartitionStatus, was: PartitionStatus, view: JobView) -> bool:
+    """Whether a report has more than new counters. Without tuples: it is asked of every report of all members."""
+    if (
+        part.partition != was.partition
+        or part.epoch != was.epoch
+        or part.generation != was.generation
+        or part.start_generation != was.start_generation
+        or part.idle is not was.idle
+        or part.idle_check != was.idle_check
+        or part.returned != was.returned
+    ):
+        return True
+    if not part.needed_now and not was.needed_now:
+        return False
+    granted = view.granted(part.partition)
+    return (part.needed_now > granted) is not (was.needed_now > granted)
 
 
 def _decision_fields(status: JobStatus) -> tuple[object, ...]:
