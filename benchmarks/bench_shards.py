@@ -1,4 +1,4 @@
-"""Rows over three PostgreSQL servers, one of which is killed twice: every row once, the feed whole, CPU of one and three.
+"""Rows over three PostgreSQL servers, one killed twice: every row once, the feed whole, CPU of one server and three.
 
 The writer is the real one of the storage service; records come in flushes of 256 and are given again until a flush is
 durable, as the service does. A second writer repeats the last tenth, as after a hand-over. Autovacuum is on.

@@ -29,7 +29,7 @@ from benchmarks.simulated_group import SITES_S, Group, SharedLog, Traffic
 from benchmarks.simulated_member import Pauses, Whole, Writer
 
 PARTITIONS = {100: 1024, 1000: 4096, 10_000: 16_384}
-STEADY_S = 20.0
+STEADY_S = 10.0
 LIMIT_S = 400.0
 """A step that takes longer is not over."""
 CLAIMS = 10
