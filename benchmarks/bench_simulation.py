@@ -221,21 +221,27 @@ def main() -> None:
     parser.add_argument("--plot", type=Path)
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
-    found = [simulate(members, options.whole, options.jobs) for members in options.members]
-    for one in found:
-        print(
-            f"\n{one['members']} members ({one['whole']} read all), {one['partitions']} partitions, "
-            f"{one['jobs']} running jobs; peak {one['peak_mb']} MB"
-        )
-        print(table(list(COLUMNS.values()), [[row[key] for key in COLUMNS] for row in one["rows"]]))
-        for row in one["rows"]:
-            if row["step"] == "steady":
-                shares = ", ".join(f"{name} {100 * share:.2f} %" for name, share in row["cpu_per_member_s"].items())
-                print(f"steady: CPU of one core per member for reading: {shares}")
+    found = []
+    for members in options.members:
+        found.append(simulate(members, options.whole, options.jobs))
+        show(found[-1])
     if options.save:
         print(save("simulation", {"runs": found}))
     if options.plot:
         draw(found, options.plot)
+
+
+def show(one: dict[str, Any]) -> None:
+    """The table of one size."""
+    print(
+        f"\n{one['members']} members ({one['whole']} read all), {one['partitions']} partitions, "
+        f"{one['jobs']} running jobs; peak {one['peak_mb']} MB"
+    )
+    print(table(list(COLUMNS.values()), [[row[key] for key in COLUMNS] for row in one["rows"]]))
+    for row in one["rows"]:
+        if row["step"] == "steady":
+            shares = ", ".join(f"{name} {100 * share:.2f} %" for name, share in row["cpu_per_member_s"].items())
+            print(f"steady: CPU of one core per member for reading: {shares}", flush=True)
 
 
 def draw(found: list[dict[str, Any]], path: Path) -> None:
