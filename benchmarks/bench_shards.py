@@ -1,4 +1,4 @@
-"""Rows over three PostgreSQL servers, one killed twice: every row once, the feed whole, CPU of one server and three.
+"""Rows over three PostgreSQL servers, one of them killed twice: every row once, the feed whole.
 
 The writer is the real one of the storage service; records come in flushes of 256 and are given again until a flush is
 durable, as the service does. A second writer repeats the last tenth, as after a hand-over. Autovacuum is on.
@@ -136,12 +136,6 @@ def check(servers: list[Server], rows: int) -> dict[str, Any]:
     }
 
 
-def _cpu_s(server: Server) -> float:
-    """CPU of a server and of its sessions that have ended."""
-    fields = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-
-
 def run(count: int, rows: int, kill: bool) -> dict[str, Any]:
     """One system."""
     servers = [Server(settings=SETTINGS) for _ in range(count)]
@@ -150,14 +144,9 @@ def run(count: int, rows: int, kill: bool) -> dict[str, Any]:
             server.start()
         total = rows // FLUSH
         kills = {total // 3: servers[-1], 2 * total // 3: servers[-1]} if kill else {}
-        before = sum(map(_cpu_s, servers))
         with tempfile.TemporaryDirectory() as directory:
             found = write(" ".join(server.dsn() for server in servers), rows, Path(directory), kills)
-        spent = sum(map(_cpu_s, servers)) - before
-        row = {"servers": count, "rows": rows, "kills": len(kills), **found, **check(servers, rows)}
-        if not kill:  # a killed server takes its count of CPU with it
-            row["server_cpu_ms_per_row"] = 1e3 * spent / rows
-        return row
+        return {"servers": count, "rows": rows, "kills": len(kills), **found, **check(servers, rows)}
     finally:
         for server in servers:
             server.stop()
@@ -188,7 +177,7 @@ def main() -> None:
             [
                 [
                     *(one["servers"], one["rows"], one["kills"], one["rows"] / one["wall_s"]),
-                    *(1e3 * one["writer_cpu_s"] / one["rows"], one.get("server_cpu_ms_per_row", 0.0)),
+                    *(1e3 * one["writer_cpu_s"] / one["rows"],),
                     *(one["pages"], one["fetches"], one["changes_in_feed"]),
                 ]
                 for one in found

@@ -11,6 +11,7 @@ member's cost depends on what is written. Stand-ins: the broker (simulated_group
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 import statistics
 import time
@@ -219,10 +220,11 @@ def main() -> None:
     parser.add_argument("--whole", type=int, default=100, help="members that read everything")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--plot", type=Path)
+    parser.add_argument("--results", type=Path, nargs="+", default=[], help="draw these results of --save instead")
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
-    found = []
-    for members in options.members:
+    found = [run for path in options.results for run in json.loads(path.read_text())["runs"]]
+    for members in [] if found else options.members:
         found.append(simulate(members, options.whole, options.jobs))
         show(found[-1])
     if options.save:

@@ -76,7 +76,7 @@ def feed(
     source: Source, *, since: str = "", job: str = "", change: str = "", limit: int = 1000, newest: bool = False
 ) -> FeedPage:
     """As `changes`, also of several servers. Raises `UsageError` for a position of another number of servers."""
-    servers = addresses(source) if isinstance(source, str) else [source]
+    servers: list[Source] = [*addresses(source)] if isinstance(source, str) else [source]
     positions = _split(parse_since(since), len(servers))
     parts = [
         changes(server, since=position, job=job, change=change, limit=limit, newest=newest)
