@@ -30,9 +30,11 @@ from benchmarks.simulated_group import SITES_S, Group, SharedLog, Traffic
 from benchmarks.simulated_member import Pauses, Whole, Writer
 
 PARTITIONS = {100: 1024, 1000: 4096, 10_000: 16_384}
-STEADY_S = 10.0
+STEADY_S = 5.0
 LIMIT_S = 400.0
 """A step that takes longer is not over."""
+HAND_OVER_S = 4.0
+"""A rebalance, the work in flight, and the next rebalance: until then a step is not over."""
 CLAIMS = 10
 """Addresses that a writer claims."""
 SHARED = 4
@@ -90,7 +92,7 @@ class Cluster:
         while self.clock.monotonic() < began + LIMIT_S:
             self.clock.advance(1.0)
             quiet = self.group.idle and not self.pauses.open
-            if quiet and len(self.pauses.found) and self.clock.monotonic() > began + 8.0:
+            if quiet and len(self.pauses.found) and self.clock.monotonic() > began + HAND_OVER_S:
                 break
         return self.clock.monotonic() - began
 
@@ -162,7 +164,7 @@ def simulate(members: int, whole: int, jobs: int) -> dict[str, Any]:
 
     def step(what: str, change: Any, fixed_s: float = 0.0) -> None:
         rows.append(measure(cluster, what, change, fixed_s))
-        print(f"  {members} members: {what}: {rows[-1]['real_s']} s", flush=True)
+        print(f"  {members} members: " + ", ".join(f"{key} {rows[-1][key]}" for key in COLUMNS), flush=True)
 
     step("all start", lambda: None)
     share_addresses(cluster)
