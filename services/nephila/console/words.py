@@ -71,6 +71,14 @@ def share(part: float, whole: float) -> str:
     return "< 0.1 %" if found < 0.1 else f"{found:.1f} %" if found < 10 else f"{found:.0f} %"
 
 
+def ago(seconds: float) -> str:
+    """A length of time in its largest unit."""
+    for unit, name in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= unit:
+            return f"{int(seconds // unit)} {name}"
+    return f"{max(int(seconds), 1)} s"
+
+
 def when(value: Any) -> Markup:
     """An instant as a person reads it, the exact one on hover: seconds since 1970 or ISO 8601, in UTC."""
     at = _instant(value)
@@ -79,7 +87,7 @@ def when(value: Any) -> Markup:
     passed = time.time() - at.timestamp()
     if abs(passed) < 90 * 86_400:
         text = _("in %(span)s") if passed < 0 else _("%(span)s ago")
-        text %= {"span": span(abs(passed)) if abs(passed) >= 1 else "1 s"}
+        text %= {"span": ago(abs(passed))}
     else:
         text = at.strftime("%Y-%m-%d")
     exact = at.strftime("%Y-%m-%d %H:%M:%S UTC")

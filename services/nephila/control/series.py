@@ -34,7 +34,6 @@ class JobSeries:
         """Take a sample if one is due. O(1) otherwise."""
         if now < self._next:
             return
-        self._next = now + self._step_s
         found = jobs()
         if len(found) > JOBS:
             self._samples.clear()
@@ -44,6 +43,7 @@ class JobSeries:
         if len(self._samples) > SAMPLES:
             del self._samples[1::2]
             self._step_s *= 2
+        self._next = now + self._step_s
 
     def read(self, job: str, reports: Sequence[Job], clock: Clock) -> Series:
         """`reports`: how the job, or each job, stands now."""

@@ -35,7 +35,8 @@ class Problem(NamedTuple):
 
 async def jobs(view: View) -> Response:
     """GET /console/jobs"""
-    found = (await view.control.list_jobs(requests.Empty())).jobs
+    listed, fixed = await asyncio.gather(view.control.list_jobs(requests.Empty()), _is_fixed(view))
+    found = listed.jobs
     wanted = view.field("state")
     states: dict[str, int] = {}
     for job in found:
@@ -43,8 +44,20 @@ async def jobs(view: View) -> Response:
     text = view.field("q").strip().lower()
     shown = [job for job in found if (not wanted or job.state == wanted) and text in job.name.lower()]
     return view.render(
-        "jobs.html", live=True, jobs=shown[:200], total=len(shown), states=states, wanted=wanted, q=view.field("q")
+        "jobs.html",
+        live=True,
+        jobs=shown[:200],
+        total=len(shown),
+        states=states,
+        wanted=wanted,
+        q=view.field("q"),
+        fixed=fixed,
     )
+
+
+async def _is_fixed(view: View) -> bool:
+    """Whether one crawl runs or ran there, whose job is defined by its command."""
+    return (await view.control.status(requests.Empty())).kind == "crawl"
 
 
 async def job(view: View) -> Response:
@@ -52,7 +65,8 @@ async def job(view: View) -> Response:
     name = requests.JobName(name=view.name)
     detail = await view.control.get_job(name)
     of_job = screen_types.OfJob(job=view.name)
-    outcomes, series, quarantines = await asyncio.gather(
+    fixed, outcomes, series, quarantines = await asyncio.gather(
+        _is_fixed(view),
         view.control.count_outcomes(of_job),
         view.control.get_series(of_job),
         optional(view.control.list_quarantines(name)),
@@ -61,6 +75,7 @@ async def job(view: View) -> Response:
     return view.render(
         "job.html",
         live=True,
+        fixed=fixed,
         job=detail.status,
         document=_text(detail.document),
         outcomes=outcomes,

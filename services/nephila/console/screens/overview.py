@@ -60,10 +60,15 @@ def sentence(status: answers.Status, needs: list[Need]) -> str:
     if status.queued:
         parts.append(_("%(count)s queued") % {"count": count(status.queued)})
     if status.hosts_waiting:
-        parts.append(_("%(count)s hosts wait for their next request") % {"count": count(status.hosts_waiting)})
+        parts.append(
+            _("1 host waits for its next request")
+            if status.hosts_waiting == 1
+            else _("%(count)s hosts wait for their next request") % {"count": count(status.hosts_waiting)}
+        )
     if needs:
-        parts.append(_("%(count)s needs you") % {"count": 1} if len(needs) == 1
-                     else _("%(count)s things need you") % {"count": len(needs)})  # fmt: skip
+        parts.append(
+            _("1 thing needs you") if len(needs) == 1 else _("%(count)s things need you") % {"count": len(needs)}
+        )
     text = "; ".join(parts)
     return text[:1].upper() + text[1:] + _(".")
 
@@ -80,12 +85,11 @@ async def needs_of(
         for one in health
         if one.degraded
     ]
-    for job in jobs:
-        if job.state in ("limit", "quota"):
-            what = job.held_by or _("its page budget is spent")
-            found.append(
-                Need(_("Job %(name)s has stopped: %(why)s") % {"name": job.name, "why": what}, path("jobs", job.name))
-            )
+    found += [
+        Need(_("Job %(name)s has stopped: %(why)s") % {"name": job.name, "why": job.held_by}, path("jobs", job.name))
+        for job in jobs
+        if job.state == "quota"
+    ]
     letters = await optional(control.list_dead_letters(requests.ListDeadLetters(limit=100)))
     if letters is not None and letters.dead_letters:
         number = f"{len(letters.dead_letters)}{'+' if letters.next else ''}"
