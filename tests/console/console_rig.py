@@ -74,6 +74,8 @@ class ConsoleRig:
     control: Operations
     access: Access
     clock: ManualClock
+    turning: asyncio.Future[None]
+    """Lets the scheduler work; a bench ends it."""
 
     def browser(self) -> Browser:
         """One that is not logged in."""
@@ -115,7 +117,7 @@ async def console(directory: Path, text: str = "Title", url: str = "http://a.tes
     allowed = access(TOKEN, ("console.test",), clock)
     app = application(control, token=TOKEN, beside=routes(control, allowed))
     try:
-        yield ConsoleRig(app, control, allowed, clock)
+        yield ConsoleRig(app, control, allowed, clock, turning)
     finally:
         turning.cancel()
 

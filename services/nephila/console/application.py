@@ -224,4 +224,6 @@ def _failed(view: View, error: UserError) -> Response:
     away = isinstance(error, NotReadyError)
     status = 503 if away else 404 if isinstance(error, NotFound) else 400 if isinstance(error, UsageError) else 409
     since = time.strftime("%H:%M:%S", time.gmtime())
-    return view.render("error.html", status, status=status, message=str(error), away=away, since=since)
+    return view.render(
+        "error.html", status, status=status, message=str(error), away=away, since=since, method=view.request.method
+    )
