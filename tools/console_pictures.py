@@ -36,7 +36,7 @@ SCREENS = {
     "system": "system",
 }
 WIDE, NARROW = (1280, 860), (375, 860)
-PAGES = 400
+PAGES = 3000
 RULE = """apiVersion: nephila.dev/v1
 kind: ParseRule
 metadata: {name: shop}
@@ -133,7 +133,9 @@ async def pictures(address: str, port: int, names: list[str]) -> None:
             total.paste(one, (left, 10))
             left += one.width + 13
         small = total.resize((total.width // 2, total.height // 2), Image.Resampling.LANCZOS)
-        small.quantize(64, dither=Image.Dither.NONE).save(FOLDER / f"{name}.png", optimize=True)
+        small.quantize(200, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
+            FOLDER / f"{name}.png", optimize=True
+        )
         print(FOLDER / f"{name}.png", (FOLDER / f"{name}.png").stat().st_size)
 
 
@@ -155,7 +157,7 @@ def main() -> None:
                 apply = [*nephila, "jobs", "apply", "-f", "jobs.yaml", "--out", "crawls"]
                 while program.poll() is None and subprocess.run(apply, cwd=folder).returncode:
                     time.sleep(1)
-                time.sleep(60)
+                time.sleep(45)
                 console = [*nephila, "console", "--out", "crawls", "--no-browser"]
                 with subprocess.Popen(console, cwd=folder, stdout=subprocess.PIPE, text=True) as served:
                     assert served.stdout is not None
