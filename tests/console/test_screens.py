@@ -84,6 +84,18 @@ async def test_a_text_from_the_web_stays_a_text(tmp_path, text):
             assert len(answer.content) < 600_000
 
 
+async def test_another_language_keeps_the_screen(tmp_path):
+    """And is kept in a cookie."""
+    async with console(tmp_path) as rig:
+        browser = await rig.opened()
+        page = parser.fromstring((await browser.get(f"/console/page?url={JOB_URL}&tab=links")).text)
+        (link,) = page.xpath("//a[@lang='zh']/@href")
+        chosen = await browser.get(link)
+        assert chosen.status_code == 200
+        assert "<h1>" in chosen.text
+        assert parser.fromstring((await browser.get("/console/jobs")).text).get("lang") == "zh"
+
+
 async def test_a_page_tells_what_happened_to_it_in_order(tmp_path):
     """Scope, discovery, fetch."""
     async with console(tmp_path) as rig:

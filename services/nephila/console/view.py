@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
+from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
@@ -80,6 +81,11 @@ class View:
         """The name in the path."""
         return str(self.request.path_params["name"])
 
+    def _in_language(self, name: str) -> str:
+        """The address of this screen in another language."""
+        query = urlencode({**dict(self.request.query_params), "lang": name})
+        return f"{self.request.url.path}?{query}"
+
     def render(self, template: str, code: int = 200, /, **values: Any) -> Response:
         """The answer of a template. `Server-Timing` has the time since the request began."""
         text = (
@@ -91,6 +97,7 @@ class View:
                 here=self.request.url.path.removeprefix(words.BASE).strip("/").partition("/")[0],
                 address=str(self.request.url.path) + (f"?{self.request.url.query}" if self.request.url.query else ""),
                 lang=language.get(),
+                in_language=self._in_language,
                 now=time.time(),
                 notice=self.field("notice"),
                 **values,
