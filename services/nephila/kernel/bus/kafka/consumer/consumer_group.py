@@ -111,9 +111,8 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             self._spawn(routine)
 
     async def _connect(self) -> None:
-        consumer = client.new_consumer(
-            self.config, self.name, sorted(self.inbox.topics), assignor_for(self.membership), self
-        )
+        assignor = assignor_for(self.membership)
+        consumer = client.new_consumer(self.config, self.name, sorted(self.inbox.topics), assignor, self)
         self.consumer = consumer
         self._joined = False
         try:
