@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.fetch import FetchRequest, FetchRequest_v4, FetchRequest_v11
-from nephila.kernel.bus.kafka.client.fetch_client import IDLE_WAIT_MS, PARTIAL_WAIT_MS, FetchClient, IncrementalFetch
+from nephila.kernel.bus.kafka.client.fetch_client import (
+    IDLE_WAIT_MS,
+    PARTIAL_WAIT_MS,
+    FetchClient,
+    IncrementalFetch,
+    Pause,
+)
 from nephila.kernel.runtime.clock import ManualClock
 
 NOT_FOUND = 70
@@ -67,7 +73,7 @@ def broker() -> Broker:
 @pytest.fixture
 def client(broker: Broker, clock: ManualClock) -> FetchClient:
     """A client that pauses for 2 s, and reads three partitions."""
-    return FetchClient(broker, clock, 2.0, 100, lambda: 3)
+    return FetchClient(broker, clock, lambda: Pause(2.0, 100), lambda: 3)
 
 
 async def test_only_what_has_changed_is_named(broker, client):

@@ -11,7 +11,7 @@ what the last answered request named. A request without an answer ends the sessi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaConsumer
 from aiokafka.protocol.fetch import FetchRequest
@@ -33,26 +33,32 @@ Topics = list[tuple[str, list[tuple[int, int, int]]]]
 Forgotten = list[tuple[str, list[int]]]
 
 
-def gather_fetches(consumer: AIOKafkaConsumer, config: KafkaConfig, clock: Clock, may_gather: bool) -> None:
-    """Let a started consumer fetch as the module says. `may_gather`: no host waits for its messages."""
+def gather_fetches(
+    consumer: AIOKafkaConsumer, config: KafkaConfig, clock: Clock, may_gather: Callable[[], bool]
+) -> None:
+    """Let a started consumer fetch as the module says. `may_gather`: no host waits for its messages at present."""
+    brief, patient = Pause(config.gather_s, config.gather_bytes), Pause(config.patient_s, config.patient_bytes)
     consumer._fetcher._client = FetchClient(
-        consumer._client,
-        clock,
-        config.patient_s if may_gather else config.gather_s,
-        config.patient_bytes if may_gather else config.gather_bytes,
-        lambda: len(consumer.assignment()),
+        consumer._client, clock, lambda: patient if may_gather() else brief, lambda: len(consumer.assignment())
     )
+
+
+class Pause(NamedTuple):
+    """The pause after an answer with records."""
+
+    seconds: float
+    full_bytes: int
+    """After an answer of this size there is none."""
 
 
 class FetchClient:
     """The client of one consumer, as its fetcher sees it."""
 
-    def __init__(self, client: Any, clock: Clock, pause_s: float, full_bytes: int, assigned: Callable[[], int]) -> None:
-        """`full_bytes`: after an answer of this size there is no pause. `assigned`: number of all partitions."""
+    def __init__(self, client: Any, clock: Clock, pause: Callable[[], Pause], assigned: Callable[[], int]) -> None:
+        """`assigned`: number of all partitions."""
         self._client = client
         self._clock = clock
-        self._pause_s = pause_s
-        self._full_bytes = full_bytes
+        self._pause = pause
         self._assigned = assigned
         self._nodes: dict[int, _Session] = {}
 
@@ -72,7 +78,8 @@ class FetchClient:
         answer = await self._client.send(node_id, fetch)
         session.answered(answer, fetch.session[1])
         size = sum(len(entry[-1] or b"") for _, entries in answer.topics for entry in entries)
-        session.resume_at = self._clock.monotonic() + self._pause_s if 0 < size < self._full_bytes else 0.0
+        pause = self._pause()
+        session.resume_at = self._clock.monotonic() + pause.seconds if 0 < size < pause.full_bytes else 0.0
         return answer
 
 

@@ -104,12 +104,14 @@ class Inbox:
         """Probes messages that may crash members."""
         self.refused = False
         """A partition is stopped until a person acts."""
+        self.patient = False
+        """The service has stated that no host waits for its messages at present."""
         self._changed = asyncio.Event()
 
     @property
     def may_gather(self) -> bool:
         """No host waits for the messages read here."""
-        return all(reader.topic.may_gather for reader in self.topics.values())
+        return self.patient or all(reader.topic.may_gather for reader in self.topics.values())
 
     def ended(self) -> None:
         """A message has been processed."""
