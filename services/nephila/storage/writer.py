@@ -30,6 +30,7 @@ from nephila.storage.changes import (
     MOVED,
     NEW,
     RETURNED,
+    STORED,
     ChangeRow,
     StoredVersion,
     change_id,
@@ -337,7 +338,7 @@ class Writer:
         old = stored.copy_hash.hex() if stored is not None and change == CHANGED else ""
         batch.attempt_and_old_hash[row[JOB], row[FETCH_ID]] = (record.attempt, old)
         copy, copy_hash = bool(record.sha256), copy_hash_of(record)
-        stays = record.not_modified or record.outcome is not m.Outcome.STORED
+        stays = record.not_modified or record.outcome is not STORED
         if stored is not None and stored.copy and stays:
             copy, copy_hash = True, stored.copy_hash
         if record.not_modified:
