@@ -78,7 +78,7 @@ class SnapshotStore:
         """Fill the directory with the newest snapshot, local or from the blob store; None when there is none. Raises
         `UserError`, and `TemporaryError` while the blob store cannot be reached."""
         old, here = self._here()
-        there = self._there()
+        there = self.newest_object()
         newest = here
         if there is not None and (here is None or _rank(there) > _rank(here)):
             newest = there
@@ -109,7 +109,8 @@ class SnapshotStore:
                 best = folder, found
         return best
 
-    def _there(self) -> FrontierManifest | None:
+    def newest_object(self) -> FrontierManifest | None:
+        """The manifest of the newest snapshot in the blob store. Raises `TemporaryError`, `UserError`."""
         names = self._manifests()
         if not names or self.blobs is None:
             return None
@@ -206,13 +207,26 @@ class SnapshotStore:
             return False
         for file in manifest.files:
             self._objects[file.name] = file.object
-        data = _CODEC.encode(manifest)
-        self.blobs.put(f"{self._prefix}/manifests/{manifest.epoch:020d}-{manifest.sequence:020d}", data)
+        data = self._put_manifest(manifest)
         try:
             self._write(MANIFEST, data)
         except OSError as error:
             raise disk_error(error, self.directory) from None
         return True
+
+    def put_object(self, manifest: FrontierManifest, folder: Path) -> None:
+        """Put a snapshot into the blob store, from a folder with its files. Raises `TemporaryError`."""
+        assert self.blobs is not None
+        for file in manifest.files:
+            file.object = f"{self._prefix}/e{manifest.epoch}/{file.name}"
+            self.blobs.put(file.object, folder / file.name)
+        self._put_manifest(manifest)
+
+    def _put_manifest(self, manifest: FrontierManifest) -> bytes:
+        assert self.blobs is not None
+        data: bytes = _CODEC.encode(manifest)
+        self.blobs.put(f"{self._prefix}/manifests/{manifest.epoch:020d}-{manifest.sequence:020d}", data)
+        return data
 
     def delete_redundant(self, manifest: FrontierManifest) -> int:
         """Delete objects that only snapshots older than the previous one need; returns how many. Nothing is deleted
