@@ -195,7 +195,8 @@ fn spread(keys: &[u128]) -> (u64, Vec<u16>) {
     }
 }
 
-/// The trees of the main-text model, and which features they read. Every row has the same number of levels.
+/// The trees of the main-text model, two in one where their levels fit into a byte: half as many leaves to be looked up.
+/// Every row has the same number of levels.
 fn forest() -> String {
     let mut code = String::new();
     let mut names: Vec<String> = Vec::new();
@@ -222,27 +223,29 @@ fn forest() -> String {
             }
         }
     }
-    let read: Vec<bool> = (0..names.len()).map(|at| trees.iter().any(|tree| tree.0.contains(&at))).collect();
-    assert!(depth <= 4, "a tree has at most four levels: see forest.rs");
-    // A level that is missing is never taken.
-    for (columns, thresholds, leaves) in &mut trees {
-        columns.resize(4, 0);
-        thresholds.resize(4, i16::MAX);
-        *leaves = leaves.repeat(16 / leaves.len());
+    if 2 * depth <= 8 {
+        trees = trees.chunks(2).map(|pair| united(&pair[0], pair.get(1))).collect();
+        depth *= 2;
     }
     let trees: Vec<String> = trees
         .iter()
-        .map(|(columns, thresholds, leaves)| {
-            let most = i32::from(*leaves.iter().max().unwrap()) - i32::from(*leaves.iter().min().unwrap());
-            format!("Tree {{ columns: {columns:?}, thresholds: {thresholds:?}, leaves: {leaves:?}, most: {most} }}")
-        })
+        .map(|tree| format!("Tree {{ columns: {:?}, thresholds: {:?}, leaves: {:?} }}", tree.0, tree.1, tree.2))
         .collect();
-    writeln!(code, "struct Tree {{ columns: [u16; 4], thresholds: [i16; 4], leaves: [i16; 16], most: i32 }}").unwrap();
-    writeln!(code, "/// Whether the model reads a feature.\npub static READ: [bool; {}] = {read:?};", read.len())
-        .unwrap();
+    writeln!(code, "const DEPTH: usize = {depth};\nconst LEAVES: usize = {};", 1 << depth).unwrap();
+    writeln!(code, "struct Tree {{ columns: [u16; DEPTH], thresholds: [i16; DEPTH], leaves: [i16; LEAVES] }}").unwrap();
     writeln!(code, "pub static NAMES: [&str; {}] = {names:?};", names.len()).unwrap();
     writeln!(code, "static TREES: [Tree; {}] = [{}];", trees.len(), trees.join(",\n")).unwrap();
     code
 }
 
 type Tree = (Vec<usize>, Vec<i16>, Vec<i16>);
+
+/// One tree with the sums of two; a missing one adds nothing.
+fn united(left: &Tree, right: Option<&Tree>) -> Tree {
+    let none = (left.0.clone(), left.1.clone(), vec![0; left.2.len()]);
+    let right = right.unwrap_or(&none);
+    let both = |a: &[usize], b: &[usize]| a.iter().chain(b).copied().collect();
+    let thresholds = left.1.iter().chain(&right.1).copied().collect();
+    let leaves = right.2.iter().flat_map(|b| left.2.iter().map(move |a| a + b)).collect();
+    (both(&left.0, &right.0), thresholds, leaves)
+}

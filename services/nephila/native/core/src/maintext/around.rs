@@ -89,7 +89,8 @@ pub fn containers(out: &mut Columns, view: &View<'_>) {
     for percent in [30, 60] {
         let (start, stop) = best(view, &spans, percent);
         out.put((0..count).map(|at| fit(outside(at, start, stop))));
-        out.same(share(u64::from(stop - start), u64::from(count)) as i16);
+        let size = share(u64::from(stop - start), u64::from(count)) as i16;
+        out.put((0..count).map(|_| size));
     }
 }
 

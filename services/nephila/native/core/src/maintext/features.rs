@@ -9,12 +9,12 @@ use crate::boxes::Box;
 use crate::text::Line;
 
 use super::view::{Columns, View};
-use super::{around, lines, whole};
+use super::{around, lines, whole, FEATURES};
 
-/// All columns, in the order of `FEATURES`. `every`: those too that the model does not read.
-pub fn features(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8], every: bool) -> Columns {
+/// All columns one after the other, in the order of `FEATURES`.
+pub fn features(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8]) -> Vec<i16> {
     let view = View::new(text, lines, boxes);
-    let mut out = Columns::new(lines.len(), every);
+    let mut out = Columns { data: Vec::with_capacity(lines.len() * FEATURES.len()) };
     let boiler = lines::own(&mut out, &view);
     lines::places(&mut out, &view);
     lines::neighbours(&mut out, &view);
@@ -23,5 +23,5 @@ pub fn features(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8], every:
     around::containers(&mut out, &view);
     whole::headings(&mut out, &view, title, &boiler);
     whole::page(&mut out, &view);
-    out
+    out.data
 }

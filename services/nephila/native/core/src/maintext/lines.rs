@@ -83,9 +83,15 @@ pub fn own(out: &mut Columns, view: &View<'_>) -> Vec<i16> {
         out.put(counts.iter().map(|count| count[group] as i16));
     }
     out.put(lines.iter().map(|line| fit(i64::from(view.stand(line).depth))));
-    out.bits(&view.contexts, 0..CONTEXTS.len() as u32);
-    out.bits(&view.near, NEAR.into_iter());
-    out.bits(&view.every, ANY.into_iter());
+    for bit in 0..CONTEXTS.len() {
+        out.put(view.contexts.iter().map(|context| (context >> bit & 1) as i16));
+    }
+    for bit in NEAR {
+        out.put(view.near.iter().map(|near| (near >> bit & 1) as i16));
+    }
+    for bit in ANY {
+        out.put(view.every.iter().map(|every| (every >> bit & 1) as i16));
+    }
     counts.iter().map(|count| (count[0] + count[1]) as i16).collect()
 }
 
@@ -100,17 +106,10 @@ impl Look {
     fn at(text: &[u8]) -> Self {
         let head = &text[..text.len().min(LOOK_BYTES)];
         let (mut digits, mut capitals, mut signs) = (0u16, 0u16, 0u16);
-        // Counts of a part fit into a byte: sixteen of them are counted at once.
-        for part in head.chunks(128) {
-            let (mut digit, mut capital, mut sign) = (0u8, 0u8, 0u8);
-            for b in part {
-                digit += u8::from(b.wrapping_sub(b'0') < 10);
-                capital += u8::from(b.wrapping_sub(b'A') < 26);
-                sign += u8::from((*b == b'|') | (*b == b'>') | (*b == b'/') | (*b == b'@'));
-            }
-            digits += u16::from(digit);
-            capitals += u16::from(capital);
-            signs += u16::from(sign);
+        for b in head {
+            digits += u16::from(b.is_ascii_digit());
+            capitals += u16::from(b.is_ascii_uppercase());
+            signs += u16::from((*b == b'|') | (*b == b'>') | (*b == b'/') | (*b == b'@'));
         }
         let size = head.len() as u64;
         Look {

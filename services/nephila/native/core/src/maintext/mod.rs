@@ -49,7 +49,7 @@ pub fn main_text(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8], artic
         return Main::default();
     }
     let known = &lines[..lines.len().min(MAX_LINES)];
-    choose(chances(&features(text, known, boxes, title, false), known.len()), text, lines, boxes, article)
+    choose(chances(&features(text, known, boxes, title), known.len()), text, lines, boxes, article)
 }
 
 /// The main text by the chances of the first `MAX_LINES` lines (entries of `CHANCES`); there is a line.
@@ -80,10 +80,9 @@ fn choose(mut found: Vec<u8>, text: &[u8], lines: &[Line], boxes: &[Box], articl
     Main { text: joined::joined(text, lines, &kept, &places), lines: kept }
 }
 
-/// The features of the first `MAX_LINES` lines, as the model is trained on them: one column behind the other.
+/// The features of the first `MAX_LINES` lines, as the model is trained on them.
 pub fn table(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8]) -> Vec<i16> {
-    let known = &lines[..lines.len().min(MAX_LINES)];
-    features(text, known, boxes, title, true).table(known.len())
+    features(text, &lines[..lines.len().min(MAX_LINES)], boxes, title)
 }
 
 /// The main text by other scores (thousandths of log-odds) than the model's: how a new one is judged.

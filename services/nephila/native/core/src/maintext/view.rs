@@ -4,9 +4,6 @@ use crate::boxes::Box;
 use crate::tags::*;
 use crate::text::Line;
 
-use super::forest::READ;
-use super::FEATURES;
-
 const TOP: i64 = 32767;
 
 /// Thousandths; 0 of nothing.
@@ -43,71 +40,15 @@ pub struct View<'a> {
     pub sums: Vec<[u64; 3]>,
 }
 
-/// One column: a number for each line.
-#[derive(Clone, Copy)]
-pub enum Column {
-    /// The same number for all lines.
-    Same(i16),
-    /// Begins here in `Columns::data`.
-    At(usize),
-    /// Not computed: the model does not read it.
-    Dead,
-}
-
-/// The columns in the order of `FEATURES`. A number that all lines share is there once.
+/// The columns, one behind the other.
 pub struct Columns {
     pub data: Vec<i16>,
-    pub columns: Vec<Column>,
-    /// Compute the columns that the model does not read, too.
-    every: bool,
 }
 
 impl Columns {
-    pub fn new(lines: usize, every: bool) -> Self {
-        Columns { data: Vec::with_capacity(lines * FEATURES.len()), columns: Vec::with_capacity(FEATURES.len()), every }
-    }
-
     #[inline]
     pub fn put(&mut self, column: impl Iterator<Item = i16>) {
-        let start = self.data.len();
-        if self.every || READ[self.columns.len()] {
-            self.data.extend(column);
-            self.columns.push(Column::At(start));
-        } else {
-            self.columns.push(Column::Dead);
-        }
-    }
-
-    /// A column of one number.
-    #[inline]
-    pub fn same(&mut self, value: i16) {
-        self.columns.push(Column::Same(value));
-    }
-
-    /// A column for each of these bits. Most bits are those of all lines of a page, or of none.
-    #[inline]
-    pub fn bits<T: Copy + Into<u32>>(&mut self, of: &[T], bits: impl Iterator<Item = u32>) {
-        let (all, any) = of.iter().fold((u32::MAX, 0), |(all, any), one| (all & (*one).into(), any | (*one).into()));
-        for bit in bits {
-            match (all >> bit & 1, any >> bit & 1) {
-                (1, _) => self.same(1),
-                (_, 0) => self.same(0),
-                _ => self.put(of.iter().map(|one| ((*one).into() >> bit & 1) as i16)),
-            }
-        }
-    }
-
-    /// All columns one behind the other; there is a line.
-    pub fn table(&self, lines: usize) -> Vec<i16> {
-        let mut table = Vec::with_capacity(lines * self.columns.len());
-        for column in &self.columns {
-            match *column {
-                Column::Same(value) => table.extend(std::iter::repeat_n(value, lines)),
-                Column::At(start) => table.extend_from_slice(&self.data[start..start + lines]),
-                Column::Dead => table.extend(std::iter::repeat_n(0, lines)),
-            }
-        }
-        table
+        self.data.extend(column);
     }
 }
 

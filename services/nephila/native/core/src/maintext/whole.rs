@@ -34,10 +34,7 @@ pub fn headings(out: &mut Columns, view: &View<'_>, title: &[u8], boiler: &[i16]
     let count = view.kinds.len();
     let h1 = view.kinds.iter().position(|kind| *kind == H1_KIND);
     for from in [h1, titled(view, &title.to_ascii_lowercase())] {
-        match from {
-            Some(from) => out.put((0..count).map(|at| fit(at as i64 - from as i64))),
-            None => out.same(NOWHERE),
-        }
+        out.put((0..count).map(|at| from.map_or(NOWHERE, |from| fit(at as i64 - from as i64))));
     }
     let mut rows = Vec::with_capacity(count);
     let (mut last, mut level, mut said) = (None, 0, 0);
@@ -89,7 +86,7 @@ pub fn page(out: &mut Columns, view: &View<'_>) {
     values.push(view.boxes.iter().filter(|stand| stand.tag == ARTICLE).count() as i64);
     values.extend(groups.map(|sum| share(sum, total)));
     for value in values {
-        out.same(fit(value));
+        out.put(std::iter::repeat_n(fit(value), count));
     }
 }
 
