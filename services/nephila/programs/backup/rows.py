@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Final
 
 from nephila.kernel.runtime.errors import UserError
-from nephila.storage.source import display_name, require_driver
+from nephila.storage.source import addresses, display_name, require_driver
 
 DUMP: Final = "rows.dump"
 """Name of the dump in a backup, in the format "custom"."""
+
+DUMP_PROGRAMS: Final = "pg_dump and pg_restore"
 
 
 def dump(url: str, target: Path, snapshot: str = "") -> None:
@@ -38,6 +40,7 @@ def restore(url: str, source: Path) -> None:
 def require_empty(url: str) -> None:
     """Raise `UserError` when a crawl has written to the database, or when it cannot be reached."""
     require_driver()
+    _require_one(url)
     from nephila.storage.ledgers.postgres_link import connect, translate_errors
     from nephila.storage.ledgers.postgres_schema import version
 
@@ -49,6 +52,14 @@ def require_empty(url: str) -> None:
             )
 
 
+def _require_one(store: str) -> None:
+    if len(addresses(store)) > 1:
+        raise UserError(
+            f"the rows are in {len(addresses(store))} databases: save and restore each by {DUMP_PROGRAMS}, after the "
+            "backup of the frontier, and use --without-rows"
+        )
+
+
 def _dbname(url: str) -> str:
     from psycopg.conninfo import conninfo_to_dict
 
@@ -57,6 +68,7 @@ def _dbname(url: str) -> str:
 
 def _run(program: str, url: str, words: list[str]) -> None:
     require_driver()
+    _require_one(url)
     from psycopg.conninfo import conninfo_to_dict
 
     path = shutil.which(program)
