@@ -10,9 +10,10 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from nephila.control.api import Control
 from nephila.control.http.unix_socket import NAME, bind
@@ -24,8 +25,7 @@ BACKLOG = 64
 """Connections that wait while the HTTP server is loaded."""
 
 
-@dataclass(frozen=True, slots=True)
-class TcpAddress:
+class TcpAddress(msgspec.Struct, frozen=True):
     """Where the API is served in addition to the socket."""
 
     host: str

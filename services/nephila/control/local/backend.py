@@ -10,9 +10,10 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
+
+import msgspec
 
 from nephila import __version__
 from nephila.control import answers, api, job_view, requests, screen_types
@@ -51,8 +52,7 @@ class RuleFiles(Protocol):
         """Read the files now; True when a rule has changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(msgspec.Struct, frozen=True):
     """What the API needs of the program it belongs to."""
 
     bus: Bus
