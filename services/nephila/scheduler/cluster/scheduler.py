@@ -236,6 +236,7 @@ class ClusterScheduler(Member):
         known = self.jobs.get(job.uid)
         if known is None or known.generation <= job.generation or known.deleted:
             self.jobs[job.uid] = job
+            self.reporter.on_job(job.uid)
             self._patience.on_job(job)
             for owner in self.owners.values():
                 if job.uid in owner.frontier.jobs:
