@@ -190,3 +190,6 @@ class LogReader(Protocol):
 
 class LogBus(Bus, LogReader, Protocol):
     """A bus over a log, with all that it offers."""
+
+    def set_patient(self, group: str, patient: bool) -> None:
+        """State whether no host waits for the messages of a group at present: they may be read in larger batches."""
