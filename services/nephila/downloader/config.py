@@ -169,7 +169,11 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Fill request_head, response_head and wire_body of a Page, for the sinks warc and raw."""
 
     fetcher: str = "auto"
-    """\"lean" (own HTTP client, least CPU), "aiohttp", or "auto" = lean wherever the event loop supports it."""
+    """\"native" (I/O thread of the native core, least CPU), "aiohttp", or "auto" = native wherever the core has it."""
+
+    page_threads: int = 0
+    """Threads that read HTML pages beside the event loop (native fetcher, with the parser in the same process); 0 = as
+    many as cores, at most 8, and none on one core."""
 
     tls_verify: bool = True
     """Check certificates and host names; off only for intranets with private certificates."""

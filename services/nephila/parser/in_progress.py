@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
@@ -17,6 +17,9 @@ from nephila.kernel.documents.job_schema import JobSpec
 from nephila.native import PagePass
 from nephila.parser.lists.detection import ListForm
 from nephila.parser.page.body_kind import BodyKind
+
+if TYPE_CHECKING:
+    from nephila.native._core import ReadPage
 
 Links = Sequence[m.Outlinks]
 PageCall = Callable[..., PagePass]
@@ -50,6 +53,8 @@ class PageInProgress(msgspec.Struct, eq=False):
     job: JobSpec
     body: bytes
     record: m.Record
+    read: ReadPage | None = None
+    """What a page thread has made of the body."""
     kind: PageKind = PageKind.FILE
     body_kind: BodyKind = BodyKind.BINARY
     sniffed: str = ""

@@ -120,7 +120,7 @@ class PageSteps:
     def size_and_digest(self, p: PageInProgress) -> Answer:
         """Length and SHA-256 of the body."""
         p.record.size_bytes = len(p.body)
-        p.record.sha256 = hashlib.sha256(p.body).digest()
+        p.record.sha256 = hashlib.sha256(p.body).digest() if p.read is None else p.read.sha256
         return None
 
     def link_list(self, p: PageInProgress) -> Answer:
@@ -134,15 +134,24 @@ class PageSteps:
             p.encoding = encoding_of_text(p.body, page.charset, page.content_type or p.sniffed, self._classify)
         else:
             start = p.body if kind is PageKind.HTML else p.body[: self.config.max_inline_bytes]
-            p.encoding = encoding_of(start, page.charset, self._sniff, self._classify)
+            p.encoding = encoding_of(start, page.charset, self._sniff_of(p), self._classify)
         return None
+
+    def _sniff_of(self, p: PageInProgress) -> Sniff:
+        """As a page thread has sniffed the whole body, and as this process does any part of it."""
+        read, whole, sniff = p.read, p.body, self._sniff
+        if read is None:
+            return sniff
+        return lambda body, charset: read.encoding if body is whole else sniff(body, charset)
 
     def page_pass(self, p: PageInProgress) -> Answer:
         """Title, metadata, text and links."""
         config, url, encoding = self.config, p.page.url, p.encoding
         most, most_text, agent = config.max_links, config.max_text_bytes, config.robots_agent
         if p.kind is PageKind.HTML:
-            found = self._page_pass(p.body, url, encoding, max_links=most, max_text_bytes=most_text, agent=agent)
+            found = p.read.take() if p.read is not None and p.read.encoding == encoding else None
+            if found is None:
+                found = self._page_pass(p.body, url, encoding, max_links=most, max_text_bytes=most_text, agent=agent)
             self.builder.from_pass(p, found)
             return None
         use = partial(self.builder.from_pass, p)

@@ -16,6 +16,7 @@ from nephila.downloader.browser.refusal import RefuseBrowserRequests
 from nephila.downloader.service import build as build_downloader
 from nephila.downloader.service import build_browser
 from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.lifecycle import Service
 from nephila.parser.rule_health.judge import RuleJudge
@@ -56,11 +57,18 @@ class Assembly:
         """Whether rules still fit their sites, whichever process has read the pages."""
         self.workers = self._worker_processes(configs) if configs.workers else None
         budget = make_budget(configs.downloader, clock)
+        read_pages = ReadPages(configs.parser)
         # The parser subscribes first: a page has to find it.
         self.parser = (
-            None if self.workers else build_parser(configs.parser, bus, clock, with_judge=False, budget=budget)
+            None
+            if self.workers
+            else build_parser(configs.parser, bus, clock, with_judge=False, budget=budget, read_pages=read_pages)
         )
-        self.downloader = None if self.workers else build_downloader(configs.downloader, bus, clock, budget=budget)
+        self.downloader = (
+            None
+            if self.workers
+            else build_downloader(configs.downloader, bus, clock, budget=budget, read_pages=read_pages)
+        )
         """Parser and downloader are None where worker processes fetch and parse."""
         self.browser = (
             build_browser(configs.downloader, bus, clock, budget=budget) if configs.downloader.browser_enabled else None

@@ -9,6 +9,8 @@ mod boxes;
 mod encoding;
 mod entities;
 mod hosts;
+#[cfg(unix)]
+mod http_client;
 mod keywords;
 mod links;
 mod maintext;
@@ -17,6 +19,8 @@ mod md5;
 mod meta;
 mod near_copies;
 mod page;
+#[cfg(unix)]
+mod page_reader;
 mod pass;
 mod robots;
 mod search;
@@ -71,6 +75,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(near_copies::simhash, module)?)?;
     module.add_class::<trie::Trie>()?;
     module.add_class::<hosts::HostStore>()?;
+    #[cfg(unix)]
+    module.add_class::<http_client::HttpClient>()?;
+    #[cfg(unix)]
+    module.add_class::<http_client::EndedFetch>()?;
+    #[cfg(unix)]
+    module.add_class::<page_reader::ReadPage>()?;
     module.add_class::<hosts::LinkScope>()?;
     module.add_class::<keywords::KeywordSet>()?;
     module.add_class::<robots::RobotsRules>()?;
