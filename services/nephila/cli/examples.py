@@ -39,6 +39,7 @@ EXAMPLES: Final = {
     "operator": "nephila operator --config operator.yaml",
     "rules lint": "nephila rules lint rules/",
     "rules test": "nephila rules test rules/shop",
+    "rules induce": "nephila rules induce page.html title='A title' --out rules/shop",
     "rules item-schema": "nephila rules item-schema rules/shop",
     "rules try": "nephila rules try https://shop.example/p/1 --rules rules/shop",
     "rules apply": "nephila rules apply --from site --rules rules/shop",

@@ -234,6 +234,7 @@ class ClusterScheduler(Member):
         known = self.jobs.get(job.uid)
         if known is None or known.generation <= job.generation or known.deleted:
             self.jobs[job.uid] = job
+            self.reporter.on_job(job.uid)
             for owner in self.owners.values():
                 if job.uid in owner.frontier.jobs:
                     owner.put_job(job)

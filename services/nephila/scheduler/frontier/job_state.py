@@ -50,9 +50,11 @@ class Job:
         seen: Seen,
         first_fetch_no: int = 1,
         page_quota: int | None = None,
+        changed: set[str] | None = None,
     ) -> None:
         """`page_quota`: the share of one of many partitions in the page budget; None where one frontier has
-        all of it."""
+        all of it. `changed`: the uid is added at each `note_change`."""
+        self._changed = set() if changed is None else changed
         self.number = number
         self.seen = seen
         self._store = store
@@ -107,6 +109,12 @@ class Job:
         self.due_table = DueTable(spec.uid)
         """URLs that are fetched repeatedly, and when."""
         self._apply(spec, ())
+        self.note_change()
+
+    def note_change(self) -> None:
+        """The spec, the seen set, the anchors, the holds or the number of dispatched URLs have changed: an idle job may
+        not be idle any more. To be called by who changes the seen set or the anchors."""
+        self._changed.add(self.uid)
 
     def _apply(self, spec: CrawlJob, anchors: tuple[str, ...]) -> None:
         self.spec = spec
@@ -141,6 +149,7 @@ class Job:
         self.forget_rejected()
         scope = self.scope
         self._apply(spec, ())
+        self.note_change()
         self.scope.take_over(scope)
 
     def reapply_recrawl(self, utc_now: float) -> None:
@@ -168,6 +177,7 @@ class Job:
         """Hold the job for a time; the empty text ends this hold."""
         if bool(text) != (kind in self._holds):
             self.hold_changes += 1
+            self.note_change()
         if text:
             self._holds[kind] = text
         else:
@@ -222,6 +232,7 @@ class Job:
         if self.rooms:
             self._count_lease(1)
         self.dispatched += 1
+        self.note_change()
 
     def restore_lease(self) -> None:
         """A URL that another owner took from its queue is outstanding here."""
