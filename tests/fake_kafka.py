@@ -75,6 +75,8 @@ class FakeKafkaBus:
         self.emits = True
         """Whether its membership is certain."""
         self.unacked = 0
+        self.patient: dict[str, bool] = {}
+        """What the services have stated of their groups."""
         self.unsent: list[tuple[Topic, int, Any, Receipt]] = []
         self._subscriptions: dict[tuple[str, str], Subscription] = {}
         self._positions: dict[tuple[str, str, int], PartitionPosition] = {}
@@ -105,6 +107,10 @@ class FakeKafkaBus:
     ) -> Receipt:
         """See `Bus`."""
         return self.publish(DEAD, partition, dead_letter_for(topic, service, partition, message, error, attempts))
+
+    def set_patient(self, group: str, patient: bool) -> None:
+        """See `LogBus`."""
+        self.patient[group] = patient
 
     # ---- LogReader
 

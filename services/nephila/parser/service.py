@@ -29,7 +29,7 @@ from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS, RULES
 from nephila.native import page_pass, partition_of, sniff_encoding
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.read import TEXTS
-from nephila.parser.in_progress import PageCall, PageInProgress, PageKind, Work
+from nephila.parser.in_progress import HTML, PageCall, PageInProgress, PageKind, Work
 from nephila.parser.lists.cooperative import CooperativeTasks
 from nephila.parser.lists.detection import form_of
 from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
@@ -184,7 +184,7 @@ class Parser:
             return PageKind.LIST
         p.body_kind, p.sniffed = kind_of(page.content_type, body[:HEAD_BYTES])
         kind = _KINDS[p.body_kind]
-        return PageKind.LONG_HTML if kind is PageKind.HTML and len(body) > self.config.max_inline_bytes else kind
+        return PageKind.LONG_HTML if kind is HTML and len(body) > self.config.max_inline_bytes else kind
 
     def _select(self, p: PageInProgress) -> tuple[StepRow, ...]:
         """Select the steps of pages like this one, until a job changes."""

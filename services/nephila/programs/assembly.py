@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
 
 from nephila.control.local.backend import Parts
 from nephila.downloader.admission.admission import make_budget
@@ -22,11 +23,13 @@ from nephila.kernel.runtime.lifecycle import Service
 from nephila.parser.rule_health.judge import RuleJudge
 from nephila.parser.service import build as build_parser
 from nephila.programs.service_configs import GRACE_S, ServiceConfigs, no_browser
-from nephila.programs.workers.supervisor import WorkerProcesses
 from nephila.rulekit import health
 from nephila.scheduler.standalone import Scheduler
 from nephila.scheduler.standalone import build as build_scheduler
 from nephila.storage.service import build as build_storage
+
+if TYPE_CHECKING:
+    from nephila.programs.workers.supervisor import WorkerProcesses
 
 FLUSH_S = 1.0
 """Least time for the last flush, so that pages already fetched are not fetched again."""
@@ -101,6 +104,9 @@ class Assembly:
         )
 
     def _worker_processes(self, configs: ServiceConfigs) -> WorkerProcesses:
+        # Their protocol has a decoder for each message: it is loaded only where there are worker processes.
+        from nephila.programs.workers.supervisor import WorkerProcesses
+
         return WorkerProcesses(
             configs.workers,
             configs.downloader,

@@ -28,6 +28,7 @@ from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
 from nephila.scheduler.cluster.addresses.address_lock_topic import AddressLockTopic
 from nephila.scheduler.cluster.addresses.shared_pace import SharedAddressQueue
 from nephila.scheduler.cluster.explain_queries import ExplainQueryHandler
+from nephila.scheduler.cluster.input_patience import InputPatience
 from nephila.scheduler.cluster.jobs.status_reporter import StatusReporter
 from nephila.scheduler.cluster.missing_receipts import MissingReceipts
 from nephila.scheduler.cluster.request_liveness import RequestLiveness
@@ -87,6 +88,7 @@ class ClusterScheduler(Member):
         self._share_timer = OneTimer(self.clock, self._share)
         self._depth_limit = -1
         self._unknown_jobs = UnknownJobBuffer(clock)
+        self._patience = InputPatience(bus, "scheduler")
         self._lock = -1
 
     # ---- life
@@ -235,6 +237,7 @@ class ClusterScheduler(Member):
         if known is None or known.generation <= job.generation or known.deleted:
             self.jobs[job.uid] = job
             self.reporter.on_job(job.uid)
+            self._patience.on_job(job)
             for owner in self.owners.values():
                 if job.uid in owner.frontier.jobs:
                     owner.put_job(job)

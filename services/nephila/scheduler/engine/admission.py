@@ -161,7 +161,8 @@ def _add_links(frontier: Frontier, links: Outlinks) -> int:
         return 0
     if 0 <= frontier.depth_limit < links.depth:
         return 0
-    recrawl_queue.apply_lastmods(frontier, job, links)
+    if links.lastmods:
+        recrawl_queue.apply_lastmods(frontier, job, links)
     limit = REJECTED_LIMIT // len(frontier.jobs)
     admitted = page_admission.admit(frontier, job, links, limit)
     if admitted is not None:

@@ -21,6 +21,9 @@ from nephila.scheduler.politeness.host_policy import HostPolicies
 from nephila.scheduler.recrawl.due_table import DueTable
 from nephila.scheduler.recrawl.policy import RecrawlPolicy
 
+# A name of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
+STORED = Outcome.STORED
+
 
 def _host_key(url: str) -> str:
     try:
@@ -200,23 +203,26 @@ class Job:
         outstanding, or there are requisites."""
         if self.rooms and not all(room.in_flight < room.places for room in self.rooms):
             return False
-        return not self._stopped and (not self.max_pages or self.budget_left > 0 or bool(self.requisites))
+        if self._stopped or not self.max_pages:
+            return not self._stopped
+        places = self.max_pages if self.page_quota is None else self.page_quota
+        return places > self.ended[STORED] + self.leased or bool(self.requisites)
 
     @property
     def is_blocked(self) -> bool:
         """Whether the job takes nothing until its spec changes, or a hold ends."""
-        return self._stopped or self.budget_spent
+        return self._stopped or (bool(self.max_pages) and self.budget_spent)
 
     @property
     def budget_left(self) -> int:
         """Pages that the job may still store, without those that are outstanding."""
         places = self.max_pages if self.page_quota is None else self.page_quota
-        return places - self.ended[Outcome.STORED] - self.leased
+        return places - self.ended[STORED] - self.leased
 
     @property
     def pages_claimed(self) -> int:
         """Pages of the budget that are in use: stored, outstanding or reserved."""
-        return self.ended[Outcome.STORED] + self.leased + len(self.reserved) + len(self.priority_refetch)
+        return self.ended[STORED] + self.leased + len(self.reserved) + len(self.priority_refetch)
 
     def is_seed_host(self, host_key: str) -> bool:
         """Whether the scope is anchored at a host; without anchors, whether a seed is there. O(1) amortised."""
@@ -265,7 +271,7 @@ class Job:
     def is_first_fetch(self, url_key: bytes, fetch_no: int) -> bool:
         """Whether a fetch is the first one of its URL. URLs that were queued before others were forgotten have a lower
         number than `first_fetch_no`."""
-        return fetch_no <= self.first_fetch_no and (not len(self.due_table) or url_key not in self.due_table)
+        return fetch_no <= self.first_fetch_no and url_key not in self.due_table.packed
 
     def restore_fetch_numbers(self, first: int, last: int) -> None:
         """Set the fetch numbers from a snapshot."""
@@ -299,7 +305,7 @@ class Job:
             return False
         if self.page_quota is not None:
             return self.spent_elsewhere and not self.reserved and not self.priority_refetch
-        return self.ended[Outcome.STORED] >= self.max_pages
+        return self.ended[STORED] >= self.max_pages
 
     def spent(self, use: HostUse | None) -> str:
         """The budget of a host that is spent, in words; the empty string when none is."""
