@@ -1,5 +1,5 @@
 //! Any bytes of a server through heads, chunks and decoders: no panic, bounded output, the same outcome at each split.
-//! The corpus is ../tests/corpus, which the tests read as well.
+//! Corpus: `tar xf corpus.tar.gz`; then `cargo +nightly fuzz run response corpus -- -max_len=4096 -max_total_time=1800`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -32,5 +32,8 @@ fuzz_target!(|data: &[u8]| {
     let config = Config { max_wire_bytes: LIMIT, max_body_bytes: LIMIT, ..Config::default() };
     let whole = read(&config, data, usize::MAX);
     assert!(whole.2.len() as u64 <= LIMIT);
-    assert_eq!(whole, read(&config, data, 1 + data.len() % 37));
+    let split = read(&config, data, 1 + data.len() % 37);
+    // A message may be cut and broken: zstd notices a fault within a block only once it has the whole block.
+    let torn = |one: &Outcome| matches!(one.1, Some(Reason::Encoding | Reason::Disconnected));
+    assert!(whole == split || (torn(&whole) && torn(&split)), "{whole:?} {split:?}");
 });

@@ -1,0 +1,138 @@
+//! Page threads against sockets of loopback: a reading comes with the end of its fetch, and a fault costs one reading.
+#![cfg(unix)]
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::spawn;
+
+use nephila_fetch::config::Config;
+use nephila_fetch::exchange::{Response, Wanted};
+use nephila_fetch::fetcher::{Done, Event, Fetcher, Submit};
+use nephila_fetch::pages::{PageReader, Reading};
+
+const BODY: usize = 1 << 20;
+
+/// Answers a connection for each of `bodies`.
+fn serve(bodies: Vec<Vec<u8>>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    spawn(move || {
+        for body in bodies {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 1000]).unwrap();
+            let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
+            stream.write_all(&[head.as_bytes(), &body].concat()).unwrap();
+        }
+    });
+    port
+}
+
+fn request(id: u64, port: u16, page_url: &str) -> Submit {
+    Submit {
+        id,
+        addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
+        port,
+        tls_name: None,
+        proxy: None,
+        key: String::new(),
+        data: b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        wanted: Wanted::default(),
+        report_sent: false,
+        page_url: page_url.into(),
+    }
+}
+
+/// Waits for `count` ends, in the order of their ids.
+fn ends(fetcher: &Fetcher, count: usize) -> Vec<Done> {
+    let mut found = Vec::new();
+    while found.len() < count {
+        for event in fetcher.drain() {
+            match event {
+                Event::Done(done) => found.push(*done),
+                Event::Reserve { id, .. } => fetcher.grant(id),
+                Event::Sent(_) => {}
+            }
+        }
+        std::thread::yield_now();
+    }
+    found.sort_by_key(|done| done.id);
+    found
+}
+
+/// Reads a body to its size; panics on one that begins with "!". It waits while the gate is closed.
+struct Sizes {
+    gate: Arc<Mutex<()>>,
+    calls: Arc<AtomicUsize>,
+}
+
+impl PageReader for Sizes {
+    fn wants(&self, response: &Response) -> bool {
+        !response.body.is_empty()
+    }
+
+    fn read(&self, url: &str, response: &Response) -> Option<Reading> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let _open: MutexGuard<'_, ()> = self.gate.lock().unwrap();
+        drop(_open);
+        assert!(!response.body.starts_with(b"!"), "a fault");
+        Some(Box::new(format!("{url} {}", response.body.len())))
+    }
+}
+
+fn start(threads: usize) -> (Fetcher, Arc<Mutex<()>>, Arc<AtomicUsize>) {
+    let (gate, calls) = (Arc::<Mutex<()>>::default(), Arc::<AtomicUsize>::default());
+    let reader = Sizes { gate: Arc::clone(&gate), calls: Arc::clone(&calls) };
+    (Fetcher::start(Config::default(), Some((Arc::new(reader), threads))).unwrap(), gate, calls)
+}
+
+fn read_of(done: &Done) -> Option<&String> {
+    done.reading.as_ref().map(|reading| reading.downcast_ref::<String>().unwrap())
+}
+
+#[test]
+fn a_fault_costs_one_reading_and_every_fetch_ends() {
+    let (fetcher, _, _) = start(2);
+    let port = serve(vec![b"abc".to_vec(), b"!".to_vec(), vec![], b"de".to_vec(), b"f".to_vec()]);
+    for (id, url) in ["a", "b", "c", "", "e"].iter().enumerate() {
+        fetcher.submit(request(id as u64, port, url));
+        fetcher.flush();
+        let done = ends(&fetcher, 1).pop().unwrap();
+        let expected = ["a 3", "", "", "", "e 1"][id];
+        assert_eq!(read_of(&done).map_or("", String::as_str), expected);
+        assert!(done.response.error.is_none());
+    }
+}
+
+#[test]
+fn bodies_beyond_the_bound_are_handed_over_unread() {
+    let (fetcher, gate, calls) = start(1);
+    let port = serve(vec![vec![b'x'; BODY]; 40]);
+    let closed = gate.lock().unwrap();
+    for id in 0..40 {
+        fetcher.submit(request(id, port, "u"));
+    }
+    fetcher.flush();
+    let unread = ends(&fetcher, 8);
+    assert!(unread.iter().all(|done| done.reading.is_none() && done.response.body.len() == BODY));
+    assert!(fetcher.drain().is_empty() && calls.load(Ordering::Relaxed) <= 1);
+    drop(closed);
+    assert!(ends(&fetcher, 32).iter().all(|done| done.reading.is_some()));
+}
+
+#[test]
+fn closing_drops_bodies_that_wait() {
+    let (mut fetcher, gate, calls) = start(1);
+    let port = serve(vec![b"x".to_vec(); 5]);
+    let closed = gate.lock().unwrap();
+    (0..5).for_each(|id| fetcher.submit(request(id, port, "u")));
+    fetcher.flush();
+    while calls.load(Ordering::Relaxed) == 0 {
+        std::thread::yield_now();
+    }
+    let opener = spawn(move || fetcher.close());
+    drop(closed);
+    opener.join().unwrap();
+    assert!((1..=5).contains(&calls.load(Ordering::Relaxed)));
+}
