@@ -18,6 +18,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 from typing import Any, Protocol
 
+from nephila.kernel.layout import Layout
 from nephila.kernel.topics import Topic
 
 
@@ -142,6 +143,13 @@ class LogReader(Protocol):
     @property
     def member(self) -> str:
         """Stable name of this program among the members of its service."""
+
+    @property
+    def layout(self) -> Layout:
+        """The partitions of keyed topics now. Messages on partitions of an earlier layout are forwarded."""
+
+    def watch_layout(self, on_change: Callable[[], None]) -> None:
+        """Call back when the number of partitions has grown; only before the bus is started."""
 
     def may_emit(self, group: str) -> bool:
         """False when the broker may have assigned this member's partitions to others."""

@@ -88,7 +88,7 @@ class PartitionOwner:
         self.state = OwnerState.LOADING
         self.epoch = 0
         self.frontier, self.log, ownership, self.snapshots = build(self, counts.frontier)
-        self.number, self._of = self.frontier.partition_slice
+        self.number, self.layout = self.frontier.partition_slice.number, self.frontier.partition_slice.layout
         self.dispatcher = Dispatcher(self.frontier, slots)
         self.pipeline = CommitPipeline(bus, counts, self.log, ownership, self.advance, self._on_blocked)
         self._ownership = ownership
@@ -111,6 +111,14 @@ class PartitionOwner:
         if isinstance(entry, FrontierCommit):
             self.log.replayed(entry)
         self._replay.take(entry)
+
+    def keep_own_part(self, *, born: bool) -> None:
+        """The state is of a partition that was split; `born`: this one is new. The partition that keeps its number
+        publishes its anchors once more: others may have sent theirs by the layout before."""
+        assert self._replay is not None
+        self._replay.keep_own_part(born=born)
+        if not born:
+            self._anchors = {uid: list(job.scope.anchors) for uid, job in self.frontier.jobs.items()}
 
     def recovered(self) -> Restored:
         """All entries of the log are applied. O(hosts + outstanding URLs)."""
@@ -351,7 +359,7 @@ class PartitionOwner:
                 continue
             by_partition: dict[int, list[str]] = {}
             for place in places:
-                for partition in anchored_in(job.scope.mode, place, self._of) - {self.number}:
+                for partition in anchored_in(job.scope.mode, place, self.layout) - {self.number}:
                     by_partition.setdefault(partition, []).append(place)
             for partition, some in by_partition.items():
                 for at in range(0, len(some), ANCHORS_PER_MESSAGE):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from nephila.kernel.documents.job_schema import Scope
+from nephila.kernel.layout import layout_of
 from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, PartitionStatus, QuotaGrant
 from nephila.scheduler.cluster.jobs.coordinator import Coordinator
 from nephila.scheduler.cluster.jobs.job_protocol import REPEAT_S, JobProtocol, coordinating_partition
@@ -131,7 +132,7 @@ def spoken(coordinator: Coordinator, job: CrawlJob) -> JobStatus:
 @pytest.fixture
 def coordinator():
     """Of a job over two partitions that nobody has view of."""
-    return Coordinator(JobView(JOB), 2)
+    return Coordinator(JobView(JOB), lambda: 2)
 
 
 def test_a_job_ends_after_all_rest_the_logs_are_read_and_all_say_so_once_more(coordinator):
@@ -241,7 +242,7 @@ class Idle:
 
 def test_nothing_is_said_twice_but_for_a_sign_of_life():
     """Each word is on its way once; an hour of nothing costs a status now and then."""
-    protocol = JobProtocol("m", 2, {JOB: spec()})
+    protocol = JobProtocol("m", lambda: layout_of(2), {JOB: spec()})
     owned = [Idle(0), Idle(1)]
     first = protocol.messages_to_send(owned, 1000.0)
     assert [type(one) for one in first] == [JobProgress, JobStatus]
@@ -260,15 +261,15 @@ def test_nothing_is_said_twice_but_for_a_sign_of_life():
 
 def test_who_has_another_partition_coordinates_nothing():
     """The job's home is one of them; its owner alone says how the job stands."""
-    other = 1 - coordinating_partition(JOB, 2)
-    protocol = JobProtocol("m", 2, {JOB: spec()})
+    other = 1 - coordinating_partition(JOB, layout_of(2))
+    protocol = JobProtocol("m", lambda: layout_of(2), {JOB: spec()})
     assert [type(one) for one in protocol.messages_to_send([Idle(other)], 1000.0)] == [JobProgress]
 
 
 def test_a_member_that_loses_the_coordinating_partition_looks_for_no_end_of_the_job():
     """Its successor does; a member that gets the partition back looks again."""
-    home = coordinating_partition(JOB, 2)
-    protocol = JobProtocol("m", 2, {JOB: spec()})
+    home = coordinating_partition(JOB, layout_of(2))
+    protocol = JobProtocol("m", lambda: layout_of(2), {JOB: spec()})
 
     def settle(*partitions: int) -> None:
         owned = [Idle(number) for number in partitions]

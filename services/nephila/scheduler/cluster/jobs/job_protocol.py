@@ -7,11 +7,11 @@ and publishes what `messages_to_send` returns. An unchanged message is repeated 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
+from nephila.kernel.layout import Layout
 from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, PartitionStatus, QuotaUse
-from nephila.native import partition_of
 from nephila.scheduler.cluster.jobs.coordinator import Coordinator, IdleSnapshot
 from nephila.scheduler.cluster.jobs.job_view import JobView
 from nephila.scheduler.cluster.jobs.page_quota import PageQuota
@@ -44,19 +44,20 @@ class OwnedPartition(Protocol):
         """Pages of the budget that may be used in all, and whether the whole budget is spent."""
 
 
-def coordinating_partition(uid: str, partitions: int) -> int:
+def coordinating_partition(uid: str, layout: Layout) -> int:
     """The partition whose owner coordinates a job."""
-    return partition_of(hashlib.md5(uid.encode(), usedforsecurity=False).digest(), partitions)
+    return layout.of(hashlib.md5(uid.encode(), usedforsecurity=False).digest())
 
 
 class JobProtocol:
     """Reads and writes the messages of all jobs. O(jobs × partitions) per full round."""
 
-    def __init__(self, member: str, partitions: int, jobs: Mapping[str, CrawlJob]) -> None:
-        """`jobs`: the latest desired states, deleted jobs included; the caller changes the mapping."""
+    def __init__(self, member: str, layout: Callable[[], Layout], jobs: Mapping[str, CrawlJob]) -> None:
+        """`layout`: the present one. `jobs`: the latest desired states, deleted jobs included; the caller changes the
+        mapping."""
         self.views: dict[str, JobView] = {}
         self._member = member
-        self._partitions = partitions
+        self._layout = layout
         self._jobs = jobs
         self._coordinators: dict[str, Coordinator] = {}
         self._quotas: dict[tuple[str, int], PageQuota] = {}
@@ -122,7 +123,7 @@ class JobProtocol:
             if job is None:
                 continue
             said += self._report(self._of(uid), () if job.deleted else mine.values(), all)
-            if coordinating_partition(uid, self._partitions) in mine:
+            if coordinating_partition(uid, self._layout()) in mine:
                 said += self._coordinate(job, now, all)
             else:
                 self._coordinators.pop(uid, None)
@@ -144,7 +145,7 @@ class JobProtocol:
             if all:
                 quota.measure_rate(part.used)
             quota.fill_request(part, view, ready=one.ready(view.uid), committed=one.committed)
-            one.set_quota(view.uid, quota.usable_pages(view), view.status.spent)
+            one.set_quota(view.uid, quota.usable_pages(view, part.split_pages), view.status.spent)
             parts.append(part)
             if part.idle:
                 self._idle_reports[view.uid, one.number] = (part, one.epoch, view.accepted, one.state_version(view.uid))
@@ -165,7 +166,7 @@ class JobProtocol:
         view = self._of(job.uid)
         coordinator = self._coordinators.get(job.uid)
         if coordinator is None:
-            coordinator = self._coordinators[job.uid] = Coordinator(view, self._partitions)
+            coordinator = self._coordinators[job.uid] = Coordinator(view, lambda: self._layout().count)
         said = self._sent.get(job.uid)
         if said is not None and said.version > view.status.version:
             return []  # the last one is still in flight
