@@ -156,7 +156,7 @@ class ClusterRig(Rig):
     async def start(self, directory: Path) -> None:
         """See `Rig.start`."""
         clock = SystemClock()
-        bus = FakeKafkaBus(FakeKafka(16), clock, "api")
+        bus = FakeKafkaBus(FakeKafka(PARTITIONS), clock, "api")
         bus.eager = True
         self.schedulers = Schedulers(bus)
         self.control = Operations(ClusterBackend(bus, clock, Letters(), place="broker:1"))

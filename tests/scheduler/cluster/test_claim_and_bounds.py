@@ -48,7 +48,7 @@ async def test_the_epoch_is_the_offset_of_this_claim() -> None:
     assert epochs == {0: 9, 1: 80, 2: 10}
     assert [partition for partition, _ in bus.published] == [0, 1, 2, 1, 1]
     claims = [message for _, message in bus.published]
-    assert claims == [FrontierRecord(FrontierClaim("me", 5.0, 9.0))] * 5
+    assert claims == [FrontierRecord(FrontierClaim("me", 5.0, 9.0, 4))] * 5
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,8 @@ class Frontier:
     def forward(self, seed: Seed, url_key: bytes) -> None:
         """Hand a URL to the partition that it belongs to."""
         self.for_other_partitions.append((self._layout.of(url_key), seed))
-        self.jobs[seed.job].forwarded += 1
+        if (job := self.jobs.get(seed.job)) is not None:
+            job.forwarded += 1
 
     def take_for_other_partitions(self) -> list[tuple[int, Seed]]:
         """URLs to send to other partitions before the next commit."""

@@ -67,14 +67,14 @@ def test_a_new_owner_uses_nothing_before_it_has_read_its_own_word(view):
     """Until then the one before may still have given something back."""
     view.take_part(part(epoch=4))
     quota = PageQuota(0, 5)
-    assert quota.usable_pages(view) == 0
+    assert quota.usable_pages(view, 0) == 0
     word = part(epoch=5)
     quota.fill_request(word, view, ready=0, committed=True)
     view.take_part(part(epoch=4, returned=6))
-    assert quota.usable_pages(view) == 0
+    assert quota.usable_pages(view, 0) == 0
     assert not word.confirmed
     view.take_part(word)
-    assert quota.usable_pages(view) == 4
+    assert quota.usable_pages(view, 0) == 4
     quota.fill_request(word, view, ready=0, committed=True)
     assert (word.returned, word.confirmed) == (6, True)
 
@@ -85,7 +85,7 @@ def test_places_are_given_back_when_they_are_scarce_and_nothing_can_turn_out_use
     first = part(used=2)
     quota.fill_request(first, view, ready=0, committed=True)
     view.take_part(first)
-    assert quota.usable_pages(view) == 10
+    assert quota.usable_pages(view, 0) == 10
     for exhausted, safe, ready, left in (
         (False, True, 0, 10),
         (True, False, 0, 10),
@@ -99,7 +99,7 @@ def test_places_are_given_back_when_they_are_scarce_and_nothing_can_turn_out_use
         view.take_status(given(10, view.status.version + 1, exhausted=exhausted))
         word = part(used=2, queued=20)
         quota.fill_request(word, view, ready=ready, committed=safe)
-        assert quota.usable_pages(view) == left, (exhausted, safe, ready)
+        assert quota.usable_pages(view, 0) == left, (exhausted, safe, ready)
         assert word.returned == 10 - left
 
 
@@ -107,14 +107,14 @@ def test_places_of_another_time_of_the_job_count_for_nothing(view):
     """It was deleted, and another of its name has begun."""
     quota = PageQuota(0, 1)
     view.take_part(part(returned=4))
-    assert quota.usable_pages(view) == 6
+    assert quota.usable_pages(view, 0) == 6
     view.take_status(JobStatus(JOB, version=2, start_generation=9, granted=[QuotaGrant(0, 3)]))
-    assert quota.usable_pages(view) == 0
+    assert quota.usable_pages(view, 0) == 0
     word = PartitionStatus(0, 1, 9)
     quota.fill_request(word, view, ready=0, committed=True)
     assert (word.start_generation, word.returned) == (9, 0)
     view.take_part(word)
-    assert quota.usable_pages(view) == 3
+    assert quota.usable_pages(view, 0) == 3
 
 
 def spec(**fields: object) -> CrawlJob:
