@@ -6,7 +6,7 @@ import random
 
 import pytest
 from nephila.kernel.layout import layout_of
-from nephila.kernel.topics import FRONTIER, OUTCOMES, RECEIPTS
+from nephila.kernel.topics import FRONTIER, OUTCOMES, RECEIPTS, REQUESTS
 
 from tests.scheduler.cluster.cluster_rig import PARTITIONS, World, ends, jobs_of, web
 
@@ -135,6 +135,32 @@ async def test_messages_by_the_layout_before_are_forwarded(world):
     assert all(
         any(world.broker.logs[topic.name, p] for p in range(PARTITIONS, GROWN)) for topic in (OUTCOMES, RECEIPTS)
     )
+
+
+async def test_requests_of_the_partition_before_are_not_published_again(tmp_path):
+    """Nobody takes them for a time; the log of requests of a new partition does not have them."""
+    world = World(tmp_path, web(HOSTS, PAGES, more=True), blobs="", lease_s=5.0, start_by_s=5.0)
+    await world.start("a")
+    await world.give("a")
+    begin(world)
+    await world.until(URLS // 4)
+    for count in (GROWN, 2 * GROWN):
+        await world.run(20.0)
+        world.away = True
+        await world.run(0.5)
+        world.grow(count)
+        await world.give("a", *range(count // 2, count))
+        await complete(world)
+        world.away = False
+        await world.run(0.5)
+    published = [
+        (one.url, one.fetch_no, one.attempt)
+        for p in range(world.broker.partitions)
+        for one in world.broker.all(REQUESTS, p)
+    ]
+    assert len(published) == len(set(published))
+    await world.until(URLS)
+    right(world)
 
 
 @pytest.mark.parametrize("moment", range(8))

@@ -107,7 +107,6 @@ class SnapshotStore:
     def prepare_part(self, birth: FrontierBirth) -> FrontierManifest | None:
         """Fill the directory of a new partition with the newest snapshot of its parent before the split; None when the
         blob store has none. Raises as `prepare`."""
-        self.leases_until = birth.leases_until
         if self.blobs is None:
             return None
         try:

@@ -170,7 +170,7 @@ class Takeover:
         count = owner.layout.base
         if (birth := await self._birth(partition)) is not None:
             await self._load_part(owner, store, birth)
-            count = birth.partitions
+            count, store.leases_until = birth.partitions, birth.leases_until
         return _Opening(owner, store, epoch, LogFilter(partition), bounds[0], count)
 
     @staticmethod
