@@ -1,8 +1,8 @@
 """CPU per page of the four services as programs over Kafka and PostgreSQL: each of ours, and beside them broker,
 database and web server.
 
-usage: python -m benchmarks.bench_services --web DIR [--repeat 3] [--concurrency 100] [--against SERVICES] [--idle 5]
-       [--keep DIR] [--services storage,fetchparse,scheduler] [--save]
+usage: python -m benchmarks.bench_services --web DIR [--repeat 3] [--concurrency 100] [--delay 0]
+       [--against SERVICES] [--idle 5] [--keep DIR] [--services storage,fetchparse,scheduler] [--save]
 
 Work: as in bench_pages, but a system that stands already is told of it by `nephila crawl --bootstrap`: a durable
 frontier, a row with title, text and metadata per page in PostgreSQL. A process' CPU is read from /proc when all are
@@ -79,7 +79,7 @@ def once(web: plainweb.PlainWeb, args: argparse.Namespace, folder: Path, service
         system.wait_ready(*members)
         ready = meter(system, servers)
         began = time.monotonic()
-        result = system.nephila(*crawl(web, system))
+        result = system.nephila(*crawl(web, system, args.delay))
         wall_s = time.monotonic() - began
         spent = difference(meter(system, servers), ready)
         urls = stored(system)
@@ -101,10 +101,10 @@ def once(web: plainweb.PlainWeb, args: argparse.Namespace, folder: Path, service
         system.close()
 
 
-def crawl(web: plainweb.PlainWeb, system: System) -> list[str]:
+def crawl(web: plainweb.PlainWeb, system: System, delay_s: float) -> list[str]:
     """The words of the crawl."""
     words = ["crawl", web.start, "--bootstrap", system.broker.address, "--scope", "any", "--include", r"\.bench\.test"]
-    return [*words, "--ignore-robots", "--delay", "0", "--json", "--quiet"]
+    return [*words, "--ignore-robots", "--delay", f"{delay_s:g}", "--json", "--quiet"]
 
 
 def difference(now: Mapping[str, float], before: Mapping[str, float]) -> dict[str, float]:
@@ -127,6 +127,7 @@ def main(argv: list[str] | None = None) -> int:
     options.add_argument("--web", type=Path, required=True, help="a plain web (python -m benchmarks.web.plain DIR)")
     options.add_argument("--repeat", type=int, default=3)
     options.add_argument("--concurrency", type=int, default=100)
+    options.add_argument("--delay", type=float, default=0.0, help="seconds between requests to a host")
     options.add_argument("--partitions", type=int, default=PARTITIONS)
     options.add_argument("--against", default="", help="folder `services` of another checkout, run in turn with this")
     options.add_argument("--services", default=",".join(SERVICES), help="programs to run, the end of the route first")
@@ -148,7 +149,7 @@ def main(argv: list[str] | None = None) -> int:
         kind = server.kind
     show(runs)
     if args.save:
-        about = {"concurrency": args.concurrency, "partitions": args.partitions, "server": kind}
+        about = {"concurrency": args.concurrency, "delay_s": args.delay, "partitions": args.partitions, "server": kind}
         rows = {
             kind: summary([run for run in runs if run["services"] == kind]) for kind in {r["services"] for r in runs}
         }

@@ -165,6 +165,12 @@ class FakeKafkaBus:
         self.broker.fail_once()
         return frozenset(p for p, end in ends.items() if self.broker.committed[group, topic.name, p] >= end)
 
+    async def committed(self, group: str, topic: Topic, partitions: Iterable[int]) -> dict[int, int]:
+        """See `LogReader`."""
+        self.broker.fail_once()
+        found = {p: self.broker.committed.get((group, topic.name, p)) for p in partitions}
+        return {p: offset for p, offset in found.items() if offset is not None}
+
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
         """See `LogReader`."""
         for p, offset in offsets.items() if self.alive else ():

@@ -62,6 +62,8 @@ def pods(found: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
             yield name, one["spec"]
         elif one["kind"] in ("Deployment", "StatefulSet", "Job"):
             yield name, one["spec"]["template"]["spec"]
+        elif one["kind"] == "CronJob":
+            yield name, one["spec"]["jobTemplate"]["spec"]["template"]["spec"]
 
 
 def named(found: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:

@@ -96,7 +96,7 @@ CORPUS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Все люди рождаются свободными и равными в своем достоинстве и правах. Они наделены разумом и совестью "
         "и должны "
         "поступать в отношении друг друга в духе братства.",
-        ("windows-1251", "koi8-r", "iso-8859-5", "ibm866"),
+        ("windows-1251", "koi8-r", "iso-8859-5", "ibm866", "x-mac-cyrillic"),
     ),
     "sv": (
         "Alla människor är födda fria och lika i värde och rättigheter. De är utrustade med förnuft och samvete "
@@ -131,4 +131,10 @@ CORPUS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """Language: text, and WHATWG names of the encodings it is tried in (every one of them, UTF-8 and UTF-16 apart)."""
 
-PYTHON_CODECS = {"windows-874": "cp874", "shift_jis": "cp932", "euc-kr": "cp949", "iso-8859-8": "iso8859-8"}
+PYTHON_CODECS = {
+    "windows-874": "cp874",
+    "shift_jis": "cp932",
+    "euc-kr": "cp949",
+    "iso-8859-8": "iso8859-8",
+    "x-mac-cyrillic": "mac-cyrillic",
+}

@@ -66,9 +66,11 @@ async def test_a_group_has_read_a_log_once_it_has_acked(rig):
     ends = await rig.bus.end_offsets((SEEDS,))
     assert not await rig.bus.has_read_to("scheduler", ends)
     assert 1 not in await rig.bus.fully_read("scheduler", SEEDS, [1])
+    assert (await rig.bus.committed("scheduler", SEEDS, [1, 2])).get(1, 0) == 0
     taken[0].ack()
     await read_to(rig, "scheduler", ends)
     assert await rig.bus.fully_read("scheduler", SEEDS, [1]) == {1}
+    assert (await rig.bus.committed("scheduler", SEEDS, [1, 2]))[1] == 1
     await publish(rig, SEEDS, Seed("j", "b"))
     assert await rig.bus.has_read_to("scheduler", ends)
     assert 1 not in await rig.bus.fully_read("scheduler", SEEDS, [1])

@@ -70,6 +70,14 @@ def test_jobs_that_need_every_link_get_it(needs):
         assert recent.filter(outlinks("http://a/1")) is not None
 
 
+def test_a_budget_without_a_limit_needs_no_link_twice():
+    """The command line writes no time as "0s", a document without it has "0"."""
+    recent = RecentLinks()
+    recent.job(job(host_budget=HostBudget(time="0s")))
+    assert recent.filter(outlinks("http://a/1")) is not None
+    assert recent.filter(outlinks("http://a/1")) is None
+
+
 def test_messages_that_say_more_than_a_link_are_sent(recent):
     """Dates of a sitemap tell what has changed; and a job that is not known here yet decides nothing."""
     for message in (

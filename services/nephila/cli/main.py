@@ -108,6 +108,21 @@ COMMANDS = {
         "nephila.cli.harvest.audit:app",
         "Precision of pages or items, from a sample that people label.",
     ),
+    "backup": Command(
+        RESULTS,
+        "nephila.cli.backup.backup:backup",
+        "Back a crawl or a system up while it runs.",
+    ),
+    "restore": Command(
+        RESULTS,
+        "nephila.cli.backup.backup:restore",
+        "Restore a backup into an empty directory or system.",
+    ),
+    "check": Command(
+        RESULTS,
+        "nephila.cli.backup.check:check",
+        "Compare the URLs that have ended with their rows, and fetch lost rows again.",
+    ),
     "rules": Command(
         RULES,
         "nephila.cli.rules.command:app",

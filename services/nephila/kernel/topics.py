@@ -70,7 +70,7 @@ PAGES = Topic("pages", m.Page, ("downloader",), ("parser", "raw"), may_gather=Tr
 EXCHANGES = Topic("exchanges", m.Page, ("downloader",), ("raw",), may_gather=True)
 """Answers that are not pages (3xx, 4xx, robots.txt, ...), for sinks that keep raw pages; only with raw capture."""
 OUTLINKS = Topic("outlinks", m.Outlinks, ("parser",), ("scheduler",))
-RECORDS = Topic("records", m.Record, ("parser", "scheduler"), ("storage",), may_gather=True)
+RECORDS = Topic("records", m.Record, ("parser", "scheduler", "programs"), ("storage",), may_gather=True)
 RECEIPTS = Topic("receipts", m.Receipts, ("storage",), ("scheduler",))
 FRONTIER = Topic("frontier", m.FrontierRecord, ("scheduler",), ())
 RULE_STATS = Topic(

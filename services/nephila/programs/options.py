@@ -282,6 +282,17 @@ class Options(TypedDict, total=False):
             in_service=True,
         ),
     ]
+    referer: Annotated[
+        str,
+        Option(
+            "Referer of requests for pages.",
+            "URL",
+            POLITENESS,
+            default="",
+            commands=("crawl", "extract"),
+            path="referer",
+        ),
+    ]
     proxy: Annotated[
         Sequence[str],
         Option(

@@ -13,7 +13,6 @@ import struct
 from collections.abc import Sequence
 
 from nephila.kernel.documents.job_document import spec_of
-from nephila.kernel.documents.job_schema import HostBudget
 from nephila.kernel.messages import CrawlJob, Outlinks
 from nephila.native import Trie
 
@@ -64,7 +63,7 @@ class RecentLinks:
             return
         spec = spec_of(job)
         self._depth[job.uid] = spec.scope.max_depth
-        if spec.host_budget == HostBudget():
+        if not spec.host_budget.limits:
             self._links[job.uid] = _Links(self._keys)
 
     def forget(self, uid: str) -> None:

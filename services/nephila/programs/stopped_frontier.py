@@ -27,14 +27,21 @@ async def stopped_frontier(directory: OutputDirectory) -> AsyncIterator[Operatio
         raise UserError(f"{directory.path} holds no crawl; name its directory with --out")
     rows = directory.rows(run)
     with directory.locked():
-        clock = SystemClock()
-        bus = LocalBus(clock)
-        config = load(SchedulerConfig, {"directory": str(directory.frontier)}, "environment", "scheduler")
-        scheduler = Scheduler(config, bus, clock)
-        scheduler.hold(True)
-        await scheduler.start()
-        try:
+        async with held_scheduler(directory) as scheduler:
             store = rows if isinstance(rows, str) else None
-            yield Operations(LocalBackend(Parts(bus, clock, scheduler), directory.path, (), store, once=True))
-        finally:
-            await scheduler.close()
+            parts = Parts(scheduler.bus, scheduler.clock, scheduler)
+            yield Operations(LocalBackend(parts, directory.path, (), store, once=True))
+
+
+@asynccontextmanager
+async def held_scheduler(directory: OutputDirectory) -> AsyncIterator[Scheduler]:
+    """The scheduler of a directory that the caller has locked; it sends no request."""
+    clock = SystemClock()
+    config = load(SchedulerConfig, {"directory": str(directory.frontier)}, "environment", "scheduler")
+    scheduler = Scheduler(config, LocalBus(clock), clock)
+    scheduler.hold(True)
+    await scheduler.start()
+    try:
+        yield scheduler
+    finally:
+        await scheduler.close()

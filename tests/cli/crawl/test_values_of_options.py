@@ -44,9 +44,10 @@ def test_what_is_no_duration_is_refused(text, option, capsys, tmp_path, monkeypa
         (["--wait-for", ".price"], "--wait-for needs a browser: add --render always, or auto"),
         (["--screenshot"], "--screenshot needs a browser"),
         (["--render", "always", "--wait-for", "a[["], "--wait-for 'a[[' is no CSS selector"),
+        (["--referer", "x y"], "--referer 'x y' "),
     ],
 )
-def test_options_of_rendered_pages_need_a_browser_and_a_selector(words, said, capsys, tmp_path, monkeypatch):
+def test_a_value_is_checked_as_its_field_of_the_job(words, said, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["crawl", "http://a.test/", *words]) == 2
     assert said in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Language and size limit of a job in its requests."""
+"""Language, Referer and size limit of a job in its requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from nephila.kernel.runtime.errors import UsageError
 
 from tests.jobs import crawl_job
 
-JOB = crawl_job(uid="j", language="de", max_page_bytes=1000)
+JOB = crawl_job(uid="j", language="de", referer="http://a.test/list", max_page_bytes=1000)
+HEADERS = {"Accept-Language": "de", "Referer": "http://a.test/list"}
 
 
 def changed(config: DownloaderConfig, request: FetchRequest, max_bytes: int = 0) -> HttpRequest:
@@ -27,10 +28,10 @@ def changed(config: DownloaderConfig, request: FetchRequest, max_bytes: int = 0)
     return http_request
 
 
-def test_requests_of_the_job_have_its_language_and_limit():
+def test_requests_of_the_job_have_its_headers_and_limit():
     """A lower limit stays; robots.txt and other jobs are not affected."""
     found = changed(DownloaderConfig(), FetchRequest(job="j"))
-    assert (found.own_headers(), found.max_bytes) == ({"Accept-Language": "de"}, 1000)
+    assert (found.own_headers(), found.max_bytes) == (HEADERS, 1000)
     assert changed(DownloaderConfig(), FetchRequest(job="j"), 500).max_bytes == 500
     assert changed(DownloaderConfig(), FetchRequest(job="j"), 50_000).max_bytes == 1000
     for other in (FetchRequest(job="k"), FetchRequest(job="j", kind=FetchKind.ROBOTS)):
@@ -41,7 +42,7 @@ def test_requests_of_the_job_have_its_language_and_limit():
 def test_a_header_of_the_settings_comes_first():
     """It is in the common part of all requests."""
     found = changed(DownloaderConfig(headers=["accept-language: fr"]), FetchRequest(job="j"))
-    assert found.own_headers() == {}
+    assert found.own_headers() == {"Referer": "http://a.test/list"}
 
 
 @pytest.mark.parametrize(("value", "good"), [("de", True), ("de-AT, en;q=0.5, *;q=0.1", True), ("de\r\nX: y", False)])

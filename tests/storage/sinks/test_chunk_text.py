@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import random
 
+import nephila
 import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from nephila.storage.sinks.chunk_text import Chunk, chunks_of
 
 PAGE = """# Guide
@@ -40,6 +43,11 @@ def texts(text: str, size: int = 1000, overlap: int = 0, *, markdown: bool = Tru
     return [one.text for one in chunks_of("k", text, size, overlap, markdown=markdown)]
 
 
+def seen(token: Token) -> str:
+    """The text of an inline token."""
+    return "".join(map(seen, token.children)) if token.children else token.content
+
+
 def test_a_chunk_is_a_section_with_the_path_of_its_headings():
     """A heading without text of its own begins the section below it; a # in code is no heading."""
     found = chunks_of("k", PAGE, 1000)
@@ -51,6 +59,23 @@ def test_a_chunk_is_a_section_with_the_path_of_its_headings():
     ]
     assert found[1].text == "## Install\n\nRun this:\n\n```sh\npip install nephila\n# no heading\n```"
     assert found[2].text == "## Use\n\n### Crawl\n\nFirst step. Second step.\n\n- one\n- two"
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<a href="/install#pip">Install with <code>pip</code></a>',
+        'The <em>two</em> <strong>modes<em>!</em></strong> <img src="/a(b).png" alt="[one] *star*">',
+        "C[0] * p_1 * q &amp;lt; `tick` ~~x~~ \\ # end #",
+        "<code>a`b[0] *c*</code> and <code>``</code>",
+        '<a href="/x">[RFC 1](see)</a> [not a link](y)',
+    ],
+)
+def test_headings_of_chunks_are_what_a_reader_sees(html):
+    """Without links, emphasis, code marks and escapes; markdown-it reads the same line the same way."""
+    [chunk] = chunks_of("k", nephila.extract(f"<h2>{html}</h2><p>Text of it.", "http://a.test/").markdown, 1000)
+    [line] = chunk.text.splitlines()[:1]
+    assert chunk.headings == (seen(MarkdownIt("commonmark").parse(line)[1]),)
 
 
 def test_blocks_stay_whole_while_they_fit():

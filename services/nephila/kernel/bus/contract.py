@@ -180,6 +180,10 @@ class LogReader(Protocol):
         """Of these partitions with offsets, those of which a group, in any program, has read everything before the
         offset. Raises `TemporaryError`."""
 
+    async def committed(self, group: str, topic: Topic, partitions: Iterable[int]) -> dict[int, int]:
+        """Partition → offset up to which a group, in any program, has processed it; without those of which it has
+        committed nothing. Raises `TemporaryError`."""
+
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
         """Let the broker delete records below these offsets. Raises `TemporaryError`."""
 

@@ -233,6 +233,11 @@ class HostBudget(Section):
     queued: Count = 0
     """URLs in the queue of the host; 0 = no limit."""
 
+    @property
+    def limits(self) -> bool:
+        """Whether anything is limited; "0" and "0s" are the same time."""
+        return bool(self.pages or self.bytes or self.queued or seconds(self.time))
+
 
 class Quota(Section):
     """What may be spent in a period. When it is used up, no URL is fetched until the next period; the queue is kept."""
@@ -406,6 +411,9 @@ class JobSpec(Section, kw_only=True):
     language: Language = ""
     """Accept-Language of the requests for pages, as de or 'de, en;q=0.5'. A header of the downloader's settings
     comes before it."""
+    referer: Url = ""
+    """Referer of the requests for pages: some servers answer only readers that come from one of their pages. A header
+    of the downloader's settings comes before it."""
     max_page_bytes: Annotated[int, Meta(ge=0, le=1 << 30)] = 0
     """A larger page ends as failed(too_large); 0 = the downloader's limit."""
     rules: Annotated[list[Name], Meta(max_length=10_000)] = field(default_factory=list)

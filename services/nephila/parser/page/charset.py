@@ -32,6 +32,7 @@ MIN_HIGH_BYTES: Final = 6
 # What chardet may answer: the encodings of WHATWG's standard by its names for them, and WHATWG's name where another.
 _CANDIDATES: Final = {
     **dict.fromkeys(("big5", "gb18030", "koi8-r", "koi8-u", "macintosh"), ""),
+    "mac-cyrillic": "x-mac-cyrillic",
     **{f"cp125{digit}": f"windows-125{digit}" for digit in range(9)},
     **{f"iso8859-{part}": f"iso-8859-{part}" for part in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 14, 15, 16)},
     "cp866": "ibm866",
@@ -53,6 +54,11 @@ _LATIN_SHARE: Final = 0.5
 """Of letters beyond ASCII that stand alone beside an ASCII one: above 0.5 in languages of the Latin script but
 Vietnamese (0.2 to 0.5), below 0.2 in all others (ADR 37)."""
 _LONE_LETTER: Final = re.compile(rb"(?<=[A-Za-z])[\xa0-\xff](?![\xa0-\xff])|(?<![\xa0-\xff])[\xa0-\xff](?=[A-Za-z])")
+_CYRILLIC: Final = {
+    "cp1251": re.compile(rb"[\xc0-\xdf](?=[\xe0-\xff])|(?<=[\xe0-\xff])\xff"),
+    "mac-cyrillic": re.compile(rb"[\x80-\x9f](?=[\xdf-\xfe])|(?<=[\xe0-\xfe])\xdf"),
+}
+"""Most small letters are the same in both; capitals that begin a word, and the last letter of the alphabet, differ."""
 _CONTROLS: Final = bytes(0x20 if 0x80 <= byte < 0xA0 else byte for byte in range(0x100))
 
 _HIGH: Final = re.compile(rb"[\x80-\xff]")
@@ -132,6 +138,8 @@ def detect(body: bytes, classify: Classify = classify) -> str:
     if len(sample.translate(None, _ASCII)) < MIN_HIGH_BYTES:
         return DEFAULT
     name = classify(sample, _LATIN_NAMES if _is_latin(sample) else _NAMES) or DEFAULT
+    if name in _CYRILLIC:
+        name = max(_CYRILLIC, key=lambda one: len(_CYRILLIC[one].findall(sample)))
     known = webencodings.lookup(_CANDIDATES.get(name) or name)
     return str(known.name) if known is not None else DEFAULT
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from msgspec import inspect
 
-from nephila.kernel.documents.browser_schema import check_selector
 from nephila.kernel.documents.field_types import duration_text
 from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.documents.struct_reader import type_of, unwrapped
@@ -28,8 +27,7 @@ def apply_options(spec: JobSpec, options: Mapping[str, Any]) -> None:
             flag = f"--{name.replace('_', '-')}"
             convert = CONVERTED.get(name, lambda given, present: given)
             value = _value(convert(options[name], getattr(section, field.name)), option)
-            _check_words(field, value, flag, option)
-            setattr(section, field.name, value)
+            setattr(section, field.name, _checked(field, value, flag, option))
     if options.get("cookies"):
         spec.cookies = True
     for name in BROWSER:
@@ -52,32 +50,33 @@ def _value(value: Any, option: Option) -> Any:
     return duration_text(value) if option.seconds else value
 
 
-def _check_words(field: inspect.Field, value: Any, flag: str, option: Option) -> None:
-    """Whether a word, or each of some words, is one that the field has."""
-    kind, _ = unwrapped(field.type)
+def _checked(field: inspect.Field, value: Any, flag: str, option: Option) -> Any:
+    """The value as the field keeps it. Its words are among those of the field, and its texts pass the field's check."""
+    kind, notes = unwrapped(field.type)
     if isinstance(kind, inspect.ListType):
-        kind, _ = unwrapped(kind.item_type)
+        kind, notes = unwrapped(kind.item_type)
+    words = [value] if isinstance(value, str) else value
     if isinstance(kind, inspect.LiteralType):
         known = option.metavar.split("|") if isinstance(value, str) else kind.values
-        for word in [value] if isinstance(value, str) else value:
+        for word in words:
             if word not in kind.values:
                 raise UsageError(f"{flag} {word!r} is none of {', '.join(map(str, known))}")
+    if not isinstance(kind, inspect.StrType) or "check" not in notes or not value:
+        return value
+    try:
+        kept = [notes["check"](word) for word in words]
+    except ValueError as error:
+        raise UsageError(f"{flag} {value!r} {error}") from None
+    return kept[0] if isinstance(value, str) else kept
 
 
 def _words(given: list[str], _: object) -> list[str]:
     return [word.strip() for text in given for word in text.split(",") if word.strip()]
 
 
-def _selector(given: str, present: str) -> str:
-    try:
-        return check_selector(given) if given else present
-    except ValueError as error:
-        raise UsageError(f"--wait-for {given!r} {error}") from None
-
-
 CONVERTED: dict[str, Callable[[Any, Any], Any]] = {
     "ignore_robots": lambda given, _: not given,
-    "wait_for": _selector,
+    "wait_for": lambda given, present: given or present,
     "screenshot": lambda given, present: list(dict.fromkeys([*present, *(["screenshot"] if given else [])])),
     "keywords": _words,
     "follow": _words,

@@ -88,7 +88,7 @@ class SnapshotStore:
         """Fill the directory with the newest snapshot, local or from the blob store; None when there is none. Raises
         `UserError`, and `TemporaryError` while the blob store cannot be reached."""
         old, here = self._here()
-        there = self._there()
+        there = self.newest_object()
         newest = here
         if there is not None and (here is None or _rank(there) > _rank(here)):
             newest = there
@@ -136,7 +136,8 @@ class SnapshotStore:
                 best = folder, found
         return best
 
-    def _there(self) -> FrontierManifest | None:
+    def newest_object(self) -> FrontierManifest | None:
+        """The manifest of the newest snapshot in the blob store. Raises `TemporaryError`, `UserError`."""
         names = self._manifests()
         if not names or self.blobs is None:
             return None
@@ -244,8 +245,7 @@ class SnapshotStore:
             return False
         for file in manifest.files:
             self._objects[file.name] = file.object
-        data = _CODEC.encode(manifest)
-        self.blobs.put(f"{self._prefix}/manifests/{manifest.epoch:020d}-{manifest.sequence:020d}", data)
+        data = self._put_manifest(manifest)
         try:
             self._write(MANIFEST, data)
         except OSError as error:
@@ -260,6 +260,20 @@ class SnapshotStore:
             parts = [one for one in range(self.layout.count) if self.partition in self.layout.lineage(one)[1:]]
             self._parts_stored = all(self.blobs.names(f"{_prefix(one)}/manifests") for one in parts)
         return self._parts_stored
+
+    def put_object(self, manifest: FrontierManifest, folder: Path) -> None:
+        """Put a snapshot into the blob store, from a folder with its files. Raises `TemporaryError`."""
+        assert self.blobs is not None
+        for file in manifest.files:
+            file.object = f"{self._prefix}/e{manifest.epoch}/{file.name}"
+            self.blobs.put(file.object, folder / file.name)
+        self._put_manifest(manifest)
+
+    def _put_manifest(self, manifest: FrontierManifest) -> bytes:
+        assert self.blobs is not None
+        data: bytes = _CODEC.encode(manifest)
+        self.blobs.put(f"{self._prefix}/manifests/{manifest.epoch:020d}-{manifest.sequence:020d}", data)
+        return data
 
     def delete_redundant(self, manifest: FrontierManifest) -> int:
         """Delete objects that only snapshots older than the previous one need; returns how many. Nothing is deleted

@@ -65,6 +65,17 @@ def _frame_at(data: memoryview, offset: int) -> bytes | None:
     return payload if zlib.crc32(payload) == checksum else None
 
 
+def frames(data: bytes) -> Iterator[bytes]:
+    """The payloads of frames, one after the other. Raises `UserError` for a broken one."""
+    view, offset = memoryview(data), 0
+    while offset < len(data):
+        payload = _frame_at(view, offset)
+        if payload is None:
+            raise UserError(f"a frame at byte {offset} of {len(data)} is damaged")
+        yield payload
+        offset += _FRAME.size + len(payload)
+
+
 def _sequence_at(data: memoryview, offset: int) -> tuple[int, int] | None:
     """(partition, sequence) of the commit whose MessagePack starts at an offset; None without one. O(1)."""
     offset += 3 if data[offset] == 0xDC else 1

@@ -18,6 +18,10 @@ from typing import Final, NamedTuple
 _HEADING: Final = re.compile(r"(#{1,6})\s+(.*?)\s*#*$")
 _FENCE: Final = re.compile(r"(`{3,}|~{3,})")
 _TABLE_RULE: Final = re.compile(r"\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?$")
+_INLINE: Final = re.compile(
+    r"(?<!`)(`+)(?!`)(?P<code>.+?)(?<!`)\1(?!`)|\\(?P<escaped>[!-/:-@\[-`{-~])|!?\[|\]\([^)\s]*\)|\*+"
+)
+"""Marks within a line, as the core writes them: code, escapes, links, pictures, emphasis."""
 _BREAKS: Final = (
     re.compile(r"\n"),
     re.compile(r"[.!?…][\"')\]]*\s+|[。！？；]"),
@@ -33,7 +37,7 @@ class Chunk(NamedTuple):
 
     id: str
     headings: tuple[str, ...]
-    """The path of headings to its section, outermost first."""
+    """The path of headings to its section, outermost first, as plain text."""
     text: str
 
 
@@ -97,11 +101,27 @@ def _blocks(text: str, *, markdown: bool) -> Iterator[tuple[_Block, int, str]]:
             if found is not None:
                 fence, lines = found[1], [line]
             elif heading is not None:
-                yield _Block(line.strip()), len(heading[1]), heading[2]
+                yield _Block(line.strip()), len(heading[1]), _plain(heading[2])
         else:
             lines.append(line.rstrip())
     if lines:
         yield _block(lines, markdown=markdown), 0, ""
+
+
+def _plain(line: str) -> str:
+    """A line without its marks: what a reader sees."""
+    links = 0
+
+    def text_of(mark: re.Match[str]) -> str:
+        nonlocal links
+        if mark["code"] or mark["escaped"]:
+            return (mark["code"] or "").strip() or mark["escaped"]
+        if mark[0][0] == "]" and not links:
+            return mark[0]
+        links += {"[": 1, "!": 1, "]": -1}.get(mark[0][0], 0)
+        return ""
+
+    return _INLINE.sub(text_of, line).strip()
 
 
 def _block(lines: list[str], *, markdown: bool) -> _Block:

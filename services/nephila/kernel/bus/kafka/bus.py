@@ -235,6 +235,10 @@ class KafkaBus:
         """See `LogReader.read_up_to`."""
         return await self._log_reader.read_up_to(group, topic, ends)
 
+    async def committed(self, group: str, topic: Topic, partitions: Iterable[int]) -> dict[int, int]:
+        """See `LogReader.committed`."""
+        return await self._log_reader.committed(group, topic, partitions)
+
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
         """See `LogReader.delete_before`."""
         await self._log_reader.delete_before(topic, offsets)

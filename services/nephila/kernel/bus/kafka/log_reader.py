@@ -123,10 +123,15 @@ class KafkaLogReader:
 
     async def read_up_to(self, group: str, topic: Topic, ends: Mapping[int, int]) -> frozenset[int]:
         """See `LogReader.read_up_to`."""
-        tps = {self._tp(topic, partition): end for partition, end in ends.items()}
+        found = await self.committed(group, topic, ends)
+        return frozenset(partition for partition, end in ends.items() if found.get(partition, -1) >= end)
+
+    async def committed(self, group: str, topic: Topic, partitions: Iterable[int]) -> dict[int, int]:
+        """See `LogReader.committed`."""
+        tps = [self._tp(topic, partition) for partition in partitions]
         async with self._admin() as admin:
-            found = await admin.list_consumer_group_offsets(f"{self._config.prefix}{group}", partitions=list(tps))
-        return frozenset(tp.partition for tp, end in tps.items() if tp in found and found[tp].offset >= end)
+            found = await admin.list_consumer_group_offsets(f"{self._config.prefix}{group}", partitions=tps)
+        return {tp.partition: found[tp].offset for tp in tps if tp in found and found[tp].offset >= 0}
 
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
         """See `LogReader.delete_before`."""

@@ -1,0 +1,126 @@
+"""`nephila check` of a system over Kafka, while it crawls: receipts on the broker against rows in the database.
+
+A receipt says that a row is durable. A row that is missing, or older than its receipt, was lost by the database: a
+forced deletion, a restore of an older state. The broker keeps records as long as receipts (seven days), so a lost row
+is written again from its record, without a fetch. With `storage.retention` below seven days, rows that it has dropped
+are found as well. Memory: the receipts of one partition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Final, Protocol
+
+from nephila.kernel.bus.contract import LogBus, Receipt, all_of
+from nephila.kernel.messages import CrawlJob, Record
+from nephila.kernel.runtime.errors import TemporaryError, UserError
+from nephila.kernel.topics import JOBS, RECEIPTS, RECORDS
+from nephila.programs.check.result import JobCheck
+from nephila.programs.system_log import open_log, read
+from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
+
+Key = tuple[str, bytes]
+_KEYS: Final = 500
+"""Keys in one query."""
+
+
+class Rows(Protocol):
+    """The rows as the check reads them."""
+
+    def __call__(self, uid: str, keys: Iterable[bytes]) -> Mapping[bytes, int]:
+        """Key → number of its stored fetch, of those that have a row."""
+
+
+def check(path: str, *, repair: bool) -> list[JobCheck]:
+    """Each job of the system of a settings file. Raises `UserError`."""
+    system, config = read(path, with_rows=True)
+
+    async def main() -> list[JobCheck]:
+        with open_for_reading(system.rows) as connection:
+            async with open_log(system, config) as bus:
+                return await check_log(bus, bus.layout.count, rows_of(connection), repair=repair)
+
+    try:
+        return asyncio.run(main())
+    except TemporaryError as error:
+        raise UserError(f"{system.place}: {error}; repeat the command") from None
+
+
+def rows_of(connection: ReadConnection) -> Rows:
+    """The rows behind a connection."""
+
+    def stored(uid: str, keys: Iterable[bytes]) -> Mapping[bytes, int]:
+        left, found = [key.hex() for key in keys], {}
+        for at in range(0, len(left), _KEYS):
+            part = left[at : at + _KEYS]
+            names = ", ".join(f":k{number}" for number in range(len(part)))
+            query = f"SELECT url_key, fetch_no FROM pages WHERE job = :job AND url_key IN ({names})"
+            values = {f"k{number}": key for number, key in enumerate(part)}
+            for key, fetch_no in connection.execute(query, {"job": uid, **values}):
+                found[bytes.fromhex(key)] = fetch_no
+        return found
+
+    return stored
+
+
+async def check_log(bus: LogBus, partitions: int, rows: Rows, *, repair: bool) -> list[JobCheck]:
+    """Compare partition by partition. Raises `TemporaryError`."""
+    jobs: dict[str, CrawlJob] = {}
+    async for _, messages in bus.read(JOBS, await bus.bounds(JOBS, [0])):
+        jobs.update((job.uid, job) for _, job in messages)
+    found = {uid: JobCheck(job=uid, ended=0) for uid, job in sorted(jobs.items()) if not job.deleted}
+    for partition in range(partitions):
+        lost = _missing(await _receipts(bus, partition, found), rows, found)
+        if lost:
+            records = await _records(bus, partition, lost)
+            await _tell(bus, partition, records.values(), found, repair=repair)
+    return list(found.values())
+
+
+async def _receipts(bus: LogBus, partition: int, jobs: Mapping[str, JobCheck]) -> dict[Key, int]:
+    """The highest number of a fetch with a receipt, for each URL."""
+    newest: dict[Key, int] = {}
+    async for _, messages in bus.read(RECEIPTS, await bus.bounds(RECEIPTS, [partition])):
+        for _, batch in messages:
+            for receipt in batch.receipts if batch.job in jobs else ():
+                key = (batch.job, receipt.url_key)
+                newest[key] = max(newest.get(key, 0), receipt.fetch_no)
+    return newest
+
+
+def _missing(newest: Mapping[Key, int], rows: Rows, found: Mapping[str, JobCheck]) -> dict[Key, int]:
+    of_job: dict[str, list[bytes]] = {}
+    for uid, url_key in newest:
+        of_job.setdefault(uid, []).append(url_key)
+    lost: dict[Key, int] = {}
+    for uid, keys in of_job.items():
+        stored = rows(uid, keys)
+        gone = [key for key in keys if stored.get(key, 0) < newest[uid, key]]
+        lost.update(((uid, key), newest[uid, key]) for key in gone)
+        found[uid].ended += len(keys)
+        found[uid].lost += len(gone)
+    return lost
+
+
+async def _records(bus: LogBus, partition: int, lost: Mapping[Key, int]) -> dict[Key, Record]:
+    """The last record of each lost row."""
+    records: dict[Key, Record] = {}
+    async for _, messages in bus.read(RECORDS, await bus.bounds(RECORDS, [partition])):
+        for _, record in messages:
+            key = (record.job, record.url_key)
+            if lost.get(key) == record.fetch_no:
+                records[key] = record
+    return records
+
+
+async def _tell(
+    bus: LogBus, partition: int, records: Iterable[Record], found: Mapping[str, JobCheck], *, repair: bool
+) -> None:
+    receipts: list[Receipt] = []
+    for record in records:
+        found[record.job].urls.append(record.url)
+        if repair:
+            receipts.append(bus.publish(RECORDS, partition, record))
+            found[record.job].repaired += 1
+    await all_of(receipts)

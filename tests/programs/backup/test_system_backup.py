@@ -1,0 +1,97 @@
+"""A system over Kafka, saved at any point of a crawl and loaded into an empty one, ends with the same rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from nephila.kernel.blobs import DirectoryBlobs
+from nephila.kernel.runtime.errors import UsageError
+from nephila.programs.backup import archive, system
+from nephila.programs.backup.archive import Archive
+from nephila.programs.system_log import System
+
+from tests.fake_kafka import PARTITIONS, FakeKafkaBus
+from tests.scheduler.cluster.cluster_rig import World, ends, web
+
+HOSTS, PAGES = 6, 9
+URLS = HOSTS * (PAGES + 3)
+
+
+def system_of(world: World) -> System:
+    return System("kafka:9092", PARTITIONS, DirectoryBlobs(Path(world.config["blobs"])), "")
+
+
+async def saved(world: World, place: Path) -> tuple[Path, set[str]]:
+    """A backup of the world, and the names of its files."""
+    written = Archive(place, system.KIND, "kafka:9092", 1.7e9)
+    await system.save(FakeKafkaBus(world.broker, world.clock, "backup"), system_of(world), written)
+    path = written.finish()
+    archive.verify(path, archive.read_manifest(path))
+    return path / archive.FILES, {file.name for file in archive.read_manifest(path).files}
+
+
+async def load(world: World, files: Path, names: set[str]) -> None:
+    bus = FakeKafkaBus(world.broker, world.clock, "restore")
+    await system.load(bus, system_of(world), files, names)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 20, 45, URLS])
+@pytest.mark.parametrize("snapshot_bytes", [2000, 1 << 20], ids=["snapshots", "log"])
+async def test_a_backup_at_any_point_leads_to_the_same_rows(tmp_path, rows, snapshot_bytes) -> None:
+    first = World(tmp_path / "first", web(HOSTS, PAGES, more=True), snapshot_bytes=snapshot_bytes)
+    await first.start("a")
+    await first.give("a")
+    first.submit(*(f"http://h{host}.test/0" for host in range(HOSTS)))
+    await first.until(rows)
+    files, names = await saved(first, tmp_path / "backups")
+    known = dict(first.rows)
+
+    second = World(tmp_path / "second", first.site, snapshot_bytes=snapshot_bytes)
+    second.clock.advance(first.clock.monotonic() - second.clock.monotonic())
+    second.rows = known
+    await load(second, files, names)
+    await second.start("b")
+    await second.give("b")
+    await second.until(URLS)
+    await second.run(200)
+    second.check()
+    assert second.outcomes() == ends(first.site)
+    assert second.twice <= 2 * HOSTS  # what was in flight
+
+
+async def test_only_an_empty_system_is_filled(tmp_path) -> None:
+    world = World(tmp_path / "world", web(HOSTS, PAGES, more=True), snapshot_bytes=2000)
+    await world.start("a")
+    await world.give("a")
+    world.submit("http://h0.test/0")
+    await world.until(5)
+    files, names = await saved(world, tmp_path / "backups")
+    with pytest.raises(UsageError, match=r"has a frontier already"):
+        await load(world, files, names)
+    other = World(tmp_path / "other", world.site)
+    DirectoryBlobs(Path(other.config["blobs"])).put("frontier/p0000/e1/x", b"")
+    if any(name.endswith("/manifest") for name in names):
+        with pytest.raises(UsageError, match=r"scheduler\.blobs has snapshots already"):
+            await load(other, files, names)
+
+
+async def test_links_that_the_scheduler_has_not_taken_are_saved(tmp_path) -> None:
+    """Its frontier may count their page as finished: without them its children would never be crawled."""
+    first = World(tmp_path / "first", web(HOSTS, PAGES, more=True))
+    await first.start("a")
+    await first.give("a")
+    first.submit(*(f"http://h{host}.test/0" for host in range(HOSTS)))
+    await first.until(5)
+    first.members.pop("a")  # what follows is taken by nobody
+    await first.run(5)
+    files, names = await saved(first, tmp_path / "backups")
+    assert any(name.startswith("topics/outlinks/") for name in names)
+    second = World(tmp_path / "second", first.site)
+    second.clock.advance(first.clock.monotonic() - second.clock.monotonic())
+    second.rows = dict(first.rows)
+    await load(second, files, names)
+    await second.start("b")
+    await second.give("b")
+    await second.until(URLS)
+    assert second.outcomes() == ends(first.site)
