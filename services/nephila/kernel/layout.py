@@ -7,6 +7,7 @@ records and its share of the others, and always is one arc of the MD5 circle. Pu
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -63,7 +64,8 @@ class Layout:
     def of_many(self, fingerprints: bytes) -> Sequence[int]:
         """The partition of each of these fingerprints of 16 bytes. O(fingerprints)."""
         if self.bits > 8:
-            return [self.of(fingerprints[at : at + 4]) for at in range(0, len(fingerprints), 16)]
+            numbers, shift = self._numbers, self._shift
+            return [numbers[top >> shift] for (top,) in struct.iter_unpack(">I12x", fingerprints)]
         if self._bytes is None:
             self._bytes = bytes(self._numbers[byte >> 8 - self.bits] for byte in range(256))
         assert isinstance(self._bytes, bytes)

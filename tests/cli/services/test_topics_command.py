@@ -9,7 +9,8 @@ import subprocess
 import sys
 
 import pytest
-from nephila.kernel.bus.kafka.admin import grow, topic_settings
+from nephila.kernel.bus.kafka import grow
+from nephila.kernel.bus.kafka.admin import topic_settings
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.layout import LayoutSetting

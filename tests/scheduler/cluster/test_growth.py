@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import random
 
 import pytest
@@ -203,6 +205,41 @@ async def test_a_new_partition_begins_again_from_its_parent_until_it_has_a_snaps
     right(world)
 
 
+@pytest.mark.parametrize("seed", range(4))
+async def test_owners_are_killed_and_move_while_partitions_grow(tmp_path, seed):
+    """At random instants, with a broker that takes messages bit by bit: no server is asked too early, and the budget is
+    exact."""
+    rng = random.Random(seed)
+    blobs = {} if seed % 2 else {"blobs": ""}
+    world = World(tmp_path, web(HOSTS, PAGES, more=True), lease_s=20.0, start_by_s=10.0, **blobs)
+    world.rng = rng
+    await world.start("m0")
+    await world.give("m0")
+    begin(world, max_pages=80)
+    name, count = "m0", PARTITIONS
+    for number in range(1, 6):
+        await world.until(number * 9)
+        if number in (2, 4):
+            count *= 2
+            world.grow(count)
+            moving = asyncio.create_task(world.give(name, *range(count // 2, count)))
+            for _ in range(rng.randrange(0, 40)):
+                await asyncio.sleep(0)
+                world.members[name][0].take(1)
+            moving.cancel()
+            with contextlib.suppress(asyncio.CancelledError, AssertionError):
+                await moving
+        world.kill(name)
+        name = f"m{number}"
+        await world.start(name)
+        await world.give(name, *range(count))
+    await complete(world)
+    await world.run(300.0)
+    world.check()
+    stored = [row for row in world.rows.values() if row.outcome.name == "STORED"]
+    assert len(stored) == 80
+
+
 async def test_maxpages_is_exact_over_a_split(world):
     """Pages in use go with their URLs: the budget is neither overrun nor lost."""
     await world.start("a")
@@ -234,8 +271,6 @@ async def test_a_log_of_more_partitions_waits_for_the_setting(world):
     await born(world, "a")
     await complete(world)
     world.kill("a")
-    import asyncio
-
     taking = asyncio.create_task(world.give("b", *range(GROWN)))
     for _ in range(5):
         await world.breathe()

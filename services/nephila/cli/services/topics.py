@@ -86,7 +86,7 @@ def grow(
 ) -> None:
     """Split all partitions of a system, while it works. Hosts pause for some seconds; nothing is lost or fetched twice.
     The services' settings keep the number of partitions at the creation of the system. Safe to repeat."""
-    from nephila.kernel.bus.kafka.admin import grow as kafka_grow
+    from nephila.kernel.bus.kafka import grow as kafka_grow
 
     config = _config(bootstrap, None, prefix)
     begun, new = asyncio.run(kafka_grow.grow(config, to, wait_s=wait_s))

@@ -28,9 +28,9 @@ async def open_cluster(settings: KafkaConfig) -> AsyncIterator[ClusterBackend]:
     `UserError`."""
     from nephila.control.cluster.dead_letters import KafkaDeadLetters
     from nephila.kernel.bus.kafka.admin import topics as admin
-    from nephila.kernel.bus.kafka.admin.grow import present
     from nephila.kernel.bus.kafka.bus import KafkaBus
     from nephila.kernel.bus.kafka.claim_check import open_claim_store
+    from nephila.kernel.bus.kafka.grow import present
     from nephila.kernel.runtime.clock import SystemClock
 
     admin.hush()

@@ -134,7 +134,7 @@ async def _frontier_once(bus: LogBus, system: System, partition: int, written: A
         commits += [commit for offset, record in found if (commit := reading.take(offset, record)) is not None]
     if reading.birth is not None and manifest is None:
         raise UserError(
-            f"partition {partition} was split from partition {reading.birth.parent} and has no snapshot of its own yet: "
+            f"partition {partition} was split from {reading.birth.parent} and has no snapshot of its own yet: "
             "repeat the command; schedulers without a blob store never have one (scheduler: blobs)"
         )
     if commits:

@@ -60,10 +60,9 @@ def _keep_hosts(frontier: Frontier) -> None:
 def _keep_urls(frontier: Frontier, job: Job) -> None:
     is_other = frontier.is_other_partition
     layout = frontier.partition_slice.layout
-    arc = layout.arc(frontier.partition_slice.number)
     for bits in range(1, layout.bits + 1):
         # The arc beside the own one at each level: together they are all others.
-        sibling = (arc >> layout.bits - bits ^ 1) << 32 - bits
+        sibling = (frontier.arc >> layout.bits - bits ^ 1) << 32 - bits
         job.seen.discard_prefix(sibling.to_bytes(4, "big"), bits)
     for url_key in [packed[:16] for packed in job.due_table.dump() if is_other(packed[:16])]:
         job.due_table.remove(url_key)

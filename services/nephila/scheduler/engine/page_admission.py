@@ -100,8 +100,8 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
         job.rejected,
         rejected_limit,
         not job.traps.off,
-        one.layout.bits,
-        one.layout.arc(one.number) if one.of > 1 else -1,
+        one.of.bit_length() - 1,
+        frontier.arc if one.of > 1 else -1,
         len(frontier.partitions).bit_length() - 1,
     )
     rows = None

@@ -106,6 +106,8 @@ class Frontier:
         self.partitions = self.pending.partitions
         self.partition_slice = partition_slice
         self._layout = partition_slice.layout
+        self.arc = self._layout.arc(partition_slice.number)
+        """The top bits of its fingerprints, as many as the layout has."""
         self.restart = restart
         self.packed_rows = packed_rows
         self.jobs = Jobs(store, new_seen, page_quota)

@@ -24,6 +24,7 @@ from nephila.kernel.bus.dead_letters import dead_letter_for, no_letters, reason_
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.admin.stored_layout import other_number
 from nephila.kernel.bus.kafka.claim_check import ClaimStore, sweep
+from nephila.kernel.bus.kafka.client import consumer as client
 from nephila.kernel.bus.kafka.client.connections import mend
 from nephila.kernel.bus.kafka.compacted import CompactedTopics
 from nephila.kernel.bus.kafka.config import KafkaConfig
@@ -167,7 +168,8 @@ class KafkaBus:
 
     async def _grow(self) -> None:
         """Let the clients see the new partitions before anything is published on them."""
-        await asyncio.gather(self.producer.refresh(), *(group.refresh() for group in self.groups.values()))
+        consumers = [group.consumer for group in self.groups.values() if group.consumer is not None]
+        await asyncio.gather(self.producer.refresh(), *map(client.refresh, consumers))
         self._report_layout()
 
     def _report_layout(self) -> None:
@@ -217,8 +219,10 @@ class KafkaBus:
     async def end_offsets(self, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
         """See `LogReader.end_offsets`; partitions without records are left out."""
         found = {}
+        # While a growth is prepared, some topics may not have their new partitions yet.
+        there = await admin.existing(self.config) if self.topic_partitions > self.layout.count else {}
         for topic in topics:
-            bounds = await self._log_reader.bounds(topic, range(self.topic_partitions))
+            bounds = await self._log_reader.bounds(topic, range(there.get(topic.name, self.topic_partitions)))
             name = f"{self.config.prefix}{topic.name}"
             found.update({TopicPartition(name, p): last for p, (first, last) in bounds.items() if last > first})
         return found

@@ -175,12 +175,6 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             if self.consumer is not None:
                 self.consumer._coordinator.request_rejoin()
 
-    async def refresh(self) -> None:
-        """Ask for the topics again: where one has more partitions, the group joins anew."""
-        if self.consumer is not None:
-            with contextlib.suppress(KafkaError):
-                await self.consumer._client.force_metadata_update()
-
     async def has_read_to(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether the group has committed offsets at or behind these. Raises `TemporaryError`."""
         if self.consumer is None:
