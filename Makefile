@@ -76,6 +76,9 @@ bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (a
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_seen $(ARGS)
 
+bench-fetchers: $(DEV)  ## CPU per page of the fetchers aiohttp and native in turn (ARGS="--gzip --close --tls"; a minute)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_fetchers $(ARGS)
+
 bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs (about ten minutes, 2 GB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_hosts $(ARGS)
 

@@ -1,4 +1,4 @@
-"""Both fetchers, for tests that hold for each of them."""
+"""All fetchers, for tests that hold for each of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
 from nephila.downloader.http.contract import Fetcher
-from nephila.downloader.http.lean import LeanFetcher
+from nephila.downloader.http.native import NativeFetcher
 from nephila.kernel.runtime.clock import SystemClock
 
 MakeFetcher = Callable[..., Fetcher]
@@ -19,7 +19,7 @@ def settings(**changes: object) -> DownloaderConfig:
     return DownloaderConfig(**{"allow_private": True, "tls_verify": False, **changes})  # type: ignore[arg-type]
 
 
-@pytest.fixture(params=[LeanFetcher, AiohttpFetcher])
+@pytest.fixture(params=[NativeFetcher, AiohttpFetcher])
 async def make_fetcher(request: pytest.FixtureRequest) -> AsyncIterator[MakeFetcher]:
     """Builds the implementation under test and closes it."""
     made: list[Fetcher] = []

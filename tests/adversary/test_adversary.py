@@ -28,7 +28,7 @@ def named(outcome: FetchOutcome) -> str:
     return RESULTS.get(outcome.result) or outcome.reason
 
 
-@pytest.mark.parametrize("fetcher", ["lean", "aiohttp"])
+@pytest.mark.parametrize("fetcher", ["native", "aiohttp"])
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 async def test_http(case: Case, fetcher: str) -> None:
     """The outcome of the table, with a text for people; the page after it is fetched."""
@@ -115,7 +115,7 @@ TLS = [
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
-@pytest.mark.parametrize("lane", ["lean", "aiohttp", "gateway"])
+@pytest.mark.parametrize("lane", ["native", "aiohttp", "gateway"])
 @pytest.mark.parametrize(("make", "expected"), TLS, ids=[make.__name__.strip("_") for make, _ in TLS])
 async def test_tls(make: Any, expected: str, lane: str, authority: trustme.CA) -> None:
     """Certificates are checked against the CAs of the system, names and versions too; the browser gets no page."""
@@ -131,7 +131,7 @@ async def test_tls(make: Any, expected: str, lane: str, authority: trustme.CA) -
                 assert (reply.status, client.result().reason) == ((200, "") if expected == FETCHED else (502, "tls"))
 
 
-@pytest.mark.parametrize("lane", ["lean", "aiohttp", "gateway"])
+@pytest.mark.parametrize("lane", ["native", "aiohttp", "gateway"])
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [(silent, "timeout"), (b"HTTP/1.1 400 no\r\n\r\n", "tls"), (b"\x16\x03\x03\x40\x00\x02", "tls")],
@@ -165,7 +165,7 @@ async def test_no_handshake(answer: Any, expected: str, lane: str) -> None:
 # ---- DNS
 
 
-@pytest.mark.parametrize("lane", ["lean", "gateway"])
+@pytest.mark.parametrize("lane", ["native", "gateway"])
 @pytest.mark.parametrize(("answer", "expected"), DNS.values(), ids=DNS)
 async def test_dns(answer: Any, expected: str, lane: str) -> None:
     """A name server that lies, fails or is silent costs a reason; private addresses are refused."""
@@ -173,7 +173,7 @@ async def test_dns(answer: Any, expected: str, lane: str) -> None:
         settings: dict[str, Any] = {
             "dns_servers": (dns.address,), "dns_resolver": "aiodns", "dns_timeout_s": 0.5, "allow_private": False,
         }  # fmt: skip
-        if lane == "lean":
+        if lane == "native":
             (outcome,) = await outcomes("http://bad.test/", **(UNPACED | settings))
             assert named(outcome) == expected, outcome.detail
         else:
@@ -183,7 +183,7 @@ async def test_dns(answer: Any, expected: str, lane: str) -> None:
                 assert client.result().reason == expected
 
 
-@pytest.mark.parametrize("lane", ["lean", "gateway"])
+@pytest.mark.parametrize("lane", ["native", "gateway"])
 @pytest.mark.parametrize(("delay_s", "expected"), [(0.1, FETCHED), (5.0, "dns")])
 async def test_a_slow_name_server(delay_s: float, expected: str, lane: str) -> None:
     """A late answer is used within the limit of the look-up; after it the page fails with a reason."""
@@ -193,7 +193,7 @@ async def test_a_slow_name_server(delay_s: float, expected: str, lane: str) -> N
             "dns_servers": (dns.address,), "dns_resolver": "aiodns", "dns_timeout_s": limit_s, **LIMITS,
         }  # fmt: skip
         url = f"http://bad.test:{server.port}/"
-        if lane == "lean":
+        if lane == "native":
             (outcome,) = await outcomes(url, **(UNPACED | settings))
             assert named(outcome) == expected, outcome.detail
         else:

@@ -16,7 +16,7 @@ import pytest
 import zstandard
 from fetcher_server import Server, chunked, get, request_at, request_to, response
 from nephila.downloader.http.contract import HttpResponse
-from nephila.downloader.http.lean import LeanFetcher
+from nephila.downloader.http.native import NativeFetcher
 from nephila.downloader.http.target import TargetUrl
 from nephila.kernel.runtime.clock import SystemClock
 
@@ -881,7 +881,7 @@ async def test_error_that_drips(make_fetcher: MakeFetcher) -> None:
 async def test_idle_connections_expire() -> None:
     """A connection nobody uses is closed after keepalive_s."""
     async with Server(response(b"x", HTML)) as server:
-        fetcher = LeanFetcher(settings(keepalive_s=0.05), SystemClock())
+        fetcher = NativeFetcher(settings(keepalive_s=0.05), SystemClock())
         await get(fetcher, request_to(server))
         assert fetcher.idle_connections == 1
         await server.lost.wait()
@@ -892,7 +892,7 @@ async def test_idle_connections_expire() -> None:
 async def test_pool_is_bounded() -> None:
     """Beyond pool_size the oldest idle connection goes."""
     async with Server(response(b"x", HTML)) as server:
-        fetcher = LeanFetcher(settings(pool_size=2), SystemClock())
+        fetcher = NativeFetcher(settings(pool_size=2), SystemClock())
         for number in range(5):
             await get(fetcher, request_to(server, host=f"h{number}.test"))
         assert fetcher.idle_connections == 2

@@ -169,7 +169,7 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Fill request_head, response_head and wire_body of a Page, for the sinks warc and raw."""
 
     fetcher: str = "auto"
-    """\"lean" (own HTTP client, least CPU), "aiohttp", or "auto" = lean wherever the event loop supports it."""
+    """\"native" (I/O thread of the native core, least CPU), "aiohttp", or "auto" = native wherever the core has it."""
 
     tls_verify: bool = True
     """Check certificates and host names; off only for intranets with private certificates."""

@@ -20,6 +20,9 @@ if _wanted not in ("", "python", "rust"):
 
 IMPLEMENTATION: str
 
+HAS_HTTP_CLIENT: bool
+"""Whether `_core.HttpClient` is there: the core on a system with poll. The fallback has none."""
+
 if TYPE_CHECKING:
     from nephila.native._core import (
         HostStore,
@@ -61,6 +64,7 @@ else:
         from nephila.native import fallback as _chosen
 
         IMPLEMENTATION = "python"
+    HAS_HTTP_CLIENT = hasattr(_chosen, "HttpClient")
     HostStore = _chosen.HostStore
     KeywordSet = _chosen.KeywordSet
     LinkScope = _chosen.LinkScope
@@ -109,6 +113,7 @@ def partition_of(fingerprint: bytes, partitions: int) -> int:
 
 
 __all__ = [
+    "HAS_HTTP_CLIENT",
     "IMPLEMENTATION",
     "KEY_VERSION",
     "HostStore",

@@ -230,3 +230,43 @@ class RobotsRules:
 
 def robots_sitemaps(body: Buffer) -> list[bytes]: ...
 def robots_rule(body: Buffer, line: int) -> bytes: ...
+
+class EndedFetch:
+    """The end of one fetch; Unix only. `take` returns (status, headers, body, whether its status is wanted, body as
+    received, wire bytes) and (head as received, truncated, reason, detail, address, age of the head in seconds)."""
+
+    id: int
+    def take(
+        self,
+    ) -> tuple[
+        tuple[int, dict[str, str], bytes, bool, bytes | None, int],
+        tuple[bytes, str, str, str, str, float],
+    ]: ...
+
+class HttpClient:
+    """An HTTP client with a thread of its own; Unix only. `settings`: an object with the fields of DownloaderConfig."""
+
+    def __init__(self, settings: object) -> None: ...
+    wake_fd: int
+    idle_connections: int
+    def submit(
+        self,
+        id: int,
+        addresses: Sequence[str],
+        port: int,
+        tls_name: str,
+        key: str,
+        data: bytes,
+        *,
+        any_type: bool = False,
+        forwarded: bool = False,
+        head_only: bool = False,
+        keep: int = 0,
+        max_bytes: int = 0,
+        report_sent: bool = False,
+        proxy: tuple[str, str, str, str, str, str, int, bytes] | None = None,
+    ) -> None: ...
+    def abort(self, id: int) -> None: ...
+    def grant(self, id: int) -> None: ...
+    def drain(self) -> list[int | tuple[int, int, int] | EndedFetch]: ...
+    def close(self) -> None: ...

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -17,7 +18,8 @@ from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import extract
 from nephila.parser.rules.load import RuleDocument, load
 from nephila.rulekit.files import FILE
-from nephila.rulekit.run_rule import items_of
+from nephila.rulekit.fixtures import items_file
+from nephila.rulekit.run_rule import RuleRunner, items_of
 from nephila.rulekit.stored_pages import StoredPage
 from nephila.rulekit.try_page import page_of
 
@@ -50,22 +52,36 @@ _PAGE: Final = """<!-- url: https://{name}.example/2026/first -->
 
 def create(directory: Path, target: str, *, allow_private: bool) -> list[Path]:
     """Write the files of a new rule; returns their paths. Raises `UserError`."""
+    name = name_of(directory)
+    page = page_of(target, "", allow_private=allow_private, host_map=[]) if target else _example(name)
+    if not page.url:
+        raise UsageError(f"the URL of {page.origin} is not known; begin the file with <!-- url: https://… -->")
+    return write_files(directory, _rule(name, page), [page])
+
+
+def name_of(directory: Path) -> str:
+    """The name of the rule of a new directory. Raises `UserError` where a rule is there already."""
     name = re.sub(r"[^a-z0-9-]+", "-", directory.resolve().name.lower()).strip("-")
     if not name:
         raise UsageError(f"{directory} gives no name for a rule; name it as rules/shop")
     if (directory / FILE).exists():
         raise UserError(f"{directory / FILE} exists already; nephila rules test {directory} tests it")
-    page = page_of(target, "", allow_private=allow_private, host_map=[]) if target else _example(name)
-    if not page.url:
-        raise UsageError(f"the URL of {page.origin} is not known; begin the file with <!-- url: https://… -->")
-    rule = _rule(name, page)
-    paths = [directory / FILE, directory / "page.html", directory / "items.json"]
+    return name
+
+
+def write_files(directory: Path, rule: str, pages: Sequence[StoredPage]) -> list[Path]:
+    """Write a rule, and its pages with their present items, which `nephila rules test` compares; returns the paths."""
+    paths = [directory / FILE]
     document = load(rule.encode(), str(paths[0]))[0]
     directory.mkdir(parents=True, exist_ok=True)
-    items = items_of(extract(document.rule, page.document))
     paths[0].write_text(rule, encoding="utf-8")
-    paths[1].write_bytes(_with_url(page))
-    paths[2].write_text(json.dumps(items, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    with RuleRunner() as runner:
+        for number, page in enumerate(pages, 1):
+            file = directory / f"page{f'-{number}' if number > 1 else ''}.html"
+            items = items_of(runner.run(document, page))
+            file.write_bytes(_with_url(page))
+            items_file(file).write_text(json.dumps(items, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            paths += [file, items_file(file)]
     return paths
 
 

@@ -12,23 +12,20 @@ from encoders import ENCODERS
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import FetchError
 from nephila.downloader.http.response.body import Body
-from nephila.downloader.http.response.chunked import Chunked
 from nephila.downloader.http.response.decode import codings_of
 
 
 @pytest.mark.parametrize("coding", ["", "gzip"])
-def test_tiny_chunks_cost_no_more_than_the_body(coding: str) -> None:
-    """A body of two-byte chunks comes to its own size in memory, not to an object for each chunk."""
+def test_tiny_pieces_cost_no_more_than_the_body(coding: str) -> None:
+    """A body in pieces of two bytes comes to its own size in memory, not to an object for each piece."""
     data = b"xx" * 30_000
     if coding:
         data = zlib.compress(data, 0, 31)
-    wire = b"".join(b"2\r\n%b\r\n" % data[at : at + 2] for at in range(0, len(data) - 1, 2))
-    chunked, body = Chunked(), Body(DownloaderConfig(), codings_of(coding), keep_wire=True)
+    body = Body(DownloaderConfig(), codings_of(coding), keep_wire=True)
     tracemalloc.start()
     try:
-        for at in range(0, len(wire), 1 << 16):
-            for piece in chunked.feed(memoryview(wire)[at : at + (1 << 16)]):
-                body.feed(piece)
+        for at in range(0, len(data), 2):
+            body.feed(data[at : at + 2])
         held = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
@@ -77,35 +74,9 @@ def test_empty_members_inside_another_coding() -> None:
         body.feed(wire)
 
 
-def run(wire: bytes, times: int, **settings: int) -> int:
-    """Feed a body of chunks, the same again and again; returns the bytes of framing."""
-    chunked, body = Chunked(), Body(DownloaderConfig(**settings), [])
-    for _ in range(times):
-        for piece in chunked.feed(wire):
-            body.framing = chunked.framing
-            body.feed(piece)
-    return chunked.framing
-
-
-def test_framing_counts_as_wire() -> None:
-    """Size lines and their extensions count against the limit on the wire."""
-    chunk = b"1;%b\r\nx\r\n" % (b"e" * 1_000)
-    assert run(chunk, 99, max_wire_bytes=100_000) == 99 * (len(chunk) - 1)
-    with pytest.raises(FetchError, match="on the wire"):
-        run(chunk, 101, max_wire_bytes=100_000)
-
-
-def test_chunks_without_end() -> None:
-    """A quarter of a million chunks are the limit."""
-    with pytest.raises(FetchError, match="262144 chunks"):
-        run(b"1\r\nx\r\n" * 10_000, 30)
-
-
 def test_every_step_is_short() -> None:
-    """Between two steps lie at most 16 KiB of input and 256 KiB of output, or a thousand chunks."""
+    """Between two steps lie at most 16 KiB of input and 256 KiB of output."""
     body = Body(DownloaderConfig(), codings_of("gzip"))
     assert sum(1 for _ in body.steps(gzip.compress(b"a" * 1_000_000))) >= 4
     body = Body(DownloaderConfig(), codings_of("deflate"))
     assert sum(1 for _ in body.steps(b"\x78\x9c" + b"\x00\x00\x00\xff\xff" * 50_000)) >= 15
-    pieces = list(Chunked().feed(b"1\r\nx\r\n" * 10_000))
-    assert max(map(len, pieces)) <= 1024

@@ -17,7 +17,7 @@ import uvloop
 from fetcher_server import Server, get, request_to, response
 from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
 from nephila.downloader.http.contract import Fetcher
-from nephila.downloader.http.lean import LeanFetcher
+from nephila.downloader.http.native import NativeFetcher
 from nephila.kernel.runtime.clock import SystemClock
 
 from tests.fetcher_fixtures import settings
@@ -109,9 +109,9 @@ def left_by(make: Any, run: Any, scheme: str, *parts: Part) -> list[str]:
 
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_lean_leaves_no_cycle(scheme: str, run: Any) -> None:
+def test_native_leaves_no_cycle(scheme: str, run: Any) -> None:
     """However a fetch ends, no connection, order or answer waits for the collector."""
-    assert left_by(LeanFetcher, run, scheme, answered, failed, expired) == []
+    assert left_by(NativeFetcher, run, scheme, answered, failed, expired) == []
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

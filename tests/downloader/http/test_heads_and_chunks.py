@@ -1,4 +1,4 @@
-"""Response heads, the chunked coding and content codings, cut anywhere."""
+"""Framing by response headers, and content codings cut anywhere."""
 
 from __future__ import annotations
 
@@ -12,41 +12,7 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import FetchError
 from nephila.downloader.http.response import response_head
 from nephila.downloader.http.response.body import Body
-from nephila.downloader.http.response.chunked import Chunked
 from nephila.downloader.http.response.decode import codings_of
-
-
-@pytest.mark.parametrize(
-    ("data", "end"),
-    [
-        (b"HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody", 25),
-        (b"HTTP/1.1 200 OK\nA: b\n\nbody\r\n\r\n", 22),
-        (b"HTTP/1.1 200 OK\nA: b\n\r\nbody\n\n", 23),
-        (b"HTTP/1.1 200 OK\r\nA: b\r\n", -1),
-    ],
-)
-def test_end_of_head(data: bytes, end: int) -> None:
-    """The first empty line ends the head, with any line ends."""
-    assert response_head.find_end(bytearray(data), 0, len(data)) == end
-
-
-@pytest.mark.parametrize("start", ["HTTP/1.1 200", "HTTP/1.1 200 ", "HTTP/1.1  200 OK", "HTTP/1.1 200 Not\tat all"])
-def test_status_lines(start: str) -> None:
-    """The reason phrase is ignored."""
-    assert response_head.parse(f"{start}\r\nA: b\r\n\r\n".encode())[0] == 200
-
-
-@pytest.mark.parametrize("start", ["", "HTTP/2 200", "http/1.1 200 OK", "HTTP/1.1 2000", "HTTP/1.1 xx", "ICY 200 OK"])
-def test_not_http_1(start: str) -> None:
-    """Anything else is refused."""
-    with pytest.raises(FetchError):
-        response_head.parse(f"{start}\r\n\r\n".encode())
-
-
-def test_junk_between_headers() -> None:
-    """Lines that are no headers are read over; names are compared in lower case, blanks around them do not count."""
-    _, headers, _ = response_head.parse(b"HTTP/1.1 200 OK\r\n folded\r\njunk\r\nX-A : 1 \r\n: v\r\nx-a:2\r\n\r\n")
-    assert headers["x-a"] == "1, 2"
 
 
 @pytest.mark.parametrize("status", [200, 204, 304])
@@ -115,47 +81,6 @@ def test_framing_nobody_understands(headers: dict[str, str]) -> None:
 def test_media_types(value: str, expected: tuple[str, str]) -> None:
     """Type and charset in lower case, with any text around them."""
     assert response_head.media_type(value) == expected
-
-
-def test_chunks_cut_anywhere() -> None:
-    """The same body comes out wherever the wire is cut."""
-    rng = random.Random(5)
-    for _ in range(300):
-        chunks = [rng.randbytes(rng.choice((1, 2, 15, 16, 17, 300))) for _ in range(rng.randrange(5))]
-        wire = b"".join(b"%X;ext=1\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\nT: x\r\n\r\n"
-        chunked, out, at = Chunked(), [], 0
-        while at < len(wire):
-            step = rng.randrange(1, 40)
-            out.extend(bytes(piece) for piece in chunked.feed(memoryview(wire)[at : at + step]))
-            at += step
-        assert b"".join(out) == b"".join(chunks)
-        assert (chunked.done, chunked.trailing) == (True, False)
-
-
-@pytest.mark.parametrize(
-    "wire",
-    [
-        b"-1\r\n",
-        b"0x5\r\nhello\r\n",
-        b"\r\n",
-        b"5\r\nhelloo\r\n",
-        b"f" * 5_000,
-        b"1" * 20 + b"\r\n",
-        b"0\r\n" + b"T: x\r\n" * 5_000,
-    ],
-)
-def test_broken_chunks(wire: bytes) -> None:
-    """Sizes that are none, chunks longer than said and endless lines are refused."""
-    with pytest.raises(FetchError):
-        list(Chunked().feed(memoryview(wire)))
-
-
-def test_garbage_behind_the_last_chunk() -> None:
-    """It is noticed: the connection is not used again."""
-    chunked = Chunked()
-    assert list(chunked.feed(memoryview(b"0\r\n\r\nHTTP/1.1"))) == [b""]
-    assert chunked.done
-    assert chunked.trailing
 
 
 @pytest.mark.parametrize("coding", ENCODERS)

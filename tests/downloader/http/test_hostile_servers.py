@@ -84,7 +84,7 @@ CASES: list[tuple[Any, str, dict[str, float]]] = [
 IDS = ["never", "drip", "endless", "bomb", "garbage", "head", "size", "trailers", "reset"]
 
 
-@pytest.mark.parametrize("fetcher", ["lean", "aiohttp"])
+@pytest.mark.parametrize("fetcher", ["native", "aiohttp"])
 @pytest.mark.parametrize(("talk", "reason", "settings"), CASES, ids=IDS)
 async def test_hostile(talk: Any, reason: str, settings: dict[str, float], fetcher: str) -> None:
     """The hostile page fails with its reason; the page after it comes."""
@@ -96,7 +96,7 @@ async def test_hostile(talk: Any, reason: str, settings: dict[str, float], fetch
         assert good.result == FetchResult.FETCHED
 
 
-@pytest.mark.parametrize("fetcher", ["lean", "aiohttp"])
+@pytest.mark.parametrize("fetcher", ["native", "aiohttp"])
 async def test_redirect_loop_of_robots(fetcher: str) -> None:
     """A robots.txt that redirects for ever costs six requests."""
     async with Server(response(b"", "Location: /robots.txt", status="302 Found")) as server:
@@ -104,7 +104,7 @@ async def test_redirect_loop_of_robots(fetcher: str) -> None:
         assert (outcome.result, len(server.requests)) == (FetchResult.REDIRECT, 6)
 
 
-@pytest.mark.parametrize("fetcher", ["lean", "aiohttp"])
+@pytest.mark.parametrize("fetcher", ["native", "aiohttp"])
 async def test_endless_robots(fetcher: str) -> None:
     """Of an endless robots.txt the first 500 KiB count."""
     async with Server(endless) as server:

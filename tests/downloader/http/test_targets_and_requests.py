@@ -129,7 +129,7 @@ def test_unknown_settings() -> None:
     with pytest.raises(UsageError, match="per_host"):
         load(DownloaderConfig, {"perhost": 1}, "test")
     clock = ManualClock()
-    with pytest.raises(UsageError, match="lean"):
+    with pytest.raises(UsageError, match="native"):
         build(DownloaderConfig(fetcher="curl"), LocalBus(clock), clock)
     with pytest.raises(UsageError, match="host map"):
         build(DownloaderConfig(host_map=("x",)), LocalBus(clock), clock)

@@ -7,9 +7,8 @@ import ssl
 
 import pytest
 from fetcher_server import CERTIFICATE, Server, get, request_to, response
-from nephila.downloader.http import tls
 from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
-from nephila.downloader.http.lean import LeanFetcher
+from nephila.downloader.http.native import NativeFetcher
 from nephila.kernel.runtime.clock import SystemClock
 
 from tests.fetcher_fixtures import settings
@@ -41,7 +40,7 @@ async def test_a_session_is_resumed_for_its_name_only(version: ssl.TLSVersion) -
     """The second connection to a name makes no full handshake; another name on the same address does."""
     context = server_context()
     context.minimum_version = context.maximum_version = version
-    fetcher = LeanFetcher(settings(), SystemClock())
+    fetcher = NativeFetcher(settings(), SystemClock())
     async with Recording(context) as server:
         for host in ("a.test", "a.test", "b.test", "a.test"):
             assert (await get(fetcher, request_to(server, host=host, scheme="https"))).status == 200
@@ -49,20 +48,9 @@ async def test_a_session_is_resumed_for_its_name_only(version: ssl.TLSVersion) -
     await fetcher.close()
 
 
-async def test_sessions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The session used least recently is dropped."""
-    monkeypatch.setattr(tls, "MAX_SESSIONS", 2)
-    fetcher = LeanFetcher(settings(), SystemClock())
-    async with Recording(server_context()) as server:
-        for host in ("a.test", "b.test", "c.test", "a.test"):
-            await get(fetcher, request_to(server, host=host, scheme="https"))
-        assert server.resumed == [False, False, False, False]
-    await fetcher.close()
-
-
 async def test_a_server_that_forgets_its_tickets() -> None:
     """A session that the server does not accept costs a full handshake, not the fetch."""
-    fetcher = LeanFetcher(settings(), SystemClock())
+    fetcher = NativeFetcher(settings(), SystemClock())
     async with Recording(server_context()) as server:
         port = server.port
         await get(fetcher, request_to(server, scheme="https"))
@@ -74,29 +62,19 @@ async def test_a_server_that_forgets_its_tickets() -> None:
     await fetcher.close()
 
 
-async def test_one_session_serves_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading a session is expensive, so a resumed connection stores none."""
-    read = []
-    keep_session = tls.ResumingContext.keep_session
-
-    def counting(context: tls.ResumingContext, connection: ssl.SSLObject) -> None:
-        before = context._sessions.get("a.test")
-        keep_session(context, connection)
-        read.append(context._sessions.get("a.test") is not before)
-
-    monkeypatch.setattr(tls.ResumingContext, "keep_session", counting)
-    fetcher = LeanFetcher(settings(), SystemClock())
+async def test_resumption_does_not_end() -> None:
+    """Each resumed connection brings what the next one needs."""
+    fetcher = NativeFetcher(settings(), SystemClock())
     async with Recording(server_context()) as server:
         for _ in range(4):
             await get(fetcher, request_to(server, host="a.test", scheme="https"))
         assert server.resumed == [False, True, True, True]
     await fetcher.close()
-    assert read == [True, False, False, False]
 
 
-@pytest.mark.parametrize("make", [LeanFetcher, AiohttpFetcher])
+@pytest.mark.parametrize("make", [NativeFetcher, AiohttpFetcher])
 @pytest.mark.parametrize("group", ["X25519", "prime256v1"])
-async def test_groups(group: str, make: type[LeanFetcher] | type[AiohttpFetcher]) -> None:
+async def test_groups(group: str, make: type[NativeFetcher] | type[AiohttpFetcher]) -> None:
     """A server that has one group only is reached."""
     context = server_context()
     context.set_ecdh_curve(group)

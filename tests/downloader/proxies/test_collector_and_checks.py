@@ -15,7 +15,7 @@ from unittest.mock import AsyncMock
 import pytest
 import trustme
 from nephila.downloader.dns.resolvers import make_guarded_resolver
-from nephila.downloader.http.lean import LeanFetcher
+from nephila.downloader.http.native import NativeFetcher
 from nephila.downloader.proxies.countries import Countries
 from nephila.downloader.proxies.endpoint import parse_endpoint
 from nephila.downloader.proxies.keeper import ProxyKeeper
@@ -62,11 +62,11 @@ class Echo:
 @pytest.fixture
 async def routers() -> AsyncIterator[Any]:
     """Builds a running router; all are closed after the test."""
-    made: list[tuple[LeanFetcher, Router]] = []
+    made: list[tuple[NativeFetcher, Router]] = []
 
     async def build(**changes: object) -> ProxyPool:
         config = settings(**changes)
-        fetcher = LeanFetcher(config, SystemClock())
+        fetcher = NativeFetcher(config, SystemClock())
         router = make_router(config, SystemClock(), make_guarded_resolver(config, SystemClock()), fetcher)
         made.append((fetcher, router))
         await router.start()

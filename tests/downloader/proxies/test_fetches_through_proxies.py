@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fetcher_server import Server, get, response
 from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
-from nephila.downloader.http.lean import LeanFetcher
+from nephila.downloader.http.native import NativeFetcher
 from nephila.downloader.http.route import direct_route
 from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.proxies.endpoint import parse_endpoint
@@ -61,7 +61,7 @@ async def test_names_resolved_by_the_proxy(make_fetcher: MakeFetcher, scheme: st
 
 async def test_a_tunnel_is_used_again_for_the_same_server_only() -> None:
     """A kept connection belongs to proxy, user, scheme, host and port."""
-    fetcher = LeanFetcher(settings(), SystemClock())
+    fetcher = NativeFetcher(settings(), SystemClock())
     async with Server(response(b"x", HTML)) as one, Server(response(b"y", HTML)) as other, ProxyServer() as proxy:
         for _ in range(2):
             assert (await fetch(fetcher, through(proxy, f"http://site.test:{one.port}/"))).body == b"x"

@@ -9,7 +9,7 @@ import pytest
 import trustme
 from fetcher_server import Server, get, response
 from nephila.downloader.http.contract import HttpRequest
-from nephila.downloader.http.lean import LeanFetcher
+from nephila.downloader.http.native import NativeFetcher
 from nephila.downloader.http.route import direct_route
 from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.proxies.endpoint import parse_endpoint
@@ -74,7 +74,7 @@ async def test_a_page_through_an_https_proxy(
 
 async def test_a_tunnel_is_used_again(authority: trustme.CA) -> None:
     """A kept connection through the proxy serves the next page of its server."""
-    fetcher = LeanFetcher(settings(), SystemClock())
+    fetcher = NativeFetcher(settings(), SystemClock())
     async with (
         Server(GOOD, tls=tls_of(authority, "site.test")) as server,
         ProxyServer(tls=tls_of(authority, "proxy.test")) as proxy,
@@ -107,7 +107,7 @@ def test_the_event_loop_of_the_program(trusted: trustme.CA) -> None:
     """TLS within TLS over the loop that crawls run on: a page, then a server with a wrong certificate."""
 
     async def pages() -> list[str]:
-        fetcher, found = LeanFetcher(settings(tls_verify=True), SystemClock()), []
+        fetcher, found = NativeFetcher(settings(tls_verify=True), SystemClock()), []
         async with ProxyServer(tls=tls_of(trusted, "proxy.test")) as proxy:
             for name in ("site.test", "other.test"):
                 async with Server(GOOD, tls=tls_of(trusted, name)) as server:

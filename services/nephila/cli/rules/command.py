@@ -214,3 +214,33 @@ def init(
 
     for path in create(directory, page, allow_private=allow_private):
         print_json({"path": str(path)}) if json else typer.echo(str(path))
+
+
+@app.command()
+def induce(
+    page: Annotated[
+        str, typer.Argument(metavar="PAGE|EXAMPLES.yaml", help="A page, or a file of pages and the values on them.")
+    ],
+    values: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME=VALUE...]", help="Values as they stand on the page.")
+    ] = None,
+    pages: Annotated[
+        Path | None, typer.Option("--pages", metavar="DIR|FILE", help="Stored pages on which selectors are compared.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Write rule.yaml, the pages and their items there.")
+    ] = None,
+    name: Annotated[str, typer.Option("--name", help="Name of the rule; by default that of --out.")] = "",
+    json: Json = False,
+    allow_private: Annotated[bool, typer.Option("--allow-private", help="Reach private addresses.")] = False,
+) -> None:
+    """Make a rule from values that stand on one to three pages; --pages are compared, too."""
+    from nephila.cli.rules.render import show_induction
+    from nephila.rulekit.induction.make_rule import make_rule
+
+    made = make_rule(page, values or [], pages, out, name, allow_private=allow_private)
+    if json:
+        print_json(made.as_json())
+    else:
+        show_induction(made)
+    raise typer.Exit(1 if made.missing else 0)

@@ -9,9 +9,10 @@ from typing import Any, Final
 import typer
 
 from nephila.cli.output import note
-from nephila.cli.terminal import sanitize
+from nephila.cli.terminal import sanitize, sanitize_lines
 from nephila.rulekit.compare import RuleComparison
 from nephila.rulekit.fixtures import MAX_DIFFERENCES, FixtureResult
+from nephila.rulekit.induction.make_rule import MadeRule, selector_text
 from nephila.rulekit.run_rule import items_of
 from nephila.rulekit.try_page import RuleTrial
 
@@ -75,3 +76,20 @@ def show_comparison(comparison: RuleComparison) -> None:
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= MAX_VALUE_CHARS else text[: MAX_VALUE_CHARS - 1] + "…"
+
+
+def show_induction(made: MadeRule) -> None:
+    """The rule on standard output; on standard error a line per field, and the values that were not found."""
+    for name, found in made.choices.items():
+        if not found:
+            note(f"{name}: no selector gives the named values; check that they stand on the page as you wrote them")
+            continue
+        best = found[0]
+        there = f", on {best.filled} of {best.others} other pages" if best.others else ""
+        note(sanitize(f"{name}: {selector_text(best)}{there}; {len(found) - 1} alternatives (--json)", 400))
+    if made.paths:
+        for path in made.paths:
+            typer.echo(str(path))
+    elif made.text:
+        for line in sanitize_lines(made.text):
+            typer.echo(line)

@@ -1,4 +1,4 @@
-"""The fetcher on aiohttp: slower, for platforms where the lean one cannot run, and as reference in tests.
+"""The fetcher on aiohttp: slower, for platforms without the native core, and as reference in tests.
 
 It dials the checked address: the URL given to aiohttp contains the address, Host and SNI contain the host name. Heads
 for raw capture are rebuilt from the parsed headers. `pool_size` does not apply.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 from nephila.downloader.config import DownloaderConfig
@@ -10,6 +9,7 @@ from nephila.downloader.http.contract import Fetcher
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.runtime.memory_budget import MemoryBudget
+from nephila.native import HAS_HTTP_CLIENT as HAS_NATIVE
 
 
 def make_fetcher(config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None = None) -> Fetcher:
@@ -21,25 +21,26 @@ def make_fetcher(config: DownloaderConfig, clock: Clock, budget: MemoryBudget | 
     return make(config, clock, budget)
 
 
-def _lean(config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None) -> Fetcher:
-    from nephila.downloader.http.lean import LeanFetcher
-
-    return LeanFetcher(config, clock, budget)
-
-
 def _aiohttp(config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None) -> Fetcher:
     from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
 
     return AiohttpFetcher(config, clock, budget)
 
 
+def _native(config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None) -> Fetcher:
+    if not HAS_NATIVE:
+        raise UsageError("fetcher 'native': the native core of this installation has none; 'aiohttp' needs no core")
+    from nephila.downloader.http.native import NativeFetcher
+
+    return NativeFetcher(config, clock, budget)
+
+
 def _auto(config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None) -> Fetcher:
-    # The Proactor loop reads ahead into the buffer it was given; the lean fetcher shares one between all.
-    return (_aiohttp if sys.platform == "win32" else _lean)(config, clock, budget)
+    return (_native if HAS_NATIVE else _aiohttp)(config, clock, budget)
 
 
 FETCHERS: dict[str, Callable[[DownloaderConfig, Clock, MemoryBudget | None], Fetcher]] = {
     "auto": _auto,
-    "lean": _lean,
+    "native": _native,
     "aiohttp": _aiohttp,
 }

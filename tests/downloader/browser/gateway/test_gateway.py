@@ -16,7 +16,7 @@ PAGE = response(b"<p>page", HTML)
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-@pytest.mark.parametrize("fetcher", ["lean", "aiohttp"])
+@pytest.mark.parametrize("fetcher", ["native", "aiohttp"])
 async def test_a_document(scheme: str, fetcher: str) -> None:
     """A document passes with its headers, decoded; the client checks the certificate of the gateway for the name."""
     coded = gzip.compress(b"<p>page" * 100)

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import FetchError
-from nephila.downloader.http.response.chunked import Chunked, Piece
-from nephila.downloader.http.response.decode import BoundedCoding, Coding, pump_all
+from nephila.downloader.http.response.decode import BoundedCoding, Coding, Piece, pump_all
 from nephila.kernel.reasons.table import Reason
 
 # Below this many decoded bytes the ratio is not checked: a small page of zeros is harmless.
@@ -41,7 +40,6 @@ class Body:
     """Collects decoded bytes. `keep` > 0: the body is `full` at that size; further bytes are dropped without an error.
     `max_bytes` > 0 replaces both limits of the settings.
 
-    The owner sets `framing`: bytes of the transfer coding, which count against the wire limit as well.
     Invariant: memory ≤ max_body_bytes (or keep) + one piece, + max_wire_bytes when the wire form is stored.
     """
 
@@ -52,7 +50,6 @@ class Body:
         "_ratio",
         "_wire",
         "_wire_limit",
-        "framing",
         "full",
         "limit",
         "size",
@@ -77,7 +74,6 @@ class Body:
         self.size = 0
         self._wire = Pieces() if keep_wire and codings else None
         self.wire_bytes = 0
-        self.framing = 0
         self.full = False
 
     @property
@@ -93,8 +89,7 @@ class Body:
     def steps(self, data: Piece) -> Iterator[None]:
         """The same in steps of some milliseconds; the caller runs it to its end unless the body is `full`."""
         self.wire_bytes += len(data)
-        wire = self.wire_bytes + self.framing
-        if wire > self._wire_limit and not self._keep:
+        if self.wire_bytes > self._wire_limit and not self._keep:
             raise FetchError(Reason.TOO_LARGE, f"more than {self._wire_limit} bytes on the wire")
         if self._wire is not None:
             self._wire.append(bytes(data))
@@ -106,7 +101,7 @@ class Body:
                 yield
         else:
             self._gather(bytes(data))
-        if self._keep and wire >= self._wire_limit:
+        if self._keep and self.wire_bytes >= self._wire_limit:
             self.full = True
 
     def _gather(self, piece: bytes) -> None:
@@ -134,16 +129,3 @@ class Body:
     def wire_body(self) -> bytes | None:
         """The body as received; None when it was not stored or equals the decoded one."""
         return None if self._wire is None else self._wire.join()
-
-
-def decoding(body: Body, chunked: Chunked | None, data: bytes) -> Iterator[None]:
-    """The steps that add `data` to the body, with or without chunked framing; each takes a bounded time."""
-    if chunked is None:
-        yield from body.steps(data)
-        return
-    for piece in chunked.feed(data):
-        body.framing = chunked.framing
-        yield from body.steps(piece)
-        if body.full:
-            return
-        yield

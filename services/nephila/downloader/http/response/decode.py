@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import brotli
 
 from nephila.downloader.http.contract import FetchError
-from nephila.downloader.http.response.chunked import Piece
 from nephila.kernel.reasons.table import Reason
 
 fast_zlib: Any = zlib
@@ -32,6 +31,8 @@ except ImportError:  # before Python 3.14
         from backports import zstd
     except ImportError:  # no wheel for this platform: zstd is left out of Accept-Encoding
         pass
+
+Piece = bytes | memoryview
 
 PIECE_BYTES = 256 << 10
 SLICE_BYTES = 16 << 10

@@ -1,7 +1,6 @@
-"""Parser of response heads: RFC 9112, as lenient as browsers. Pure.
+"""Meaning of response headers: RFC 9112, as lenient as browsers. Pure.
 
-Lenient in syntax (bare LF, folded lines, invalid lines, any bytes in values), strict in the consequence: when the
-length of a body is in doubt, the connection is not used again.
+Strict in the consequence: when the length of a body is in doubt, the connection is not used again.
 """
 
 from __future__ import annotations
@@ -12,53 +11,11 @@ from nephila.downloader.http.contract import FetchError
 from nephila.kernel import mime
 from nephila.kernel.reasons.table import Reason
 
-_STATUS = re.compile(r"HTTP/1\.(\d)[ \t]+(\d{3})(?![0-9])")
 _DIGITS = re.compile(r"\d{1,18}\Z", re.ASCII)
 _NO_BODY = (204, 205, 304)
 
 CHUNKED = -1
 UNTIL_CLOSE = -2
-
-
-def find_end(buffer: bytearray, start: int, stop: int) -> int:
-    """Index after the empty line that ends the head; -1 when it has not arrived."""
-    crlf = buffer.find(b"\n\r\n", start, stop)
-    bare = buffer.find(b"\n\n", start, stop if crlf < 0 else crlf)
-    if bare >= 0:
-        return bare + 2
-    return crlf + 3 if crlf >= 0 else -1
-
-
-def parse(head: bytes) -> tuple[int, dict[str, str], bool]:
-    """Status, headers (names in lower case, repeated ones joined by ", ") and whether it is HTTP/1.1 or newer.
-
-    Values are Latin-1. Raises `FetchError` (protocol) when the head does not begin like an HTTP/1 response.
-    """
-    text = head.decode("latin-1")
-    match = _STATUS.match(text)
-    if match is None:
-        raise FetchError(Reason.PROTOCOL, f"not an HTTP/1 response: {text[:40]!r}")
-    headers: dict[str, str] = {}
-    longer: dict[str, list[str]] = {}  # joined once at the end: a head may repeat one header 16,000 times
-    last = ""
-    for line in text.split("\n")[1:]:
-        name, colon, value = line.partition(":")
-        if name[:1] in (" ", "\t"):
-            if last and line.strip():  # obs-fold: RFC 9112 5.2
-                longer.setdefault(last, [headers[last]]).extend((" ", line.strip()))
-            continue
-        if not colon:
-            continue
-        name = name.rstrip().lower()
-        value = value.strip(" \t\r\0")
-        if name in headers:
-            longer.setdefault(name, [headers[name]]).extend((separator(name), value))
-        else:
-            headers[name] = value
-        last = name
-    for name, parts in longer.items():
-        headers[name] = "".join(parts)
-    return int(match[2]), headers, match[1] != "0"
 
 
 def separator(name: str) -> str:

@@ -9,6 +9,8 @@ mod boxes;
 mod encoding;
 mod entities;
 mod hosts;
+#[cfg(unix)]
+mod http_client;
 mod keywords;
 mod links;
 mod maintext;
@@ -71,6 +73,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(near_copies::simhash, module)?)?;
     module.add_class::<trie::Trie>()?;
     module.add_class::<hosts::HostStore>()?;
+    #[cfg(unix)]
+    module.add_class::<http_client::HttpClient>()?;
+    #[cfg(unix)]
+    module.add_class::<http_client::EndedFetch>()?;
     module.add_class::<hosts::LinkScope>()?;
     module.add_class::<keywords::KeywordSet>()?;
     module.add_class::<robots::RobotsRules>()?;

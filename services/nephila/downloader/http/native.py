@@ -1,0 +1,204 @@
+"""The native fetcher: one I/O thread in the native core, without the GIL. Responses come back in batches.
+
+This file makes the request heads, hands over addresses that have passed the egress guard, and turns each ended fetch
+into an `HttpResponse`. One wake-up of the event loop serves all responses since the last one. ADR 160.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.contract import MAX_DIALS, HttpRequest, HttpResponse, OnDone
+from nephila.downloader.http.request import RequestHeads
+from nephila.downloader.http.response import response_head
+from nephila.downloader.http.route import ProxyHop
+from nephila.downloader.http.target import TargetUrl
+from nephila.downloader.http.tunnel.proxy_handshake import ConnectHandshake
+from nephila.kernel.reasons.table import AnyReason, Reason, StatusReason, tunnel_status_of
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.memory_budget import BODY_FACTOR, MemoryBudget, Reservation, ReservationKind, unlimited
+from nephila.native._core import HttpClient
+
+if TYPE_CHECKING:
+    from nephila.native._core import EndedFetch
+
+
+_REASONS: dict[str, Reason] = {str(one): one for one in Reason}
+
+
+class _Fetch:
+    """One fetch in flight; the handle of its caller."""
+
+    __slots__ = ("_fetcher", "memory", "number", "on_done", "request")
+
+    def __init__(self, fetcher: NativeFetcher, number: int, request: HttpRequest, on_done: OnDone) -> None:
+        self._fetcher = fetcher
+        self.number = number
+        self.request = request
+        self.on_done = on_done
+        self.memory: Reservation | None = None
+        """Of a large body that arrives."""
+
+    def abort(self) -> None:
+        """See `Handle.abort`."""
+        self._fetcher.forget(self.number)
+
+
+class NativeFetcher:
+    """See `contract.Fetcher`. Needs the native core and an event loop that waits for file descriptors."""
+
+    def __init__(self, config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None = None) -> None:
+        """`budget`: what large bodies are reserved in; None: no limit."""
+        self._config = config
+        self._budget = budget or unlimited()
+        self._clock = clock
+        self._heads = RequestHeads(config)
+        self._client = HttpClient(config)
+        self._fetches: dict[int, _Fetch] = {}
+        self._last = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    # ---- interface
+
+    def fetch(self, request: HttpRequest, on_done: OnDone) -> _Fetch:
+        """See `Fetcher.fetch`."""
+        loop = self._loop
+        if loop is None:
+            loop = self._loop = asyncio.get_running_loop()
+            loop.add_reader(self._client.wake_fd, self._on_events)
+        self._last = number = self._last + 1
+        fetch = self._fetches[number] = _Fetch(self, number, request, on_done)
+        target, route = request.target, request.route
+        head, body = self._heads.make(request), request.body
+        self._client.submit(
+            number,
+            route.addresses[:MAX_DIALS],
+            route.port,
+            route.tls_name,
+            _key(target, route.proxy),
+            head if body is None else head + body,
+            any_type=request.any_type,
+            forwarded=request.forwarded,
+            head_only=request.method == "HEAD",
+            keep=request.keep,
+            max_bytes=request.max_bytes,
+            report_sent=request.on_sent is not None,
+            proxy=None if route.proxy is None else _proxy_of(route.proxy),
+        )
+        return fetch
+
+    async def close(self) -> None:
+        """See `Fetcher.close`."""
+        self._fetches.clear()
+        if self._loop is not None:
+            self._loop.remove_reader(self._client.wake_fd)
+            self._loop = None
+        self._client.close()
+
+    @property
+    def idle_connections(self) -> int:
+        """Number of idle connections."""
+        return self._client.idle_connections
+
+    def forget(self, number: int) -> None:
+        """The caller has aborted the fetch: its events find nothing."""
+        fetch = self._fetches.pop(number, None)
+        if fetch is not None:
+            self._client.abort(number)
+            if fetch.memory is not None:
+                fetch.memory.release()
+
+    # ---- events of the thread
+
+    def _on_events(self) -> None:
+        fetches = self._fetches
+        for event in self._client.drain():
+            if isinstance(event, int):
+                fetch = fetches.get(event)
+                if fetch is not None and fetch.request.on_sent is not None:
+                    fetch.request.on_sent()
+            elif isinstance(event, tuple):
+                fetch = fetches.get(event[0])
+                if fetch is not None:
+                    self._reserve(fetch, event[1], event[2])
+            else:
+                fetch = fetches.pop(event.id, None)
+                if fetch is not None:
+                    fetch.on_done(self._response(fetch, event))
+
+    def _reserve(self, fetch: _Fetch, size: int, arrived_bytes: int) -> None:
+        """The thread reads no further byte of this body until its memory is granted."""
+        memory = fetch.memory
+        if memory is None:
+            memory = fetch.memory = self._budget.open(ReservationKind.BODY)
+        memory.arrived_bytes = arrived_bytes
+        if memory.ask(BODY_FACTOR * size, lambda granted: self._on_memory(fetch, granted)):
+            self._client.grant(fetch.number)
+
+    def _on_memory(self, fetch: _Fetch, granted: bool) -> None:
+        if fetch.number not in self._fetches:
+            return
+        if granted:
+            self._client.grant(fetch.number)
+            return
+        self.forget(fetch.number)
+        fetch.on_done(_failed(Reason.MEMORY, "the memory is needed for an earlier body"))
+
+    def _response(self, fetch: _Fetch, ended: EndedFetch) -> HttpResponse:
+        request = fetch.request
+        (status, headers, body, wanted, wire_body, wire_bytes), rest = ended.take()
+        head, truncated, reason, detail, address, head_age_s = rest
+        response = HttpResponse()
+        response.status = status
+        response.headers = headers
+        value = headers.get("content-type")
+        if value is not None:
+            response.content_type, response.charset = response_head.media_type(value)
+        raw_capture = self._config.raw_capture
+        if wanted:
+            response.body = body
+            response.wire_body = wire_body
+        else:
+            response.error_body = body
+            response.wire_body = body if raw_capture and not reason else None
+        response.wire_bytes = wire_bytes
+        response.truncated = truncated
+        response.address = address
+        memory = fetch.memory
+        if reason:
+            response.reason = StatusReason(reason) if tunnel_status_of(reason) else _REASONS[reason]
+            response.detail = detail
+            if memory is not None:
+                memory.release()
+        elif memory is not None:
+            memory.settle(BODY_FACTOR * len(body))
+            memory.arrived_bytes = len(body)
+            response.memory = memory
+        if status:
+            response.head_at = self._clock.monotonic() - head_age_s
+        if raw_capture:
+            response.response_head = head
+            if status:
+                response.request_head = self._heads.shown(request)
+        return response
+
+
+def _key(target: TargetUrl, hop: ProxyHop | None) -> str:
+    """What tells connections to one address and port apart."""
+    if hop is None:
+        return f"{target.host} {target.scheme}"
+    return f"{target.host} {target.scheme}:{target.port} {hop.name}"
+
+
+def _proxy_of(hop: ProxyHop) -> tuple[str, str, str, str, str, str, int, bytes]:
+    connect = ConnectHandshake(hop).start() if hop.tunnel and hop.scheme != "socks5" else b""
+    return hop.name, hop.tls_name, hop.scheme, hop.user, hop.password, hop.host, hop.port, connect
+
+
+def _failed(reason: AnyReason, detail: str) -> HttpResponse:
+    response = HttpResponse()
+    response.reason = reason
+    response.detail = detail
+    return response

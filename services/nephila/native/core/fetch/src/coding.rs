@@ -1,0 +1,300 @@
+//! Decoders of content codings with bounded output: gzip and zstd (several members), deflate (zlib or raw), br.
+//!
+//! A decoder hands over at most PIECE_BYTES at a time, so that a decompression bomb costs one piece of memory before
+//! the limits of `body` stop it.
+
+use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
+use flate2::{Decompress, FlushDecompress, Status};
+use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
+
+use crate::error::FetchError;
+
+pub const PIECE_BYTES: usize = 64 << 10;
+const MAX_CODINGS: usize = 2;
+/// Gzip members or zstd frames in one body; concatenated log files have a few.
+const MAX_MEMBERS: u32 = 1000;
+/// RFC 9659: a content coding needs no larger window than 8 MiB.
+const ZSTD_WINDOW_LOG: u32 = 23;
+/// Values that servers send and that are not codings; browsers read the body unchanged.
+const NO_CODING: [&str; 10] = ["", "identity", "none", "binary", "8bit", "7bit", "utf-8", "utf8", "iso-8859-1", "text"];
+/// Output of a coding that is the input of another one, over its own input. Compressed data does not compress again.
+const NESTED_TIMES: u64 = 4;
+const NESTED_FLOOR_BYTES: u64 = 64 << 10;
+
+/// Takes decoded bytes; false: no more are wanted.
+pub type Sink<'a> = dyn FnMut(&[u8]) -> Result<bool, FetchError> + 'a;
+
+type Brotli = BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>;
+
+enum Kind {
+    /// None until it begins.
+    Gzip(Option<Decompress>),
+    Zstd(Box<DCtx<'static>>),
+    /// None until the first two bytes tell zlib from raw deflate.
+    Deflate(Option<Decompress>),
+    Brotli(Box<Brotli>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Before,
+    Within,
+    /// A member has ended; another one, padding or junk follows.
+    Behind,
+    /// Bytes behind the stream are ignored, as clients do.
+    Junk,
+}
+
+pub struct Decoder {
+    name: &'static str,
+    kind: Kind,
+    place: Place,
+    members: u32,
+    start: Vec<u8>,
+    /// One piece; empty until the first step.
+    out: Vec<u8>,
+}
+
+struct Step {
+    used: usize,
+    ended: bool,
+    wanted: bool,
+}
+
+impl Decoder {
+    fn new(name: &'static str, kind: Kind) -> Decoder {
+        Decoder { name, kind, place: Place::Before, members: 1, start: Vec::new(), out: Vec::new() }
+    }
+
+    fn of(name: &str) -> Option<Decoder> {
+        Some(match name {
+            "gzip" | "x-gzip" => Decoder::new("gzip", Kind::Gzip(None)),
+            "deflate" | "x-deflate" => Decoder::new("deflate", Kind::Deflate(None)),
+            "br" => Decoder::new("br", Kind::Brotli(Box::new(brotli()))),
+            "zstd" => Decoder::new("zstd", Kind::Zstd(Box::new(zstd()))),
+            _ => return None,
+        })
+    }
+
+    fn broken(&self) -> FetchError {
+        FetchError::encoding(format!("broken {} stream", self.name))
+    }
+
+    /// False: the sink wants no more.
+    fn pump(&mut self, data: &[u8], sink: &mut Sink<'_>) -> Result<bool, FetchError> {
+        let joined: Vec<u8>;
+        let mut rest = data;
+        if !self.start.is_empty() {
+            let mut whole = std::mem::take(&mut self.start);
+            whole.extend_from_slice(data);
+            joined = whole;
+            rest = &joined;
+        }
+        while !rest.is_empty() {
+            match self.place {
+                Place::Junk => break,
+                Place::Behind => {
+                    if !self.next_member(rest)? {
+                        break;
+                    }
+                }
+                Place::Before if matches!(self.kind, Kind::Deflate(None)) => {
+                    if rest.len() < 2 {
+                        self.start = rest.to_vec();
+                        break;
+                    }
+                    let zlib = rest[0] & 0x0f == 8 && u16::from_be_bytes([rest[0], rest[1]]) % 31 == 0;
+                    self.kind = Kind::Deflate(Some(Decompress::new(zlib)));
+                    self.place = Place::Within;
+                }
+                Place::Before => {
+                    if let Kind::Gzip(inner) = &mut self.kind {
+                        *inner = Some(Decompress::new_gzip(15));
+                    }
+                    self.place = Place::Within;
+                }
+                Place::Within => {
+                    let step = self.step(rest, sink)?;
+                    if !step.wanted {
+                        return Ok(false);
+                    }
+                    rest = &rest[step.used..];
+                    if step.ended {
+                        let members = matches!(self.kind, Kind::Gzip(_) | Kind::Zstd(_));
+                        self.place = if members { Place::Behind } else { Place::Junk };
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether a member begins here; fewer bytes than tell it are kept.
+    fn next_member(&mut self, rest: &[u8]) -> Result<bool, FetchError> {
+        let magic = if matches!(self.kind, Kind::Gzip(_)) { 2 } else { 4 };
+        if rest.len() < magic {
+            self.start = rest.to_vec();
+            return Ok(false);
+        }
+        let begins = match self.kind {
+            Kind::Gzip(_) => rest[..2] == [0x1f, 0x8b],
+            _ => {
+                let skippable = rest[1..4] == [0x2a, 0x4d, 0x18] && (0x50..=0x5f).contains(&rest[0]);
+                skippable || rest[..4] == [0x28, 0xb5, 0x2f, 0xfd]
+            }
+        };
+        if !begins {
+            self.place = Place::Junk;
+            return Ok(false);
+        }
+        self.members += 1;
+        if self.members > MAX_MEMBERS {
+            return Err(FetchError::encoding(format!("over {MAX_MEMBERS} {} members", self.name)));
+        }
+        match &mut self.kind {
+            Kind::Gzip(inner) => *inner = Some(Decompress::new_gzip(15)),
+            Kind::Zstd(inner) => **inner = zstd(),
+            _ => unreachable!("only gzip and zstd have members"),
+        }
+        self.place = Place::Within;
+        Ok(true)
+    }
+
+    /// Decodes until the input is used up, the member ends or the sink wants no more.
+    fn step(&mut self, data: &[u8], sink: &mut Sink<'_>) -> Result<Step, FetchError> {
+        let mut used = 0;
+        self.out.resize(PIECE_BYTES, 0);
+        loop {
+            let (took, made, ended) = self.once(&data[used..]).ok_or_else(|| self.broken())?;
+            used += took;
+            if made > 0 && !sink(&self.out[..made])? {
+                return Ok(Step { used, ended, wanted: false });
+            }
+            // A full piece: there may be more output without further input.
+            if ended || (used == data.len() && made < self.out.len()) {
+                return Ok(Step { used, ended, wanted: true });
+            }
+            if took == 0 && made == 0 {
+                return Err(self.broken());
+            }
+        }
+    }
+
+    /// One call of the library: bytes used, bytes made, whether the member has ended. None: invalid data.
+    fn once(&mut self, data: &[u8]) -> Option<(usize, usize, bool)> {
+        match &mut self.kind {
+            Kind::Gzip(Some(inner)) | Kind::Deflate(Some(inner)) => {
+                let (before_in, before_out) = (inner.total_in(), inner.total_out());
+                let status = inner.decompress(data, &mut self.out, FlushDecompress::None).ok()?;
+                let took = (inner.total_in() - before_in) as usize;
+                let made = (inner.total_out() - before_out) as usize;
+                Some((took, made, status == Status::StreamEnd))
+            }
+            Kind::Gzip(None) | Kind::Deflate(None) => unreachable!("begun before the first step"),
+            Kind::Zstd(inner) => {
+                let mut input = InBuffer::around(data);
+                let mut output = OutBuffer::around(&mut self.out[..]);
+                let left = inner.decompress_stream(&mut output, &mut input).ok()?;
+                Some((input.pos(), output.pos(), left == 0))
+            }
+            Kind::Brotli(inner) => {
+                let (mut left_in, mut took) = (data.len(), 0);
+                let (mut left_out, mut made, mut total) = (self.out.len(), 0, 0);
+                let result = BrotliDecompressStream(
+                    &mut left_in,
+                    &mut took,
+                    data,
+                    &mut left_out,
+                    &mut made,
+                    &mut self.out,
+                    &mut total,
+                    inner,
+                );
+                match result {
+                    BrotliResult::ResultFailure => None,
+                    BrotliResult::ResultSuccess => Some((took, made, true)),
+                    BrotliResult::NeedsMoreInput | BrotliResult::NeedsMoreOutput => Some((took, made, false)),
+                }
+            }
+        }
+    }
+
+    fn finish(&self) -> Result<(), FetchError> {
+        let torn = matches!(self.place, Place::Within) || (self.place == Place::Before && !self.start.is_empty());
+        if torn {
+            return Err(FetchError::encoding(format!("the {} stream ends early", self.name)));
+        }
+        Ok(())
+    }
+}
+
+fn brotli() -> Brotli {
+    BrotliState::new(StandardAlloc::default(), StandardAlloc::default(), StandardAlloc::default())
+}
+
+fn zstd() -> DCtx<'static> {
+    let mut inner = DCtx::create();
+    inner.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG)).expect("a window of 8 MiB is valid");
+    inner
+}
+
+/// The decoders of a Content-Encoding header.
+#[derive(Default)]
+pub struct Codings {
+    /// Outermost first.
+    decoders: Vec<Decoder>,
+    /// Bytes that may still pass between two codings.
+    nested_left: u64,
+}
+
+impl Codings {
+    /// FetchError (encoding) for an unknown coding and for more than two.
+    pub fn of(header: &str) -> Result<Codings, FetchError> {
+        let lower = header.to_ascii_lowercase();
+        let names: Vec<&str> = lower.split(',').map(str::trim).filter(|name| !NO_CODING.contains(name)).collect();
+        if names.len() > MAX_CODINGS {
+            return Err(FetchError::encoding(format!("{} nested content codings", names.len())));
+        }
+        let mut decoders = Vec::new();
+        for name in names.iter().rev() {
+            let shown: String = name.chars().take(30).collect();
+            let unknown = || FetchError::encoding(format!("content coding {shown:?} is not supported"));
+            decoders.push(Decoder::of(name).ok_or_else(unknown)?);
+        }
+        Ok(Codings { decoders, nested_left: NESTED_FLOOR_BYTES })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.decoders.is_empty()
+    }
+
+    /// gzip alone.
+    pub fn is_gzip(&self) -> bool {
+        matches!(&self.decoders[..], [one] if matches!(one.kind, Kind::Gzip(_)))
+    }
+
+    /// Decodes `data`; false: the sink wants no more.
+    pub fn pump(&mut self, data: &[u8], sink: &mut Sink<'_>) -> Result<bool, FetchError> {
+        match &mut self.decoders[..] {
+            [] => sink(data),
+            [one] => one.pump(data, sink),
+            [outer, inner] => {
+                self.nested_left += NESTED_TIMES * data.len() as u64;
+                let left = &mut self.nested_left;
+                outer.pump(data, &mut |piece| {
+                    *left = left.checked_sub(piece.len() as u64).ok_or_else(|| {
+                        let times = NESTED_TIMES;
+                        FetchError::too_large(format!("between two content codings over {times} times the bytes sent"))
+                    })?;
+                    inner.pump(piece, sink)
+                })
+            }
+            _ => unreachable!("two codings at most"),
+        }
+    }
+
+    /// FetchError (encoding) when a stream is not complete. A stream without a byte is.
+    pub fn finish(&self) -> Result<(), FetchError> {
+        self.decoders.iter().try_for_each(Decoder::finish)
+    }
+}

@@ -1,0 +1,212 @@
+//! The handle of the I/O thread: commands in, events out. One wake-up of the receiver serves a batch of events.
+
+use std::io::{self, Read, Write};
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use mio::{Poll, Waker};
+
+use crate::config::Config;
+use crate::exchange::{Response, Wanted};
+use crate::thread::{Worker, WAKE};
+use crate::tunnel::Hop;
+
+/// At most 32 MiB in all.
+const SPARES: usize = 128;
+const SPARE_LEAST: usize = 4 << 10;
+const SPARE_MOST: usize = 256 << 10;
+
+/// One request. `addresses` are dialled, and nothing else.
+#[derive(Debug)]
+pub struct Submit {
+    pub id: u64,
+    pub addresses: Vec<IpAddr>,
+    pub port: u16,
+    /// Name in the certificate of the server; None: no TLS.
+    pub tls_name: Option<String>,
+    /// None: a direct connection. Otherwise the addresses and the port are those of the proxy.
+    pub proxy: Option<Hop>,
+    /// What tells connections to one address and port apart.
+    pub key: String,
+    /// Head and body as sent.
+    pub data: Vec<u8>,
+    pub wanted: Wanted,
+    /// Whether an event is needed once the request has been written.
+    pub report_sent: bool,
+}
+
+pub enum Command {
+    Submit(Box<Submit>),
+    Abort(u64),
+    /// The memory of a body is reserved: reading continues.
+    Grant(u64),
+    Close,
+}
+
+#[derive(Debug)]
+pub struct Done {
+    pub id: u64,
+    pub response: Response,
+    /// The address of the connection, or the last one that was dialled.
+    pub address: Option<IpAddr>,
+    /// When the head was complete.
+    pub head_at: Option<Instant>,
+}
+
+#[derive(Debug)]
+pub enum Event {
+    Sent(u64),
+    /// A body needs memory for `size` bytes, of which `arrived` are there; nothing is read until `grant`.
+    Reserve {
+        id: u64,
+        size: u64,
+        arrived: u64,
+    },
+    Done(Box<Done>),
+}
+
+/// What handle and thread share.
+pub struct Shared {
+    commands: Mutex<Vec<Command>>,
+    events: Mutex<Vec<Event>>,
+    /// Buffers of bodies that were handed over, for further ones.
+    spare: Mutex<Vec<Vec<u8>>>,
+    idle: std::sync::atomic::AtomicUsize,
+    bell: UnixStream,
+}
+
+/// A list is valid after a panic elsewhere: each change is one push or take.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// Takes all commands.
+    pub fn take_commands(&self) -> Vec<Command> {
+        std::mem::take(&mut lock(&self.commands))
+    }
+
+    /// Hands events over; the first ones since the last `drain` wake the receiver.
+    pub fn publish(&self, new: &mut Vec<Event>) {
+        let first = {
+            let mut events = lock(&self.events);
+            let first = events.is_empty();
+            events.append(new);
+            first
+        };
+        if first {
+            let _ = (&self.bell).write(&[1]); // a full socket wakes as well
+        }
+    }
+
+    /// A buffer for a body. Memory that is returned to the allocator and taken again by another thread costs a page
+    /// fault per 4 KiB, more than the copy of a body.
+    pub fn take_spare(&self) -> Vec<u8> {
+        lock(&self.spare).pop().unwrap_or_default()
+    }
+
+    /// A body was handed over.
+    pub fn give_spare(&self, buffer: Vec<u8>) {
+        if !(SPARE_LEAST..=SPARE_MOST).contains(&buffer.capacity()) {
+            return;
+        }
+        let mut spare = lock(&self.spare);
+        if spare.len() < SPARES {
+            spare.push(buffer);
+        }
+    }
+
+    pub fn note_idle(&self, connections: usize) {
+        self.idle.store(connections, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// Ends its thread when it is dropped.
+pub struct Fetcher {
+    shared: Arc<Shared>,
+    waker: Waker,
+    listener: UnixStream,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Fetcher {
+    pub fn start(config: Config) -> io::Result<Fetcher> {
+        let (listener, bell) = UnixStream::pair()?;
+        listener.set_nonblocking(true)?;
+        bell.set_nonblocking(true)?;
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKE)?;
+        let shared = Arc::new(Shared {
+            commands: Mutex::default(),
+            events: Mutex::default(),
+            spare: Mutex::default(),
+            idle: Default::default(),
+            bell,
+        });
+        let worker = Worker::new(config, poll, Arc::clone(&shared));
+        let thread = std::thread::Builder::new().name("fetch".into()).spawn(move || worker.run())?;
+        Ok(Fetcher { shared, waker, listener, thread: Some(thread) })
+    }
+
+    fn command(&self, command: Command) {
+        let first = {
+            let mut commands = lock(&self.shared.commands);
+            commands.push(command);
+            commands.len() == 1
+        };
+        if first {
+            let _ = self.waker.wake(); // an eventfd that is full wakes as well
+        }
+    }
+
+    pub fn submit(&self, submit: Submit) {
+        self.command(Command::Submit(Box::new(submit)));
+    }
+
+    pub fn abort(&self, id: u64) {
+        self.command(Command::Abort(id));
+    }
+
+    pub fn grant(&self, id: u64) {
+        self.command(Command::Grant(id));
+    }
+
+    /// Takes all events. Called when `wake_fd` is readable.
+    pub fn drain(&self) -> Vec<Event> {
+        let mut bells = [0; 64];
+        let _ = (&self.listener).read(&mut bells); // empty: a call without a wake-up
+        std::mem::take(&mut lock(&self.shared.events))
+    }
+
+    /// For returning buffers of bodies.
+    pub fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
+    pub fn wake_fd(&self) -> RawFd {
+        self.listener.as_raw_fd()
+    }
+
+    pub fn idle_connections(&self) -> usize {
+        self.shared.idle.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Closes all connections and waits for the end of the thread.
+    pub fn close(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.command(Command::Close);
+            let _ = self.waker.wake();
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Fetcher {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

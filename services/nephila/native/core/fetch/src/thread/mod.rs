@@ -1,0 +1,173 @@
+//! The I/O thread: sockets, readers, pool and deadlines of all fetches. The only file that waits.
+//!
+//! Invariant: a connection opens for one fetch, serves one fetch, or is idle and in the pool. A slot of `links` is
+//! reused only in a later turn, so an event of a closed socket never reaches another one.
+
+mod connecting;
+mod limits;
+mod reading;
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mio::{Events, Poll, Token};
+use rustls::ClientConfig;
+use slab::Slab;
+
+use crate::config::{Config, MAX_DIALS};
+use crate::deadlines::Times;
+use crate::exchange::Exchange;
+use crate::fetcher::{Command, Event, Shared, Submit};
+use crate::link::Link;
+use crate::pool::Pool;
+
+pub const WAKE: Token = Token(usize::MAX);
+/// Bytes read at once.
+const READ_BYTES: usize = 128 << 10;
+
+type Key = (IpAddr, u16, Arc<str>);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Opening(u64),
+    Serving(u64),
+    Idle,
+    Closed,
+}
+
+struct Connection {
+    link: Link,
+    key: Key,
+    role: Role,
+    exchange: Option<Exchange>,
+    /// The size of the body up to which its memory is reserved.
+    covered: u64,
+    /// It waits for memory: nothing is read.
+    waits: bool,
+    /// Bytes that were read before the wait.
+    pending: Vec<u8>,
+    requests: u32,
+    /// Changes with each read.
+    progress: u64,
+    head_at: Option<Instant>,
+    /// The server has ended its direction; what has arrived is still read.
+    ended: bool,
+}
+
+struct Fetch {
+    submit: Submit,
+    key: Arc<str>,
+    dials: usize,
+    /// Attempts to connect in flight.
+    attempts: Vec<usize>,
+    serving: Option<usize>,
+    times: Times,
+}
+
+impl Fetch {
+    fn addresses(&self) -> &[IpAddr] {
+        &self.submit.addresses[..self.submit.addresses.len().min(MAX_DIALS)]
+    }
+}
+
+pub struct Worker {
+    config: Config,
+    poll: Poll,
+    shared: Arc<Shared>,
+    tls: Option<Arc<ClientConfig>>,
+    links: Slab<Connection>,
+    closed: Vec<usize>,
+    fetches: HashMap<u64, Fetch>,
+    pool: Pool<Key, usize>,
+    /// When to try the next address of a fetch, and the number of its attempts so far; in order of time.
+    staggers: VecDeque<(f64, u64, usize)>,
+    /// Connections with data that was not read in their turn.
+    again: VecDeque<usize>,
+    events: Vec<Event>,
+    buffer: Vec<u8>,
+    started: Instant,
+    next_tick: f64,
+    stopped: bool,
+}
+
+impl Worker {
+    pub fn new(config: Config, poll: Poll, shared: Arc<Shared>) -> Worker {
+        let pool = Pool::new(config.pool_size, config.pool_most, config.keepalive_s);
+        Worker {
+            config,
+            poll,
+            shared,
+            tls: None,
+            links: Slab::new(),
+            closed: Vec::new(),
+            fetches: HashMap::new(),
+            pool,
+            staggers: VecDeque::new(),
+            again: VecDeque::new(),
+            events: Vec::new(),
+            buffer: vec![0; READ_BYTES],
+            started: Instant::now(),
+            next_tick: f64::INFINITY,
+            stopped: false,
+        }
+    }
+
+    fn now(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    /// Runs until `Command::Close`.
+    pub fn run(mut self) {
+        let mut ready = Events::with_capacity(1024);
+        while !self.stopped {
+            // An error here is a signal; all others are faults of this file.
+            let _ = self.poll.poll(&mut ready, self.wait());
+            // Events first: an idle connection that has ended is not taken for a request.
+            for event in &ready {
+                if event.token() != WAKE {
+                    self.on_ready(event.token().0, event.is_read_closed() || event.is_error());
+                }
+            }
+            for command in self.shared.take_commands() {
+                self.on_command(command);
+            }
+            for _ in 0..self.again.len() {
+                if let Some(number) = self.again.pop_front() {
+                    self.on_ready(number, false);
+                }
+            }
+            self.on_time();
+            self.shared.note_idle(self.pool.len());
+            for number in self.closed.drain(..) {
+                self.links.remove(number);
+            }
+            if !self.events.is_empty() {
+                self.shared.publish(&mut self.events);
+            }
+        }
+    }
+
+    fn wait(&self) -> Option<Duration> {
+        if !self.again.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let stagger = self.staggers.front().map_or(f64::INFINITY, |first| first.0);
+        let at = stagger.min(self.next_tick);
+        at.is_finite().then(|| Duration::from_secs_f64((at - self.now()).max(0.0)))
+    }
+
+    fn on_command(&mut self, command: Command) {
+        match command {
+            Command::Submit(submit) => self.submit(*submit),
+            Command::Abort(id) => {
+                if let Some(fetch) = self.fetches.remove(&id) {
+                    fetch.attempts.into_iter().chain(fetch.serving).for_each(|number| self.close(number));
+                }
+            }
+            Command::Grant(id) => self.granted(id),
+            Command::Close => self.stopped = true,
+        }
+    }
+}

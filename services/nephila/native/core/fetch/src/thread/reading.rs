@@ -1,0 +1,154 @@
+//! Responses: bytes of a connection to its reader, and the end of a fetch.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::time::Instant;
+
+use super::{Role, Worker};
+use crate::error::FetchError;
+use crate::exchange::{End, Response};
+use crate::fetcher::{Done, Event};
+use crate::link::Got;
+
+/// Bytes read per connection in one turn, so that other connections follow.
+const TURN_BYTES: usize = 256 << 10;
+/// Bytes of a coded body between two looks at its memory.
+const SLICE_BYTES: usize = 16 << 10;
+
+/// What became of bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fed {
+    More,
+    Waits,
+    /// The response has ended; `clean`: no bytes were left over.
+    Done {
+        clean: bool,
+    },
+}
+
+impl Worker {
+    pub(super) fn read(&mut self, number: usize, id: u64) {
+        if self.links[number].waits {
+            return;
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let pending = std::mem::take(&mut self.links[number].pending);
+        let mut fed = self.feed(number, id, &pending);
+        let mut left = TURN_BYTES;
+        while fed == Fed::More {
+            let connection = &mut self.links[number];
+            if connection.waits {
+                fed = Fed::Waits;
+                break;
+            }
+            let _ = connection.link.flush(); // an error shows in the read
+            let size = match connection.link.read(&mut buffer) {
+                Got::Bytes(size) => size,
+                Got::Later => break,
+                Got::End(end) => {
+                    if let Some(exchange) = &mut connection.exchange {
+                        exchange.end(&end);
+                    }
+                    fed = Fed::Done { clean: false };
+                    break;
+                }
+            };
+            connection.progress += 1;
+            let (full, tls, ended) = (size == buffer.len(), connection.link.has_tls(), connection.ended);
+            fed = self.feed(number, id, &buffer[..size]);
+            if fed != Fed::More {
+                // More bytes than the message has would be the start of the next response.
+                if fed == (Fed::Done { clean: true }) && (full || tls) {
+                    fed = Fed::Done { clean: self.links[number].link.read(&mut buffer) == Got::Later };
+                }
+                break;
+            }
+            if !full && !tls && !ended {
+                break; // a short read: the socket is empty, and its next byte makes an event
+            }
+            left = left.saturating_sub(size);
+            if left == 0 {
+                self.again.push_back(number);
+                break;
+            }
+        }
+        self.buffer = buffer;
+        if let Fed::Done { clean } = fed {
+            self.finish(number, id, clean);
+        }
+    }
+
+    /// Gives bytes to the reader. A coded body gets them in slices, so that its memory is reserved in between.
+    fn feed(&mut self, number: usize, id: u64, data: &[u8]) -> Fed {
+        let connection = &mut self.links[number];
+        let Some(exchange) = connection.exchange.as_mut() else { return Fed::More };
+        let mut rest = data;
+        while !rest.is_empty() || exchange.has_backlog() {
+            let size = match exchange.has_backlog() {
+                true => 0,
+                false if exchange.coded() => rest.len().min(SLICE_BYTES),
+                false => rest.len(),
+            };
+            let (slice, after) = rest.split_at(size);
+            rest = after;
+            let had_head = exchange.has_head();
+            // A fault in a reader ends this fetch alone.
+            let fed = catch_unwind(AssertUnwindSafe(|| exchange.feed(&self.config, slice)));
+            if !had_head && exchange.has_head() {
+                connection.head_at = Some(Instant::now());
+            }
+            match fed {
+                Ok(true) => return Fed::Done { clean: rest.is_empty() },
+                Err(_) => {
+                    exchange.end(&End::Lost("fault in a reader".into()));
+                    return Fed::Done { clean: false };
+                }
+                Ok(false) => {}
+            }
+            if let Some(size) = exchange.needs(connection.covered) {
+                connection.covered = size;
+                connection.waits = true;
+                connection.pending = rest.to_vec();
+                self.events.push(Event::Reserve { id, size, arrived: exchange.size() });
+                return Fed::Waits;
+            }
+        }
+        Fed::More
+    }
+
+    /// The memory of a body is reserved.
+    pub(super) fn granted(&mut self, id: u64) {
+        let Some(number) = self.fetches.get(&id).and_then(|fetch| fetch.serving) else { return };
+        self.links[number].waits = false;
+        self.again.push_back(number);
+    }
+
+    /// The response is complete or has failed; `clean`: nothing follows it.
+    pub(super) fn finish(&mut self, number: usize, id: u64, clean: bool) {
+        let now = self.now();
+        let connection = &mut self.links[number];
+        let Some(exchange) = connection.exchange.take() else { return };
+        let response = exchange.into_response();
+        let (address, head_at) = (Some(connection.key.0), connection.head_at);
+        if response.reuse && clean && !connection.ended {
+            connection.role = Role::Idle;
+            connection.waits = false;
+            let key = connection.key.clone();
+            if let Some(evicted) = self.pool.put(key, number, now) {
+                self.close(evicted);
+            }
+        } else {
+            self.close(number);
+        }
+        self.fetches.remove(&id);
+        self.events.push(Event::Done(Box::new(Done { id, response, address, head_at })));
+    }
+
+    /// A fetch ends without a connection.
+    pub(super) fn fail(&mut self, id: u64, error: FetchError) {
+        let Some(fetch) = self.fetches.remove(&id) else { return };
+        let address = fetch.dials.checked_sub(1).and_then(|last| fetch.addresses().get(last)).copied();
+        fetch.attempts.into_iter().for_each(|number| self.close(number));
+        let response = Response { error: Some(error), ..Response::default() };
+        self.events.push(Event::Done(Box::new(Done { id, response, address, head_at: None })));
+    }
+}
