@@ -120,6 +120,7 @@ class World:
         wanted = frozenset(partitions or range(self.broker.partitions))
         task = asyncio.create_task(owners.on_assigned(wanted))
         while not task.done():
+            assert not self.errors, self.errors
             await asyncio.sleep(0)
             member.take()
         task.result()

@@ -338,6 +338,9 @@ class PartitionOwner:
         foreign = frontier.take_for_other_partitions()
         if self._anchors:
             foreign += self._anchors_for_others()
+        if self.snapshots.overdue and self.wants_snapshot:
+            # A snapshot is named by its last commit: two without a commit between them would have one name.
+            frontier.pending.of(frontier.partitions[0])
         commits = frontier.pending.commits()
         if commits or foreign or acks or out.requests or out.records:
             fitting = self.log.fit(commits)
