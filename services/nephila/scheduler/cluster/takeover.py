@@ -26,6 +26,7 @@ from nephila.scheduler.cluster.changelog import LogFilter
 from nephila.scheduler.cluster.snapshot_store import SnapshotStore, StaleLayoutError, snapshot_name
 from nephila.scheduler.durability.commit_log import read_snapshot
 from nephila.scheduler.durability.restored import Restored
+from nephila.scheduler.frontier.frontier import PartitionSlice
 from nephila.scheduler.partition.owner import PartitionOwner
 
 log = logging.getLogger(__name__)
@@ -169,7 +170,7 @@ class Takeover:
         self._check_begin(partition, bounds)
         count = owner.layout.base
         if (birth := await self._birth(partition)) is not None:
-            await self._load_part(owner, store, birth)
+            await self._load_part(owner, store, birth, partition)
             count, store.leases_until = birth.partitions, birth.leases_until
         return _Opening(owner, store, epoch, LogFilter(partition), bounds[0], count)
 
@@ -190,8 +191,9 @@ class Takeover:
             return first.birth
         return None
 
-    async def _load_part(self, owner: PartitionOwner, store: SnapshotStore, birth: FrontierBirth) -> None:
-        """Apply the state of the parent up to the split, and keep the own part of it."""
+    async def _load_part(self, owner: PartitionOwner, store: SnapshotStore, birth: FrontierBirth, number: int) -> None:
+        """Apply the state with which a partition begins: that of its parent up to the split, of which it keeps a part.
+        The log of a partition that was split again needs the whole part of its first split."""
         bounds = (await self._bus.bounds(FRONTIER, [birth.parent]))[birth.parent]
         manifest = await asyncio.to_thread(store.prepare_part, birth)
         if manifest is not None:
@@ -201,12 +203,12 @@ class Takeover:
         else:
             self._check_begin(birth.parent, bounds)
             if (before := await self._birth(birth.parent)) is not None:
-                await self._load_part(owner, store, before)
+                await self._load_part(owner, store, before, birth.parent)
             reading, start = LogFilter(birth.parent), 0
         async for _, records in self._bus.read(FRONTIER, {birth.parent: (start, birth.offset)}):
             self._replay(owner, reading, records)
             await asyncio.sleep(0)
-        owner.keep_own_part(born=True)
+        owner.keep_part(PartitionSlice(number, birth.partitions, owner.layout.base), born=True)
         store.is_part = True
 
     @staticmethod
@@ -268,7 +270,7 @@ class Takeover:
                 f"partition {owner.number} is of {known} partitions, and {owner.layout.count} are known"
             )
         if opening.partitions < owner.layout.count:
-            owner.keep_own_part(born=False)
+            owner.keep_part(owner.frontier.partition_slice, born=False)
             opening.store.is_part = True
         opening.found = owner.recovered()
         log.debug(

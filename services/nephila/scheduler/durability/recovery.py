@@ -28,13 +28,13 @@ from nephila.scheduler.durability.commit_log import remedy
 from nephila.scheduler.durability.continued_leases import ContinuedLeases
 from nephila.scheduler.durability.interrupted_leases import InterruptedLeases
 from nephila.scheduler.durability.restored import Restored
-from nephila.scheduler.durability.split import keep_own_part
+from nephila.scheduler.durability.split import keep_part
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.forget_urls import apply as apply_forgotten
 from nephila.scheduler.engine.hold_links import restore_held
 from nephila.scheduler.engine.job_changes import apply_job
-from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters, address_limits
+from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters, PartitionSlice, address_limits
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.host_table import load_state, novelty_of
 from nephila.scheduler.frontier.in_flight import DELETED, Key
@@ -125,9 +125,9 @@ class Replay:
         else:
             self.commit(entry)
 
-    def keep_own_part(self, *, born: bool) -> None:
-        """See `split.keep_own_part`."""
-        keep_own_part(self.frontier, self.found, born=born)
+    def keep_part(self, part: PartitionSlice, *, born: bool) -> None:
+        """See `split.keep_part`."""
+        keep_part(self.frontier, self.found, part, born=born)
 
     def finish(self, now: float, utc_now: float) -> Restored:
         """All entries are applied. O(hosts + outstanding URLs)."""

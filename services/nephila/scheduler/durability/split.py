@@ -9,16 +9,23 @@ partitions stays the same. Page budget in use goes with its URLs (`Job.split_pag
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 from nephila.scheduler.durability.restored import Restored
-from nephila.scheduler.frontier.frontier import Frontier
+from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
 from nephila.scheduler.frontier.job_state import Job
 
+IsOther = Callable[[bytes], bool]
 
-def keep_own_part(frontier: Frontier, found: Restored, *, born: bool) -> None:
-    """Remove what belongs to other partitions, before `Replay.finish`. `born`: this partition is new. O(hosts + watched
-    URLs + URLs in flight)."""
-    is_other = frontier.is_other_partition
+
+def keep_part(frontier: Frontier, found: Restored, part: PartitionSlice, *, born: bool) -> None:
+    """Remove what belongs to other partitions than this one, before `Replay.finish`. `born`: the partition is new.
+    O(hosts + watched URLs + URLs in flight)."""
+    layout = part.layout
+
+    def is_other(url_key: bytes) -> bool:
+        return layout.of(url_key) != part.number
+
     kept, gone = dict.fromkeys(frontier.jobs, 0), dict.fromkeys(frontier.jobs, 0)
     """Job → leases of pages."""
     for (uid, url_key), leased in list(found.leases.items()):
@@ -32,11 +39,11 @@ def keep_own_part(frontier: Frontier, found: Restored, *, born: bool) -> None:
             del table[key]
     for host in [host for host in found.robots_pending if is_other(_md5(host))]:
         del found.robots_pending[host]
-    _keep_hosts(frontier)
+    _keep_hosts(frontier, is_other)
     for job in frontier.jobs.values():
         reserved = job.reserved | job.priority_refetch
         others = sum(map(is_other, reserved))
-        _keep_urls(frontier, job)
+        _keep_urls(job, part, is_other)
         job.held.lost = 0 if born else job.held.lost
         if born:
             job.ended.clear()
@@ -50,19 +57,19 @@ def keep_own_part(frontier: Frontier, found: Restored, *, born: bool) -> None:
         frontier.quotas.forget_uses()
 
 
-def _keep_hosts(frontier: Frontier) -> None:
+def _keep_hosts(frontier: Frontier, is_other: IsOther) -> None:
     store = frontier.store
     for number in store.ids():
-        if frontier.is_other_partition(_md5(store.name(number))):
+        if is_other(_md5(store.name(number))):
             frontier.hosts.drop(number)
 
 
-def _keep_urls(frontier: Frontier, job: Job) -> None:
-    is_other = frontier.is_other_partition
-    layout = frontier.partition_slice.layout
+def _keep_urls(job: Job, part: PartitionSlice, is_other: IsOther) -> None:
+    layout = part.layout
+    arc = layout.arc(part.number)
     for bits in range(1, layout.bits + 1):
         # The arc beside the own one at each level: together they are all others.
-        sibling = (frontier.arc >> layout.bits - bits ^ 1) << 32 - bits
+        sibling = (arc >> layout.bits - bits ^ 1) << 32 - bits
         job.seen.discard_prefix(sibling.to_bytes(4, "big"), bits)
     for url_key in [packed[:16] for packed in job.due_table.dump() if is_other(packed[:16])]:
         job.due_table.remove(url_key)

@@ -35,6 +35,7 @@ from nephila.scheduler.durability.snapshots import cleanup, snapshots
 from nephila.scheduler.engine.admission import add_forwarded, add_links, add_seed, note_anchor
 from nephila.scheduler.engine.dispatch import Dispatcher, Slots
 from nephila.scheduler.engine.job_changes import put_job
+from nephila.scheduler.frontier.frontier import PartitionSlice
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.scope import anchored_in
@@ -112,11 +113,11 @@ class PartitionOwner:
             self.log.replayed(entry)
         self._replay.take(entry)
 
-    def keep_own_part(self, *, born: bool) -> None:
-        """The state is of a partition that was split; `born`: this one is new. The partition that keeps its number
+    def keep_part(self, part: PartitionSlice, *, born: bool) -> None:
+        """The state up to here is of a partition that was split; `born`: `part` is new. One that keeps its number
         publishes its anchors once more: others may have sent theirs by the layout before."""
         assert self._replay is not None
-        self._replay.keep_own_part(born=born)
+        self._replay.keep_part(part, born=born)
         if not born:
             self._anchors = {uid: list(job.scope.anchors) for uid, job in self.frontier.jobs.items()}
 
