@@ -131,6 +131,9 @@ bench-browser: $(DEV)  ## 500 rendered pages beside Playwright, Crawlee and Craw
 	@build/browser-rivals/bin/python -m pip install -q --disable-pip-version-check 'crawlee[playwright]' crawl4ai
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_browser --rivals build/browser-rivals $(ARGS)
 
+bench-simulation: $(DEV)  ## 100, 1,000 and 10,000 members on a virtual clock: joins, deaths, a region gone (some minutes, 3 GB)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_simulation --plot docs/simulation.svg $(ARGS)
+
 bench-dns: $(DEV)  ## the DNS cache at 10^6 names beside a dict and aiohttp's; a crawl of 5,000 hosts with and without it
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_dns $(ARGS)
 

@@ -36,7 +36,7 @@ def database_bytes(records: list[m.Record], folder: Path) -> int:
     """Growth of a PostgreSQL database, indices and TOAST included, by these rows."""
     import psycopg
 
-    server = Server()
+    server = Server(settings=("autovacuum=on",))
     try:
         server.start()
         writer = Writer(StorageConfig(directory=folder / "rows", store=server.dsn(), formats=()))

@@ -82,6 +82,8 @@ class FakeKafkaBus:
         self.emits = True
         """Whether its membership is certain."""
         self.unacked = 0
+        self.patient: dict[str, bool] = {}
+        """What the services have stated of their groups."""
         self.unsent: list[tuple[Topic, int, Any, Receipt]] = []
         self.layout = broker.layout
         self._on_layout: list[Callable[[], None]] = []
@@ -114,6 +116,10 @@ class FakeKafkaBus:
     ) -> Receipt:
         """See `Bus`."""
         return self.publish(DEAD, partition, dead_letter_for(topic, service, partition, message, error, attempts))
+
+    def set_patient(self, group: str, patient: bool) -> None:
+        """See `LogBus`."""
+        self.patient[group] = patient
 
     # ---- LogReader
 

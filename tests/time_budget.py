@@ -23,6 +23,7 @@ BUDGETS_S: Mapping[str, float] = {
     "cli": 250,
     "conformance": 100,
     "contracts": 300,
+    "console": 60,
     "control": 100,
     "downloader": 450,
     "e2e": 550,

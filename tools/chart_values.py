@@ -19,12 +19,18 @@ from typing import Any
 import msgspec
 import yaml
 from nephila.downloader.config import DownloaderConfig
-from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.downloader.dns.resolvers import RESOLVERS
+from nephila.downloader.http.fetchers import FETCHERS
+from nephila.downloader.proxies.selection import NAMES
+from nephila.kernel.bus.kafka.config import MECHANISMS, PROTOCOLS, KafkaConfig
 from nephila.kernel.runtime.config import secret_fields
 from nephila.operator.config import OperatorConfig
 from nephila.parser.config import ParserConfig
 from nephila.scheduler.config import SchedulerConfig
 from nephila.storage.config import StorageConfig
+from nephila.storage.outputs import FORMATS
+
+from tools.images import IMAGES
 
 CHART = Path(__file__).parents[1] / "charts" / "nephila"
 CONFIGS: dict[str, type[msgspec.Struct]] = {
@@ -36,26 +42,145 @@ CONFIGS: dict[str, type[msgspec.Struct]] = {
     "operator": OperatorConfig,
 }
 SERVICES = ("scheduler", "downloader", "parser", "storage", "api", "operator")
+PLACED = ("topics", "backup", "kafka.dev", "database.dev")
+"""Sections of pods that are no service."""
 FREE = ("requests", "limits")
 BEGIN, END = "<!-- values -->", "<!-- end of values -->"
-POD_KEYS: dict[str, Any] = {
-    "labels": {"type": "object"},
-    "annotations": {"type": "object"},
-    "nodeSelector": {"type": "object"},
-    "tolerations": {"type": "array"},
+QUANTITY = r"([0-9]+|[0-9]+\.[0-9]+)([mkKMGTPE]|[KMGTPE]i)?"
+"""An amount of Kubernetes: 500m, 2Gi."""
+SIZE = r"([0-9]+|[0-9]+\.[0-9]+)([kMGTPE]|[KMGTPE]i)?"
+NAME = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
+"""The name of an object."""
+LABEL = r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?"
+CIDR = r"([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}|[0-9a-fA-F:]+/[0-9]{1,3}"
+DURATION = r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+"
+ADDRESS = r"[A-Za-z0-9.-]+:[0-9]{1,5}|\[[0-9a-fA-F:]+\]:[0-9]{1,5}"
+
+
+def text(pattern: str, empty: bool = True) -> dict[str, Any]:
+    """A text that matches all of an expression; `empty`: or has no character."""
+    return {"type": "string", "pattern": f"^({pattern})$" if not empty else f"^({pattern})?$"}
+
+
+LABELS: dict[str, Any] = {"type": "object", "additionalProperties": text(LABEL)}
+TEXTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "string"}}
+MAPS: dict[str, Any] = {"type": "array", "items": {"type": "object"}}
+NAMED: dict[str, Any] = {
+    "type": "array",
+    "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "minLength": 1}}},
+}
+PORTS: dict[str, Any] = {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 65535}}
+AMOUNTS: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": {"anyOf": [text(QUANTITY, empty=False), {"type": "number", "minimum": 0}]},
+}
+BY_NAME: dict[str, dict[str, Any]] = {
+    "requests": AMOUNTS,
+    "limits": AMOUNTS,
+    "labels": LABELS,
+    "commonLabels": LABELS,
+    "nodeSelector": LABELS,
+    "annotations": TEXTS,
+    "commonAnnotations": TEXTS,
+    "storageClass": text(NAME),
+    "existingSecret": text(NAME),
+    "existingClaim": text(NAME),
+    "configMap": text(NAME),
+    "serviceAccountName": text(NAME),
+    "priorityClassName": text(NAME),
+    "storage": text(SIZE),
+    "size": text(SIZE),
+    "interval": text(DURATION, empty=False),
+    "period": text(DURATION, empty=False),
+    "peers": MAPS,
+    "ports": PORTS,
+    "tolerations": MAPS,
+    "extraEgress": MAPS,
+    "extraEnvFrom": MAPS,
+    "extraEnv": NAMED,
+    "extraVolumes": NAMED,
+    "extraVolumeMounts": NAMED,
+    "imagePullSecrets": NAMED,
+    "topologySpreadConstraints": {
+        "type": "array",
+        "items": {"type": "object", "required": ["maxSkew", "topologyKey", "whenUnsatisfiable"]},
+    },
+    "runAsUser": {"minimum": 1},
+    "replicas": {"minimum": 0},
+    "minReplicas": {"minimum": 1},
+    "maxReplicas": {"minimum": 1},
+    "targetCPUUtilizationPercentage": {"minimum": 1, "maximum": 1000},
+    "hostsPerReplica": {"minimum": 1},
+    "lagPerReplica": {"minimum": 1},
+    "pollingInterval": {"minimum": 1},
+    "stabilizationSeconds": {"minimum": 0, "maximum": 3600},
+    "terminationGracePeriodSeconds": {"minimum": 1},
+}
+"""What holds for a value of this name, wherever it stands."""
+PLACEMENT: dict[str, Any] = {
+    "nodeSelector": LABELS,
+    "tolerations": MAPS,
     "affinity": {"type": "object"},
-    "topologySpreadConstraints": {"type": "array"},
     "priorityClassName": {"type": "string"},
-    "extraEnv": {"type": "array"},
-    "extraEnvFrom": {"type": "array"},
-    "extraVolumes": {"type": "array"},
-    "extraVolumeMounts": {"type": "array"},
+    "schedulerName": {"type": "string"},
+    "runtimeClassName": {"type": "string"},
+}
+POD_KEYS: dict[str, Any] = PLACEMENT | {
+    "labels": LABELS,
+    "annotations": TEXTS,
+    "logLevel": {"type": "string", "enum": ["debug", "info", "warning", "error"]},
+    "topologySpreadConstraints": MAPS,
+    "extraEnv": NAMED,
+    "extraEnvFrom": MAPS,
+    "extraVolumes": NAMED,
+    "extraVolumeMounts": NAMED,
 }
 """Keys of `pod` that a service may repeat in its own section."""
+MODES: dict[str, Any] = {
+    "type": "array",
+    "minItems": 1,
+    "items": {"enum": ["ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod"]},
+}
+CONFIG_WORDS: dict[str, dict[str, Any]] = {
+    "prefix": text(r"[A-Za-z0-9._-]+"),
+    "security_protocol": {"enum": list(PROTOCOLS)},
+    "sasl_mechanism": {"enum": ["", *MECHANISMS]},
+    "formats": {"type": "array", "items": {"enum": list(FORMATS)}},
+    "fetcher": {"enum": list(FETCHERS)},
+    "dns_resolver": {"enum": list(RESOLVERS)},
+    "proxy_names": {"enum": list(NAMES)},
+}
+"""Settings of a service whose words the structs do not list."""
 BOUNDS: dict[str, dict[str, Any]] = {
     "crawler.partitions": {"enum": [1 << n for n in range(13)]},
     "crawler.perAddress": {"minimum": 1},
     "crawler.addressGapSeconds": {"minimum": 0},
+    "nameOverride": text(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?"),
+    "fullnameOverride": text(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?"),
+    "image.repository": text(r"[a-z0-9]([a-z0-9.:/_-]*[a-z0-9])?", empty=False),
+    "image.digests": {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {name: text("sha256:[0-9a-f]{64}", empty=False) for name in IMAGES},
+    },
+    "image.tag": text(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"),
+    "crawler.networks": {"type": "array", "items": text(rf"({CIDR})=[0-9]+(/[0-9]+(\.[0-9]+)?)?", empty=False)},
+    "networkPolicy.deniedNetworks": {"type": "array", "items": text(CIDR, empty=False)},
+    "networkPolicy.dns": MAPS,
+    "networkPolicy.controlFrom": MAPS,
+    "operator.namespaces": {"type": "array", "items": text(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", empty=False)},
+    "backup.schedule": text(r"(\S+\s+){4}\S+|@[a-z]+", empty=False),
+    "backup.keep": {"minimum": 1},
+    "backup.persistence.size": text(SIZE, empty=False),
+    "backup.persistence.accessModes": MODES,
+    "kafka.external.bootstrap": text(rf"({ADDRESS})( *, *({ADDRESS}))*"),
+    "database.external.existingSecretKey": text(r"[A-Za-z0-9_.-]+", empty=False),
+    "blobStore.url": text(r"s3://[a-z0-9][a-z0-9.-]*(/.*)?"),
+    "blobStore.persistence.size": text(SIZE, empty=False),
+    "kafka.strimzi.storage": text(SIZE, empty=False),
+    "blobStore.persistence.accessModes": MODES,
+    "api.replicas": {"minimum": 1},
+    "operator.replicas": {"minimum": 1},
     "crawler.drainSeconds": {"minimum": 1, "maximum": 600},
     "scheduler.replicas": {"minimum": 1},
     "downloader.replicas": {"minimum": 0},
@@ -93,6 +218,11 @@ def schema_of(path: str, value: Any, notes: dict[str, tuple[str, list[str]]]) ->
         return found | config_schema(CONFIGS[path.split(".")[0]])
     if enum:
         return found | {"type": "string", "enum": enum}
+    rule = BY_NAME.get(name, {}) | BOUNDS.get(path, {})
+    if not isinstance(value, dict) or not value or rule.get("type") == "object":  # no section of that name
+        found |= rule
+    if "type" in found:
+        return found
     if isinstance(value, dict):
         found["type"] = "object"
         if value and name not in FREE:
@@ -102,15 +232,17 @@ def schema_of(path: str, value: Any, notes: dict[str, tuple[str, list[str]]]) ->
             found["additionalProperties"] = False
         if path in SERVICES:
             found["properties"] |= {key: one for key, one in POD_KEYS.items() if key not in found["properties"]}
+        if path in PLACED:
+            found["properties"] |= PLACEMENT
         return found
     if isinstance(value, list):
         return found | {"type": "array"}
     if isinstance(value, bool):
         return found | {"type": "boolean"}
     if isinstance(value, int):
-        return found | {"type": "integer"} | BOUNDS.get(path, {})
+        return found | {"type": "integer"}
     if isinstance(value, float):
-        return found | {"type": "number"} | BOUNDS.get(path, {})
+        return found | {"type": "number"}
     return found | {"type": "string"}
 
 
@@ -121,8 +253,18 @@ def config_schema(struct: type[msgspec.Struct]) -> dict[str, Any]:
         [struct], schema_hook=_path_schema, ref_template="#/$defs/{name}"
     )
     body = components.get(struct.__name__, schema)
-    properties = {key: one for key, one in body["properties"].items() if key not in secret_fields(struct)}
+    properties = {
+        key: _at_least_0(one) | CONFIG_WORDS.get(key, {})
+        for key, one in body["properties"].items()
+        if key not in secret_fields(struct)
+    }
     return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def _at_least_0(schema: dict[str, Any]) -> dict[str, Any]:
+    """A number of a setting is a time, a size or a count."""
+    counts = schema.get("type") in ("integer", "number") and schema.get("default", -1) >= 0
+    return {"minimum": 0, **schema} if counts else schema
 
 
 def _path_schema(kind: type[Any]) -> dict[str, Any]:
@@ -151,7 +293,8 @@ def generate() -> dict[Path, str]:
     notes = comments(text)
     head = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Values of the chart nephila"}
     schema: dict[str, Any] = head | schema_of("", values, notes)
-    schema["properties"]["global"] = {"type": "object"}
+    # Helm adds both: `global`, and the values of the chart in charts/.
+    schema["properties"] |= {"global": {"type": "object"}, "nephila-crds": {"type": "object"}}
     readme = (CHART / "README.md").read_text()
     before, _, rest = readme.partition(BEGIN)
     _, _, tail = rest.partition(END)

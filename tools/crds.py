@@ -1,4 +1,4 @@
-"""Writes charts/nephila/files/crds/*.yaml, generated from the structs of job and rule documents and of their status.
+"""Writes the files of the chart nephila-crds, generated from the structs of job and rule documents and of their status.
 
     python -m tools.crds [--check]
 
@@ -22,7 +22,7 @@ from nephila.kernel.documents.struct_reader import Section, type_of, unwrapped
 from nephila.operator.status import Condition, CrawlJobStatus, ParseRuleStatus
 from nephila.parser.rules import rule_schema
 
-TARGET = Path(__file__).parents[1] / "charts" / "nephila" / "files" / "crds"
+TARGET = Path(__file__).parents[1] / "charts" / "nephila" / "charts" / "nephila-crds" / "files"
 STATUS = CrawlJobStatus.__module__
 """What the operator writes has no defaults."""
 GROUP, VERSION = "nephila.dev", "v1"
@@ -272,7 +272,7 @@ def main() -> None:
     found = generate()
     stale = [path.name for path, text in found.items() if not path.exists() or path.read_text() != text]
     if check and stale:
-        sys.exit(f"charts/nephila/files/crds: {', '.join(stale)} differ from the structs: run `make chart`")
+        sys.exit(f"{TARGET}: {', '.join(stale)} differ from the structs: run `make chart`")
     TARGET.mkdir(parents=True, exist_ok=True)
     for path, text in found.items():
         path.write_text(text)

@@ -2,73 +2,47 @@
 
     python -m tools.dashboards [--check]
 
-Queries use only metrics of the services' metrics.py (a test compares them). `$namespace` selects one release.
+Queries of `nephila_…` use only metrics of the services' metrics.py (a test compares them). `limits` also reads those of
+cAdvisor and kube-state-metrics. The variables select namespace, release and pod.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from grafana_foundation_sdk.builders import prometheus, stat, timeseries
-from grafana_foundation_sdk.builders.common import VizLegendOptions
-from grafana_foundation_sdk.builders.dashboard import Dashboard, DatasourceVariable, QueryVariable, Row
+from grafana_foundation_sdk.builders.common import GraphThresholdsStyleConfig, VizLegendOptions
+from grafana_foundation_sdk.builders.dashboard import (
+    AnnotationQuery,
+    Dashboard,
+    DashboardLink,
+    DatasourceVariable,
+    QueryVariable,
+    Row,
+    TextBoxVariable,
+    ThresholdsConfig,
+)
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
-from grafana_foundation_sdk.models.common import LegendDisplayMode, LegendPlacement
-from grafana_foundation_sdk.models.dashboard import DataSourceRef
+from grafana_foundation_sdk.models.common import GraphTresholdsStyleMode, LegendDisplayMode, LegendPlacement
+from grafana_foundation_sdk.models.dashboard import (
+    DataSourceRef,
+    Threshold,
+    ThresholdsMode,
+    ValueMap,
+    ValueMappingResult,
+    VariableOption,
+)
 from nephila.kernel.reasons.table import Reason, status_reason
 
-from tools.metrics_reference import all_metrics
+from tools.dashboard_limits import LIMITS
+from tools.dashboard_panels import HERE, Panel, latency, rate, total
 
-HELP = {name: metric.help for name, metric in all_metrics().items()}
 FOLDER = Path(__file__).parents[1] / "charts" / "nephila" / "dashboards"
 SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
-HERE = '{namespace="$namespace"}'
-REFUSED = f'{{namespace="$namespace",reason=~"{"|".join(status_reason(one) for one in (429, 503, 403))}"}}'
-ROBOTS = f'{{namespace="$namespace",reason="{Reason.ROBOTS}"}}'
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """One graph: its title, query, unit of Grafana, legend, and what a reader learns."""
-
-    title: str
-    query: str
-    unit: str = "short"
-    legend: str = ""
-    text: str = ""
-    """Empty: the help of its metric."""
-    number: bool = False
-
-    @property
-    def description(self) -> str:
-        """The text that Grafana shows."""
-        if self.text:
-            return self.text
-        name = re.search(r"nephila_\w+", self.query)
-        assert name is not None, f"panel {self.title!r} needs a text"
-        return HELP[name[0].removesuffix("_bucket")]
-
-
-def rate(metric: str, by: str = "") -> str:
-    """The sum of a counter's rate, by a label."""
-    return f"sum{f' by ({by})' if by else ''} (rate({metric}{HERE}[$__rate_interval]))"
-
-
-def total(metric: str, by: str = "") -> str:
-    """The sum of a gauge."""
-    return f"sum{f' by ({by})' if by else ''} ({metric}{HERE})"
-
-
-def latency(metric: str, quantile: float, by: str = "") -> str:
-    """A quantile of a histogram."""
-    labels = ", ".join(["le", *([by] if by else [])])
-    return f"histogram_quantile({quantile}, sum by ({labels}) (rate({metric}_bucket{HERE}[$__rate_interval])))"
-
-
+REFUSED = f'{{{HERE[1:-1]},reason=~"{"|".join(status_reason(one) for one in (429, 503, 403))}"}}'
+ROBOTS = f'{{{HERE[1:-1]},reason="{Reason.ROBOTS}"}}'
 DNS_HITS = rate("nephila_downloader_dns_hits_total")
 DNS_LOOKUPS = rate("nephila_downloader_dns_lookups_total")
 DNS_SECONDS = rate("nephila_downloader_dns_lookup_seconds_total")
@@ -83,6 +57,7 @@ def of_job(metric: str, by: str = "") -> str:
 
 
 DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
+    "limits": LIMITS,
     "throughput": (
         "Nephila / Throughput",
         {
@@ -549,19 +524,47 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
 """File name → title, rows of panels."""
 
 
+VARIABLES = (
+    ("namespace", "Namespace", "label_values(nephila_scheduler_partitions, namespace)"),
+    ("release", "Release", 'label_values(nephila_scheduler_partitions{namespace="$namespace"}, release)'),
+    ("pod", "Pod", 'label_values(nephila_build_info{namespace="$namespace",release=~"$release"}, pod)'),
+)
+ALL = VariableOption(text="All", value="$__all", selected=True)
+ANNOTATIONS = (
+    (
+        "Scaling",
+        'changes(kube_deployment_status_replicas{namespace="$namespace"}[1m]) > 0'
+        ' or changes(kube_statefulset_status_replicas{namespace="$namespace"}[1m]) > 0',
+        "blue",
+    ),
+    ("Kills", 'increase(kube_pod_container_status_restarts_total{namespace="$namespace",pod=~"$pod"}[1m]) > 0', "red"),
+)
+"""Marks in all graphs: title, query over kube-state-metrics, colour."""
+
+
 def build(name: str) -> str:
     """One dashboard as JSON."""
     title, rows = DASHBOARDS[name]
     board = Dashboard(title).uid(f"nephila-{name}").tags(["nephila"]).refresh("10s").time("now-1h", "now").readonly()
-    board = board.with_variable(_source()).with_variable(
-        QueryVariable("namespace")
-        .label("Namespace")
-        .datasource(SOURCE)
-        .query("label_values(nephila_scheduler_partitions, namespace)")
-    )
+    board = board.with_variable(_source())
+    for variable, label, query in VARIABLES:
+        board = board.with_variable(_variable(variable, label, query))
     if name == "job":
-        query = 'label_values(nephila_scheduler_job_urls_queued{namespace="$namespace"}, crawl)'
+        query = f"label_values(nephila_scheduler_job_urls_queued{HERE}, crawl)"
         board = board.with_variable(QueryVariable("crawl").label("Job").datasource(SOURCE).query(query).multi(True))
+    if name == "limits":
+        board = board.with_variable(TextBoxVariable("price").label("Price of a core-hour").default_value("0.04"))
+    for title, query, colour in ANNOTATIONS:
+        note = AnnotationQuery().name(title).datasource(SOURCE).expr(query).icon_color(colour).enable(True)
+        board = board.annotation(note)
+    board = board.link(
+        DashboardLink("Nephila")
+        .type("dashboards")
+        .tags(["nephila"])
+        .as_dropdown(True)
+        .include_vars(True)
+        .keep_time(True)
+    )
     for heading, panels in rows.items():
         board = board.with_row(Row(heading))
         for panel in panels:
@@ -569,30 +572,55 @@ def build(name: str) -> str:
     return JSONEncoder(sort_keys=True, indent=1).encode(board.build()) + "\n"
 
 
+def _variable(name: str, label: str, query: str) -> QueryVariable:
+    """All but the namespace may be all of them: a Prometheus that adds no release still has answers."""
+    found = QueryVariable(name).label(label).datasource(SOURCE).query(query)
+    return found if name == "namespace" else found.include_all(True).all_value(".*").multi(True).current(ALL)
+
+
 def _source() -> DatasourceVariable:
     return DatasourceVariable("datasource").label("Data source").type("prometheus")
 
 
-def _query(panel: Panel) -> prometheus.Dataquery:
-    return prometheus.Dataquery().expr(panel.query).legend_format(panel.legend or panel.title).range()
+def _queries(panel: Panel) -> list[prometheus.Dataquery]:
+    pairs = ((panel.query, panel.legend or panel.title), *panel.more)
+    return [
+        prometheus.Dataquery().expr(query).legend_format(legend).ref_id(chr(ord("A") + number)).range()
+        for number, (query, legend) in enumerate(pairs)
+    ]
+
+
+def _thresholds(panel: Panel) -> ThresholdsConfig:
+    steps = [(None, "green")]
+    if panel.warn is not None and panel.alarm is not None:
+        rises = panel.alarm >= panel.warn
+        steps += [(panel.warn, "yellow"), (panel.alarm, "red")] if rises else []
+        steps = steps if rises else [(None, "red"), (panel.alarm, "yellow"), (panel.warn, "green")]
+    return ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps([Threshold(value, colour) for value, colour in steps])
 
 
 def _stat(panel: Panel) -> stat.Panel:
-    return (
+    found = (
         stat.Panel()
         .title(panel.title)
         .description(panel.description)
         .datasource(SOURCE)
         .unit(panel.unit)
+        .thresholds(_thresholds(panel))
         .span(6)
         .height(4)
-        .with_target(_query(panel))
     )
+    if panel.words:
+        words = {str(value): ValueMappingResult(text, colour) for value, (text, colour) in panel.words.items()}
+        found = found.mappings([ValueMap(words)])
+    for query in _queries(panel):
+        found = found.with_target(query)
+    return found
 
 
 def _graph(panel: Panel) -> timeseries.Panel:
     legend = VizLegendOptions().display_mode(LegendDisplayMode.LIST).placement(LegendPlacement.BOTTOM).show_legend(True)
-    return (
+    found = (
         timeseries.Panel()
         .title(panel.title)
         .description(panel.description)
@@ -602,8 +630,13 @@ def _graph(panel: Panel) -> timeseries.Panel:
         .span(8)
         .height(8)
         .legend(legend)
-        .with_target(_query(panel))
     )
+    if panel.alarm is not None:
+        found = found.thresholds(_thresholds(panel))
+        found = found.thresholds_style(GraphThresholdsStyleConfig().mode(GraphTresholdsStyleMode.LINE))
+    for query in _queries(panel):
+        found = found.with_target(query)
+    return found
 
 
 def main() -> None:

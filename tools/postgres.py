@@ -68,7 +68,8 @@ def version(place: Path) -> str:
 
 
 class Server:
-    """One cluster; `start` may be called again after `stop(keep=True)` or `kill`."""
+    """One cluster; `start` may be called again after `stop(keep=True)` or `kill`. Benches and whole systems pass
+    `autovacuum=on` as a setting: a server in use has it."""
 
     def __init__(self, *, fsync: bool = False, settings: tuple[str, ...] = ()) -> None:
         """Make the cluster. Raises `NoServer`, `CalledProcessError`."""

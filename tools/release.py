@@ -4,8 +4,8 @@
     python -m tools.release --check                              is the number the same everywhere?
 
 It refuses a number that is not X.Y.Z or not above the last tag, a tree with changes, and an empty *Unreleased*. dist/
-then holds the wheel, nephila-X.Y.Z.tgz (where helm is), sbom/ and SHA256SUMS. A failed build leaves the changed files
-and no commit: `git restore .` takes them back. Nothing is pushed.
+then holds the wheel, the charts as .tgz and .oci.tar (where helm is), sbom/ and SHA256SUMS. A failed build leaves the
+changed files and no commit: `git restore .` takes them back. Nothing is pushed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from tools.chart_archive import write
 from tools.helm import find
 from tools.install import Missing
 
@@ -47,6 +48,8 @@ PLACES = (
     Place("compose.yaml", r"\$\{NEPHILA_TAG:-", 8),
     Place("charts/nephila/Chart.yaml", r"^version: "),
     Place("charts/nephila/Chart.yaml", r'^appVersion: "'),
+    Place("charts/nephila/charts/nephila-crds/Chart.yaml", r"^version: "),
+    Place("charts/nephila/charts/nephila-crds/Chart.yaml", r'^appVersion: "'),
     Place("charts/nephila/examples/production.yaml", r'tag: "'),
     Place("charts/nephila/examples/airgapped.yaml", r'tag: "'),
 )
@@ -117,11 +120,14 @@ def _run(*words: str) -> str:
 def build(number: str) -> None:
     """Everything that is published, into dist/."""
     dist = ROOT / "dist"
-    for path in sorted(dist.glob("nephila-*.tgz")):
+    for path in sorted([*dist.glob("nephila-*.tgz"), *dist.glob("nephila-*.oci.tar")]):
         path.unlink()
     _run("make", "wheels")
     try:
-        _run(str(find()), "package", "charts/nephila", "--destination", "dist")
+        for chart in ("charts/nephila", "charts/nephila/charts/nephila-crds"):
+            _run(str(find()), "package", chart, "--destination", "dist")
+        for package in sorted(dist.glob("nephila-*.tgz")):
+            write(package)
     except Missing as missing:
         print(f"the chart is not packaged: {missing}")
     _run(sys.executable, "-m", "tools.sbom", "--tag", number)

@@ -98,7 +98,7 @@ class System:
         self.members: dict[str, Member] = {}
         (folder / "broker").mkdir(parents=True)
         self.broker = Broker(folder / "broker")
-        self.database = Server()
+        self.database = Server(settings=("autovacuum=on",))
         self._settings = dict(settings)
         # The services of this tree, not those that are installed.
         self.environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "services")}

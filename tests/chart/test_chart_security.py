@@ -165,8 +165,11 @@ def test_strimzi_creates_the_user_that_the_services_mount() -> None:
     assert mounted(spec)["/etc/nephila-kafka-login"] == "web-nephila"
 
 
+Render = Callable[..., str]
+
+
 @pytest.fixture
-def notes(tmp_path: Path) -> Callable[..., str]:
+def notes(tmp_path: Path) -> Render:
     """NOTES.txt for these values; `helm template` renders it as an object of a copy of the chart."""
     chart = tmp_path / "nephila"
     shutil.copytree(CHART, chart)

@@ -87,13 +87,6 @@ def test_an_unknown_command_is_answered_with_a_close_one(nephila):
     )
 
 
-@pytest.mark.parametrize("command", ["console"])
-def test_commands_of_later_versions_are_absent(nephila, command):
-    """What is not built is not offered."""
-    assert nephila(command).code == 2
-    assert f" {command} " not in nephila("--help").out
-
-
 def test_help_lists_every_command_of_the_table(nephila):
     """Help goes to standard output; no arguments at all is a mistake that shows it."""
     ran = nephila("--help")

@@ -12,6 +12,7 @@ from nephila.cli.examples import EXAMPLES
 from nephila.programs.output_directory import OutputDirectory, RunFile
 
 RUN_UNTIL_STOPPED = {
+    "console",
     *("up", "webhooks run", "sites run", "audit label", "browser install"),
     *("scheduler", "downloader", "parser", "fetchparse", "storage", "api", "operator"),
 }

@@ -13,6 +13,7 @@ import itertools
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -23,13 +24,15 @@ from tests.cluster.pauses import pauses
 from tools.release import version
 
 ROOT = Path(__file__).parents[2]
+CHART = str(ROOT / "charts/nephila")
 SITE = ROOT / "tests" / "cluster" / "site.py"
 RELEASE = "web"
 SCHEDULER, DOWNLOADER, PARSER, STORAGE = (
     f"{RELEASE}-nephila-{one}" for one in ("scheduler", "downloader", "parser", "storage")
 )
 POSTGRES, KAFKA = f"{RELEASE}-nephila-postgres", f"{RELEASE}-nephila-kafka"
-REQUESTS = ("scheduler", "downloader", "parser", "storage", "kafka.dev", "database.dev")
+EARLIER = "25baa445"
+"""Commit whose chart is installed first: that of the last release."""
 DELAY_S = 0.5
 SLACK_S = 0.02
 AFTER_S = 10.0
@@ -97,22 +100,41 @@ class Show:
             "--set", f"image.tag={self.options.tag},crawler.contact=show@example.org,crawler.allowPrivate=true",
             "--set", f"kafka.dev.image={self.options.kafka_image},database.dev.image={self.options.postgres_image}",
             "--set", "image.pullPolicy=IfNotPresent,crawler.partitions=16",
-            "--set", ",".join(f"{one}.resources.requests.cpu=50m" for one in REQUESTS),
             *(word for value in self.options.set for word in ("--set", value)),
         ]  # fmt: skip
         self.values = ["-f", str(ROOT / "charts/nephila/examples/laptop.yaml"), *values]
-        self.helm(
-            "upgrade",
-            "--install",
-            RELEASE,
-            str(ROOT / "charts/nephila"),
-            *self.values,
-            "--wait",
-            "--timeout",
-            "10m",
-            limit_s=660,
-        )
-        self.step("helm install --wait (broker, database, topics, four services ready)", began)
+        with tempfile.TemporaryDirectory() as folder:
+            archive = subprocess.run(
+                ["git", "archive", self.options.earlier, "charts/nephila"], cwd=ROOT, check=True, capture_output=True
+            )
+            subprocess.run(["tar", "x", "-C", folder], input=archive.stdout, check=True)
+            chart = Path(folder, "charts", "nephila")
+            values = ["-f", str(chart / "examples/laptop.yaml"), *values]
+            self.helm("upgrade", "--install", RELEASE, str(chart), *values, "--wait", "--timeout=10m", limit_s=660)
+        self.step(f"helm install --wait of the chart of {self.options.earlier}", began)
+
+    def upgrade_chart(self) -> None:
+        """To the chart of this tree, while the broker and the database have no volume: their pods must stay."""
+        began = time.monotonic()
+        before = [self.uid(one) for one in (POSTGRES, KAFKA)]
+        self.helm("upgrade", RELEASE, CHART, *self.values, "--wait", "--timeout=6m", limit_s=400)
+        kept = before == [self.uid(one) for one in (POSTGRES, KAFKA)]
+        self.step("helm upgrade --wait to the chart of this tree", began)
+        self.rule("broker and database are not replaced by a chart", float(kept), 1)
+
+    def uid(self, name: str) -> str:
+        return self.kubectl("get", "pod", f"{name}-0", "-o", "jsonpath={.metadata.uid}")
+
+    def second_release(self) -> None:
+        """It is refused, since it would serve what the first one serves."""
+        began = time.monotonic()
+        words = ["helm", "-n", self.namespace, "install", "second", CHART, *self.values, "--dry-run=server"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        self.step("helm install of a second release", began)
+        self.rule("a second release in the namespace is refused", float("operator.unlabelled=false" in done.stderr), 1)
+
+    def replicas(self) -> int:
+        return int(self.kubectl("get", f"deployment/{DOWNLOADER}", "-o", "jsonpath={.spec.replicas}"))
 
     def test(self) -> None:
         began = time.monotonic()
@@ -272,20 +294,12 @@ class Show:
     def upgrade(self) -> None:
         began = time.monotonic()
         change = ["--set", "crawler.logLevel=warning"]
-        self.helm(
-            "upgrade",
-            RELEASE,
-            str(ROOT / "charts/nephila"),
-            *self.values,
-            *change,
-            "--wait",
-            "--timeout",
-            "6m",
-            limit_s=400,
-        )
+        before = self.replicas()
+        self.helm("upgrade", RELEASE, CHART, *self.values, *change, "--wait", "--timeout=6m", limit_s=400)
         self.step("helm upgrade --wait under load", began)
+        self.rule("replicas that were set by hand, after helm upgrade", self.replicas(), before)
         began = time.monotonic()
-        self.helm("rollback", RELEASE, "1", "--wait", "--timeout", "6m", limit_s=400)
+        self.helm("rollback", RELEASE, "2", "--wait", "--timeout", "6m", limit_s=400)
         self.step("helm rollback --wait under load", began)
 
     def finish(self) -> None:
@@ -370,10 +384,13 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=1200, help="seconds for the rest of the crawl")
     parser.add_argument("--kafka-image", default=f"nephila-dev-kafka:{version()}")
     parser.add_argument("--postgres-image", default=f"nephila-dev-postgres:{version()}")
+    parser.add_argument("--earlier", default=EARLIER, metavar="COMMIT", help="whose chart is installed first")
     parser.add_argument("--set", action="append", default=[], help="a further value of the chart; may be repeated")
     parser.add_argument("--keep", action="store_true", help="do not uninstall")
     show = Show(parser.parse_args())
     show.install()
+    show.upgrade_chart()
+    show.second_release()
     show.test()
     show.site()
     show.submit()
@@ -384,8 +401,8 @@ def main() -> None:
     show.edit()
     show.change_rule()
     show.kill("operator")
-    show.scale(1)
     show.upgrade()
+    show.scale(1)
     show.finish()
     show.judge()
     show.resources()

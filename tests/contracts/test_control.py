@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from nephila.cli.harvest.schemes import JobsOfControl
-from nephila.control import answers, api, requests
+from nephila.control import answers, api, requests, screen_types
 from nephila.control.api import Control
 from nephila.control.cluster.backend import ClusterBackend
 from nephila.control.http.application import application
@@ -468,3 +468,50 @@ def test_answers_are_plain_json():
         failed=0, dropped=0,
     )  # fmt: skip
     assert msgspec.json.decode(msgspec.json.encode(job), type=answers.Job) == job
+
+
+async def test_rows_and_items_of_a_database_that_is_empty_or_unknown(rig):
+    """One program has none yet; a system whose database is not named says which setting names it."""
+    for operation, request in (
+        ("list_pages", screen_types.ListPages()),
+        ("get_page", screen_types.GetPage(url="http://a.test/0")),
+        ("list_items", screen_types.ListItems()),
+    ):
+        if rig.has_settings:
+            with pytest.raises(UserError, match=r"api\.store"):
+                await getattr(rig.control, operation)(request)
+        elif operation == "get_page":
+            with pytest.raises(api.NotFound, match="no row"):
+                await rig.control.get_page(request)
+        else:
+            assert (await getattr(rig.control, operation)(request)).next in (0, "")
+    assert (await rig.control.count_outcomes(screen_types.OfJob())).counts == []
+
+
+async def test_a_url_that_is_none_is_a_usage_error(rig):
+    """Before the database is looked at."""
+    with pytest.raises(UsageError, match="is not a URL"):
+        await rig.control.get_page(screen_types.GetPage(url="no url"))
+
+
+async def test_the_series_of_a_job_ends_with_its_present_counts(rig):
+    """An unknown job has none."""
+    await apply(rig)
+    found = await rig.control.get_series(screen_types.OfJob(job="news"))
+    assert (found.samples[-1].queued, found.samples[-1].stored) == (1, 0)
+    assert (await rig.control.get_series(screen_types.OfJob())).samples[-1].queued == 1
+    with pytest.raises(api.NotFound, match="no job 'x'"):
+        await rig.control.get_series(screen_types.OfJob(job="x"))
+
+
+async def test_hosts_say_why_they_wait(rig):
+    """A paused job lets its hosts wait; over Kafka each scheduler has its own hosts."""
+    await apply(rig)
+    request = screen_types.ListHosts(job="news")
+    if rig.has_settings:
+        with pytest.raises(UserError, match="over Kafka"):
+            await rig.control.list_hosts(request)
+        return
+    (host,) = (await rig.control.list_hosts(request)).hosts
+    assert (host.name, host.queued, host.jobs) == ("a.test", 1, ["news"])
+    assert (await rig.control.list_hosts(screen_types.ListHosts(search="b.test"))).hosts == []

@@ -101,6 +101,16 @@ def test_everybody_joins_at_once():
     assert min(loads.values()) >= 5
 
 
+def test_a_third_of_the_members_leaves_and_returns():
+    """New members take what the bound frees and what others have in excess, up to their share."""
+    names = [f"m{i}" for i in range(90)]
+    left = assign_partitions(names[30:], 1024, dict(enumerate(assign_partitions(names, 1024))))
+    back = assign_partitions(names, 1024, dict(enumerate(left)))
+    loads = Counter(back)
+    assert set(names[:30]) <= {back[p] for p in moved(left, back)}
+    assert all(1024 // 90 - 1 <= loads[name] <= 1024 // 90 for name in names[:30])
+
+
 def test_more_members_than_partitions():
     """Some members have no partition; each partition has one member."""
     owners = assign_partitions([str(i) for i in range(9)], 4)

@@ -13,6 +13,10 @@ from tools.prometheus import Server
 
 DASHBOARDS = Path(__file__).parents[2] / "charts" / "nephila" / "dashboards"
 UNANSWERED: dict[str, str] = {
+    **dict.fromkeys(
+        ("CPU beside request and limit", "CPU-seconds per 1,000 pages", "Cost per 1,000 pages"),
+        "neither cAdvisor nor kube-state-metrics runs outside Kubernetes",
+    ),
     "Block pages": "no site of the run answers with a block page",
     "Unready members by reason": "all members may be ready at the first scrape",
     "Failures of users' middleware": "no middleware is configured",
@@ -71,6 +75,8 @@ def panels(namespace: str, window: str) -> Iterator[Panel]:
         for panel in json.loads(path.read_text())["panels"]:
             for target in panel.get("targets", []):
                 query = target["expr"].replace("$namespace", namespace).replace("$crawl", ".+")
+                for name, value in (("$release", ".*"), ("$pod", ".*"), ("$price", "0.04")):
+                    query = query.replace(name, value)
                 query = query.replace("$__rate_interval", window)
                 unit = panel["fieldConfig"]["defaults"].get("unit", "")
                 yield Panel(path.stem, panel["title"], query, unit, target["legendFormat"])

@@ -37,6 +37,14 @@ def merged(old: Any, patch: Any) -> Any:
     return found
 
 
+def _key(name: str, namespace: str) -> str:
+    return name if namespace == NAMESPACE else f"{namespace}/{name}"
+
+
+def _key_of(body: dict[str, Any]) -> str:
+    return _key(body["metadata"]["name"], body["metadata"]["namespace"])
+
+
 def failure(code: int, reason: str, message: str) -> Response:
     """A Status object."""
     body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason}
@@ -49,7 +57,7 @@ class KubernetesServer:
     def __init__(self, folder: Path) -> None:
         self.version = 100
         self.objects: dict[tuple[str, str], dict[str, Any]] = {}
-        """(plural, name) → object."""
+        """(plural, name) → object; the name is NAMESPACE/NAME in another namespace than NAMESPACE."""
         self.has_crds = True
         self.gone = 0
         """So many watches are answered with 410 Gone."""
@@ -58,7 +66,7 @@ class KubernetesServer:
         self.writes: list[tuple[str, str]] = []
         """(method, path) of every request that changes something."""
         self.lists = 0
-        self._watchers: dict[asyncio.Queue[dict[str, Any] | None], str] = {}
+        self._watchers: dict[asyncio.Queue[dict[str, Any] | None], tuple[str, str]] = {}
         self._changed = asyncio.Event()
         self._server: HttpServer | None = None
         self._kubeconfig = folder / "kubeconfig"
@@ -90,13 +98,17 @@ class KubernetesServer:
 
     # ---- what a person does
 
-    def apply(self, plural: str, name: str, spec: dict[str, Any]) -> None:
+    def apply(self, plural: str, name: str, spec: dict[str, Any], namespace: str = NAMESPACE) -> None:
         """As kubectl apply."""
-        old = self.objects.get((plural, name))
+        old = self.objects.get((plural, _key(name, namespace)))
         if old is None:
-            self._create(plural, {"metadata": {"name": name}, "spec": spec})
+            self._create(plural, {"metadata": {"name": name, "namespace": namespace}, "spec": spec})
         else:
             self._replace(plural, {**old, "spec": spec})
+
+    def label(self, plural: str, name: str, labels: dict[str, str]) -> None:
+        """As kubectl label."""
+        self._replace(plural, merged(self.objects[plural, name], {"metadata": {"labels": labels}}))
 
     def delete(self, plural: str, name: str) -> None:
         """As kubectl delete."""
@@ -138,15 +150,14 @@ class KubernetesServer:
     def _create(self, plural: str, body: dict[str, Any]) -> dict[str, Any]:
         kind = KINDS[plural]
         group = next((f"{group}/v1" for group, plurals in GROUPS.items() if plural in plurals), "v1")
-        name = body["metadata"]["name"]
-        given = {**body["metadata"], "namespace": NAMESPACE, "uid": f"uid-{self.version}", "generation": 1}
+        given = {"namespace": NAMESPACE, **body["metadata"], "uid": f"uid-{self.version}", "generation": 1}
         found = {**body, "apiVersion": group, "kind": kind, "metadata": given}
         if plural in CUSTOM:
             found.pop("status", None)
-        return self._put(plural, name, found, "ADDED")
+        return self._put(plural, _key_of(found), found, "ADDED")
 
     def _replace(self, plural: str, body: dict[str, Any]) -> dict[str, Any]:
-        name = body["metadata"]["name"]
+        name = _key_of(body)
         old = self.objects[plural, name]
         if body == old:
             return old
@@ -171,14 +182,14 @@ class KubernetesServer:
     def _report(self, plural: str, event: dict[str, Any]) -> None:
         self._changed.set()
         for queue, watched in self._watchers.items():
-            if watched == plural:
+            if watched == (plural, event["object"]["metadata"]["namespace"]):
                 queue.put_nowait(event)
 
     # ---- HTTP
 
     def _application(self) -> Starlette:
-        base = "/apis/{group}/v1/namespaces/" + NAMESPACE + "/{plural}"
-        core = f"/api/v1/namespaces/{NAMESPACE}" + "/{plural}"
+        base = "/apis/{group}/v1/namespaces/{namespace}/{plural}"
+        core = "/api/v1/namespaces/{namespace}/{plural}"
         routes = [
             Route("/version", self._version),
             Route("/api", self._core),
@@ -232,34 +243,41 @@ class KubernetesServer:
         return {**names, "verbs": verbs, "namespaced": kind != "Namespace"}
 
     async def _collection(self, request: Request) -> Response:
-        plural = request.path_params["plural"]
+        plural, namespace = request.path_params["plural"], request.path_params["namespace"]
         if request.method == "POST":
             body = await request.json()
+            body["metadata"]["namespace"] = namespace
             self.writes.append(("POST", plural))
             if plural == "parserules" and self.refuse:
                 return failure(422, "Invalid", self.refuse)
-            if (plural, body["metadata"]["name"]) in self.objects:
+            if (plural, _key_of(body)) in self.objects:
                 return failure(409, "AlreadyExists", "it exists already")
             return JSONResponse(self._create(plural, body), 201)
         if request.query_params.get("watch") in ("true", "True", "1"):
-            return StreamingResponse(self._watch(plural, int(request.query_params.get("resourceVersion") or 0)))
+            return StreamingResponse(
+                self._watch(plural, namespace, int(request.query_params.get("resourceVersion") or 0))
+            )
         self.lists += 1
-        items = [one for (found, _), one in self.objects.items() if found == plural]
+        items = self._all(plural, namespace)
         metadata = {"resourceVersion": str(self.version)}
         kind = f"{KINDS[plural]}List"
         return JSONResponse({"kind": kind, "apiVersion": "nephila.dev/v1", "metadata": metadata, "items": items})
 
-    async def _watch(self, plural: str, since: int) -> AsyncIterator[bytes]:
+    def _all(self, plural: str, namespace: str) -> list[dict[str, Any]]:
+        found = [one for (kind, _), one in self.objects.items() if kind == plural]
+        return [one for one in found if one["metadata"]["namespace"] == namespace]
+
+    async def _watch(self, plural: str, namespace: str, since: int) -> AsyncIterator[bytes]:
         if self.gone:
             self.gone -= 1
             status = {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"}
             yield json.dumps({"type": "ERROR", "object": status}).encode() + b"\n"
             return
         queue: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
-        for (found, _), one in list(self.objects.items()):
-            if found == plural and int(one["metadata"]["resourceVersion"]) > since:
+        for one in self._all(plural, namespace):
+            if int(one["metadata"]["resourceVersion"]) > since:
                 queue.put_nowait({"type": "MODIFIED", "object": one})
-        self._watchers[queue] = plural
+        self._watchers[queue] = (plural, namespace)
         try:
             while (event := await queue.get()) is not None:
                 yield json.dumps(event).encode() + b"\n"
@@ -267,7 +285,10 @@ class KubernetesServer:
             del self._watchers[queue]
 
     async def _object(self, request: Request) -> Response:
-        plural, name = request.path_params["plural"], request.path_params["name"]
+        plural, name = (
+            request.path_params["plural"],
+            _key(request.path_params["name"], request.path_params["namespace"]),
+        )
         found = self.objects.get((plural, name))
         if found is None:
             return failure(404, "NotFound", f'{plural} "{name}" not found')

@@ -26,8 +26,18 @@ class Resources:
             raise self.fault
         name = document["metadata"]["name"]
         given = {key: value for key, value in annotations.items() if value is not None}
-        self.objects[name] = {**document, "metadata": {"name": name, "annotations": given}}
+        before = self.objects.get(name, {"metadata": {"generation": 0}})
+        if before.get("spec") == document["spec"] and before["metadata"]["annotations"] == given:
+            return "unchanged"
+        self.edit(name, document["spec"])
+        self.objects[name]["metadata"] |= {"annotations": given, "labels": document["metadata"].get("labels", {})}
         return "changed"
+
+    def edit(self, name: str, spec: dict[str, Any]) -> None:
+        """As kubectl edit, or create."""
+        before = self.objects.get(name, {"metadata": {"name": name, "generation": 0}})
+        metadata = {**before["metadata"], "generation": before["metadata"]["generation"] + 1}
+        self.objects[name] = {"spec": spec, "metadata": metadata}
 
     async def annotate_rule(self, name: str, annotations: Mapping[str, str | None]) -> None:
         self.objects[name]["metadata"]["annotations"] |= annotations

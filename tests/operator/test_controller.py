@@ -14,11 +14,12 @@ from nephila.operator.cluster import Absent
 from nephila.operator.config import OperatorConfig
 from nephila.operator.controller import Controller
 from nephila.operator.observer import Observer
+from nephila.operator.ownership import Ownership
 from nephila.operator.plan import FINALIZER, one_line
 
 from tests.operator.fake_control import FakeControl, job
 
-CRDS = Path(__file__).parents[2] / "charts" / "nephila" / "files" / "crds"
+CRDS = Path(__file__).parents[2] / "charts" / "nephila" / "charts" / "nephila-crds" / "files"
 
 
 def body(*finalizers: str, version: int = 1, **metadata: Any) -> dict[str, Any]:
@@ -62,7 +63,7 @@ class Rig:
         self.clock = ManualClock()
         self.control = FakeControl()
         observer = Observer(self.control, self.clock, 0.0)  # type: ignore[arg-type]
-        self.controller = Controller(resources, observer, self.clock, OperatorConfig())  # type: ignore[arg-type]
+        self.controller = Controller(resources, observer, self.clock, OperatorConfig(), Ownership())  # type: ignore[arg-type]
 
     async def run(self) -> None:
         """Reconcile what is due at this instant."""

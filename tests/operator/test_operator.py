@@ -158,7 +158,7 @@ async def test_a_job_waits_for_its_rule_and_a_bad_change_of_the_rule_keeps_the_l
         version = server.get("parserules", "shop")["status"]["version"]
         server.apply("parserules", "shop", {**RULE, "fields": {"title": "h1["}})
         await server.until(lambda: running.condition("parserules", "shop") == ("False", "Invalid"))
-        assert running.condition("parserules", "shop", "Ready") == ("True", "EarlierVersion")
+        assert running.condition("parserules", "shop", "Ready") == ("False", "EarlierVersion")
         assert control.rules["shop"].version == version
         assert "h1[" in server.condition("parserules", "shop", "Accepted")[2]
         server.apply("parserules", "shop", {**RULE, "fields": {"title": "h2"}})
@@ -182,7 +182,7 @@ async def test_one_of_two_operators_leads_and_the_other_takes_over(
 ) -> None:
     server = running.server
 
-    async def watch(namespace: str, on_event: Any, stop: asyncio.Event, ready: asyncio.Event) -> None:
+    async def watch(namespaces: tuple[str, ...], on_event: Any, stop: asyncio.Event, ready: asyncio.Event) -> None:
         """kopf cancels all tasks of its loop at its end, and this loop has another operator."""
         while not stop.is_set():
             for (plural, _), body in list(server.objects.items()):

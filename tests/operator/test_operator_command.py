@@ -46,7 +46,7 @@ def test_log_lines_name_the_member(tmp_path: Path, member: str, named: str) -> N
     code, lines = run(tmp_path, {**SERVER, "member": member})
     assert code == 1
     assert {(line["service"], line["member"]) for line in lines} == {("operator", named)}
-    assert "the kubeconfig cannot be used" in lines[-1]["message"]
+    assert lines[-1]["message"] == "there is neither a service account nor a kubeconfig"
 
 
 @pytest.mark.parametrize(

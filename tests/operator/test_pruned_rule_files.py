@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from nephila.kernel.runtime.clock import ManualClock
+from nephila.operator.config import OperatorConfig
+from nephila.operator.ownership import Ownership
 from nephila.operator.rule_files import FILE, RuleFiles
 
 
@@ -31,7 +33,9 @@ async def test_an_absent_folder_prunes_nothing(tmp_path, exists, deleted):
     if exists:
         folder.mkdir()
     resources = Resources()
-    files = RuleFiles([folder], resources, ManualClock(), prune=True, pod="operator-0")
+    files = RuleFiles(
+        [folder], resources, ManualClock(), OperatorConfig(prune_rules=True), Ownership(), pod="operator-0"
+    )
     await files.check()
     assert resources.deleted == deleted
     folder.mkdir(exist_ok=True)

@@ -68,6 +68,8 @@ def test_what_was_applied_is_in_status_with_counts_and_an_event() -> None:
     assert conditions(plan) == {
         "Accepted": ("True", "Applied"),
         "Ready": ("True", "Crawling"),
+        "Reconciling": ("False", "Crawling"),
+        "Stalled": ("False", "Crawling"),
         "Progressing": ("True", "Crawling"),
     }
     assert plan.status is not None
@@ -83,7 +85,7 @@ def test_what_was_applied_is_in_status_with_counts_and_an_event() -> None:
     assert plan.event is not None
     assert (plan.event.type, plan.event.reason) == ("Normal", "Applied")
     status = msgspec.convert(plan.status, CrawlJobStatus)
-    assert [one.observed_generation for one in status.conditions] == [3, 3, 3]
+    assert [one.observed_generation for one in status.conditions] == [3] * 5
 
 
 @pytest.mark.parametrize(
@@ -173,6 +175,8 @@ def test_a_spec_that_cannot_be_a_job_is_reported_in_one_line_and_nothing_is_sent
     assert conditions(plan) == {
         "Accepted": ("False", "Invalid"),
         "Ready": ("False", "NoJob"),
+        "Reconciling": ("False", "Invalid"),
+        "Stalled": ("True", "Invalid"),
         "Progressing": ("False", "NoJob"),
     }
     assert words in message(plan, "Accepted")
@@ -186,7 +190,8 @@ def test_a_bad_change_leaves_the_running_job_as_it_is() -> None:
     body |= {"spec": {"seeds": ["ftp://x/"]}, "metadata": {**body["metadata"], "generation": 4}}
     plan = reconcile_job(body, ObservedJob(job=job("news", stored=9)), NOW)
     assert plan.request is None
-    assert conditions(plan)["Ready"] == ("True", "EarlierGeneration")
+    assert conditions(plan)["Ready"] == ("False", "EarlierGeneration")
+    assert conditions(plan)["Stalled"] == ("True", "Invalid")
     assert plan.status is not None
     assert plan.status["counts"]["stored"] == 9
 
@@ -203,6 +208,8 @@ def test_without_the_control_api_what_was_accepted_stays_accepted() -> None:
     assert conditions(plan) == {
         "Accepted": ("True", "Applied"),
         "Ready": ("Unknown", "ControlApiUnavailable"),
+        "Reconciling": ("True", "ControlApiUnavailable"),
+        "Stalled": ("False", "ControlApiUnavailable"),
         "Progressing": ("Unknown", "ControlApiUnavailable"),
     }
     assert plan.again == "retry"

@@ -59,6 +59,8 @@ def test_the_status_has_version_pages_and_health() -> None:
     assert conditions(plan) == {
         "Accepted": ("True", "Applied"),
         "Ready": ("True", "Live"),
+        "Reconciling": ("False", "Live"),
+        "Stalled": ("False", "Live"),
         "Degraded": ("True", "SiteChanged"),
     }
     status = msgspec.convert(plan.status, ParseRuleStatus)
@@ -79,7 +81,7 @@ def test_a_bad_rule_is_reported_and_its_last_good_version_stays(spec: Any, words
     plan = reconcile_rule(resource(spec), ObservedRule(rule=rule()), NOW)
     assert plan.request is None
     assert conditions(plan)["Accepted"] == ("False", "Invalid")
-    assert conditions(plan)["Ready"] == ("True", "EarlierVersion")
+    assert conditions(plan)["Ready"] == ("False", "EarlierVersion")
     assert words in message(plan)
     assert len(message(plan)) <= 1000
     assert plan.event is not None
@@ -91,7 +93,7 @@ def test_the_error_of_a_file_is_in_the_status_of_its_rule() -> None:
     plan = reconcile_rule(body, ObservedRule(rule=rule()), NOW)
     assert conditions(plan)["Accepted"] == ("False", "InvalidFile")
     assert message(plan) == "shop/rule.yaml:7:3: unknown key 'fild'"
-    assert conditions(plan)["Ready"] == ("True", "EarlierVersion")
+    assert conditions(plan)["Ready"] == ("False", "EarlierVersion")
 
 
 def test_without_the_control_api_the_rule_is_unknown() -> None:

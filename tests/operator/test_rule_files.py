@@ -8,6 +8,8 @@ import pytest
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
 from nephila.operator.cluster import ResourceRefused
+from nephila.operator.config import OperatorConfig
+from nephila.operator.ownership import LABEL, Ownership
 from nephila.operator.reconcile_rule import FILE_ERROR
 from nephila.operator.rule_files import RuleFiles
 
@@ -25,8 +27,11 @@ def write(path: Path, *names: str, title: str = "h1") -> None:
     )
 
 
-def rule_files(resources: Resources, *folders: Path, prune: bool = False) -> RuleFiles:
-    return RuleFiles(folders, resources, ManualClock(), prune=prune, pod="operator-0")
+def rule_files(
+    resources: Resources, *folders: Path, prune: bool = False, clock: ManualClock | None = None, release: str = ""
+) -> RuleFiles:
+    config, ownership = OperatorConfig(prune_rules=prune), Ownership(release)
+    return RuleFiles(folders, resources, clock or ManualClock(), config, ownership, pod="operator-0")
 
 
 async def test_a_rule_in_two_folders_belongs_to_the_first_and_the_other_file_is_refused(tmp_path: Path) -> None:
@@ -74,6 +79,52 @@ async def test_a_rule_stays_with_its_file_while_that_file_is_refused_or_another_
     await files.check()
     assert files.refused == {}
     assert (resources.title("shop"), resources.owner("shop")) == ("h2", "a/rule.yaml")
+
+
+async def test_a_rule_that_is_deleted_or_edited_by_hand_is_soon_that_of_its_file_again(tmp_path: Path) -> None:
+    write(tmp_path / "rule.yaml", "shop", title="h1")
+    resources, clock = Resources(), ManualClock()
+    files = rule_files(resources, tmp_path, clock=clock)
+    await files.check()
+    await files.check()
+    for _ in range(2):
+        resources.edit("shop", {**resources.objects["shop"]["spec"], "fields": {"title": {"css": "h9"}}})
+        await files.check()
+        assert resources.title("shop") == "h9"
+        clock.advance(30.0)
+        await files.check()
+        assert resources.title("shop") == "h1"
+        await files.check()
+    del resources.objects["shop"]
+    clock.advance(30.0)
+    await files.check()
+    assert resources.title("shop") == "h1"
+
+
+async def test_a_rule_that_nobody_changed_is_not_written_again(tmp_path: Path) -> None:
+    write(tmp_path / "rule.yaml", "shop")
+    resources, clock = Resources(), ManualClock()
+    files = rule_files(resources, tmp_path, clock=clock)
+    for _ in range(3):
+        await files.check()
+    resources.fault = ResourceRefused("written")
+    clock.advance(30.0)
+    await files.check()
+    assert files.refused == {}
+
+
+async def test_a_rule_of_another_release_is_neither_taken_nor_pruned(tmp_path: Path) -> None:
+    write(tmp_path / "rule.yaml", "shop")
+    resources, clock = Resources(), ManualClock()
+    one = rule_files(resources, tmp_path, release="one")
+    await one.check()
+    assert resources.objects["shop"]["metadata"]["labels"] == {LABEL: "one"}
+    two = rule_files(resources, tmp_path, clock=clock, release="two", prune=True)
+    await two.check()
+    assert two.refused == {"rule.yaml": "rule.yaml:1:1: the rule 'shop' belongs to another release"}
+    (tmp_path / "rule.yaml").unlink()
+    await two.check()
+    assert "shop" in resources.objects
 
 
 async def test_a_rule_twice_in_one_file_is_refused(tmp_path: Path) -> None:

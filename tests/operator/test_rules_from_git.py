@@ -11,6 +11,8 @@ import pytest
 import yaml
 from nephila.kernel.documents.field_types import seconds
 from nephila.kernel.runtime.clock import ManualClock
+from nephila.operator.config import OperatorConfig
+from nephila.operator.ownership import Ownership
 from nephila.operator.rule_files import CHECK_S, RuleFiles
 
 from tests.operator.rule_resources import Resources
@@ -73,7 +75,7 @@ async def test_a_commit_becomes_the_rule_and_a_bad_one_only_its_error(tmp_path: 
     """Good, bad, repaired, and a rewritten history; each is in effect at the check after the round of git-sync."""
     repository, resources = Repository(tmp_path), Resources()
     folder = repository.root / "current" / "rules"
-    files = RuleFiles((folder,), resources, ManualClock(), prune=False, pod="operator-0")
+    files = RuleFiles((folder,), resources, ManualClock(), OperatorConfig(), Ownership(), pod="operator-0")
     await files.check()
     assert resources.objects == {}
     repository.commit("h1")

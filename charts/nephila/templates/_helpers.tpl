@@ -30,20 +30,30 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end }}
 {{- end -}}
 
-{{- /* metadata of an object: (root, component, name). */ -}}
+{{- /* metadata of an object: (root, component, name, and namespace, annotations). */ -}}
 {{- define "nephila.metadata" -}}
 name: {{ .name }}
-namespace: {{ .root.Release.Namespace }}
+namespace: {{ .namespace | default .root.Release.Namespace }}
 labels:
   {{- include "nephila.labels" . | nindent 2 }}
-{{- with .root.Values.commonAnnotations }}
+{{- with merge (dict) (.annotations | default dict) .root.Values.commonAnnotations }}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
+{{- /* Labels of a pod template. No version: it would replace pods that nothing else changes. */ -}}
+{{- define "nephila.podLabels" -}}
+{{ include "nephila.selectorLabels" . }}
+app.kubernetes.io/part-of: nephila
+{{- with .labels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
 {{- define "nephila.image" -}}
-{{ .root.Values.image.repository }}-{{ .service }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+{{- $digest := get .root.Values.image.digests .service -}}
+{{ .root.Values.image.repository }}-{{ .service }}{{ if $digest }}@{{ $digest }}{{ else }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}{{ end }}
 {{- end -}}
 
 {{- define "nephila.serviceAccountName" -}}
@@ -174,8 +184,8 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end -}}
 
-{{- /* Scheduling fields of a pod: (root, component, section). */ -}}
-{{- define "nephila.scheduling" -}}
+{{- /* Where a pod may run: (root, section). */ -}}
+{{- define "nephila.placement" -}}
 {{- $pod := .root.Values.pod -}}
 {{- with .section.nodeSelector | default $pod.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
@@ -189,6 +199,18 @@ affinity: {{- toYaml . | nindent 2 }}
 {{- with .section.priorityClassName | default $pod.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
+{{- with .section.schedulerName | default $pod.schedulerName }}
+schedulerName: {{ . }}
+{{- end }}
+{{- with .section.runtimeClassName | default $pod.runtimeClassName }}
+runtimeClassName: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{- /* Scheduling fields of the pods of a service: (root, component, section). */ -}}
+{{- define "nephila.scheduling" -}}
+{{- $pod := .root.Values.pod -}}
+{{- include "nephila.placement" . }}
 {{- with .section.topologySpreadConstraints | default $pod.topologySpreadConstraints }}
 topologySpreadConstraints:
 {{- range . }}
@@ -207,12 +229,9 @@ topologySpreadConstraints:
 {{- $database := get (dict "storage" "NEPHILA_STORAGE__STORE" "api" "NEPHILA_API__STORE") .component -}}
 metadata:
   labels:
-    {{- include "nephila.labels" . | nindent 4 }}
-    {{- with merge dict ($section.labels | default dict) $values.pod.labels }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
+    {{- include "nephila.podLabels" (merge (dict "labels" (merge (dict) ($section.labels | default dict) $values.pod.labels $values.commonLabels)) .) | nindent 4 }}
   annotations:
-    checksum/config: {{ include (print $root.Template.BasePath "/configmap.yaml") $root | sha256sum }}
+    checksum/config: {{ include "nephila.systemOf" . | sha256sum }}
     {{- with merge dict ($section.annotations | default dict) $values.pod.annotations }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -241,6 +260,9 @@ spec:
         - {name: HOME, value: /tmp}
         - name: NEPHILA_PROGRAM__MEMBER
           valueFrom: {fieldRef: {fieldPath: metadata.name}}
+        {{- with $section.logLevel }}
+        - {name: NEPHILA_PROGRAM__LOG_LEVEL, value: {{ . }}}
+        {{- end }}
         {{- if eq .component "api" }}
         - {name: NEPHILA_API__TOKEN_FILE, value: /etc/nephila-token/token}
         {{- end }}
@@ -356,5 +378,16 @@ accessModes: {{ toJson (.accessModes | default (list "ReadWriteOnce")) }}
 resources: {requests: {storage: {{ .size }}}}
 {{- with .storageClass }}
 storageClassName: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{- /* An egress rule of a network policy: (peers, ports). */ -}}
+{{- define "nephila.egress" -}}
+{{- with .peers }}
+to: {{- toYaml . | nindent 2 }}
+{{- end }}
+ports:
+{{- range .ports }}
+  - {port: {{ . }}, protocol: TCP}
 {{- end }}
 {{- end -}}

@@ -83,6 +83,21 @@ COMMANDS = {
         "nephila.cli.report.command:report",
         "Write a report about a crawl as one HTML file.",
     ),
+    "console": Command(
+        RESULTS,
+        "nephila.cli.services.console:console",
+        "Show a crawl in a browser, whether it runs or has ended.",
+    ),
+    "pages": Command(
+        RESULTS,
+        "nephila.cli.services.rows:pages",
+        "List URLs that have ended, the newest first, with a search.",
+    ),
+    "hosts": Command(
+        MANY,
+        "nephila.cli.services.rows:hosts",
+        "List hosts with queued URLs, and why each waits.",
+    ),
     "changes": Command(
         RESULTS,
         "nephila.cli.harvest.changes:changes",

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from nephila.control import answers, requests
+from nephila.control import answers, requests, screen_types
 from nephila.kernel.runtime.errors import UserError
 
 MAX_JOBS = 10_000
@@ -86,6 +86,30 @@ class Control(Protocol):
     @over_http("GET", "/explain")
     async def explain(self, request: requests.ExplainUrl) -> answers.Explained:
         """What became of a URL, and why."""
+
+    @over_http("GET", "/pages")
+    async def list_pages(self, request: screen_types.ListPages) -> screen_types.PageList:
+        """URLs that have ended, the newest first."""
+
+    @over_http("GET", "/page")
+    async def get_page(self, request: screen_types.GetPage) -> screen_types.PageDetail:
+        """One URL with text, links, items and fetches."""
+
+    @over_http("GET", "/items")
+    async def list_items(self, request: screen_types.ListItems) -> screen_types.ItemList:
+        """Items that rules extracted."""
+
+    @over_http("GET", "/outcomes")
+    async def count_outcomes(self, request: screen_types.OfJob) -> screen_types.OutcomeCounts:
+        """How fetches ended, by reason and over time."""
+
+    @over_http("GET", "/series")
+    async def get_series(self, request: screen_types.OfJob) -> screen_types.Series:
+        """Queue and ends since the program started."""
+
+    @over_http("GET", "/hosts")
+    async def list_hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
+        """Hosts, and why each waits."""
 
     @over_http("GET", "/rules")
     async def list_rules(self, request: requests.Empty) -> answers.RuleList:

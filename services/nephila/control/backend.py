@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from nephila.control import answers, requests
+from nephila.control import answers, requests, screen_types
+from nephila.control.series import JobSeries
 from nephila.kernel.documents.job_document import JobDocument
 from nephila.kernel.live_settings import SettingScope
 from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, RuleVerdict, Seed
@@ -41,6 +42,7 @@ class Backend(Protocol):
     rows: Source | None
     """The database of the rows; None where it is not known."""
     letters: DeadLetters
+    series: JobSeries
     at_once: bool
     """Seeds are admitted in the turn that receives their job: a new job is not held until its seeds are in, and the
     seeds of its document are sent with each apply. Otherwise only those that are new in the document are sent."""
@@ -103,6 +105,9 @@ class Backend(Protocol):
     async def explain(self, url: str, name: str) -> Explanation:
         """What became of a canonical URL in a job; without a name in the job with the most facts about it. Raises
         `NotFound` for an unknown job."""
+
+    async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
+        """Hosts with queued URLs or requests under way, and why each waits."""
 
     # ---- rules
 

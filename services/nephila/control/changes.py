@@ -1,4 +1,4 @@
-"""The operation `list_changes`: the change feed of the database that holds the rows."""
+"""The operation `list_changes`: the change feed of the databases that hold the rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 from nephila.control import answers, api, requests
 from nephila.kernel.runtime.errors import UserError
-from nephila.storage.read.changes import FeedPart, UnknownChange, changes
+from nephila.storage.read.changes import FeedPage, UnknownChange, feed
 from nephila.storage.source import Source
 
 NO_ROWS = (
@@ -16,7 +16,7 @@ NO_ROWS = (
 
 
 class TableChanges:
-    """The change feed of one database. The control APIs use it; `nephila changes` also without a running program."""
+    """The change feed of the rows. The control APIs use it; `nephila changes` also without a running program."""
 
     def __init__(self, source: Source | None) -> None:
         self._source = source
@@ -25,13 +25,13 @@ class TableChanges:
         """See `Control.list_changes`."""
         found = await asyncio.to_thread(self._read, request)
         rows = [answers.Change(seq=row.seq, **row.change._asdict()) for row in found.rows]
-        return answers.ChangeList(changes=rows, next=str(found.position))
+        return answers.ChangeList(changes=rows, next=found.next)
 
-    def _read(self, request: requests.ListChanges) -> FeedPart:
+    def _read(self, request: requests.ListChanges) -> FeedPage:
         if self._source is None:
             raise UserError(NO_ROWS)
         try:
-            return changes(
+            return feed(
                 self._source,
                 since=request.since,
                 job=request.job,

@@ -13,6 +13,10 @@ class ControlConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     token_file: str = ""
     """File that holds the bearer token, one word of at least 16 characters; required: the port is open to a network."""
 
+    console_names: tuple[str, ...] = ()
+    """Names by which browsers open the console, as that of an Ingress. A request with another name in Host is refused:
+    a foreign name may resolve to this address (DNS rebinding). Addresses and localhost need no entry."""
+
     tenants: tuple[str, ...] = ()
     """Tenants, as in scheduler.tenants: a job with a tenant that is not listed is refused. Empty: any tenant."""
 

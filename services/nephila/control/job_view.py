@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nephila.control import answers, api
+from nephila.control import answers, api, screen_types
 from nephila.control.job_report import job_report
 from nephila.kernel.fragment_routes import parse_for, parse_routed
 from nephila.kernel.messages import CrawlJob, JobStatus, Outcome, Quarantine
@@ -17,6 +17,7 @@ from nephila.native import parse_url
 from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.explain import explain as explain_url
 from nephila.scheduler.explain.facts import Home
+from nephila.scheduler.explain.host_list import host_list
 from nephila.scheduler.frontier.job_state import Hold, Job
 from nephila.scheduler.standalone import Scheduler
 from nephila.storage.read import reader
@@ -132,6 +133,14 @@ def next_fetch(scheduler: Scheduler) -> float | None:
     """Monotonic instant of the next fetch that only waits for time; None when there is none."""
     instants = (scheduler.dispatcher.next_fetch(), scheduler.frontier.holds.next_opening())
     return min((at for at in instants if at is not None), default=None)
+
+
+def hosts(scheduler: Scheduler, request: screen_types.ListHosts, now: float) -> screen_types.HostList:
+    """The hosts of a running program, and why each waits. O(`host_list.LOOKED_AT`)."""
+    found = host_list(scheduler.dispatcher, now, job=request.job, search=request.search)
+    return screen_types.HostList(
+        hosts=[screen_types.Host(**one._asdict()) for one in found[: request.limit]], total=len(found)
+    )
 
 
 def quarantine(one: Quarantine) -> answers.Quarantine:

@@ -11,9 +11,10 @@ from collections import Counter
 from typing import Any
 
 from nephila import __version__
-from nephila.control import answers, api, job_view, requests
+from nephila.control import answers, api, job_view, requests, screen_types, stored_rows
 from nephila.control.backend import Backend, is_held, next_generation
 from nephila.control.changes import TableChanges
+from nephila.control.fetch_counts import FetchCounts
 from nephila.control.forget import check, named_urls, without_rows
 from nephila.control.job_checks import check_tenant, source_seeds
 from nephila.control.rule_documents import read_rules, rule_change, rule_health, rule_list
@@ -33,6 +34,7 @@ class Operations(api.Control):
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._started = backend.clock.monotonic()
+        self._fetch_counts = FetchCounts(backend.rows)
 
     def jobs(self) -> list[answers.Job]:
         """How all jobs stand, by name."""
@@ -186,6 +188,30 @@ class Operations(api.Control):
         if not request.job and not self._backend.jobs():
             raise api.NotFound("there is no job yet; see nephila jobs apply")
         return answers.Explained(explanation=await self._backend.explain(href, request.job))
+
+    # ---- what screens show
+
+    async def list_pages(self, request: screen_types.ListPages) -> screen_types.PageList:
+        return await asyncio.to_thread(stored_rows.page_list, self._backend.rows, request)
+
+    async def get_page(self, request: screen_types.GetPage) -> screen_types.PageDetail:
+        return await asyncio.to_thread(stored_rows.page_detail, self._backend.rows, request)
+
+    async def list_items(self, request: screen_types.ListItems) -> screen_types.ItemList:
+        return await asyncio.to_thread(stored_rows.item_list, self._backend.rows, request)
+
+    async def count_outcomes(self, request: screen_types.OfJob) -> screen_types.OutcomeCounts:
+        return await asyncio.to_thread(self._fetch_counts.read, request.job)
+
+    async def get_series(self, request: screen_types.OfJob) -> screen_types.Series:
+        jobs = [self._known(request.job)] if request.job else list(self._backend.jobs().values())
+        reports = [self._backend.report(job) for job in jobs]
+        return self._backend.series.read(request.job, reports, self._backend.clock)
+
+    async def list_hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
+        if request.job:
+            self._known(request.job)
+        return await self._backend.hosts(request)
 
     # ---- rules
 

@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 class ControlService:
     """`lifecycle.Service`; the program serves `control` over HTTP with `token`."""
 
-    def __init__(self, backend: ClusterBackend, token: str) -> None:
+    def __init__(self, backend: ClusterBackend, token: str, console_names: tuple[str, ...] = ()) -> None:
+        """`console_names`: see `ControlConfig`."""
         self._backend = backend
         self.control = Operations(backend)
         self.token = token
+        self.console_names = console_names
 
     async def start(self) -> None:
         """The bus delivers once it is started."""
@@ -56,4 +58,4 @@ def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
         rows=config.store or None,
         tenants=tenants(config.tenants, "api.tenants"),
     )
-    return ControlService(backend, token)
+    return ControlService(backend, token, config.console_names)

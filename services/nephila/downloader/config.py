@@ -171,6 +171,10 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     fetcher: str = "auto"
     """\"native" (I/O thread of the native core, least CPU), "aiohttp", or "auto" = native wherever the core has it."""
 
+    page_threads: int = 0
+    """Threads that read HTML pages beside the event loop (native fetcher, with the parser in the same process); 0 = as
+    many as cores, at most 8, and none on one core."""
+
     tls_verify: bool = True
     """Check certificates and host names; off only for intranets with private certificates."""
 

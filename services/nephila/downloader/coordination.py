@@ -7,7 +7,8 @@ process can take over.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from nephila.kernel.messages import FetchRequest
 
@@ -15,8 +16,7 @@ AddressCheck = Callable[[FetchRequest, str, Callable[[bool], None]], None]
 """Arguments: request, address, and a callback that receives whether the fetch may start on that address now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Coordination:
+class Coordination(msgspec.Struct, frozen=True):
     """Callbacks to the scheduler and to the consumer group; chosen once by the program that builds the downloader."""
 
     late_address_check: AddressCheck | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from enum import IntEnum
 
+import msgspec
+
 from nephila.downloader.http.contract import Handle
 from nephila.downloader.http.route import NO_ROUTE, Route
 from nephila.downloader.http.target import TargetUrl
@@ -61,48 +63,29 @@ class Stage(IntEnum):
 ) = Stage
 
 
-class InFlight:
+class InFlight(msgspec.Struct, eq=False):
     """One request in flight; only the pipeline and the service change it."""
 
-    __slots__ = (
-        "address_slot",
-        "delivery",
-        "dialled_at",
-        "exchange_receipts",
-        "handle",
-        "origin_address",
-        "proxy_tries",
-        "proxy_use",
-        "redirects",
-        "request",
-        "route",
-        "stage",
-        "started",
-        "target",
-        "timer",
-    )
-
-    def __init__(self, delivery: Delivery, request: m.FetchRequest) -> None:
-        self.delivery = delivery
-        self.request = request
-        self.stage = HOST_SLOT
-        self.target: TargetUrl | None = None
-        self.route: Route = NO_ROUTE
-        self.address_slot = ""
-        """The address whose slot is held or waited for; empty: none."""
-        self.handle: Handle | asyncio.Task[None] | None = None
-        """The fetch, look-up or middleware task in flight."""
-        self.timer: Timer | None = None
-        """Set while the request waits for an instant."""
-        self.proxy_use: ProxyUse | None = None
-        """The slot of a proxy that is held; None: none, as on a direct route."""
-        self.proxy_tries: ProxyTries | None = None
-        self.redirects = 0
-        self.origin_address = ""
-        """Address of the request's own host, once a redirect of its robots.txt has left it."""
-        self.started = 0.0
-        """When the first server was dialled, in seconds since 1970 UTC; 0: no server has been contacted."""
-        self.dialled_at = 0.0
-        """Monotonic instant of the last dial."""
-        self.exchange_receipts: tuple[Receipt, ...] = ()
-        """Receipts of archived responses that are not pages."""
+    delivery: Delivery
+    request: m.FetchRequest
+    stage: Stage = HOST_SLOT
+    target: TargetUrl | None = None
+    route: Route = NO_ROUTE
+    address_slot: str = ""
+    """The address whose slot is held or waited for; empty: none."""
+    handle: Handle | asyncio.Task[None] | None = None
+    """The fetch, look-up or middleware task in flight."""
+    timer: Timer | None = None
+    """Set while the request waits for an instant."""
+    proxy_use: ProxyUse | None = None
+    """The slot of a proxy that is held; None: none, as on a direct route."""
+    proxy_tries: ProxyTries | None = None
+    redirects: int = 0
+    origin_address: str = ""
+    """Address of the request's own host, once a redirect of its robots.txt has left it."""
+    started: float = 0.0
+    """When the first server was dialled, in seconds since 1970 UTC; 0: no server has been contacted."""
+    dialled_at: float = 0.0
+    """Monotonic instant of the last dial."""
+    exchange_receipts: tuple[Receipt, ...] = ()
+    """Receipts of archived responses that are not pages."""

@@ -135,7 +135,8 @@ class Pipeline:
         if self.proxy_stage is not None:
             self.proxy_stage.cancel(fetch)
         # The address first: the request that gets the global slot may need this one.
-        self.address_stage.release(fetch)
+        if fetch.address_slot:
+            self.address_stage.release(fetch)
         self.global_stage.release(fetch, stage)
         if stage is HOST_SLOT:
             self._host_slots.cancel(host, fetch)

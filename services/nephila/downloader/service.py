@@ -52,6 +52,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.live_settings import CONNECTIONS, SPEED
 from nephila.kernel.outcomes import given_back
+from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError
@@ -376,11 +377,12 @@ def build(
     clock: Clock,
     coordination: Coordination | None = None,
     budget: MemoryBudget | None = None,
+    read_pages: ReadPages | None = None,
 ) -> Downloader:
-    """The downloader with all its dependencies. `budget`: of this process; None: it makes its own. Raises `UsageError`
-    for settings that make no sense."""
+    """The downloader with all its dependencies. `budget`: of this process; None: it makes its own. `read_pages`: of
+    the parser in this process. Raises `UsageError` for settings that make no sense."""
     budget = budget or make_budget(config, clock)
-    fetcher = make_fetcher(config, clock, budget)
+    fetcher = make_fetcher(config, clock, budget, read_pages)
     router = make_router(config, clock, make_guarded_resolver(config, clock), fetcher)
     admission = make_admission(config, clock, budget)
     return Downloader(config, bus, clock, router, fetcher, coordination, None, admission, budget)

@@ -12,7 +12,6 @@ import contextlib
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -53,16 +52,14 @@ class RawPageHead(msgspec.Struct, omit_defaults=True):
     """The reason why there is no body; empty if there is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawPage:
+class RawPage(msgspec.Struct, frozen=True):
     """A page of a file."""
 
     head: RawPageHead
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class DamagedMember:
+class DamagedMember(msgspec.Struct, frozen=True):
     """A member that cannot be read: the last member of a killed writer, or damage."""
 
     offset: int

@@ -10,6 +10,7 @@ decided elsewhere. Reasons: docs/adr/0014.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import heapq
 from bisect import bisect_left
@@ -44,9 +45,6 @@ class _Assignment:
     def __init__(self, members: Collection[str], partitions: int, held: Mapping[int, str]) -> None:
         self.partitions = partitions
         self.points = {name: _points(name) for name in members}
-        circle = sorted((point, name) for name, points in self.points.items() for point in points)
-        self.keys = [point for point, _ in circle]
-        self.names = [name for _, name in circle]
         self.max_partitions = max_partitions(len(members), partitions)
         self.fair_share = partitions // len(members)
         self.owner: list[str | None] = [None] * partitions
@@ -60,11 +58,9 @@ class _Assignment:
         for p, name in sorted(self.held.items(), key=self._by_distance):
             if self.load[name] < self.max_partitions:
                 self._give(p, name)
-        for p in range(self.partitions):
-            if self.owner[p] is None:
-                self._give(p, self._choose(p, newcomers))
-        for name in sorted(newcomers):
-            self._take_share(name, earlier)
+        self._assign_free([p for p, name in enumerate(self.owner) if name is None], newcomers)
+        if newcomers:
+            self._take_shares(sorted(newcomers), earlier)
         return [name for name in self.owner if name is not None]
 
     def _give(self, p: int, name: str) -> None:
@@ -76,35 +72,39 @@ class _Assignment:
         p, name = item
         return self._distance(p, name), p
 
-    def _choose(self, p: int, newcomers: Collection[str]) -> str:
+    def _assign_free(self, free: list[int], newcomers: Collection[str]) -> None:
         """The next member clockwise that is not full. New members come first, so that less is taken from others."""
-        if any(self.load[name] < self.fair_share for name in newcomers):
-            candidates = [name for name in newcomers if self.load[name] < self.fair_share]
-            return min(candidates, key=lambda name: (self._distance(p, name), name))
-        return next(name for name in self._walk(p) if self.load[name] < self.max_partitions)
+        wanting = len(newcomers) if self.fair_share else 0
+        new = _Circle(self.points, newcomers) if wanting and free else None
+        all = None
+        for p in free:
+            if new is not None and wanting:
+                name = next(name for name in new.walk(self._point(p)) if self.load[name] < self.fair_share)
+                wanting -= self.load[name] + 1 == self.fair_share
+            else:
+                all = all or _Circle(self.points, self.points)
+                name = next(name for name in all.walk(self._point(p)) if self.load[name] < self.max_partitions)
+            self._give(p, name)
 
-    def _walk(self, p: int) -> Iterator[str]:
-        start, count = bisect_left(self.keys, self._point(p)), len(self.names)
-        return (self.names[(start + step) % count] for step in range(count))
-
-    def _take_share(self, newcomer: str, earlier: Collection[str]) -> None:
-        """Move partitions from the fullest members to a new member, nearest before it first, until it has its share."""
-        theirs: dict[str, list[tuple[int, int]]] = {name: [] for name in earlier}
-        for p, name in enumerate(self.owner):
-            if name in theirs:
-                theirs[name].append((-self._distance(p, newcomer), p))
+    def _take_shares(self, newcomers: list[str], earlier: Collection[str]) -> None:
+        """Move partitions from the fullest earlier members to each new member, nearest before it first, until it has
+        its share."""
+        theirs: dict[str, list[int]] = {name: [] for name in earlier}
+        for p, owner in enumerate(self.owner):
+            if owner in theirs:
+                theirs[owner].append(p)
         fullest = [(-self.load[name], name) for name in theirs]
         heapq.heapify(fullest)
-        for name in theirs:
-            theirs[name].sort()
-        while self.load[newcomer] < self.fair_share:
-            load, donor = heapq.heappop(fullest)
-            if -load <= self.load[newcomer] + 1:
-                return
-            _, p = theirs[donor].pop()
-            self.load[donor] -= 1
-            self._give(p, newcomer)
-            heapq.heappush(fullest, (load + 1, donor))
+        for newcomer in newcomers:
+            while self.load[newcomer] < self.fair_share:
+                load, donor = fullest[0]
+                if -load <= self.load[newcomer] + 1:
+                    break
+                p = min(theirs[donor], key=lambda p: (self._distance(p, newcomer), -p))
+                theirs[donor].remove(p)
+                self.load[donor] -= 1
+                self._give(p, newcomer)
+                heapq.heapreplace(fullest, (load + 1, donor))
 
     def _point(self, p: int) -> int:
         return ((2 * p + 1) * _CIRCLE) // (2 * self.partitions)
@@ -116,7 +116,23 @@ class _Assignment:
         return points[index] - point if index < len(points) else points[0] + _CIRCLE - point
 
 
+class _Circle:
+    """Points of some members in order."""
+
+    def __init__(self, points: Mapping[str, list[int]], members: Collection[str]) -> None:
+        circle = sorted((point, name) for name in members for point in points[name])
+        self._keys = [point for point, _ in circle]
+        self._names = [name for _, name in circle]
+
+    def walk(self, point: int) -> Iterator[str]:
+        """Members clockwise from a point, with repetitions."""
+        start, count = bisect_left(self._keys, point), len(self._names)
+        return (self._names[(start + step) % count] for step in range(count))
+
+
+@functools.lru_cache(maxsize=20_000)
 def _points(name: str) -> list[int]:
-    """The points of a member, sorted: 8 bytes of MD5 each."""
+    """The points of a member, sorted: 8 bytes of MD5 each. Kept, since a leader plans again and again for the same
+    names; 4 KB each."""
     digests = (hashlib.md5(f"{name}#{i}".encode(), usedforsecurity=False).digest() for i in range(POINTS))
     return sorted(int.from_bytes(digest[:8], "big") for digest in digests)

@@ -233,7 +233,8 @@ def robots_rule(body: Buffer, line: int) -> bytes: ...
 
 class EndedFetch:
     """The end of one fetch; Unix only. `take` returns (status, headers, body, whether its status is wanted, body as
-    received, wire bytes) and (head as received, truncated, reason, detail, address, age of the head in seconds)."""
+    received, wire bytes), (head as received, truncated, reason, detail, address, age of the head in seconds) and the
+    reading of a page thread."""
 
     id: int
     def take(
@@ -241,12 +242,24 @@ class EndedFetch:
     ) -> tuple[
         tuple[int, dict[str, str], bytes, bool, bytes | None, int],
         tuple[bytes, str, str, str, str, float],
+        ReadPage | None,
     ]: ...
 
-class HttpClient:
-    """An HTTP client with a thread of its own; Unix only. `settings`: an object with the fields of DownloaderConfig."""
+class ReadPage:
+    """What a page thread has made of an HTML body; `take` returns its page pass once, None where it failed."""
 
-    def __init__(self, settings: object) -> None: ...
+    body: bytes
+    url: str
+    charset: str
+    encoding: str
+    sha256: bytes
+    def take(self) -> PagePass | None: ...
+
+class HttpClient:
+    """An HTTP client with threads of its own; Unix only. `settings`: an object with the fields of DownloaderConfig;
+    `pages`: one with those of ParserConfig, for requests with a `page_url`."""
+
+    def __init__(self, settings: object, pages: object | None = None, page_threads: int = 1) -> None: ...
     wake_fd: int
     idle_connections: int
     def submit(
@@ -265,7 +278,9 @@ class HttpClient:
         max_bytes: int = 0,
         report_sent: bool = False,
         proxy: tuple[str, str, str, str, str, str, int, bytes] | None = None,
+        page_url: str = "",
     ) -> None: ...
+    def flush(self) -> None: ...
     def abort(self, id: int) -> None: ...
     def grant(self, id: int) -> None: ...
     def drain(self) -> list[int | tuple[int, int, int] | EndedFetch]: ...

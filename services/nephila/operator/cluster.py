@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import json
 import secrets
-import ssl
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
 import aiohttp
-import kopf
 
 from nephila.kernel.runtime.errors import NotReadyError, UserError
+from nephila.programs.kubernetes.login import log_in
 
 GROUP: Final = "nephila.dev"
 VERSION: Final = "v1"
@@ -54,10 +54,8 @@ class Cluster:
         """Raises `UserError` without a service account and without a kubeconfig."""
         self.namespace = namespace
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
-        self._login = _login()
-        self._tls: ssl.SSLContext | bool = (
-            self._login.as_ssl_context() if self._login.server.startswith("https:") else False
-        )
+        self._login = log_in()
+        self._tls = self._login.tls()
         self._session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
@@ -77,11 +75,17 @@ class Cluster:
     async def set_finalizers(self, kind: Kind, body: Mapping[str, Any], finalizers: list[str]) -> dict[str, Any]:
         """Replace the finalizers of a resource as it was read; returns the resource."""
         metadata = {"finalizers": finalizers, "resourceVersion": body["metadata"]["resourceVersion"]}
-        return await self._call("PATCH", self._path(kind, _name(body)), {"metadata": metadata})
+        return await self._call("PATCH", self._path(kind, body), {"metadata": metadata})
 
     async def set_status(self, kind: Kind, body: Mapping[str, Any], status: Mapping[str, Any]) -> dict[str, Any]:
         """Write the status of a resource; returns the resource."""
-        return await self._call("PATCH", f"{self._path(kind, _name(body))}/status", {"status": status})
+        return await self._call("PATCH", f"{self._path(kind, body)}/status", {"status": status})
+
+    async def claim(self, kind: Kind, body: Mapping[str, Any], release: str) -> dict[str, Any]:
+        """Write `status.release` of a resource as it was read; returns the resource. Raises `Conflict` when it has
+        changed."""
+        change = {"metadata": {"resourceVersion": body["metadata"]["resourceVersion"]}, "status": {"release": release}}
+        return await self._call("PATCH", f"{self._path(kind, body)}/status", change)
 
     async def post_event(
         self, kind: Kind, body: Mapping[str, Any], type_: str, reason: str, message: str, now: float
@@ -91,7 +95,7 @@ class Cluster:
             "apiVersion": f"{GROUP}/{VERSION}",
             "kind": kind,
             "name": _name(body),
-            "namespace": self.namespace,
+            "namespace": self._namespace_of(body),
             "uid": body["metadata"].get("uid", ""),
         }
         await self._post_event(involved, type_, reason, message, now)
@@ -102,10 +106,11 @@ class Cluster:
         await self._post_event(involved, "Warning", reason, message, now)
 
     async def _post_event(self, involved: dict[str, Any], type_: str, reason: str, message: str, now: float) -> None:
+        namespace = involved["namespace"]
         event = {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": f"{involved['name'][:200]}.{secrets.token_hex(8)}", "namespace": self.namespace},
+            "metadata": {"name": f"{involved['name'][:200]}.{secrets.token_hex(8)}", "namespace": namespace},
             "involvedObject": involved,
             "type": type_,
             "reason": reason,
@@ -116,13 +121,12 @@ class Cluster:
             "lastTimestamp": timestamp(now),
             "count": 1,
         }
-        await self._call("POST", f"/api/v1/namespaces/{self.namespace}/events", event)
+        await self._call("POST", f"/api/v1/namespaces/{namespace}/events", event)
 
     async def put_rule(self, document: Mapping[str, Any], annotations: Mapping[str, str | None]) -> str:
         """Create a ParseRule or replace its spec: created, changed or unchanged."""
-        name = _name(document)
         try:
-            found = await self._call("GET", self._path("ParseRule", name))
+            found = await self._call("GET", self._path("ParseRule", document))
         except Absent:
             given = {key: value for key, value in annotations.items() if value is not None}
             metadata = {**document["metadata"], "annotations": given}
@@ -131,17 +135,18 @@ class Cluster:
         before = found["metadata"].get("annotations") or {}
         after = {key: value for key, value in {**before, **annotations}.items() if value is not None}
         changed = {**found, "spec": document["spec"], "metadata": {**found["metadata"], "annotations": after}}
-        changed = await self._call("PUT", self._path("ParseRule", name), changed)
+        changed = await self._call("PUT", self._path("ParseRule", found), changed)
         same = changed["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
         return "unchanged" if same else "changed"
 
     async def annotate_rule(self, name: str, annotations: Mapping[str, str | None]) -> None:
         """Change annotations of a ParseRule; None removes one."""
-        await self._call("PATCH", self._path("ParseRule", name), {"metadata": {"annotations": annotations}})
+        rule = {"metadata": {"name": name}}
+        await self._call("PATCH", self._path("ParseRule", rule), {"metadata": {"annotations": annotations}})
 
     async def delete_rule(self, name: str) -> None:
         """Delete a ParseRule."""
-        await self._call("DELETE", self._path("ParseRule", name))
+        await self._call("DELETE", self._path("ParseRule", {"metadata": {"name": name}}))
 
     async def rules(self) -> list[dict[str, Any]]:
         """All ParseRules."""
@@ -162,9 +167,15 @@ class Cluster:
             return await self._call("POST", self._lease_path(), body)
         return await self._call("PUT", self._lease_path(name), {**body, "metadata": old["metadata"]})
 
-    def _path(self, kind: Kind, name: str = "") -> str:
-        path = f"/apis/{GROUP}/{VERSION}/namespaces/{self.namespace}/{PLURALS[kind]}"
-        return f"{path}/{quote(name, safe='')}" if name else path
+    def _path(self, kind: Kind, body: Mapping[str, Any] | None = None) -> str:
+        """Of one resource, or of all in the operator's namespace."""
+        namespace = self.namespace if body is None else self._namespace_of(body)
+        path = f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{PLURALS[kind]}"
+        return path if body is None else f"{path}/{quote(_name(body), safe='')}"
+
+    def _namespace_of(self, body: Mapping[str, Any]) -> str:
+        """A document of a file has no namespace."""
+        return str(body["metadata"].get("namespace") or self.namespace)
 
     def _lease_path(self, name: str = "") -> str:
         path = f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
@@ -173,7 +184,9 @@ class Cluster:
     async def _call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         status, reason, data = await self._answer(method, path, body)
         if status == 401:
-            self._login = _login()  # the kubelet has written another token
+            # The kubelet has written another token, or that of a login program has expired.
+            self._login = await asyncio.to_thread(log_in)
+            self._tls = self._login.tls()
             status, reason, data = await self._answer(method, path, body)
         if not 200 <= status < 300:
             raise _translated(status, reason, data)
@@ -185,33 +198,22 @@ class Cluster:
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=self._timeout)
         headers = {"Accept": "application/json", "Content-Type": MERGE if method == "PATCH" else "application/json"}
-        headers |= self._login.as_http_headers()
+        headers |= self._login.headers
         try:
             async with self._session.request(
                 method,
-                self._login.server.rstrip("/") + path,
+                self._login.server + path,
                 data=None if body is None else json.dumps(body),
                 headers=headers,
                 ssl=self._tls,
-                proxy=self._login.proxy_url,
+                server_hostname=self._login.server_name,
+                proxy=self._login.proxy,
                 allow_redirects=False,
             ) as answer:
                 return answer.status, answer.reason or "", await answer.read()
         except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
             reason = " ".join(str(error).split())[:300] or f"no answer in {self._timeout.total:g} s"
             raise NotReadyError(f"the API server of Kubernetes cannot be reached: {reason}") from None
-
-
-def _login() -> kopf.ConnectionInfo:
-    """Server and credentials, as the watch has them. Raises `UserError`."""
-    settings = kopf.OperatorSettings()
-    try:
-        found = kopf.login_with_service_account(settings=settings) or kopf.login_with_kubeconfig(settings=settings)
-    except Exception as error:  # of the file system, YAML, or a key that a kubeconfig lacks
-        raise UserError(f"the kubeconfig cannot be used: {type(error).__name__}: {error}") from None
-    if found is None:
-        raise UserError("there is neither a service account nor a kubeconfig")
-    return found
 
 
 def _name(body: Mapping[str, Any]) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 import typer
@@ -23,7 +22,6 @@ Config = Annotated[
         "--config", metavar="FILE", envvar="NEPHILA_CONFIG", help="YAML file of settings; none: the environment alone."
     ),
 ]
-SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class _Top(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,9 +71,10 @@ async def _run(settings: OperatorConfig, top: _Top) -> None:
     from nephila.operator.cluster import Cluster
     from nephila.operator.metrics import METRICS
     from nephila.operator.program import Operator
+    from nephila.programs.kubernetes.login import log_in
 
     token = read_token(settings.token_file, "operator.token_file") if settings.token_file else ""
-    namespace = settings.namespace or _own_namespace()
+    namespace = settings.namespace or log_in().namespace
     cluster = Cluster(namespace)
     leases = Cluster(namespace, timeout_s=settings.lease_s / 3)
     one = Operator(
@@ -96,11 +95,3 @@ async def _run(settings: OperatorConfig, top: _Top) -> None:
         await server.close()
         await cluster.close()
         await leases.close()
-
-
-def _own_namespace() -> str:
-    """The namespace of the pod, or `default` outside a cluster."""
-    try:
-        return (SERVICE_ACCOUNT / "namespace").read_text(encoding="ascii").strip()
-    except OSError:
-        return "default"

@@ -13,7 +13,16 @@ class OperatorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     token_file: str = ""
     """File that holds the bearer token of the control API."""
     namespace: str = ""
-    """Namespace whose resources are served. Empty: that of the pod, or `default` outside a cluster."""
+    """Namespace of the release. Empty: that of the pod, or outside a cluster that of the
+    kubeconfig."""
+    namespaces: tuple[str, ...] = ()
+    """Further namespaces whose resources are served. Their jobs and rules have names of the form NAMESPACE.NAME in the
+    crawler."""
+    release: str = ""
+    """Name of this release in the label `nephila.dev/release` of resources. Empty: nothing is claimed, for one operator
+    alone."""
+    unlabelled: bool = True
+    """Serve resources without that label."""
     lease: str = "nephila-operator"
     """Name of the Lease by which one of several operators is elected."""
     lease_s: float = 15.0

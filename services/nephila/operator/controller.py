@@ -14,13 +14,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
+from nephila.control import requests
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
 from nephila.kernel.runtime.waits import Backoff
 from nephila.operator.cluster import Absent, Conflict, Kind, timestamp
 from nephila.operator.config import OperatorConfig
 from nephila.operator.observer import Observer
-from nephila.operator.plan import Again, ReconcilePlan
+from nephila.operator.ownership import Ownership
+from nephila.operator.plan import Again, ReconcilePlan, Refusal, is_deleted
 from nephila.operator.reconcile_job import ObservedJob, reconcile_job
 from nephila.operator.reconcile_rule import ObservedRule, reconcile_rule
 
@@ -44,6 +46,9 @@ class Resources(Protocol):
     async def set_status(self, kind: Kind, body: Mapping[str, Any], status: Mapping[str, Any]) -> dict[str, Any]:
         """See `Cluster`."""
 
+    async def claim(self, kind: Kind, body: Mapping[str, Any], release: str) -> dict[str, Any]:
+        """See `Cluster`."""
+
     async def post_event(
         self, kind: Kind, body: Mapping[str, Any], type_: str, reason: str, message: str, now: float
     ) -> None:
@@ -51,10 +56,13 @@ class Resources(Protocol):
 
 
 class Controller:
-    """All resources of the namespace."""
+    """All resources of the namespaces."""
 
-    def __init__(self, resources: Resources, observer: Observer, clock: Clock, config: OperatorConfig) -> None:
+    def __init__(
+        self, resources: Resources, observer: Observer, clock: Clock, config: OperatorConfig, ownership: Ownership
+    ) -> None:
         self._resources = resources
+        self._ownership = ownership
         self._observer = observer
         self._clock = clock
         self._intervals: dict[Kind, float] = {
@@ -70,15 +78,15 @@ class Controller:
         """Reconciliations by result: ok, refused, fault."""
 
     def counts(self) -> dict[str, float]:
-        """Resources by kind."""
+        """Resources by kind, without those of other releases."""
         found: dict[str, float] = {"CrawlJob": 0, "ParseRule": 0}
-        for kind, _ in self._bodies:
-            found[kind] += 1
+        for (kind, _), body in self._bodies.items():
+            found[kind] += self._ownership.step(body) != "ignore"
         return found
 
     def on_event(self, kind: Kind, type_: str | None, body: Mapping[str, Any]) -> None:
         """An event of the watch, or a resource of its first list."""
-        key: Key = (kind, body["metadata"]["name"])
+        key = _key(kind, body)
         if type_ == "DELETED":
             self._forget(key)
             return
@@ -152,11 +160,23 @@ class Controller:
                 self._due[key] = now + self._intervals[key[0]]
 
     async def _reconcile(self, key: Key) -> Again:
-        kind, name = key
+        kind = key[0]
         body = self._bodies[key]
-        seen: ObservedJob | ObservedRule = await self._observe(kind, name)
+        match self._ownership.step(body):
+            case "ignore":
+                return "never"
+            case "leave":
+                return await self._leave(kind, body)
+            case "claim":
+                body = await self._resources.claim(kind, body, self._ownership.holder)
+                self._store(key, body)
+        name = self._ownership.local(body)["metadata"]["name"]
+        seen = await self._observe(kind, name)
+        if clash := self._ownership.clash(body):
+            refusal = None if is_deleted(body) else Refusal(clash, final=True)
+            seen = ObservedJob(refusal=refusal) if kind == "CrawlJob" else ObservedRule(refusal=refusal)
         for _ in range(MAX_STEPS):
-            plan = self._plan(body, seen)
+            plan = self._plan(self._ownership.local(body), seen)
             if plan.finalizers is not None:
                 body = await self._resources.set_finalizers(kind, body, plan.finalizers)
                 self._store(key, body)
@@ -171,6 +191,18 @@ class Controller:
                 await self._write(kind, body, plan)
                 return plan.again
         return "retry"
+
+    async def _leave(self, kind: Kind, body: dict[str, Any]) -> Again:
+        """The resource has the label of another release: that one begins when the job or rule is deleted here."""
+        name = self._ownership.local(body)["metadata"]["name"]
+        request = requests.JobName(name=name) if kind == "CrawlJob" else requests.RuleName(name=name)
+        _, refusal, problem = await self._observer.send(request)
+        if refusal is not None or problem:
+            log.warning("%s %s cannot leave: %s", kind, name, refusal.message if refusal else problem)
+            return "retry"
+        self._store(_key(kind, body), await self._resources.claim(kind, body, ""))
+        log.info("%s %s: deleted here, its label names another release", kind, name)
+        return "never"
 
     def _plan(self, body: dict[str, Any], seen: ObservedJob | ObservedRule) -> ReconcilePlan:
         now = timestamp(self._clock.now())
@@ -188,7 +220,7 @@ class Controller:
             await self._resources.post_event(kind, body, event.type, event.reason, event.message, self._clock.now())
         if plan.status is not None:
             written = await self._resources.set_status(kind, body, plan.status)
-            self._store((kind, body["metadata"]["name"]), written)
+            self._store(_key(kind, body), written)
         self.reconciled["refused" if event is not None and event.type == "Warning" else "ok"] += 1
 
     def _store(self, key: Key, body: Mapping[str, Any]) -> bool:
@@ -209,6 +241,12 @@ class Controller:
         self._attempts.pop(key, None)
 
 
+def _key(kind: Kind, body: Mapping[str, Any]) -> Key:
+    """Unique over all namespaces."""
+    metadata = body["metadata"]
+    return kind, "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
+
+
 def _version(body: Mapping[str, Any]) -> int:
     text = str(body["metadata"].get("resourceVersion", ""))
     return int(text) if text.isdecimal() else 0
@@ -219,7 +257,11 @@ def _uid(body: Mapping[str, Any]) -> str:
 
 
 def _matters(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether more than the status has changed."""
+    """Whether more than the status has changed, or the release that has the job or rule."""
     old, new = before["metadata"], after["metadata"]
-    keys = ("uid", "generation", "deletionTimestamp", "finalizers", "annotations")
-    return any(old.get(key) != new.get(key) for key in keys)
+    keys = ("uid", "generation", "deletionTimestamp", "finalizers", "annotations", "labels")
+    return any(old.get(key) != new.get(key) for key in keys) or _holder(before) != _holder(after)
+
+
+def _holder(body: Mapping[str, Any]) -> object:
+    return (body.get("status") or {}).get("release", "")

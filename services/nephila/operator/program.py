@@ -1,6 +1,6 @@
 """The operator as a program: wait for the CRDs, wait to lead, then watch and reconcile until a signal or a fault.
 
-IN: resources of one namespace, files of rules. OUT: requests to the control API; status, finalizers and Events. A
+IN: resources of its namespaces, files of rules. OUT: requests to the control API; status, finalizers and Events. A
 process that loses the Lease ends with exit code 1.
 """
 
@@ -21,6 +21,7 @@ from nephila.operator.config import OperatorConfig
 from nephila.operator.controller import Controller
 from nephila.operator.election import Leadership
 from nephila.operator.observer import Observer
+from nephila.operator.ownership import Ownership
 from nephila.operator.rule_files import RuleFiles
 from nephila.operator.watching import watch
 
@@ -47,9 +48,11 @@ class Operator:
         self._stop = asyncio.Event()
         self._leadership = Leadership(leases, config.lease, identity, config.lease_s, clock)
         observer = Observer(control, clock, config.status_interval_s / 2)
-        self.controller = Controller(cluster, observer, clock, config)
+        ownership = Ownership(config.release, config.unlabelled, cluster.namespace, config.namespaces)
+        self.controller = Controller(cluster, observer, clock, config, ownership)
+        self._namespaces = (cluster.namespace, *config.namespaces)
         folders = [Path(one) for one in config.rules_folders]
-        self._files = RuleFiles(folders, cluster, clock, prune=config.prune_rules, pod=identity) if folders else None
+        self._files = RuleFiles(folders, cluster, clock, config, ownership, pod=identity) if folders else None
         self.unready = "starting"
         """Why it cannot work, in one line; empty when it can, or stands by."""
 
@@ -102,7 +105,7 @@ class Operator:
         """Raises when the watch ends by itself, or the Lease is lost."""
         log.info("ready")
         end, started = asyncio.Event(), asyncio.Event()
-        watching = asyncio.ensure_future(watch(self._cluster.namespace, self.controller.on_event, end, started))
+        watching = asyncio.ensure_future(watch(self._namespaces, self.controller.on_event, end, started))
         leading = asyncio.ensure_future(self._leadership.hold())
         others: list[asyncio.Future[Any]] = [
             leading,

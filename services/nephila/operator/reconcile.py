@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from nephila.operator.plan import (
     FINALIZER,
@@ -23,6 +23,8 @@ Verdict = tuple[str, str, str]
 """Status, reason and message of a condition."""
 Report = Callable[[Verdict, Again], ReconcilePlan]
 """The plan that writes the status with this condition Accepted."""
+STALLED: Final = ("Invalid", "InvalidFile")
+"""Reasons of Accepted that no later attempt changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,17 @@ def fault(body: Mapping[str, Any], seen: Observed) -> Verdict | None:
         before = find(body["status"], "Accepted")
         return "True", before["reason"], before["message"]
     return "Unknown", "ControlApiUnavailable", seen.problem
+
+
+def generic(accepted: Verdict, ready: Verdict) -> dict[str, Verdict]:
+    """The conditions by which kubectl, Argo CD and Flux follow any resource (kstatus): Reconciling is True while the
+    newest generation is on its way, Stalled when the document has to change."""
+    if accepted[0] == "False" and accepted[1] in STALLED:
+        return {"Reconciling": ("False", *accepted[1:]), "Stalled": ("True", *accepted[1:])}
+    if ready[0] == "True":
+        return {"Reconciling": ("False", *ready[1:]), "Stalled": ("False", *ready[1:])}
+    cause = accepted if accepted[0] != "True" else ready
+    return {"Reconciling": ("True", *cause[1:]), "Stalled": ("False", *cause[1:])}
 
 
 def delete(

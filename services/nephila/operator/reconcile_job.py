@@ -25,7 +25,7 @@ from nephila.operator.plan import (
     is_deleted,
     one_line,
 )
-from nephila.operator.reconcile import Observed, Verdict, delete, fault, is_accepted, write_status
+from nephila.operator.reconcile import Observed, Verdict, delete, fault, generic, is_accepted, write_status
 from nephila.operator.status import MAX_REFUSED
 
 REASONS: dict[answers.JobState, str] = {
@@ -63,7 +63,8 @@ def reconcile_job(body: Mapping[str, Any], seen: ObservedJob, now: str) -> Recon
     """`now`: the time as Kubernetes writes it."""
 
     def report(accepted: Verdict, again: Again) -> ReconcilePlan:
-        verdicts = {"Accepted": accepted, "Ready": _ready(seen, accepted), "Progressing": _progressing(seen)}
+        ready = _ready(seen, accepted)
+        verdicts = {"Accepted": accepted, "Ready": ready, **generic(accepted, ready), "Progressing": _progressing(seen)}
         return write_status(body, verdicts, _values(seen), now, again)
 
     if is_deleted(body):
@@ -102,7 +103,7 @@ def _ready(seen: ObservedJob, accepted: Verdict) -> Verdict:
     if seen.job is None:
         return "False", "NoJob", "the crawler has no such job"
     if accepted[0] == "False":
-        return "True", "EarlierGeneration", "the last generation that was accepted stays in effect"
+        return "False", "EarlierGeneration", "the last generation that was accepted stays in effect"
     if seen.job.state == "new":
         return "False", REASONS["new"], MESSAGES["new"]
     return "True", *_state(seen.job)

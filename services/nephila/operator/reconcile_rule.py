@@ -16,7 +16,7 @@ from nephila.control import answers, requests
 from nephila.kernel.documents.yaml import MAX_BYTES
 from nephila.kernel.runtime.errors import UsageError
 from nephila.operator.plan import FINALIZER, Again, ReconcilePlan, document_of, faults_of, finalizers_of, is_deleted
-from nephila.operator.reconcile import Observed, Verdict, delete, fault, write_status
+from nephila.operator.reconcile import Observed, Verdict, delete, fault, generic, write_status
 from nephila.parser.rules import load
 
 FILE = "nephila.dev/file"
@@ -38,7 +38,8 @@ def reconcile_rule(body: Mapping[str, Any], seen: ObservedRule, now: str) -> Rec
     """`now`: the time as Kubernetes writes it."""
 
     def report(accepted: Verdict, again: Again) -> ReconcilePlan:
-        verdicts = {"Accepted": accepted, "Ready": _ready(seen, accepted), "Degraded": _degraded(seen)}
+        ready = _ready(seen, accepted)
+        verdicts = {"Accepted": accepted, "Ready": ready, **generic(accepted, ready), "Degraded": _degraded(seen)}
         return write_status(body, verdicts, _values(seen), now, again)
 
     if is_deleted(body):
@@ -87,7 +88,7 @@ def _ready(seen: ObservedRule, accepted: Verdict) -> Verdict:
     if seen.rule is None:
         return "False", "NoRule", "pages are not read by this rule"
     if accepted[0] == "False":
-        return "True", "EarlierVersion", f"pages are read by version {seen.rule.version}, the last good one"
+        return "False", "EarlierVersion", f"pages are read by version {seen.rule.version}, the last good one"
     return "True", "Live", f"pages are read by version {seen.rule.version}"
 
 

@@ -1,7 +1,9 @@
 """Folders with files of rules, which become ParseRule resources: a ConfigMap, or a repository that git-sync keeps.
 
-Files are checked every CHECK_S seconds. A file that is refused changes no rule: the error is written to the annotation
-`nephila.dev/file-error` of the rules that were read from it before, and to an Event of the operator's pod.
+Files are looked at every CHECK_S seconds; the rules of the namespace every `rules_interval_s`, so that a rule that was
+deleted or edited by hand is soon that of its file again. A file that is refused changes no rule: the error is written
+to the annotation `nephila.dev/file-error` of the rules that were read from it before, and to an Event of the operator's
+pod.
 
 Invariants: a rule has one file, and a second file with its name is refused; a rule whose file is gone stays, unless
 `prune` is set.
@@ -20,6 +22,8 @@ from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.waits import sleep
 from nephila.operator.cluster import ResourceRefused
+from nephila.operator.config import OperatorConfig
+from nephila.operator.ownership import LABEL, Ownership
 from nephila.operator.plan import one_line
 from nephila.operator.reconcile_rule import FILE, FILE_ERROR
 from nephila.parser.rules.load import RuleDocument, distinct
@@ -89,21 +93,38 @@ def read_folders(
     return found, refused
 
 
+def annotations_of(resource: Mapping[str, Any]) -> Mapping[str, str]:
+    """The annotations of a resource."""
+    return resource["metadata"].get("annotations") or {}
+
+
 class RuleFiles:
     """The rules of some folders."""
 
     def __init__(
-        self, folders: Iterable[Path], resources: RuleResources, clock: Clock, *, prune: bool, pod: str
+        self,
+        folders: Iterable[Path],
+        resources: RuleResources,
+        clock: Clock,
+        config: OperatorConfig,
+        ownership: Ownership,
+        *,
+        pod: str,
     ) -> None:
         """`pod`: the name of the operator's pod, for Events."""
         self._folders = tuple(folders)
         self._resources = resources
         self._clock = clock
-        self._prune = prune
+        self._ownership = ownership
+        self._prune = config.prune_rules
+        self._interval_s = config.rules_interval_s
+        self._applied_at = float("-inf")
         self._pod = pod
         self._signature: tuple[object, ...] = ()
-        self._known: dict[str, tuple[str, str]] = {}
-        """Rule → its file and its document, as they were written last."""
+        self._known: dict[str, tuple[object, ...]] = {}
+        """Rule → its file, its document, and the object and generation that were found to have this document."""
+        self._orphans: set[str] = set()
+        """Rules that stay without a file."""
         self.refused: dict[str, str] = {}
         """File → why it is refused."""
 
@@ -115,10 +136,11 @@ class RuleFiles:
 
     async def check(self) -> None:
         """Apply what has changed. A fault of the API server is tried again at the next check."""
-        signature = await asyncio.to_thread(self._look)
-        if signature == self._signature:
+        signature, now = await asyncio.to_thread(self._look), self._clock.monotonic()
+        if signature == self._signature and now - self._applied_at < self._interval_s:
             return
         try:
+            self._applied_at = now
             await self._apply()
             self._signature = signature
         except UserError as error:
@@ -139,9 +161,9 @@ class RuleFiles:
     async def _apply(self) -> None:
         resources = {one["metadata"]["name"]: one for one in await self._resources.rules()}
         files: dict[str, str] = {
-            name: annotations[FILE]
+            name: annotations_of(one)[FILE]
             for name, one in resources.items()
-            if FILE in (annotations := one["metadata"].get("annotations") or {})
+            if FILE in annotations_of(one) and self._ownership.is_served(one)
         }
         found, refused = await asyncio.to_thread(read_folders, self._folders, files)
         for file, documents in found.items():
@@ -151,7 +173,7 @@ class RuleFiles:
                 except ResourceRefused as error:
                     refused[file] = one_line(f"{document.location}: {error}")
         present = {document.name for documents in found.values() for document in documents}
-        await self._report(refused, files)
+        await self._report(refused, files, resources)
         if absent := [str(folder) for folder in self._folders if not folder.is_dir()]:
             # A repository that was not synchronised yet must not delete the rules of the last one.
             log.warning("no rule is pruned: %s is no folder", ", ".join(absent))
@@ -161,28 +183,45 @@ class RuleFiles:
                 await self._gone(name, file)
 
     async def _put(self, file: str, document: RuleDocument, resource: Mapping[str, Any] | None) -> None:
-        annotations = (resource or {}).get("metadata", {}).get("annotations") or {}
-        written = (file, document.text)
-        if resource is not None and self._known.get(document.name) == written and FILE_ERROR not in annotations:
-            return
-        verdict = await self._resources.put_rule(document.content, {FILE: file, FILE_ERROR: None})
-        self._known[document.name] = written
-        if verdict != "unchanged":
+        self._orphans.discard(document.name)
+        seen: tuple[object, ...] = ()
+        if resource is not None:
+            metadata, annotations = resource["metadata"], annotations_of(resource)
+            if metadata.get("deletionTimestamp"):
+                return  # made again when it is gone
+            if not self._ownership.is_served(resource):
+                raise ResourceRefused(f"the rule {document.name!r} belongs to another release")
+            seen = (file, document.text, metadata.get("uid"), metadata.get("generation"))
+            same_file = annotations.get(FILE) == file and FILE_ERROR not in annotations
+            if self._known.get(document.name) == seen and same_file:
+                return
+        labels = {LABEL: self._ownership.release} if self._ownership.release else {}
+        content = {**document.content, "metadata": {**document.content["metadata"], "labels": labels}}
+        verdict = await self._resources.put_rule(content, {FILE: file, FILE_ERROR: None})
+        if verdict == "unchanged":
+            self._known[document.name] = seen
+        else:
+            # The next list has the generation that this write made.
+            self._applied_at = float("-inf")
             log.info("rule %s: %s from %s", document.name, verdict, file)
 
-    async def _report(self, refused: dict[str, str], files: Mapping[str, str]) -> None:
+    async def _report(
+        self, refused: dict[str, str], files: Mapping[str, str], resources: Mapping[str, Mapping[str, Any]]
+    ) -> None:
         for file, message in refused.items():
             if self.refused.get(file) != message:
                 log.warning("a file of rules is refused, its last good rules stay: %s", message)
                 await self._resources.post_own_event(self._pod, "RuleFileRefused", message, self._clock.now())
             for name in [name for name, owner in files.items() if owner == file]:
-                await self._resources.annotate_rule(name, {FILE_ERROR: message})
+                if annotations_of(resources[name]).get(FILE_ERROR) != message:
+                    await self._resources.annotate_rule(name, {FILE_ERROR: message})
         self.refused = refused
 
     async def _gone(self, name: str, file: str) -> None:
         if self._prune:
             log.info("rule %s: deleted, its file %s is gone", name, file)
             await self._resources.delete_rule(name)
-        else:
+        elif name not in self._orphans:
+            self._orphans.add(name)
             log.info("rule %s stays: its file %s is gone, and prune_rules is not set", name, file)
         self._known.pop(name, None)

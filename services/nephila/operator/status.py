@@ -20,9 +20,10 @@ MAX_REFUSED = 10
 class Condition(Section, kw_only=True):
     """One condition, as Kubernetes has them."""
 
-    type: Literal["Accepted", "Ready", "Progressing", "Degraded"]
+    type: Literal["Accepted", "Ready", "Reconciling", "Stalled", "Progressing", "Degraded"]
     """Accepted: the newest spec was valid and is the desired state of the crawler. Ready: it is in effect.
-    Progressing: URLs are queued or in flight. Degraded: a rule no longer fits its site."""
+    Reconciling: it is on its way. Stalled: it cannot be in effect before the document changes. Progressing: URLs are
+    queued or in flight. Degraded: a rule no longer fits its site."""
     status: Truth
     """True, False or Unknown."""
     reason: Annotated[str, Meta(min_length=1, max_length=100)]
@@ -66,6 +67,8 @@ class CrawlJobStatus(Section, kw_only=True):
 
     observed_generation: Number = 0
     """The newest generation that the operator has processed."""
+    release: Annotated[str, Meta(max_length=253)] = ""
+    """The release that has the job, as NAMESPACE/NAME; another one does not touch it."""
     state: Annotated[str, Meta(max_length=40)] = ""
     """new, running, paused, limit or idle, as `nephila jobs list` has it."""
     job_generation: Number = 0
@@ -77,7 +80,7 @@ class CrawlJobStatus(Section, kw_only=True):
     refused_seeds: Annotated[list[RefusedSeed], Meta(max_length=MAX_REFUSED)] = field(default_factory=list)
     """The first seeds that were not admitted."""
     conditions: Annotated[list[Condition], Meta(max_length=10)] = field(default_factory=list)
-    """Accepted, Ready, Progressing."""
+    """Accepted, Ready, Reconciling, Stalled, Progressing."""
 
 
 class ParseRuleStatus(Section, kw_only=True):
@@ -85,6 +88,8 @@ class ParseRuleStatus(Section, kw_only=True):
 
     observed_generation: Number = 0
     """The newest generation that the operator has processed."""
+    release: Annotated[str, Meta(max_length=253)] = ""
+    """The release that has the rule, as NAMESPACE/NAME; another one does not touch it."""
     version: Number = 0
     """The version that pages are read by; 0: none yet."""
     pages: Number = 0
@@ -92,4 +97,4 @@ class ParseRuleStatus(Section, kw_only=True):
     fill_rate: Rate = 0.0
     """Share of its last pages that had items."""
     conditions: Annotated[list[Condition], Meta(max_length=10)] = field(default_factory=list)
-    """Accepted, Ready, Degraded."""
+    """Accepted, Ready, Reconciling, Stalled, Degraded."""

@@ -9,25 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import kopf
 
+from nephila.kernel.runtime.errors import UserError
 from nephila.operator.cluster import GROUP, PLURALS, VERSION, Kind
+from nephila.programs.kubernetes.login import log_in
 
 OnEvent = Callable[[Kind, str | None, Mapping[str, Any]], None]
 
 
-async def watch(namespace: str, on_event: OnEvent, stop: asyncio.Event, ready: asyncio.Event) -> None:
-    """Report all resources of a namespace and every change, until `stop`. Raises when kopf gives up.
+async def watch(namespaces: Sequence[str], on_event: OnEvent, stop: asyncio.Event, ready: asyncio.Event) -> None:
+    """Report all resources of these namespaces and every change, until `stop`. Raises when kopf gives up.
 
     `ready` is set when kopf has started, with signal handlers of its own."""
     for name in ("kopf", "kopf.objects"):  # one line for each event otherwise
         logging.getLogger(name).setLevel(logging.WARNING)
     registry = kopf.OperatorRegistry()
-    kopf.on.login(registry=registry)(kopf.login_with_service_account)
-    kopf.on.login(registry=registry)(kopf.login_with_kubeconfig)
+    kopf.on.login(registry=registry)(_log_in)
     for kind, plural in PLURALS.items():
         _report(registry, kind, plural, on_event)
     settings = kopf.OperatorSettings()
@@ -36,7 +37,31 @@ async def watch(namespace: str, on_event: OnEvent, stop: asyncio.Event, ready: a
     settings.watching.server_timeout = 300
     settings.watching.connect_timeout = 10
     await kopf.operator(
-        registry=registry, settings=settings, namespaces=[namespace], standalone=True, stop_flag=stop, ready_flag=ready
+        registry=registry,
+        settings=settings,
+        namespaces=list(namespaces),
+        standalone=True,
+        stop_flag=stop,
+        ready_flag=ready,
+    )
+
+
+def _log_in(**kwargs: Any) -> kopf.ConnectionInfo:
+    """kopf calls it on a thread, and again after a 401."""
+    try:
+        found = log_in()
+    except UserError as error:
+        raise kopf.LoginError(str(error)) from None
+    scheme, _, token = found.authorization.partition(" ")
+    return kopf.ConnectionInfo(
+        server=found.server,
+        ca_path=found.ca_path,
+        insecure=not found.verify,
+        scheme=scheme or None,
+        token=token or None,
+        certificate_path=found.certificate_path,
+        private_key_path=found.key_path,
+        proxy_url=found.proxy,
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
@@ -17,6 +17,9 @@ from nephila.kernel.documents.job_schema import JobSpec
 from nephila.native import PagePass
 from nephila.parser.lists.detection import ListForm
 from nephila.parser.page.body_kind import BodyKind
+
+if TYPE_CHECKING:
+    from nephila.native._core import ReadPage
 
 Links = Sequence[m.Outlinks]
 PageCall = Callable[..., PagePass]
@@ -42,6 +45,10 @@ class PageKind(Enum):
     """Office files, pictures, archives: no text is read."""
 
 
+# Names of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
+HTML, TEXT = PageKind.HTML, PageKind.TEXT
+
+
 class PageInProgress(msgspec.Struct, eq=False):
     """A page, what is known of it, and the messages that it becomes."""
 
@@ -50,6 +57,8 @@ class PageInProgress(msgspec.Struct, eq=False):
     job: JobSpec
     body: bytes
     record: m.Record
+    read: ReadPage | None = None
+    """What a page thread has made of the body."""
     kind: PageKind = PageKind.FILE
     body_kind: BodyKind = BodyKind.BINARY
     sniffed: str = ""

@@ -18,6 +18,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.documents.job_schema import JobSpec
+from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime import failpoints
 from nephila.kernel.runtime.clock import Clock
@@ -28,7 +29,7 @@ from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS, RULES
 from nephila.native import page_pass, partition_of, sniff_encoding
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.read import TEXTS
-from nephila.parser.in_progress import PageCall, PageInProgress, PageKind, Work
+from nephila.parser.in_progress import HTML, PageCall, PageInProgress, PageKind, Work
 from nephila.parser.lists.cooperative import CooperativeTasks
 from nephila.parser.lists.detection import form_of
 from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
@@ -55,13 +56,20 @@ _KINDS: Final[Mapping[BodyKind, PageKind]] = {
 
 
 def build(
-    config: ParserConfig, bus: Bus, clock: Clock, *, with_judge: bool = True, budget: MemoryBudget | None = None
+    config: ParserConfig,
+    bus: Bus,
+    clock: Clock,
+    *,
+    with_judge: bool = True,
+    budget: MemoryBudget | None = None,
+    read_pages: ReadPages | None = None,
 ) -> Parser:
     """The service with the installed native core. `with_judge`: this process judges the health of the rules of its
-    partitions; False: another process does. `budget`: the memory of this process; None: it makes its own."""
+    partitions; False: another process does. `budget`: the memory of this process; None: it makes its own.
+    `read_pages`: of the downloader in this process."""
     judge = RuleJudge(bus, clock) if with_judge else None
     budget = budget or container_budget(clock)
-    return Parser(config, bus, clock, page_pass, sniff_encoding, Sandbox(), judge, budget)
+    return Parser(config, bus, clock, page_pass, sniff_encoding, Sandbox(), judge, budget, read_pages)
 
 
 class Parser:
@@ -77,6 +85,7 @@ class Parser:
         sandbox: Sandbox,
         judge: RuleJudge | None = None,
         budget: MemoryBudget | None = None,
+        read_pages: ReadPages | None = None,
     ) -> None:
         self.config = config
         self.pages = 0
@@ -84,6 +93,7 @@ class Parser:
         self.parse_s = Histogram(FAST_S)
         """Time of the event loop for a page: parsing in place or handing over to a child process, and publishing."""
         self._bus = bus
+        self._read_pages = read_pages or ReadPages(config)
         self._clock = clock
         self._child_queue = ChildProcessQueue(sandbox, budget=budget)
         self.rule_health = RuleStatsCollector(bus, clock, config.partitions)
@@ -156,6 +166,7 @@ class Parser:
             job = self._jobs.get(page.job, _DEFAULT_JOB)
             body = page.body if type(page.body) is bytes else bytes(page.body)
             p = PageInProgress(delivery, page, job, body, record_of(page))
+            p.read = self._read_pages.take(body, page.url, page.charset)
             p.kind = self._kind_of(p)
             p.steps = self._selected.get((page.job, p.kind, page.rendered)) or self._select(p)
             self._run(p)
@@ -173,7 +184,7 @@ class Parser:
             return PageKind.LIST
         p.body_kind, p.sniffed = kind_of(page.content_type, body[:HEAD_BYTES])
         kind = _KINDS[p.body_kind]
-        return PageKind.LONG_HTML if kind is PageKind.HTML and len(body) > self.config.max_inline_bytes else kind
+        return PageKind.LONG_HTML if kind is HTML and len(body) > self.config.max_inline_bytes else kind
 
     def _select(self, p: PageInProgress) -> tuple[StepRow, ...]:
         """Select the steps of pages like this one, until a job changes."""

@@ -24,7 +24,7 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import DocumentContent
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.documents.read import read_document
-from nephila.parser.in_progress import NO_PASS, PageCall, PageInProgress, PageKind, Work
+from nephila.parser.in_progress import HTML, NO_PASS, TEXT, PageCall, PageInProgress, PageKind, Work
 from nephila.parser.keywords.scheme_records import SchemeRecords
 from nephila.parser.links.extra_links import extra_links_of, kinds_of, tree_of
 from nephila.parser.links.requisites import requisite_links, requisites_of_style
@@ -120,7 +120,7 @@ class PageSteps:
     def size_and_digest(self, p: PageInProgress) -> Answer:
         """Length and SHA-256 of the body."""
         p.record.size_bytes = len(p.body)
-        p.record.sha256 = hashlib.sha256(p.body).digest()
+        p.record.sha256 = hashlib.sha256(p.body).digest() if p.read is None else p.read.sha256
         return None
 
     def link_list(self, p: PageInProgress) -> Answer:
@@ -130,19 +130,28 @@ class PageSteps:
     def encoding(self, p: PageInProgress) -> Answer:
         """Encoding; of long HTML by its start."""
         page, kind = p.page, p.kind
-        if kind is PageKind.TEXT:
+        if kind is TEXT:
             p.encoding = encoding_of_text(p.body, page.charset, page.content_type or p.sniffed, self._classify)
         else:
-            start = p.body if kind is PageKind.HTML else p.body[: self.config.max_inline_bytes]
-            p.encoding = encoding_of(start, page.charset, self._sniff, self._classify)
+            start = p.body if kind is HTML else p.body[: self.config.max_inline_bytes]
+            p.encoding = encoding_of(start, page.charset, self._sniff_of(p), self._classify)
         return None
+
+    def _sniff_of(self, p: PageInProgress) -> Sniff:
+        """As a page thread has sniffed the whole body, and as this process does any part of it."""
+        read, whole, sniff = p.read, p.body, self._sniff
+        if read is None:
+            return sniff
+        return lambda body, charset: read.encoding if body is whole else sniff(body, charset)
 
     def page_pass(self, p: PageInProgress) -> Answer:
         """Title, metadata, text and links."""
         config, url, encoding = self.config, p.page.url, p.encoding
         most, most_text, agent = config.max_links, config.max_text_bytes, config.robots_agent
-        if p.kind is PageKind.HTML:
-            found = self._page_pass(p.body, url, encoding, max_links=most, max_text_bytes=most_text, agent=agent)
+        if p.kind is HTML:
+            found = p.read.take() if p.read is not None and p.read.encoding == encoding else None
+            if found is None:
+                found = self._page_pass(p.body, url, encoding, max_links=most, max_text_bytes=most_text, agent=agent)
             self.builder.from_pass(p, found)
             return None
         use = partial(self.builder.from_pass, p)
@@ -208,7 +217,7 @@ class PageSteps:
 
     def items(self, p: PageInProgress) -> Answer:
         """Items and links by the rule that matches the page."""
-        if p.kind is PageKind.TEXT:
+        if p.kind is TEXT:
             p.depth = self._depth_of(p)
         p.found = NO_PASS
         return self.rules.read(p)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
 
 from nephila.control.local.backend import Parts
 from nephila.downloader.admission.admission import make_budget
@@ -16,16 +17,19 @@ from nephila.downloader.browser.refusal import RefuseBrowserRequests
 from nephila.downloader.service import build as build_downloader
 from nephila.downloader.service import build_browser
 from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.lifecycle import Service
 from nephila.parser.rule_health.judge import RuleJudge
 from nephila.parser.service import build as build_parser
 from nephila.programs.service_configs import GRACE_S, ServiceConfigs, no_browser
-from nephila.programs.workers.supervisor import WorkerProcesses
 from nephila.rulekit import health
 from nephila.scheduler.standalone import Scheduler
 from nephila.scheduler.standalone import build as build_scheduler
 from nephila.storage.service import build as build_storage
+
+if TYPE_CHECKING:
+    from nephila.programs.workers.supervisor import WorkerProcesses
 
 FLUSH_S = 1.0
 """Least time for the last flush, so that pages already fetched are not fetched again."""
@@ -56,11 +60,18 @@ class Assembly:
         """Whether rules still fit their sites, whichever process has read the pages."""
         self.workers = self._worker_processes(configs) if configs.workers else None
         budget = make_budget(configs.downloader, clock)
+        read_pages = ReadPages(configs.parser)
         # The parser subscribes first: a page has to find it.
         self.parser = (
-            None if self.workers else build_parser(configs.parser, bus, clock, with_judge=False, budget=budget)
+            None
+            if self.workers
+            else build_parser(configs.parser, bus, clock, with_judge=False, budget=budget, read_pages=read_pages)
         )
-        self.downloader = None if self.workers else build_downloader(configs.downloader, bus, clock, budget=budget)
+        self.downloader = (
+            None
+            if self.workers
+            else build_downloader(configs.downloader, bus, clock, budget=budget, read_pages=read_pages)
+        )
         """Parser and downloader are None where worker processes fetch and parse."""
         self.browser = (
             build_browser(configs.downloader, bus, clock, budget=budget) if configs.downloader.browser_enabled else None
@@ -93,6 +104,9 @@ class Assembly:
         )
 
     def _worker_processes(self, configs: ServiceConfigs) -> WorkerProcesses:
+        # Their protocol has a decoder for each message: it is loaded only where there are worker processes.
+        from nephila.programs.workers.supervisor import WorkerProcesses
+
         return WorkerProcesses(
             configs.workers,
             configs.downloader,

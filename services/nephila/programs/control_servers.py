@@ -10,9 +10,10 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from nephila.control.api import Control
 from nephila.control.http.unix_socket import NAME, bind
@@ -24,14 +25,15 @@ BACKLOG = 64
 """Connections that wait while the HTTP server is loaded."""
 
 
-@dataclass(frozen=True, slots=True)
-class TcpAddress:
+class TcpAddress(msgspec.Struct, frozen=True):
     """Where the API is served in addition to the socket."""
 
     host: str
     """Empty: all addresses."""
     port: int
     token: str
+    names: tuple[str, ...] = ()
+    """Names by which browsers open the console, beside addresses, localhost and the name of this machine."""
 
 
 class ControlServers:
@@ -72,10 +74,12 @@ class ControlServers:
         asyncio.get_running_loop().add_reader(listener, self._on_client)
 
     async def _open_tcp(self, tcp: TcpAddress) -> None:
+        from nephila.console.application import access, routes
         from nephila.control.http.application import application
         from nephila.control.http.server import tcp_server
 
-        app = application(self._control, token=tcp.token, metrics=self._metrics)
+        console = routes(self._control, access(tcp.token, tcp.names))
+        app = application(self._control, token=tcp.token, metrics=self._metrics, beside=console)
         server = tcp_server(app, tcp.host, tcp.port, "--api")
         await server.open()
         self._tcp_server = server

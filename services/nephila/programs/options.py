@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, TypedDict, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from nephila.kernel.outputs import OUTPUTS
 
@@ -22,8 +23,7 @@ MAX_NUMBER = 10**12
 """Largest count: more pages than exist. A larger number is a typing error."""
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(msgspec.Struct, frozen=True):
     """One row of the table."""
 
     help: str

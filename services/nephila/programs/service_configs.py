@@ -7,12 +7,12 @@ import re
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from mimetypes import MimeTypes
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from msgspec import structs
 
 from nephila.downloader.config import DownloaderConfig
@@ -48,8 +48,7 @@ GRACE_S = 4.0
 """Time for fetches in flight after a stop. With the last flush, the program ends within five seconds."""
 
 
-@dataclass(slots=True)
-class ServiceConfigs:
+class ServiceConfigs(msgspec.Struct):
     """The configuration of every service."""
 
     scheduler: SchedulerConfig

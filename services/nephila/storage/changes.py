@@ -48,6 +48,8 @@ class StoredVersion(NamedTuple):
     """It ended as a dead letter: a replayed record of the same fetch replaces the row."""
 
 
+# Names of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
+STORED = m.Outcome.STORED
 REDIRECT = Reason.REDIRECT
 """Reason of a row whose URL redirects."""
 DEAD_LETTER = Reason.DEAD_LETTER
@@ -70,7 +72,7 @@ def is_durable(record: m.Record, stored: StoredVersion) -> bool:
 def change_of(record: m.Record, stored: StoredVersion | None) -> str:
     """The change of a record: new, changed, same, moved, gone or empty."""
     held = stored is not None and stored.copy
-    if record.outcome is m.Outcome.STORED:
+    if record.outcome is STORED:
         if record.not_modified:
             return SAME if held else ""
         if not held:

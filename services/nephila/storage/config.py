@@ -21,8 +21,8 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Outputs (docs/outputs.md), and the database sqlite or postgres, which is always written."""
 
     store: Secret = ""
-    """URL of a PostgreSQL database for the rows, postgresql://user@host:5432/database. Empty: nephila.db in
-    `directory`."""
+    """URL of a PostgreSQL database for the rows, postgresql://user@host:5432/database. Several with spaces between
+    them: each has the rows of a part of the hosts; their number and order stay. Empty: nephila.db in `directory`."""
 
     partition_by: Literal["", "day"] = ""
     """day: the tables `pages` and `fetches` of `store` have one partition per UTC day. Existing tables are converted at

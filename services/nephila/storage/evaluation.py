@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
@@ -70,18 +69,16 @@ class EvaluationReport(msgspec.Struct):
     """Pages among `pages`, by the reason."""
 
 
-@dataclass(slots=True)
-class _Job:
+class _Job(msgspec.Struct):
     evaluator: SchemeEvaluator
     report: EvaluationReport | None = None
     """None: not read yet."""
     scanned_to: str | None = ""
     """The last key of the scan; None: no scan is due."""
-    outdated: list[str] = field(default_factory=list)
+    outdated: list[str] = msgspec.field(default_factory=list)
 
 
-@dataclass(slots=True)
-class Slice:
+class Slice(msgspec.Struct):
     """Pages that were evaluated together."""
 
     job: str
@@ -89,7 +86,7 @@ class Slice:
     """url_key → number of the fetch and metadata of the row that was evaluated."""
     batch: RowBatch
     report: EvaluationReport
-    results: Counter[str] = field(default_factory=Counter)
+    results: Counter[str] = msgspec.field(default_factory=Counter)
     """Pages by result: added, removed, changed, same."""
 
     @property

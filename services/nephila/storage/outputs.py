@@ -17,7 +17,7 @@ from nephila.storage.sinks.jsonl import Jsonl
 from nephila.storage.sinks.markdown import Markdown
 from nephila.storage.sinks.parquet import Parquet
 from nephila.storage.sinks.warcs.warc import Warc
-from nephila.storage.source import is_url, require_driver
+from nephila.storage.source import addresses, is_url, require_driver
 
 
 def _postgres(config: StorageConfig) -> Ledger:
@@ -26,6 +26,18 @@ def _postgres(config: StorageConfig) -> Ledger:
     from nephila.storage.ledgers.postgres import Postgres
 
     return Postgres(config)
+
+
+def _shards(config: StorageConfig) -> Ledger:
+    files = [name for name in config.formats if name in SINKS]
+    if files:
+        raise UsageError(f"the format {files[0]} needs one database; remove it, or name one server in store")
+    if len(set(addresses(config.store))) < len(addresses(config.store)):
+        raise UsageError("store names a server twice")
+    require_driver()
+    from nephila.storage.ledgers.shards import Shards
+
+    return Shards(config)
 
 
 def _dataset(config: StorageConfig, ledger: Ledger) -> Sink:
@@ -64,8 +76,10 @@ def ledger_of(config: StorageConfig) -> Ledger:
     """The database of a configuration, not yet open. Raises `UsageError`."""
     retention_days(config)
     if config.store:
-        if not is_url(config.store):
+        if not all(map(is_url, addresses(config.store))):
             raise UsageError("store is no URL of the form postgresql://user@host:5432/database")
+        if len(addresses(config.store)) > 1:
+            return _shards(config)
         return LEDGERS["postgres"](config)
     if "postgres" in config.formats:
         raise UsageError("the format postgres needs the URL of a database: --store, or NEPHILA_STORAGE__STORE")

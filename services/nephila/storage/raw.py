@@ -8,8 +8,9 @@ writes a page alone if its record was flushed before (the group had no credit), 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery
@@ -21,8 +22,7 @@ MAX_ALONE: Final = 100_000
 """Limit of pages written alone that are remembered, so that their late record is recognised."""
 
 
-@dataclass(slots=True)
-class RawBatch:
+class RawBatch(msgspec.Struct):
     """The raw pages of one flush."""
 
     pages: list[m.Page | None]

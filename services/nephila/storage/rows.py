@@ -9,10 +9,11 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
+
+import msgspec
 
 from nephila.kernel import messages as m
 from nephila.kernel.item_parts import is_part
@@ -105,42 +106,41 @@ class NearCopy(NamedTuple):
     """Bits in which the two simhashes differ."""
 
 
-@dataclass(slots=True)
-class RowBatch:
+class RowBatch(msgspec.Struct):
     """The content of one flush: fetches that no earlier flush has made durable, each once."""
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Row] = msgspec.field(default_factory=list)
     """Complete rows, in order of arrival."""
-    not_modified: list[Row] = field(default_factory=list)
+    not_modified: list[Row] = msgspec.field(default_factory=list)
     """304: the earlier row stays; only the fields of the fetch change."""
-    copy_kept: list[Row] = field(default_factory=list)
+    copy_kept: list[Row] = msgspec.field(default_factory=list)
     """Fetches that ended without a page where an earlier fetch brought one: outcome, reason and fetch change, the copy
     stays."""
-    attempt_and_old_hash: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+    attempt_and_old_hash: dict[tuple[str, str], tuple[int, str]] = msgspec.field(default_factory=dict)
     """(job, fetch_id) → fields of the history alone: the attempt and, of a changed text, the previous hash."""
-    changed: list[tuple[str, str]] = field(default_factory=list)
+    changed: list[tuple[str, str]] = msgspec.field(default_factory=list)
     """(job, url_key) of rows whose text differs from the stored copy; that copy becomes the previous version."""
-    changes: list[ChangeRow] = field(default_factory=list)
+    changes: list[ChangeRow] = msgspec.field(default_factory=list)
     """Rows of the change feed, in order."""
-    links: list[tuple[str, str, m.Outlinks]] = field(default_factory=list)
+    links: list[tuple[str, str, m.Outlinks]] = msgspec.field(default_factory=list)
     """(job, url_key, links) of rows whose links are stored."""
-    items: dict[tuple[str, str], Items] = field(default_factory=dict)
+    items: dict[tuple[str, str], Items] = msgspec.field(default_factory=dict)
     """(job, url_key) → the items of its newest copy, which replace the earlier items; empty if there are none now."""
-    markdown: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    markdown: dict[tuple[str, str], bytes] = msgspec.field(default_factory=dict)
     """(job, fetch_id) → the main text of its copy as Markdown, if the parser made it."""
-    pages: list[m.Page] = field(default_factory=list)
+    pages: list[m.Page] = msgspec.field(default_factory=list)
     """Raw pages of these fetches, for the sinks that store them."""
-    records: dict[int, m.Record] = field(default_factory=dict)
+    records: dict[int, m.Record] = msgspec.field(default_factory=dict)
     """id() of a raw page → its record, if both arrived together."""
-    exchanges: list[m.Page] = field(default_factory=list)
+    exchanges: list[m.Page] = msgspec.field(default_factory=list)
     """Answers that are not pages, for WARC files."""
-    evaluated: list[EvaluatedRow] = field(default_factory=list)
+    evaluated: list[EvaluatedRow] = msgspec.field(default_factory=list)
     """Stored pages that were evaluated by changed schemes; `items` has the items of those whose item changed."""
-    finds: list[tuple[str, str, str]] = field(default_factory=list)
+    finds: list[tuple[str, str, str]] = msgspec.field(default_factory=list)
     """(job, url_key, platform) of content pages that searches of a platform lead to, each new."""
-    removed: list[tuple[str, bytes]] = field(default_factory=list)
+    removed: list[tuple[str, bytes]] = msgspec.field(default_factory=list)
     """Platform and last line of each item that such a page no longer has."""
-    reports: dict[tuple[str, str], str] = field(default_factory=dict)
+    reports: dict[tuple[str, str], str] = msgspec.field(default_factory=dict)
     """(job, writer) → the report of the evaluation, as JSON."""
 
     def fetches(self) -> Iterator[Row]:

@@ -33,8 +33,17 @@ def require_driver() -> None:
         raise UserError("PostgreSQL needs psycopg: pip install 'nephila[postgres]'") from None
 
 
-def without_password(url: str) -> str:
-    """The URL without its password; only the scheme if it cannot be parsed."""
+def addresses(store: str) -> list[str]:
+    """The URLs of a setting `store`: one, or several with spaces between them."""
+    return store.split()
+
+
+def without_password(store: str) -> str:
+    """The URL without its password; only the scheme if it cannot be parsed. Of several URLs, each."""
+    return " ".join(map(_without_password, addresses(store)))
+
+
+def _without_password(url: str) -> str:
     try:
         parts = urlsplit(url)
         user, at, place = parts.netloc.rpartition("@")
@@ -52,4 +61,6 @@ def with_password(url: str) -> str:
 
 def display_name(source: Source) -> str:
     """The source as shown in messages."""
-    return without_password(source).partition("?")[0] if isinstance(source, str) else str(source)
+    if not isinstance(source, str):
+        return str(source)
+    return " ".join(_without_password(url).partition("?")[0] for url in addresses(source))

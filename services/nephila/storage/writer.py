@@ -13,8 +13,9 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from types import MappingProxyType
+
+import msgspec
 
 from nephila.kernel import messages as m
 from nephila.kernel.requisites import level_of
@@ -30,6 +31,7 @@ from nephila.storage.changes import (
     MOVED,
     NEW,
     RETURNED,
+    STORED,
     ChangeRow,
     StoredVersion,
     change_id,
@@ -72,19 +74,18 @@ log = logging.getLogger(__name__)
 _NOBODY: Mapping[str, int] = MappingProxyType({})
 
 
-@dataclass(slots=True)
-class FlushResult:
+class FlushResult(msgspec.Struct):
     """The result of one flush, in the order of its records."""
 
-    outcomes: list[m.Outcome] = field(default_factory=list)
+    outcomes: list[m.Outcome] = msgspec.field(default_factory=list)
     """The durable outcome of each record; of a fetch that was durable before, the outcome in the database."""
-    new: Counter[str] = field(default_factory=Counter)
+    new: Counter[str] = msgspec.field(default_factory=Counter)
     """Rows that this flush adds to the table, by outcome; negative where another outcome replaced a row."""
-    changes: list[ChangeRow] = field(default_factory=list)
+    changes: list[ChangeRow] = msgspec.field(default_factory=list)
     """Changes of its records; with `repeat_changes` also those that an earlier flush recorded of the same fetches."""
-    dead: list[tuple[m.Record, str]] = field(default_factory=list)
+    dead: list[tuple[m.Record, str]] = msgspec.field(default_factory=list)
     """Records that could not be converted to rows, with the error; they ended as failed(dead_letter)."""
-    near_copies: Counter[str] = field(default_factory=Counter)
+    near_copies: Counter[str] = msgspec.field(default_factory=Counter)
     """Near-copies among the records: marked, skipped."""
 
 
@@ -337,7 +338,7 @@ class Writer:
         old = stored.copy_hash.hex() if stored is not None and change == CHANGED else ""
         batch.attempt_and_old_hash[row[JOB], row[FETCH_ID]] = (record.attempt, old)
         copy, copy_hash = bool(record.sha256), copy_hash_of(record)
-        stays = record.not_modified or record.outcome is not m.Outcome.STORED
+        stays = record.not_modified or record.outcome is not STORED
         if stored is not None and stored.copy and stays:
             copy, copy_hash = True, stored.copy_hash
         if record.not_modified:

@@ -116,10 +116,10 @@ def test_the_table_of_hosts_is_bounded() -> None:
     speeds = HostSpeeds()
     for number in range(HOSTS + 1):
         speeds.learn(f"h{number}", SLOW)
-    assert speeds.of("h0") is NEW
-    assert speeds.of(f"h{HOSTS}") is SLOW
+    assert "h0" not in speeds.by_host
+    assert speeds.by_host[f"h{HOSTS}"] is SLOW
     speeds.learn(f"h{HOSTS}", FAST)
-    assert speeds.of(f"h{HOSTS}") is FAST
+    assert speeds.by_host[f"h{HOSTS}"] is FAST
 
 
 # ---- in the downloader
@@ -187,7 +187,7 @@ async def test_a_page_that_comes_quickly_makes_its_host_fast(
     await room.settle()
     room.clock.advance(took_s)
     room.reply(0, answer(status, reason="" if status else "disconnected"))
-    assert room.downloader._pipeline.global_stage.speeds.of("a.test") is speed
+    assert room.downloader._pipeline.global_stage.speeds.by_host.get("a.test", NEW) is speed
 
 
 async def test_a_large_body_at_a_good_rate_is_not_slow() -> None:

@@ -182,7 +182,7 @@ def test_a_receipt_before_the_outcome_is_in_the_log() -> None:
 def test_a_try_counts_only_where_a_downloader_consumed_the_request(consumed_s: float | None) -> None:
     """Any outcome of a request handed out later, or at the same instant, shows it; reports of expired leases do not."""
     rig = OutcomeRig(ALL, concurrency=2)
-    rig.frontier.in_flight.consumed_until = [0.0, 0.0]
+    rig.frontier.in_flight.consumed_until, rig.frontier.in_flight.notes_consumed = [0.0, 0.0], True
     rig.job(URL, "http://b.test/")
     other = next(request for request in (*rig.dispatch(), *rig.dispatch()) if request.url != URL)
     waiting = rig.waiting(URL)

@@ -209,3 +209,22 @@ def test_a_spec_without_settings_has_their_defaults() -> None:
     one = job()
     assert (one.max_pages, one.counts_host_use, one.ignore_robots, one.render) == (0, False, False, Render.NEVER)
     assert job(politeness=Politeness(delay="1s", respect_robots=False)).ignore_robots
+
+
+def test_events_that_may_end_idleness_are_noted() -> None:
+    """A dispatch, a hold that begins or ends, another spec; not a page that ends."""
+    changed: set[str] = set()
+    one = Job(crawl_job("t", "t", 1), 7, HostStore(), Trie(), changed=changed)
+
+    def noted(event: object) -> bool:
+        found = bool(changed)
+        changed.clear()
+        return found
+
+    assert noted(None)  # new
+    assert noted(one.lease())
+    assert not noted(one.end_lease())
+    assert noted(one.set_hold(Hold.WINDOW, "until noon"))
+    assert not noted(one.set_hold(Hold.WINDOW, "until one"))
+    assert noted(one.set_hold(Hold.WINDOW, ""))
+    assert noted(one.change(crawl_job("t", "t", 2)))

@@ -493,3 +493,20 @@ def test_the_text_before_the_present_one_is_kept(tmp_path, store):
     assert (page.before.fetch_no, page.now.fetch_no) == (3, 4)
     assert versions(store, None, key(2)) is not None
     assert versions(store, JOB, key(3)) is None
+
+
+def test_a_young_table_is_analysed_after_its_first_thousand_rows(tmp_path, store):
+    """Autovacuum comes a minute later; here it never comes."""
+    writer = Writer(StorageConfig(directory=tmp_path, formats=("postgres",), store=store, fsync=False, writer="w"))
+    writer.open()
+
+    def analysed() -> float:
+        with psycopg.connect(store) as connection:
+            return connection.execute("SELECT reltuples FROM pg_class WHERE relname = 'pages'").fetchone()[0]  # type: ignore[index]
+
+    for first in range(0, 1000, 250):
+        assert analysed() <= 0
+        writer.commit([record(number) for number in range(first, first + 250)], [None] * 250, [])
+        writer.after_commit()
+    assert analysed() == 1000
+    writer.close()

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from nephila.cli.capacity.plan import CrawlVolume, PlanLine, plan, warnings
+from nephila.cli.capacity.plan import CrawlVolume, PlanLine, plan, refusals
 from nephila.cli.options import Json
-from nephila.cli.output import note, print_json
-from nephila.kernel.runtime.errors import UsageError
+from nephila.cli.output import print_json
+from nephila.kernel.runtime.errors import UsageError, UserError
 
 UNITS = ("", "k", "M", "G", "T", "P")
 
@@ -27,17 +27,21 @@ def capacity(
     retention_days: Annotated[float, typer.Option(help="Days that Kafka keeps messages.")] = 7.0,
     replication: Annotated[int, typer.Option(help="Replicas of each partition in Kafka.")] = 3,
     scheduler_memory_gb: Annotated[float, typer.Option(help="Memory of one scheduler.")] = 4.0,
+    databases: Annotated[int, typer.Option(help="PostgreSQL servers that share the rows.")] = 1,
+    partitions: Annotated[int, typer.Option(help="Partitions of each topic; 0: as many as the members need.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Replicas, cores, memory, disks and bandwidth for a crawl. Each line names the measurement it is computed from.
+
+    A plan beyond a measured limit is refused: one line per limit with its source and the remedy.
 
     The figures are from one machine with 2 vCPU; measure your own pages before you buy hardware.
     """
     if (pages_per_day is None) == (pages is None):
         raise UsageError("give one of --pages-per-day and --pages")
     values = (pages_per_day or pages or 0, days, page_bytes, hosts, fetch, urls_per_page, retention_days)
-    if min(*values, replication, scheduler_memory_gb) <= 0 or delay < 0:
-        raise UsageError("every figure must be above 0 (--delay may be 0)")
+    if min(*values, replication, scheduler_memory_gb, databases) <= 0 or min(delay, partitions) < 0:
+        raise UsageError("every figure must be above 0 (--delay and --partitions may be 0)")
     target = CrawlVolume(
         pages_per_day if pages_per_day is not None else (pages or 0) / days,
         days,
@@ -49,15 +53,17 @@ def capacity(
         retention_days,
         replication,
         scheduler_memory_gb * 1e9,
+        databases,
+        partitions,
     )
+    if refused := refusals(target):
+        raise UserError("; ".join(refused))
     lines = plan(target)
     if as_json:
         found = [dataclasses.asdict(line) for line in lines]
-        print_json({"target": dataclasses.asdict(target), "plan": found, "warnings": warnings(target)})
+        print_json({"target": dataclasses.asdict(target), "plan": found})
         return
     print(table(lines))
-    for line in warnings(target):
-        note(f"warning: {line}")
 
 
 def table(lines: list[PlanLine]) -> str:

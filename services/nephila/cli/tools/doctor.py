@@ -31,6 +31,8 @@ OPEN_FILES = 4096
 """Connections, their pipes and the database: 1,000 fetches at once need about twice as many descriptors."""
 DISK_BYTES = 1 << 30
 """A page takes some 15 KB in nephila.db: below this there is room for fewer than 70,000."""
+CLUSTER = "Kubernetes"
+"""Panel of the options in --help."""
 PYTHON = (3, 11)
 SQLITE = (3, 24)
 """First version with ON CONFLICT DO UPDATE."""
@@ -78,8 +80,31 @@ class Check(msgspec.Struct):
 Folder = Annotated[str, typer.Option("--middleware", metavar="DIR", help="Check the Python files of this folder.")]
 
 
-def doctor(json: Json = False, middleware: Folder = "") -> None:
+def doctor(
+    json: Json = False,
+    middleware: Folder = "",
+    cluster: Annotated[
+        bool,
+        typer.Option("--cluster", help="Check a release on Kubernetes, not this machine.", rich_help_panel=CLUSTER),
+    ] = False,
+    namespace: Annotated[
+        str, typer.Option(metavar="NAME", help="Of the release; default: of the context.", rich_help_panel=CLUSTER)
+    ] = "",
+    release: Annotated[
+        str, typer.Option(metavar="NAME", help="Needed where there are several.", rich_help_panel=CLUSTER)
+    ] = "",
+    context: Annotated[
+        str, typer.Option(metavar="NAME", help="Of the kubeconfig; default: the current one.", rich_help_panel=CLUSTER)
+    ] = "",
+) -> None:
     """Check that this machine can crawl, and what would make it faster. Exit code 1 when it cannot."""
+    if cluster:
+        from nephila.cli.tools.doctor_cluster import doctor_cluster
+
+        doctor_cluster(context, namespace, release, json=json)
+        return
+    if namespace or release or context:
+        raise UsageError("--namespace, --release and --context need --cluster")
     checks = [check for run in CHECKS for check in run()]
     checks += check_middleware(middleware or os.environ.get("NEPHILA_DOWNLOADER__MIDDLEWARE_DIR", ""))
     usable = all(check.state != "fail" for check in checks)

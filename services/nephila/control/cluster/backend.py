@@ -13,12 +13,13 @@ from typing import Any, Protocol
 
 import msgspec
 
-from nephila.control import answers, api, job_view, requests
+from nephila.control import answers, api, job_view, requests, screen_types
 from nephila.control.backend import Backend, DeadLetters, next_generation
 from nephila.control.cluster.held_jobs import HeldJobs
 from nephila.control.cluster.members import Members
 from nephila.control.cluster.queries import Queries
 from nephila.control.job_report import finished, job_report
+from nephila.control.series import JobSeries
 from nephila.control.throughput import Rates
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of
 from nephila.kernel.bus.latest import Latest
@@ -97,6 +98,7 @@ class ClusterBackend(Backend):
         self._rules: Latest[ParseRule] = Latest(RULES)
         self._verdicts: dict[str, RuleVerdict] = {}
         self._rates = Rates()
+        self.series = JobSeries()
         self._queries = Queries(self._send, lambda: bus.layout, place, lambda: bus.troubles)
         self._members = Members(clock)
         self.held = HeldJobs(clock, self._jobs, self._status_of, self._put, self._broker_problems)
@@ -132,6 +134,7 @@ class ClusterBackend(Backend):
             self._statuses[status.uid] = (status, now)
             if status.at >= self._began:  # what was read at the start is no rate
                 self._rates.note(now, self._totals)
+                self.series.note(now, self.clock.now(), lambda: [self.report(job) for job in self.jobs().values()])
             self.held.note()
 
     def _on_verdict(self, verdict: RuleVerdict) -> None:
@@ -236,6 +239,12 @@ class ClusterBackend(Backend):
     async def explain(self, url: str, name: str) -> Explanation:
         job_view.choose(self.jobs(), name)
         return await self._queries.explain(url, name)
+
+    async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
+        """Each scheduler has the hosts of its partitions."""
+        raise UserError(
+            "hosts are listed by one program, not by a system over Kafka; see nephila explain URL for one of its URLs"
+        )
 
     # ---- rules
 

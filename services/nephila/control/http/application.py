@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute
 from starlette.routing import Route as HttpRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -54,9 +55,11 @@ def application(
     token: str = "",
     unready: Callable[[], str] = str,
     metrics: Metrics | None = None,
+    beside: Sequence[BaseRoute] = (),
 ) -> Starlette:
     """`control`: None serves health and metrics only. `token`: empty on a Unix socket, which only its owner reaches.
-    `unready`: why no work can be taken, or the empty string."""
+    `unready`: why no work can be taken, or the empty string. `beside`: routes of a client of this API on its server;
+    they check access themselves."""
 
     async def healthz(request: Request) -> Response:
         return PlainTextResponse("alive\n")
@@ -76,7 +79,7 @@ def application(
             return refused
         return Response(document_bytes(), media_type="application/json")
 
-    routes = [
+    routes: list[BaseRoute] = [
         HttpRoute("/healthz", healthz),
         HttpRoute("/readyz", readyz),
         HttpRoute("/metrics", show_metrics),
@@ -87,7 +90,7 @@ def application(
         for name in FORMATS:
             routes.append(HttpRoute(f"{PREFIX}/changes/feed/{name}", _guarded(token, unready, _feed(name, control))))
     app = Starlette(
-        routes=routes,
+        routes=[*routes, *beside],
         middleware=[Middleware(_RequestLimit)],
         exception_handlers={HTTPException: _http_error, Exception: _unexpected},
     )

@@ -10,15 +10,17 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
+import msgspec
+
 from nephila import __version__
-from nephila.control import answers, api, job_view, requests
+from nephila.control import answers, api, job_view, requests, screen_types
 from nephila.control.backend import Backend, DeadLetters, is_held, next_generation
 from nephila.control.local.explain import LocalExplain
 from nephila.control.local.rule_store import RuleStore
+from nephila.control.series import JobSeries
 from nephila.control.throughput import Rates
 from nephila.kernel.bus.contract import Bus, Receipt
 from nephila.kernel.documents import job_document
@@ -50,8 +52,7 @@ class RuleFiles(Protocol):
         """Read the files now; True when a rule has changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(msgspec.Struct, frozen=True):
     """What the API needs of the program it belongs to."""
 
     bus: Bus
@@ -111,6 +112,7 @@ class LocalBackend(Backend):
         self._once = once
         self._continued_by = home.goes_on
         self._rates = Rates()
+        self.series = JobSeries()
         self._bus = parts.bus
         self._scheduler = parts.scheduler
         self._parts = parts
@@ -124,8 +126,10 @@ class LocalBackend(Backend):
         """Job → the generation under which it is held, and when that ends without seeds."""
 
     def note(self) -> None:
-        """Something may have ended: keep the rates."""
-        self._rates.note(self.clock.monotonic(), self._totals)
+        """Something may have ended: keep the rates and the curves."""
+        now = self.clock.monotonic()
+        self._rates.note(now, self._totals)
+        self.series.note(now, self.clock.now(), self._reports)
 
     # ---- jobs
 
@@ -186,6 +190,9 @@ class LocalBackend(Backend):
     def report(self, job: CrawlJob) -> answers.Job:
         total = job_view.ended_total(self._scheduler, job.uid)
         return job_view.job(self._scheduler, job.uid, self._rates.of(job.uid, self.clock.monotonic(), total))
+
+    def _reports(self) -> list[answers.Job]:
+        return [self.report(job) for job in self.jobs().values()]
 
     def _totals(self) -> dict[str, int]:
         return {uid: job_view.ended_total(self._scheduler, uid) for uid in job_view.specs(self._scheduler)}
@@ -256,6 +263,9 @@ class LocalBackend(Backend):
 
     async def explain(self, url: str, name: str) -> Explanation:
         return await self._explain.explain(url, name)
+
+    async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
+        return job_view.hosts(self._scheduler, request, self.clock.monotonic())
 
     # ---- rules
 

@@ -9,15 +9,15 @@ used before its bytes have arrived.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+import msgspec
 
 MEMORY, CPU, LOOP, PRESSURE = "memory", "cpu", "loop", "pressure"
 PRESSURE_LIMIT = 0.1
 """Share of the time in which tasks wait for memory, above which nothing further is taken."""
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
+class Thresholds(msgspec.Struct, frozen=True):
     """Shares of each resource that may be used; `loop_s` is the limit of the event loop's delay."""
 
     memory: float = 0.9
@@ -25,8 +25,7 @@ class Thresholds:
     loop_s: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(msgspec.Struct, frozen=True):
     """The present use of each resource."""
 
     memory_bytes: int
@@ -37,8 +36,7 @@ class Load:
     memory_pressure: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Headroom:
+class Headroom(msgspec.Struct, frozen=True):
     """The share of each resource that is left below its threshold; negative above it."""
 
     memory: float

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from nephila.downloader.dns.contract import Cache, ResolveError, Resolver
 from nephila.kernel.net.egress import EgressError, EgressGuard, HostMap
@@ -49,8 +50,7 @@ class CachedError:
         return self.kind(*self.args)
 
 
-@dataclass(slots=True)
-class DnsStats:
+class DnsStats(msgspec.Struct):
     """Counters of a resolver since its start; only the resolver changes them."""
 
     hits: int = 0

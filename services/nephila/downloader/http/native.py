@@ -16,8 +16,11 @@ from nephila.downloader.http.response import response_head
 from nephila.downloader.http.route import ProxyHop
 from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.http.tunnel.proxy_handshake import ConnectHandshake
+from nephila.kernel.messages import FetchKind
+from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.reasons.table import AnyReason, Reason, StatusReason, tunnel_status_of
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.container import Container
 from nephila.kernel.runtime.memory_budget import BODY_FACTOR, MemoryBudget, Reservation, ReservationKind, unlimited
 from nephila.native._core import HttpClient
 
@@ -25,13 +28,16 @@ if TYPE_CHECKING:
     from nephila.native._core import EndedFetch
 
 
+MAX_PAGE_THREADS = 8
+
+_ROBOTS = FetchKind.ROBOTS
 _REASONS: dict[str, Reason] = {str(one): one for one in Reason}
 
 
 class _Fetch:
     """One fetch in flight; the handle of its caller."""
 
-    __slots__ = ("_fetcher", "memory", "number", "on_done", "request")
+    __slots__ = ("_fetcher", "memory", "number", "on_done", "request", "sent")
 
     def __init__(self, fetcher: NativeFetcher, number: int, request: HttpRequest, on_done: OnDone) -> None:
         self._fetcher = fetcher
@@ -40,6 +46,8 @@ class _Fetch:
         self.on_done = on_done
         self.memory: Reservation | None = None
         """Of a large body that arrives."""
+        self.sent = False
+        """Whether `on_sent` was called."""
 
     def abort(self) -> None:
         """See `Handle.abort`."""
@@ -49,16 +57,27 @@ class _Fetch:
 class NativeFetcher:
     """See `contract.Fetcher`. Needs the native core and an event loop that waits for file descriptors."""
 
-    def __init__(self, config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None = None) -> None:
-        """`budget`: what large bodies are reserved in; None: no limit."""
+    def __init__(
+        self,
+        config: DownloaderConfig,
+        clock: Clock,
+        budget: MemoryBudget | None = None,
+        read_pages: ReadPages | None = None,
+    ) -> None:
+        """`budget`: what large bodies are reserved in; None: no limit. `read_pages`: of the parser in this process;
+        None: no page threads."""
         self._config = config
         self._budget = budget or unlimited()
         self._clock = clock
         self._heads = RequestHeads(config)
-        self._client = HttpClient(config)
+        threads = _page_threads(config)
+        self._read_pages = read_pages if threads else None
+        options = None if self._read_pages is None else self._read_pages.options
+        self._client = HttpClient(config, options, threads)
         self._fetches: dict[int, _Fetch] = {}
         self._last = 0
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._flush_due = False
 
     # ---- interface
 
@@ -71,7 +90,7 @@ class NativeFetcher:
         self._last = number = self._last + 1
         fetch = self._fetches[number] = _Fetch(self, number, request, on_done)
         target, route = request.target, request.route
-        head, body = self._heads.make(request), request.body
+        head, body, origin = self._heads.make(request), request.body, request.origin
         self._client.submit(
             number,
             route.addresses[:MAX_DIALS],
@@ -86,8 +105,17 @@ class NativeFetcher:
             max_bytes=request.max_bytes,
             report_sent=request.on_sent is not None,
             proxy=None if route.proxy is None else _proxy_of(route.proxy),
+            page_url=origin.url if origin is not None and origin.kind is not _ROBOTS else "",
         )
+        if not self._flush_due:
+            self._flush_due = True
+            loop.call_soon(self._flush)
         return fetch
+
+    def _flush(self) -> None:
+        """One wake-up of the thread for all requests of a turn."""
+        self._flush_due = False
+        self._client.flush()
 
     async def close(self) -> None:
         """See `Fetcher.close`."""
@@ -117,8 +145,8 @@ class NativeFetcher:
         for event in self._client.drain():
             if isinstance(event, int):
                 fetch = fetches.get(event)
-                if fetch is not None and fetch.request.on_sent is not None:
-                    fetch.request.on_sent()
+                if fetch is not None:
+                    self._on_sent(fetch)
             elif isinstance(event, tuple):
                 fetch = fetches.get(event[0])
                 if fetch is not None:
@@ -126,7 +154,16 @@ class NativeFetcher:
             else:
                 fetch = fetches.pop(event.id, None)
                 if fetch is not None:
-                    fetch.on_done(self._response(fetch, event))
+                    response = self._response(fetch, event)
+                    if response.status:
+                        self._on_sent(fetch)
+                    fetch.on_done(response)
+
+    def _on_sent(self, fetch: _Fetch) -> None:
+        on_sent = fetch.request.on_sent
+        if on_sent is not None and not fetch.sent:
+            fetch.sent = True
+            on_sent()
 
     def _reserve(self, fetch: _Fetch, size: int, arrived_bytes: int) -> None:
         """The thread reads no further byte of this body until its memory is granted."""
@@ -148,7 +185,9 @@ class NativeFetcher:
 
     def _response(self, fetch: _Fetch, ended: EndedFetch) -> HttpResponse:
         request = fetch.request
-        (status, headers, body, wanted, wire_body, wire_bytes), rest = ended.take()
+        (status, headers, body, wanted, wire_body, wire_bytes), rest, page = ended.take()
+        if page is not None and self._read_pages is not None:
+            self._read_pages.put(page)
         head, truncated, reason, detail, address, head_age_s = rest
         response = HttpResponse()
         response.status = status
@@ -183,6 +222,13 @@ class NativeFetcher:
             if status:
                 response.request_head = self._heads.shown(request)
         return response
+
+
+def _page_threads(config: DownloaderConfig) -> int:
+    """As many as cores, divided by the downloaders in this container; none for one core, where a page only would change
+    threads twice."""
+    share = int(Container().read().cores) // config.admission_processes
+    return config.page_threads or (min(MAX_PAGE_THREADS, share) if share > 1 else 0)
 
 
 def _key(target: TargetUrl, hop: ProxyHop | None) -> str:

@@ -37,15 +37,12 @@ class HostSpeeds:
     """The speed of hosts that were fetched from. O(1), at most `HOSTS` entries."""
 
     def __init__(self) -> None:
-        self._speeds: dict[str, Speed] = {}
-
-    def of(self, host: str) -> Speed:
-        """The speed of a host."""
-        return self._speeds.get(host, NEW)
+        self.by_host: dict[str, Speed] = {}
+        """Without NEW hosts."""
 
     def learn(self, host: str, speed: Speed) -> None:
         """A fetch from the host was slow, or a page came quickly."""
-        speeds = self._speeds
+        speeds = self.by_host
         if speeds.get(host) is speed:
             return
         speeds.pop(host, None)
@@ -89,7 +86,8 @@ class FairSlots(Generic[T]):
     def acquire(self, waiter: T, speed: Speed) -> bool:
         """True when `waiter` holds a slot; False when it was queued."""
         if len(self._held) < self._limit and not self._waiting[speed] and (speed is FAST or self._may_start(speed)):
-            self._hold(waiter, speed)
+            self._held[waiter] = speed
+            self._counts[speed] += 1
             return True
         self._waiting[speed][waiter] = None
         return False
@@ -97,7 +95,8 @@ class FairSlots(Generic[T]):
     def release(self, holder: T) -> list[T]:
         """Free a slot. Returns waiters that hold a slot now."""
         self._counts[self._held.pop(holder)] -= 1
-        return self._start() if any(self._waiting) else []
+        fast, new, slow = self._waiting
+        return self._start() if fast or new or slow else []
 
     def set_limit(self, limit: int) -> list[T]:
         """Change the limit, at least 1. Returns waiters that hold a slot now. Holders above a lower limit keep theirs;

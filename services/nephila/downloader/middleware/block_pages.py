@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 import re2
 
@@ -60,12 +61,12 @@ MARKUP: tuple[tuple[str, str], ...] = (
 """RE2 pattern and product: markup of block pages, not of the scripts that these products put into ordinary pages."""
 
 
+@lru_cache(maxsize=64)
 def _compile(pattern: str) -> re2.Pattern:
     """The pattern with groups that capture nothing: RE2 has no fast path for captures."""
     return re2.compile(re.sub(r"(?<!\\)\((?!\?)", "(?:", pattern).encode())
 
 
-_MARKUP = tuple((_compile(pattern), product) for pattern, product in MARKUP)
 _ANY_MARKUP = _compile("|".join(pattern for pattern, _ in MARKUP))
 _BAN_TEXT = _compile(
     r"(?i)(your|this) (ip|ip address|network|device|browser|access|connection)( address)?( \S+)? "
@@ -154,7 +155,9 @@ def _of_error(status: int, headers: Mapping[str, str], body: bytes) -> str:
 def _markup(body: bytes) -> str:
     if not _ANY_MARKUP.search(body):
         return ""
-    return next((f"a challenge or ban of {product}" for pattern, product in _MARKUP if pattern.search(body)), "")
+    # Compiled here: a crawl meets few block pages, and each start would pay for all patterns.
+    found = (product for pattern, product in MARKUP if _compile(pattern).search(body))
+    return next((f"a challenge or ban of {product}" for product in found), "")
 
 
 def _of_text(body: bytes, title: bytes, longest: int, *, error: bool = False) -> str:

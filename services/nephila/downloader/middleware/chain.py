@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
+
+import msgspec
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
@@ -27,8 +28,7 @@ from nephila.kernel.runtime.clock import Clock
 T = TypeVar("T", bound=Middleware)
 
 
-@dataclass(frozen=True, slots=True)
-class Dependencies:
+class Dependencies(msgspec.Struct, frozen=True):
     """What a middleware may be built from."""
 
     config: DownloaderConfig

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from nephila.downloader.http.contract import SiteCookie
 from nephila.downloader.middleware.cookie_syntax import FOREVER, SetCookie, parse_set_cookie
@@ -26,8 +27,7 @@ MAX_SITE_BYTES = 64 << 10
 """Of names and values; servers accept headers of 8 to 16 KB."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cookie:
+class Cookie(msgspec.Struct, frozen=True):
     """One stored cookie."""
 
     name: str

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from calendar import timegm
-from dataclasses import dataclass
+
+import msgspec
 
 from nephila.kernel.runtime.errors import UsageError
 
@@ -24,8 +25,7 @@ _WHITE = " \t"
 FOREVER = float("inf")
 
 
-@dataclass(frozen=True, slots=True)
-class SetCookie:
+class SetCookie(msgspec.Struct, frozen=True):
     """One parsed Set-Cookie header. Empty and missing attributes are None."""
 
     name: str

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from html import unescape
 from itertools import islice
 from urllib.parse import urlencode
 
+import msgspec
 import re2
 
 MAX_FORMS = 50
@@ -20,13 +20,12 @@ _ATTRIBUTE = re2.compile(rb"""(?s)([^\s=/"'>]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|
 _NOT_SENT = frozenset(("submit", "button", "image", "reset", "file"))
 
 
-@dataclass(slots=True)
-class Form:
+class Form(msgspec.Struct):
     """A form of a page."""
 
     action: str = ""
     method: str = "get"
-    fields: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, str] = msgspec.field(default_factory=dict)
     """Name and value of the fields that a browser sends without user input, and of text and password fields."""
     button: tuple[str, str] | None = None
     """The first submit button with a name; a browser sends it when Enter is pressed."""

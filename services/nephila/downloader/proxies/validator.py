@@ -11,8 +11,9 @@ import asyncio
 import re
 import secrets
 import ssl
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from nephila.downloader.dns.contract import ResolveError
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
@@ -39,8 +40,7 @@ _ADDRESS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(msgspec.Struct, frozen=True):
     """What a check found."""
 
     fault: ProxyFault | None

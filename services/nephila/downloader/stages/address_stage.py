@@ -44,7 +44,7 @@ class AddressStage:
         """Give back a paced request whose address is busy, or whose address the scheduler did not count and refuses."""
         request = fetch.request
         route = fetch.route = prefer_counted_address(fetch.route, request.address)
-        if fetch.started or not self._is_paced(request):
+        if self._slots is None or fetch.started or not self._is_paced(request):
             return GO
         if self._is_address_busy(fetch):
             return self._ending.busy(fetch)
@@ -64,9 +64,8 @@ class AddressStage:
 
     def acquire(self, fetch: InFlight) -> StageResult:
         """Wait for a slot of the server address and for the end of its gap. Unpaced requests pass."""
-        if not self._is_paced(fetch.request):
+        if self._slots is None or not self._is_paced(fetch.request):
             return GO
-        assert self._slots is not None
         if not fetch.started:
             if self._ending.ends_early(fetch):
                 return END
@@ -111,8 +110,6 @@ class AddressStage:
 
     def _is_paced(self, request: m.FetchRequest) -> bool:
         """Whether address slots apply. A robots.txt belongs to no job: it is paced while any job is."""
-        if self._slots is None:
-            return False
         if request.job:
             return self._paced_jobs.get(request.job, True)
         return not self._paced_jobs or any(self._paced_jobs.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.deadlines import TimedFetch
 from nephila.downloader.in_flight import ADDRESS_SLOT, GLOBAL_SLOT, InFlight, Stage
-from nephila.downloader.limits.fair_slots import FAST, SLOW, FairSlots, HostSpeeds
+from nephila.downloader.limits.fair_slots import FAST, NEW, SLOW, FairSlots, HostSpeeds
 from nephila.downloader.outcome import ROBOTS
 from nephila.downloader.stages.ending import GO, WAIT, Ending, Run, StageResult
 from nephila.kernel.reasons.table import Reason
@@ -78,7 +78,7 @@ class GlobalStage:
             self._run(fetch, ADDRESS_SLOT)
 
     def _acquire(self, fetch: InFlight) -> StageResult:
-        speed = self.speeds.of(fetch.request.host)
+        speed = self.speeds.by_host.get(fetch.request.host, NEW)
         if self.slots.acquire(fetch, speed):
             return GO
         if speed is SLOW:  # its lease would keep another host from being sent
@@ -95,8 +95,11 @@ class GlobalStage:
 
     def on_response(self, fetch: InFlight, took_s: float) -> None:
         """A response has come. One of a robots.txt is small and often cached: it proves nothing about pages."""
-        if took_s < self._config.slow_after_s and fetch.request.kind is not ROBOTS:
-            self.speeds.learn(fetch.request.host, FAST)
+        request = fetch.request
+        if took_s >= self._config.slow_after_s or request.kind is ROBOTS:
+            return
+        if self.speeds.by_host.get(request.host) is not FAST:
+            self.speeds.learn(request.host, FAST)
 
     def forget_dial(self, fetch: InFlight) -> None:
         """The fetch has ended; its slot is kept."""

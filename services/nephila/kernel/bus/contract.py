@@ -18,18 +18,19 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 from typing import Any, Protocol
 
+import msgspec
+
 from nephila.kernel.layout import Layout
 from nephila.kernel.topics import Topic
 
 
-class Receipt:
-    """Resolves when the bus is responsible for a message. Cheaper than a Future: it needs no event loop."""
+class Receipt(msgspec.Struct, eq=False):
+    """Resolves when the bus is responsible for a message. Cheaper than a Future: it needs no event loop. A struct: one
+    is made for each message, and its `__init__` is no Python code."""
 
-    __slots__ = ("_callbacks", "_waiting")
-
-    def __init__(self, waiting: int = 1) -> None:
-        self._waiting = waiting
-        self._callbacks: list[Callable[[], None]] | None = None
+    _waiting: int = 1
+    """Parties that have not confirmed."""
+    _callbacks: list[Callable[[], None]] = []
 
     @property
     def done(self) -> bool:
@@ -40,8 +41,6 @@ class Receipt:
         """Call back when resolved; at once if it already is."""
         if self._waiting <= 0:
             callback()
-        elif self._callbacks is None:
-            self._callbacks = [callback]
         else:
             self._callbacks.append(callback)
 
@@ -49,9 +48,12 @@ class Receipt:
         """One of the awaited parties has confirmed."""
         self._waiting -= 1
         if self._waiting == 0 and self._callbacks:
-            callbacks, self._callbacks = self._callbacks, None
-            for callback in callbacks:
-                callback()
+            self._call_back()
+
+    def _call_back(self) -> None:
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
 
     def __await__(self) -> Generator[Any, None, None]:
         if self._waiting > 0:
@@ -62,24 +64,22 @@ class Receipt:
 
 def all_of(receipts: Iterable[Receipt]) -> Receipt:
     """A receipt that resolves with the last of these."""
-    pending = [receipt for receipt in receipts if receipt._waiting > 0]
-    gate = Receipt(len(pending))
-    for receipt in pending:
-        receipt.add_done_callback(gate.resolve_one)
+    gate = Receipt(0)
+    for receipt in receipts:
+        if receipt._waiting > 0:
+            gate._waiting += 1
+            receipt._callbacks.append(gate.resolve_one)
     return gate
 
 
-class Delivery:
+class Delivery(msgspec.Struct, eq=False):
     """One message for one group, to be acked once; a second ack is ignored. `attempts` > 1: an earlier delivery failed
     temporarily."""
 
-    __slots__ = ("_on_ack", "attempts", "message", "partition")
-
-    def __init__(self, message: Any, partition: int, on_ack: Callable[[], None], attempts: int = 1) -> None:
-        self.message = message
-        self.partition = partition
-        self.attempts = attempts
-        self._on_ack: Callable[[], None] | None = on_ack
+    message: Any
+    partition: int
+    _on_ack: Callable[[], None] | None
+    attempts: int = 1
 
     @property
     def acked(self) -> bool:
@@ -96,7 +96,15 @@ class Delivery:
 
     def ack_after(self, receipts: Iterable[Receipt]) -> None:
         """Ack once all receipts have resolved."""
-        all_of(receipts).add_done_callback(self.ack)
+        gate = None
+        for receipt in receipts:
+            if receipt._waiting > 0:
+                if gate is None:
+                    gate = Receipt(0, [self.ack])
+                gate._waiting += 1
+                receipt._callbacks.append(gate.resolve_one)
+        if gate is None:
+            self.ack()
 
 
 Handler = Callable[[Delivery], None]
@@ -190,3 +198,6 @@ class LogReader(Protocol):
 
 class LogBus(Bus, LogReader, Protocol):
     """A bus over a log, with all that it offers."""
+
+    def set_patient(self, group: str, patient: bool) -> None:
+        """State whether no host waits for the messages of a group at present: they may be read in larger batches."""

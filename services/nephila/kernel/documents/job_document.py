@@ -8,7 +8,6 @@ line; equal jobs have equal bytes. The caller reads files of seeds.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -35,8 +34,7 @@ _KEPT = 64
 _DECODER = msgspec.json.Decoder(JobSpec)
 
 
-@dataclass(frozen=True, slots=True)
-class JobDocument:
+class JobDocument(msgspec.Struct, frozen=True):
     """A valid document."""
 
     content: dict[str, Any]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from nephila.kernel.runtime.errors import FormError, UsageError
 
@@ -21,8 +22,7 @@ MAX_DEPTH = 16
 MAX_VALUES = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(msgspec.Struct, frozen=True):
     """A value and its location."""
 
     value: str | list[Node] | dict[str, YamlEntry]
@@ -42,8 +42,7 @@ class Node:
         return FormError(f"{self.location}: {text}")
 
 
-@dataclass(frozen=True, slots=True)
-class YamlEntry:
+class YamlEntry(msgspec.Struct, frozen=True):
     """A value of a map with its key; errors about the key use the location of the key."""
 
     key: Node

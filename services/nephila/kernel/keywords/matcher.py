@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 from nephila.kernel.documents.scheme_schema import Group, NamedScheme, SchemeSpec
 from nephila.native import KeywordSet
 
 
-@dataclass(slots=True)
-class KeywordMatch:
+class KeywordMatch(msgspec.Struct):
     """What of the schemes occurs in a text."""
 
-    keywords: list[str] = field(default_factory=list)
+    keywords: list[str] = msgspec.field(default_factory=list)
     """All keywords that occur, in the order of the schemes."""
-    schemes: dict[str, list[str]] = field(default_factory=dict)
+    schemes: dict[str, list[str]] = msgspec.field(default_factory=dict)
     """Scheme → its groups that match."""
-    excluded: dict[str, str] = field(default_factory=dict)
+    excluded: dict[str, str] = msgspec.field(default_factory=dict)
     """Scheme → the exclusion that occurs."""
 
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 import ipaddress
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from nephila.kernel.runtime.errors import UsageError
 
 _BITS = {4: 32, 6: 128}
 
 
-@dataclass(frozen=True, slots=True)
-class AddressLimit:
+class AddressLimit(msgspec.Struct, frozen=True):
     """The limits of one address."""
 
     connections: int

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Literal
+
+import msgspec
 
 from nephila.kernel.messages import Outcome
 
@@ -66,8 +67,7 @@ class Pause(Enum):
     """As a refusal, but it may concern one page or one moment: right after an answer the back-off begins again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """One row of the table of reasons."""
 
     ends: Outcome | None

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from nephila.kernel.runtime.process_setup import usable_cores
 
@@ -23,8 +24,7 @@ UNLIMITED = 1 << 60
 _CGROUPS = Path("sys/fs/cgroup")
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """One reading. `memory_pressure`: share of the last ten seconds in which a task waited for memory (PSI); 0 where
     the kernel does not report it. `cpu_s` rises; only differences between readings of one object have a meaning."""
 
@@ -35,8 +35,7 @@ class Usage:
     memory_pressure: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Memory:
+class _Memory(msgspec.Struct, frozen=True):
     used: int
     limit: int
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, NamedTuple, TypeVar
 
@@ -50,17 +49,16 @@ class UnresolvedLink(NamedTuple):
     """Absolute URL; "": the URL of the list."""
 
 
-@dataclass(slots=True)
-class LinkList:
+class LinkList(msgspec.Struct):
     """Content of a sitemap or feed."""
 
     form: str
     """One of the constants above, or the kind of feed: rss, atom, rdf, json."""
     title: str = ""
-    entries: list[UnresolvedLink] = field(default_factory=list)
-    images: list[str] = field(default_factory=list)
+    entries: list[UnresolvedLink] = msgspec.field(default_factory=list)
+    images: list[str] = msgspec.field(default_factory=list)
     """URLs of images on the listed pages, as written."""
-    videos: list[str] = field(default_factory=list)
+    videos: list[str] = msgspec.field(default_factory=list)
     problem: str = ""
     """Why the list may have more links, for people; "" if all were read."""
 

@@ -73,6 +73,8 @@ _SUFFIXES: Final = (
     ("-yaml", BodyKind.TEXT),
 )
 
+# Names of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
+_BINARY, _OFFICE = BodyKind.BINARY, BodyKind.OFFICE
 # Types without information: old servers send them for unknown files.
 _UNKNOWN: Final = frozenset(
     ("", "application/octet-stream", "binary/octet-stream", "application/unknown", "unknown/unknown", "*/*")
@@ -141,13 +143,13 @@ def kind_of(content_type: str, head: bytes) -> tuple[BodyKind, str]:
     known = _KNOWN.get(content_type)
     if known is None and content_type not in _UNKNOWN:
         known = _by_family(content_type)
-    if known is BodyKind.BINARY:
+    if known is _BINARY:
         return BodyKind.BINARY, ""
     if head.startswith(_MAGIC_STARTS):
         shown = _magic(head)
         kind = _MAGIC_KINDS.get(shown, BodyKind.BINARY)
         return kind, "" if kind is known else shown
-    if known is BodyKind.OFFICE:
+    if known is _OFFICE:
         # No archive in spite of its type: spreadsheets are often HTML or CSV under another name.
         return BodyKind.BINARY, ""
     if content_type == "text/plain" and _is_garbage(head):

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from nephila.kernel import messages as m
 from nephila.kernel.documents.job_document import spec_of
@@ -23,8 +24,7 @@ log = logging.getLogger(__name__)
 _NO_CONTEXT = m.Context()
 
 
-@dataclass(frozen=True, slots=True)
-class KnownRule:
+class KnownRule(msgspec.Struct, frozen=True):
     """A rule and its document as JSON."""
 
     rule: Rule

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -24,8 +23,7 @@ HASHED: Final = 1 << 31
 """Versions from here on are hashes."""
 
 
-@dataclass(frozen=True, slots=True)
-class RuleDocument:
+class RuleDocument(msgspec.Struct, frozen=True):
     """A valid document."""
 
     content: dict[str, Any]

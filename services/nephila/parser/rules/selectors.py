@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+import msgspec
 import re2
 
 
-@dataclass(frozen=True, slots=True)
-class Language:
+class Language(msgspec.Struct, frozen=True):
     """How expressions of a language are compiled, and which of them have a bounded cost on a page of bounded size."""
 
     compile: Callable[[str], Any]
@@ -70,8 +69,7 @@ _UNBOUNDED: Final = re.compile(r"~|:has|contains|:(?:is|where|not)\([^)]*[\s(>+]
 _COUNTED: Final = re.compile(r"(:nth-[a-z-]*)\([^)]*\)")
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True):
     """What a CSS selector costs where it finds nothing."""
 
     up: int

@@ -6,7 +6,6 @@ Invariants: immutable; its properties (`bounded`, `shape`) hold for any page. It
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -22,8 +21,7 @@ _DATA: Final = ("jsonld", "jsonpath", "jmespath")
 _SIMPLE_KEYS: Final = frozenset(("css", "all", "join", "type", "default", "required"))
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True):
     """The selection of a field, an item or a link: its start, and what is done to each value."""
 
     source: str = ""
@@ -47,8 +45,7 @@ class Selection:
         return not self.path or is_bounded(self.path, self.query)
 
 
-@dataclass(frozen=True, slots=True)
-class ItemField:
+class ItemField(msgspec.Struct, frozen=True):
     """One field of an item."""
 
     name: str
@@ -76,8 +73,7 @@ class ItemField:
         return self.selection.bounded and all(inner.bounded for inner in self.fields)
 
 
-@dataclass(frozen=True, slots=True)
-class LinkSelection:
+class LinkSelection(msgspec.Struct, frozen=True):
     """Which links are followed, and the depth and priority they are given."""
 
     selection: Selection
@@ -88,8 +84,7 @@ class LinkSelection:
     stage: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Counter:
+class Counter(msgspec.Struct, frozen=True):
     """Pagination by a parameter that counts."""
 
     param: str
@@ -98,8 +93,7 @@ class Counter:
     most: int
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(msgspec.Struct, frozen=True):
     """When a list ends."""
 
     limit: int = 0
@@ -115,8 +109,7 @@ class Stop:
 NO_STOP: Final = Stop()
 
 
-@dataclass(frozen=True, slots=True)
-class SecondPage:
+class SecondPage(msgspec.Struct, frozen=True):
     """A second page that completes an item."""
 
     name: str
@@ -126,8 +119,7 @@ class SecondPage:
     """What reads it: it has the URLs and fields that are said, the version, priority and links of the rule."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """See the module."""
 
     name: str

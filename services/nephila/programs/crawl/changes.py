@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from nephila.storage.changes import AWAY, CHANGED, GONE, MOVED, NEW
 from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, open_for_reading
@@ -15,14 +16,13 @@ if TYPE_CHECKING:
 FOUND = (NEW, CHANGED, MOVED, GONE)
 
 
-@dataclass(slots=True)
-class Changed:
+class Changed(msgspec.Struct):
     """The new, changed, moved and gone pages of one run, each as (URL, title)."""
 
-    new: list[tuple[str, str]] = field(default_factory=list)
-    changed: list[tuple[str, str]] = field(default_factory=list)
-    moved: list[tuple[str, str]] = field(default_factory=list)
-    gone: list[tuple[str, str]] = field(default_factory=list)
+    new: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    changed: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    moved: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    gone: list[tuple[str, str]] = msgspec.field(default_factory=list)
     ended: int = 0
     """Fetches of the run that ended, with any outcome."""
     fetched: int = 0

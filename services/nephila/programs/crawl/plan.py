@@ -6,7 +6,6 @@ Raises `UsageError` for values that make no sense, before anything is created.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -51,8 +50,7 @@ COPIES = "copies"
 bring no page to make an added output of."""
 
 
-@dataclass(slots=True)
-class CrawlPlan:
+class CrawlPlan(msgspec.Struct):
     """All that one crawl is given."""
 
     job: CrawlJob
@@ -78,7 +76,7 @@ class CrawlPlan:
     this error is the only line."""
     rules: Path | None = None
     """Directory of the job's rules; they are read again when a file changes."""
-    rule_versions: dict[str, int] = field(default_factory=dict)
+    rule_versions: dict[str, int] = msgspec.field(default_factory=dict)
     """Version of each rule of the job at the start of the run."""
     tcp: TcpAddress | None = None
     """Address of the control API, in addition to DIR/control.sock."""

@@ -11,9 +11,9 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from functools import partial
 
+import msgspec
 from msgspec.structs import replace
 
 from nephila.control import job_view
@@ -42,8 +42,7 @@ SEED_BATCH = 1000
 """Seeds published between two turns of the loop, so that a file of a million does not hold up the first fetch."""
 
 
-@dataclass(slots=True)
-class Result:
+class Result(msgspec.Struct):
     """How a crawl ended."""
 
     reason: str = ""
@@ -58,32 +57,32 @@ class Result:
     resumed_urls: int = 0
     resumed_leased: int = 0
     """Of those, in flight when the run before ended: they are fetched again at most once."""
-    errors: dict[str, int] = field(default_factory=dict)
+    errors: dict[str, int] = msgspec.field(default_factory=dict)
     refetched: int = 0
     """URLs that had ended and were queued once more in this run, links that were refused before among them."""
-    degraded: dict[str, str] = field(default_factory=dict)
+    degraded: dict[str, str] = msgspec.field(default_factory=dict)
     """Rule → the finding, for rules that no longer fit their site."""
     seeded: bool = False
     """All seeds of this run were read."""
-    rules: list[str] = field(default_factory=list)
+    rules: list[str] = msgspec.field(default_factory=list)
     """Rules of the job."""
     out_of_scope: int = 0
     """Links of this run that the scope refused."""
     links_lost: int = 0
     """The scope has changed, and this many links that it refused in earlier runs were not held."""
-    refused_seeds: list[tuple[str, str]] = field(default_factory=list)
+    refused_seeds: list[tuple[str, str]] = msgspec.field(default_factory=list)
     window: str = ""
     """Which window the job waits for, in words; empty: none."""
-    waiting_hosts: list[tuple[str, float, int]] = field(default_factory=list)
+    waiting_hosts: list[tuple[str, float, int]] = msgspec.field(default_factory=list)
     """(host, seconds still to wait, URLs queued) when the crawl ended because of --max-wait."""
-    anchors: list[str] = field(default_factory=list)
+    anchors: list[str] = msgspec.field(default_factory=list)
     """Hosts, domains or directories the scope is anchored at."""
-    seed_anchors: set[str] = field(default_factory=set)
+    seed_anchors: set[str] = msgspec.field(default_factory=set)
     """Of those, the anchors of the seeds themselves; the others are targets of redirects."""
-    dead_letters: Counter[str] = field(default_factory=Counter)
+    dead_letters: Counter[str] = msgspec.field(default_factory=Counter)
     """Topic → messages of this run that no service could process."""
     elapsed_s: float = 0.0
-    browser: dict[str, float] = field(default_factory=dict)
+    browser: dict[str, float] = msgspec.field(default_factory=dict)
     """What the browser lane did (`BrowserLane.figures`); empty without a browser."""
 
 

@@ -11,10 +11,11 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from nephila import __version__
 from nephila.kernel.documents.field_types import parse_rate
@@ -43,8 +44,7 @@ Print = Callable[[str], None]
 REMOVE, MOVE = "remove", "move"
 
 
-@dataclass(slots=True)
-class CrawlRequest:
+class CrawlRequest(msgspec.Struct):
     """A command line or a call, after parsing."""
 
     urls: list[str]

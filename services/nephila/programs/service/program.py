@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from starlette.routing import BaseRoute
+
 from nephila.control.http.application import application
 from nephila.control.http.server import tcp_server
 from nephila.kernel.bus.contract import Bus, LogRecords
@@ -159,12 +161,13 @@ class ServiceProgram:
         async def metrics() -> tuple[bytes, str]:
             return exposition(registry)
 
-        app = application(
-            getattr(self.service, "control", None),
-            token=getattr(self.service, "token", ""),
-            unready=self._unready,
-            metrics=metrics,
-        )
+        control, token = getattr(self.service, "control", None), getattr(self.service, "token", "")
+        console: Sequence[BaseRoute] = ()
+        if control is not None:
+            from nephila.console.application import access, routes  # only the service `api` has templates to load
+
+            console = routes(control, access(token, getattr(self.service, "console_names", ())))
+        app = application(control, token=token, unready=self._unready, metrics=metrics, beside=console)
         self.server = tcp_server(app, host, port, "metrics_port")
         """/healthz, /readyz, /metrics; of the service `api` the control API as well."""
         inside = [counters_of(access(self.service), metrics) for _, access, metrics in kind.parts]

@@ -16,6 +16,7 @@ from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.claim_check import open_claim_store
 from nephila.kernel.bus.kafka.config import KafkaConfig, checked
 from nephila.kernel.bus.kafka.metrics import METRICS as BUS
+from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.runtime import logs
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.config import load
@@ -39,9 +40,16 @@ def _build_downloader(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal)
     return _downloader(config, bus, bus, clock)
 
 
-def _downloader(config: Any, bus: KafkaBus, route: Bus, clock: Clock, budget: MemoryBudget | None = None) -> Any:
+def _downloader(
+    config: Any,
+    bus: KafkaBus,
+    route: Bus,
+    clock: Clock,
+    budget: MemoryBudget | None = None,
+    read_pages: ReadPages | None = None,
+) -> Any:
     """A downloader that dials while its membership is certain, and checks addresses while it has peers. `route`: the
-    bus of its messages."""
+    bus of its messages. `read_pages`: of the parser in this process."""
     from nephila.downloader.coordination import Coordination
     from nephila.downloader.limits.late_address_check import LateAddressCheck
     from nephila.downloader.limits.lost_requests import LostRequests
@@ -55,7 +63,10 @@ def _downloader(config: Any, bus: KafkaBus, route: Bus, clock: Clock, budget: Me
         late_address_check=LateAddressCheck((lambda: False) if renders else partial(bus.has_all, group)).check,
         membership_valid=partial(bus.may_emit, group),
     )
-    service = (build_browser if renders else build)(config, route, clock, coordination, budget)
+    if renders:
+        service = build_browser(config, route, clock, coordination, budget)
+    else:
+        service = build(config, route, clock, coordination, budget, read_pages)
     bus.watch_partitions(group, service.partitions)
     bus.watch_crashes(group, LostRequests(bus, clock, topic).report)
     return service
@@ -77,8 +88,9 @@ def _build_fetchparse(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal)
 
     route = FetchParseBus(bus, clock, config.downloader.raw_capture)
     budget = make_budget(config.downloader, clock)
-    parser = build(config.parser, OutlinkRouter(route, clock, lambda: bus.layout), clock, budget=budget)
-    return FetchParse(_downloader(config.downloader, bus, route, clock, budget), parser, clock)
+    pages, router = ReadPages(config.parser), OutlinkRouter(route, clock, lambda: bus.layout)
+    parser = build(config.parser, router, clock, budget=budget, read_pages=pages)
+    return FetchParse(_downloader(config.downloader, bus, route, clock, budget, pages), parser, clock)
 
 
 def _build_storage(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:

@@ -42,6 +42,7 @@ from nephila.kernel.bus.workers.protocol import (
 )
 from nephila.kernel.bus.workers.socket_pipe import Pipe, connect
 from nephila.kernel.messages import FetchRequest
+from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.parent_death import die_with
@@ -116,9 +117,10 @@ class Worker:
             config = msgspec.msgpack.decode(settings.downloader, type=DownloaderConfig)
             budget = make_budget(config, self.clock)
             parser = msgspec.msgpack.decode(settings.parser, type=ParserConfig)
-            self._parser = build_parser(parser, bus, self.clock, with_judge=False, budget=budget)
+            pages = ReadPages(parser)
+            self._parser = build_parser(parser, bus, self.clock, with_judge=False, budget=budget, read_pages=pages)
             coordination = Coordination(self._ask, lambda address, at: link.send_control(RequestSent(address, at)))
-            self._downloader = build_downloader(config, bus, self.clock, coordination, budget)
+            self._downloader = build_downloader(config, bus, self.clock, coordination, budget, pages)
             await self._parser.start()
             await self._downloader.start()
         except UserError as error:

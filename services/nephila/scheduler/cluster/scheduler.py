@@ -31,6 +31,7 @@ from nephila.scheduler.cluster.addresses.address_lock_topic import AddressLockTo
 from nephila.scheduler.cluster.addresses.shared_pace import SharedAddressQueue
 from nephila.scheduler.cluster.explain_queries import ExplainQueryHandler
 from nephila.scheduler.cluster.forwarding import Forwarding
+from nephila.scheduler.cluster.input_patience import InputPatience
 from nephila.scheduler.cluster.jobs.status_reporter import StatusReporter
 from nephila.scheduler.cluster.missing_receipts import MissingReceipts
 from nephila.scheduler.cluster.request_liveness import RequestLiveness
@@ -95,6 +96,7 @@ class ClusterScheduler(Member):
         self._unknown_jobs = UnknownJobBuffer(clock)
         self.forwarding = Forwarding(bus)
         self.splits = Splits(bus, clock, self.owners, self._take_over, self._release)
+        self._patience = InputPatience(bus, "scheduler")
         self._lock = -1
 
     # ---- life
@@ -265,6 +267,8 @@ class ClusterScheduler(Member):
         known = self.jobs.get(job.uid)
         if known is None or known.generation <= job.generation or known.deleted:
             self.jobs[job.uid] = job
+            self.reporter.on_job(job.uid)
+            self._patience.on_job(job)
             for owner in self.owners.values():
                 if job.uid in owner.frontier.jobs:
                     owner.put_job(job)

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from nephila.kernel.messages import LeasedUrl
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.in_flight import Key
 
 
-@dataclass(slots=True)
-class Restored:
+class Restored(msgspec.Struct):
     """The result of recovery."""
 
     urls: int = 0
     leased: int = 0
     commits: int = 0
-    outstanding: dict[Key, tuple[int, bytes]] = field(default_factory=dict)
+    outstanding: dict[Key, tuple[int, bytes]] = msgspec.field(default_factory=dict)
     """(host, packed URL) of outstanding URLs, in the order of their leases."""
-    delayed: dict[Key, tuple[int, bytes, float]] = field(default_factory=dict)
+    delayed: dict[Key, tuple[int, bytes, float]] = msgspec.field(default_factory=dict)
     """(host, packed URL, not_before UTC) of delayed URLs."""
-    attempts: dict[Key, int] = field(default_factory=dict)
+    attempts: dict[Key, int] = msgspec.field(default_factory=dict)
     """Current attempt of outstanding URLs."""
-    robots_pending: dict[str, None] = field(default_factory=dict)
+    robots_pending: dict[str, None] = msgspec.field(default_factory=dict)
     """Hosts whose robots.txt was in flight."""
-    leases: dict[Key, LeasedUrl] = field(default_factory=dict)
+    leases: dict[Key, LeasedUrl] = msgspec.field(default_factory=dict)
     """Logged state of each outstanding URL, in the frontier of one partition, where leases outlive their owner."""
-    to_republish: TurnOutput = field(default_factory=TurnOutput)
+    to_republish: TurnOutput = msgspec.field(default_factory=TurnOutput)
     """Messages that the previous owner may not have published: terminal rows, and requests of leases that continue."""
 
     def numbers(self) -> set[int]:

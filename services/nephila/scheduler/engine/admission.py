@@ -100,6 +100,7 @@ def anchor_scope(frontier: Frontier, job: Job, host_key: str, path_query: str) -
 def note_anchor(frontier: Frontier, job: Job, anchor: str) -> None:
     """Log a new anchor of a scope. Links that were refused before may be wanted now."""
     job.scope.anchors.add(anchor)
+    job.note_change()
     frontier.pending.of(frontier.partitions[0]).anchors.append(Anchor(job.uid, anchor))
     job.forget_rejected()
     frontier.on_wider(job.uid)
@@ -127,6 +128,7 @@ def admit(frontier: Frontier, job: Job, entry: Entry, host_key: str, *, head: bo
         frontier.forward(seed, entry.url_key)
         return
     job.seen.add(entry.url_key)
+    job.note_change()
     if is_requisite(entry.context):
         job.requisites.add(entry.url_key)
     number = frontier.store.host(host_key)
@@ -159,7 +161,8 @@ def _add_links(frontier: Frontier, links: Outlinks) -> int:
         return 0
     if 0 <= frontier.depth_limit < links.depth:
         return 0
-    recrawl_queue.apply_lastmods(frontier, job, links)
+    if links.lastmods:
+        recrawl_queue.apply_lastmods(frontier, job, links)
     limit = REJECTED_LIMIT // len(frontier.jobs)
     admitted = page_admission.admit(frontier, job, links, limit)
     if admitted is not None:
@@ -265,6 +268,7 @@ class _PageLinks:
         if keys:
             self._record_self_links(admitted)
             job.seen.add(b"".join(keys))
+            job.note_change()
             if self.requisites:
                 job.requisites.update(keys)
             newest_first = job.strategy.newest_first and not self.requisites

@@ -138,8 +138,9 @@ class Dispatcher:
 
     def _dispatch_ready(self, now: float, out: TurnOutput) -> None:
         moves = MOVED_PER_TURN
+        waiting, queues = self.frontier.readiness.waiting_for_address, self.frontier.addresses.heap
         while self.room and self._effort <= EFFORT_PER_TURN:
-            if self._serve_waiting_for_address(now, out):
+            if (waiting or queues) and self._serve_waiting_for_address(now, out):
                 continue
             moves -= self._fill(now, moves)
             job = self._choose()
@@ -170,7 +171,7 @@ class Dispatcher:
         while prepared.scheduled and moved < limit and (number := readiness.take_prepared()) >= 0:
             moved += 1
             self._make_ready(number, now)
-        if len(ready) >= READY_MAX and not self._unserved_job_waits():
+        if len(ready.by_host) >= READY_MAX and not self._unserved_job_waits():
             return 0
         while moved < limit:
             number = store.take_ready(now)
@@ -185,7 +186,13 @@ class Dispatcher:
         frontier = self.frontier
         numbered, prepared = frontier.jobs.numbered, frontier.readiness.prepared
         heads = frontier.store.head(number)
-        going = [head for head in heads if head[0] in numbered and not self._is_idle(numbered[head[0]], number)]
+        going = []
+        for head in heads:
+            job = numbered.get(head[0])
+            if job is not None and not (
+                number in job.over_budget_hosts or number in job.waiting_hosts or job.is_blocked
+            ):
+                going.append(head)
         is_prepared = number in prepared.by_number
         if is_prepared and prepared.job(number) not in (job for job, _ in going):
             prepared.discard(number)
@@ -209,11 +216,18 @@ class Dispatcher:
         """The next job among those that can take a URL."""
         frontier = self.frontier
         numbered, ready = frontier.jobs.numbered, frontier.readiness.ready
-        able = [numbered[n] for n in ready.jobs() if n in numbered and numbered[n].has_room]
-        able = [job for job in able if frontier.readiness.may_prepare(job) or ready.first_is_prepared(job.number)]
+        able = []
+        for number in ready.jobs():
+            job = numbered.get(number)
+            if job is None or not job.has_room:
+                continue
+            if frontier.readiness.may_prepare(job) or ready.first_is_prepared(number):
+                able.append(job)
         if self._slots is not None:
             return self._next_slot(self._slots, able)
-        return self._next_share(able) if len(able) > 1 else next(iter(able), None)
+        if len(able) > 1:
+            return self._next_share(able)
+        return able[0] if able else None
 
     def _next_share(self, able: list[Job]) -> Job:
         job = self.frontier.jobs[self._shares.next(able)]
@@ -277,15 +291,17 @@ class Dispatcher:
                 if self._request_robots(host, job, entry, now, out):
                     return  # the outcome of robots.txt schedules the host
                 break
-            self._effort += self._cost(host, job, entry)
+            if not job.ignore_robots:
+                self._effort += self._cost(host, entry)
             store.pop(host.number, job.number)
             job.free_reservation(entry.url_key)
             if reason:
                 self.endings.unfetched(host, job, entry, out, reason)
-            elif not self._denied(host, job, entry, out):
+            elif job.ignore_robots or not self._denied(host, job, entry, out):
                 self._lease(host, job, entry, now, out)
                 break
-        frontier.readiness.prepared.discard(host.number)
+        if host.number in frontier.readiness.prepared.by_number:
+            frontier.readiness.prepared.discard(host.number)
         # Behind the hosts that are ready: a host with many forbidden URLs must not stay first.
         frontier.readiness.schedule(host.number, now)
 
@@ -331,15 +347,13 @@ class Dispatcher:
         self._issue(request, Outstanding("", host, robots, request.attempt, address), None, now, out)
         return True
 
-    def _cost(self, host: Host, job: Job, entry: Entry) -> int:
+    def _cost(self, host: Host, entry: Entry) -> int:
         """Effort of checking a URL against robots.txt."""
-        robots = host.robots.get(origin_of(entry.url, host.key)) if not job.ignore_robots else None
+        robots = host.robots.get(origin_of(entry.url, host.key))
         return robots.effort(self.frontier.config.agent, entry.url) if robots is not None else 0
 
     def _denied(self, host: Host, job: Job, entry: Entry, out: TurnOutput) -> bool:
         """End the URL when robots.txt forbids it or its host cannot be reached."""
-        if job.ignore_robots:
-            return False
         end = self.endings.unfetched
         robots = host.robots[origin_of(entry.url, host.key)]
         if robots.policy == "failed":

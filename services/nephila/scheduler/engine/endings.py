@@ -10,7 +10,7 @@ from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import Host, TurnOutput
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.frontier.in_flight import Outstanding
-from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.job_state import STORED, Job
 from nephila.scheduler.frontier.queue_entry import Entry, unpack_context
 from nephila.scheduler.recrawl.policy import GONE_STATUSES
 
@@ -78,7 +78,9 @@ class Endings:
     def _yielded(self, job: Job, waiting: Outstanding, receipt: Receipt) -> None:
         """Count whether the page brought new text; close the path pattern that brings none."""
         frontier = self.frontier
-        host = frontier.hosts.get_or_create(waiting.host.key)  # it may have been evicted meanwhile
+        host = waiting.host
+        if frontier.hosts.hot.get(host.number) is not host:  # it was evicted meanwhile
+            host = frontier.hosts.get_or_create(host.key)
         host.changed = True
         size_bytes = receipt.size_bytes
         closed = novelty_of(host, job).fetched(waiting.entry.url, receipt.text_hash, size_bytes, frontier.time.utc_now)
@@ -97,10 +99,11 @@ class Endings:
             EndedUrl(entry.url_key, waiting.job, waiting.host.key, entry.fetch_no, outcome)
         )
         first = job.is_first_fetch(entry.url_key, entry.fetch_no)
-        if outcome is Outcome.STORED and first and not job.traps.off:
+        if outcome is STORED and first and not job.traps.off:
             self._yielded(job, waiting, receipt)
-        recrawl_queue.record_fetch(frontier, job, waiting, receipt)
-        if outcome is not Outcome.STORED:
+        if job.recrawl.active or job.due_table.packed:
+            recrawl_queue.record_fetch(frontier, job, waiting, receipt)
+        if outcome is not STORED:
             frontier.readiness.resume_hosts(job)
 
 

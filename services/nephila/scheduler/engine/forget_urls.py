@@ -7,7 +7,8 @@ or outstanding) stays. Rows stay: a later fetch replaces them, since its number 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from nephila.kernel.fragment_routes import parse_for
 from nephila.kernel.messages import ForgottenUrl, Outcome
@@ -18,8 +19,7 @@ from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.job_state import Job
 
 
-@dataclass(slots=True)
-class Forgotten:
+class Forgotten(msgspec.Struct):
     """What became of the URLs of a request."""
 
     forgotten: int = 0

@@ -37,6 +37,9 @@ from nephila.scheduler.frontier.strategies import HEAD
 from nephila.scheduler.politeness.host_pace import is_refusal, took_s
 from nephila.scheduler.politeness.robots import from_outcome
 
+# Names of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
+_RETRACTED, _FETCHED, _NOT_MODIFIED = FetchResult.RETRACTED, FetchResult.FETCHED, FetchResult.NOT_MODIFIED
+_ROBOTS = FetchKind.ROBOTS
 CLOCKS_S = 1.0
 """Largest difference of the clocks of two members that are ready."""
 SEED_HOPS = 5
@@ -59,14 +62,15 @@ class OutcomeHandler:
 
     def outcome(self, outcome: FetchOutcome, now: float, out: TurnOutput) -> None:
         """One attempt has ended. A late or unknown outcome changes only the pace of the host."""
-        if outcome.result is FetchResult.RETRACTED:
+        result = outcome.result
+        if result is _RETRACTED:
             self._retract(outcome, now)
             return
         frontier = self.frontier
         in_flight = frontier.in_flight
         waiting = in_flight.find(outcome.job, outcome.url_key)
         row = row_of_outcome(outcome)
-        if not row.no_outcome:
+        if in_flight.notes_consumed and not row.no_outcome:
             in_flight.note_consumed(now, waiting is not None and in_flight.is_rendered(waiting))
         if (
             waiting is None
@@ -83,16 +87,23 @@ class OutcomeHandler:
         in_flight.answer(waiting, now, outcome.reason == BUSY)
         host.changed = True
         self._pace(host, job, outcome, row, now)
-        if outcome.kind is FetchKind.ROBOTS:
+        if outcome.kind is _ROBOTS:
             self._robots(waiting, outcome, row, now)
         elif job is not None:
-            self._account(host, job, outcome)
+            if job.counts_host_use:
+                self._account(host, job, outcome)
             if (job.has_quotas or outcome.browser_s) and outcome.started_at > 0:
                 frontier.holds.count_quotas(job, outcome.wire_bytes, outcome.browser_s)
-            self._page(waiting, job, outcome, row, now, out)
+            if result is _FETCHED or result is _NOT_MODIFIED:
+                in_flight.page(waiting)
+                if waiting.receipted is not None:
+                    self._endings.receipt(waiting, waiting.receipted)
+            else:
+                self._without_page(waiting, job, outcome, row, now, out)
         else:
             in_flight.drop(waiting)
-        self._log_host(host, before, now, always=job is not None and job.counts_host_use)
+        if host.pace.not_before > before or (job is not None and job.counts_host_use):
+            self._log_host(host, before, now, always=job is not None and job.counts_host_use)
         frontier.readiness.reschedule(host)
 
     def _late(self, waiting: Outstanding | None, outcome: FetchOutcome, row: Row, now: float) -> None:
@@ -125,10 +136,14 @@ class OutcomeHandler:
             # Given back undialled; a wait is stated where no proxy works, or a login is paused.
             host.pace.after_fetch(now, outcome.retry_after_s)
             return
-        host.pace.took_s = took_s(outcome)
-        delay_s = self.frontier.hosts.delay_s(host, job)
+        pace = host.pace
+        pace.took_s = took_s(outcome)
+        if job is None:
+            delay_s = self.frontier.hosts.delay_s(host, None)
+        else:
+            delay_s = job.policies.delay_s(host.key, host.crawl_delay_s, pace.took_s)
         if delay_s > 0:
-            host.pace.after_fetch(now, delay_s)
+            pace.after_fetch(now, delay_s)
         if is_refusal(outcome, row):
             config, rng = self.frontier.config, self.frontier.rng
             host.pace.after_refusal(now, outcome.retry_after_s, config, rng, row.pause is Pause.PASSING)
@@ -137,7 +152,7 @@ class OutcomeHandler:
 
     def _account(self, host: Host, job: Job, outcome: FetchOutcome) -> None:
         """Count a fetch in the job's budget for the host."""
-        if not job.counts_host_use or outcome.started_at <= 0:
+        if outcome.started_at <= 0:
             return
         use = host.uses.get(job.uid)
         if use is None:
@@ -154,15 +169,12 @@ class OutcomeHandler:
             partition = self.frontier.partitions[host.partition]
             self.frontier.pending.of(partition).hosts.append(self.frontier.hosts.state_of(host))
 
-    def _page(
+    def _without_page(
         self, waiting: Outstanding, job: Job, outcome: FetchOutcome, row: Row, now: float, out: TurnOutput
     ) -> None:
+        """The fetch of a URL of a job brought no page."""
         result = outcome.result
-        if result is FetchResult.FETCHED or result is FetchResult.NOT_MODIFIED:
-            self.frontier.in_flight.page(waiting)
-            if waiting.receipted is not None:
-                self._endings.receipt(waiting, waiting.receipted)
-        elif result in NOT_COUNTED:
+        if result in NOT_COUNTED:
             self._requeue(waiting, job, waiting.attempt - 1, now)
         elif result is FetchResult.REDIRECT:
             self._redirect(waiting, job, outcome, now, out)

@@ -88,7 +88,7 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
         _orders(strategy, links.depth),
         strategy.newest_first,
         floors,
-        pack_context(links.context),
+        pack_context(links.context) if links.context is not None else b"",
         job.budget.queued,
         bool(job.waiting_hosts),
         job.over_budget_hosts,
@@ -106,7 +106,8 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
     )
     rows = None
     if frontier.packed_rows:
-        rows = _Rows(_head(job.uid), _middle(links.depth, first_no), _tail(links.context))
+        tail = _tail(links.context) if links.context is not None else _PLAIN_TAIL
+        rows = _Rows(_head(job.uid), _middle(links.depth, first_no), tail)
     admitted = frontier.store.admit(links, entries, checks, rows)
     if admitted is None:
         return None
@@ -125,6 +126,7 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
     return len(indices), out_of_scope
 
 
+@lru_cache(maxsize=256)
 def _orders(strategy: StrategyRow, depth: int) -> Sequence[int]:
     """Orders by priority; one order where the priority has no effect."""
     return _by_priority(strategy) if strategy.relevance else (strategy.order(depth, 0),)
@@ -157,6 +159,9 @@ def _tail(context: Context | None) -> bytes:
     """The fields after the priority."""
     row = msgspec.structs.astuple(QueuedUrl(context=context))
     return b"".join(map(_encode, row[_FIELDS.index("priority") + 1 :]))
+
+
+_PLAIN_TAIL: Final = _tail(None)
 
 
 def _urls(links: Outlinks, indices: Sequence[int]) -> Iterator[str]:

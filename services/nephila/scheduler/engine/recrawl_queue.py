@@ -106,7 +106,7 @@ def record_fetch(frontier: Frontier, job: Job, waiting: Outstanding, receipt: Re
 
 def apply_lastmods(frontier: Frontier, job: Job, links: Outlinks) -> None:
     """A sitemap or feed names the last changes of pages."""
-    if not links.lastmods or not job.recrawl.active:
+    if not job.recrawl.active:
         return
     for i, lastmod in enumerate(memoryview(links.lastmods).cast("d")):
         if lastmod <= 0:

@@ -71,6 +71,7 @@ class Refetch:
         self._ask_robots_again(frontier.hosts.get_or_create(host_key), row.url)
         job.due_table.put(state)
         frontier.pending.of(frontier.pending.partition(key)).urls.append(state)
+        job.note_change()
         if job.seen.add(key):
             recrawl_queue.enqueue(frontier, job, state)  # not counted as ended in this frontier
         else:

@@ -26,6 +26,7 @@ from nephila.scheduler.politeness.robots import OriginRobots, origin_of
 from nephila.scheduler.traps.path_patterns import patterns_of
 from nephila.scheduler.traps.url_shape import shape
 
+PauseCause = Literal["delay", "refused", "robots", "longer"]
 LOOKED_AT = 20_000
 """URLs of a host's queue that are searched: 10 ms in which a running program is blocked."""
 SAME_INSTANT_S = 0.01
@@ -292,7 +293,7 @@ def host_fact(dispatcher: Dispatcher, host: Host | None, job: Job, now: float) -
         backoff_s=host.pace.backoff_s,
         wait_s=wait_s,
         not_before=host.pace.not_before + frontier.time.utc_offset if wait_s else 0.0,
-        pause=_pause(dispatcher, host, job) if wait_s else "",
+        pause=pause_cause(dispatcher, host, job) if wait_s else "",
         address=host.address,
         in_flight=host.in_flight,
     )
@@ -303,7 +304,7 @@ def host_fact(dispatcher: Dispatcher, host: Host | None, job: Job, now: float) -
     return fact
 
 
-def _pause(dispatcher: Dispatcher, host: Host, job: Job) -> Literal["delay", "refused", "robots", "longer"]:
+def pause_cause(dispatcher: Dispatcher, host: Host, job: Job | None) -> PauseCause:
     """Cause of the host's not_before. A back-off is kept long after the host answers again, so it proves nothing. A
     pause that began with the last refusal does."""
     frontier, pace = dispatcher.frontier, host.pace

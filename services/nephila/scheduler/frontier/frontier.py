@@ -12,8 +12,9 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 from nephila.kernel.layout import Layout, layout_of
 from nephila.kernel.messages import Outcome, Quarantine, Seed
@@ -60,11 +61,10 @@ def address_limits(config: SchedulerConfig) -> AddressLimits:
     return AddressLimits(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
 
 
-@dataclass(slots=True)
-class FrontierCounters:
+class FrontierCounters(msgspec.Struct):
     """Counters of a program over all its frontiers; they never fall."""
 
-    without_page: Counter[str] = field(default_factory=Counter)
+    without_page: Counter[str] = msgspec.field(default_factory=Counter)
     """Reason → URLs that ended without a page."""
     early_fetches: int = 0
     """Fetches that began before their host might be fetched from."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from nephila.kernel.messages import HostUse
 from nephila.scheduler.politeness.host_pace import HostPace
@@ -48,8 +49,7 @@ class Host:
         """The bytes in the host store are out of date."""
 
 
-@dataclass(slots=True)
-class QueueSlot:
+class QueueSlot(msgspec.Struct):
     """A host in the queue of its server address. Smaller than the host, whose object may be evicted meanwhile."""
 
     number: int
@@ -58,9 +58,8 @@ class QueueSlot:
     """The view that the host belongs to, where several frontiers share the queues."""
 
 
-@dataclass(slots=True)
-class TurnOutput:
+class TurnOutput(msgspec.Struct):
     """Messages to publish once the commit of the turn is written."""
 
-    requests: list[tuple[int, Any]] = field(default_factory=list)
-    records: list[tuple[int, Any]] = field(default_factory=list)
+    requests: list[tuple[int, Any]] = msgspec.field(default_factory=list)
+    records: list[tuple[int, Any]] = msgspec.field(default_factory=list)

@@ -133,8 +133,14 @@ class HostTable:
 
     def limit(self, host: Host) -> int:
         """Concurrent fetches of a host: the smallest limit of the jobs that use it."""
-        limits = [job.policies.concurrency(host.key) for job in self.jobs_on(host)]
-        return min(limits) if limits else 1
+        least, numbered = 0, self.numbered
+        for number, _ in self.store.jobs(host.number):
+            job = numbered.get(number)
+            if job is not None:
+                policies = job.policies
+                limit = policies.everywhere or policies.concurrency(host.key)
+                least = limit if not least or limit < least else least
+        return least or 1
 
     def fetches_alone(self, host: Host, job: Job | None) -> bool:
         """Whether this job, and every other one with URLs on the host, fetches one at a time there. False where no job

@@ -7,10 +7,12 @@ a host, the leases of a job and the fetches of an address.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
+
+import msgspec
 
 from nephila.kernel.messages import LeasedUrl, Receipt, Record, Render
 from nephila.scheduler.config import SchedulerConfig
@@ -75,7 +77,23 @@ class LifeEvent(IntEnum):
 QUEUED, DELAYED, LEASED, ANSWERED, FETCHED, ENDING, ENDED, DROPPED = LifeState
 LEASE, OUTCOME, PAGE, REQUEUE, DELAY, NO_PAGE, RECEIPT, DROP, DUE = LifeEvent
 
-MOVES: dict[LifeEvent, dict[LifeState, LifeState]] = {
+
+class ForbiddenMoveError(Exception):
+    """An error of the program: the event cannot happen in that state."""
+
+
+class _After(dict[LifeState, LifeState]):
+    """State before an event → state after it. Any other state before raises `ForbiddenMoveError`."""
+
+    def __init__(self, event: LifeEvent, after: Mapping[LifeState, LifeState]) -> None:
+        super().__init__(after)
+        self._event = event
+
+    def __missing__(self, before: LifeState) -> LifeState:
+        raise ForbiddenMoveError(f"{self._event.name} cannot happen to a URL that is {before.name}")
+
+
+_TABLE: dict[LifeEvent, dict[LifeState, LifeState]] = {
     LEASE: {QUEUED: LEASED},
     OUTCOME: {LEASED: ANSWERED},
     PAGE: {ANSWERED: FETCHED},
@@ -88,17 +106,14 @@ MOVES: dict[LifeEvent, dict[LifeState, LifeState]] = {
     # Without an object: the heap of delayed URLs and the due tables.
     DUE: {DELAYED: QUEUED, ENDED: QUEUED},
 }
-"""Event → state before → state after."""
+MOVES = {event: _After(event, after) for event, after in _TABLE.items()}
+"""Event → state before → state after. A look-up without a call: each page has four events."""
+_AFTER_LEASE, _AFTER_OUTCOME, _AFTER_PAGE, _AFTER_RECEIPT = (MOVES[event] for event in (LEASE, OUTCOME, PAGE, RECEIPT))
 PAGE_STATES = (LEASED, ANSWERED, FETCHED)
 """States that count as a lease of the job: the fetch may bring a page of its budget."""
 
 
-class ForbiddenMoveError(Exception):
-    """An error of the program: the event cannot happen in that state."""
-
-
-@dataclass(slots=True)
-class Outstanding:
+class Outstanding(msgspec.Struct):
     """A URL in flight."""
 
     job: str
@@ -118,10 +133,7 @@ class Outstanding:
     def move(self, event: LifeEvent) -> LifeState:
         """Change the state by an event; returns the state before. Raises `ForbiddenMoveError`."""
         before = self.state
-        after = MOVES[event].get(before)
-        if after is None:
-            raise ForbiddenMoveError(f"{event.name} cannot happen to a URL that is {before.name}: {self.entry.url}")
-        self.state = after
+        self.state = MOVES[event][before]
         return before
 
 
@@ -154,7 +166,9 @@ class InFlight:
         self._addresses = addresses
         self._pending = pending
         self._time = time
-        self._restart = restart
+        self._leases_continue = restart is RestartPolicy.LEASES_CONTINUE
+        self.notes_consumed = consumed_until < math.inf
+        """Whether `note_consumed` has an effect."""
 
     def __len__(self) -> int:
         """URLs without receipt."""
@@ -170,7 +184,7 @@ class InFlight:
     def lease(self, waiting: Outstanding, job: Job | None, until: float, now: float) -> float:
         """A request is made for a URL, or for a robots.txt where `job` is None. Returns the UTC instant at which it is
         to dial; 0.0: at once."""
-        waiting.move(LEASE)
+        waiting.state = _AFTER_LEASE[waiting.state]
         key = (waiting.job, waiting.entry.url_key)
         self.urls[key] = waiting
         if job is not None:
@@ -202,7 +216,7 @@ class InFlight:
 
     def answer(self, waiting: Outstanding, now: float, refused: bool = False) -> None:
         """The outcome has come. `refused`: see `AddressQueue.end`."""
-        waiting.move(OUTCOME)
+        waiting.state = _AFTER_OUTCOME[waiting.state]
         del self.leases[waiting.job, waiting.entry.url_key]
         waiting.host.in_flight -= 1
         if waiting.address:
@@ -210,10 +224,12 @@ class InFlight:
 
     def page(self, waiting: Outstanding) -> None:
         """The outcome has a page."""
-        waiting.move(PAGE)
+        waiting.state = _AFTER_PAGE[waiting.state]
         if waiting.receipted is None:
-            self._log(waiting)
-            self.await_receipt(waiting)
+            if self._leases_continue:
+                self._log(waiting)
+            # A URL whose outcome came is not among them yet.
+            self.without_receipt[waiting.job, waiting.entry.url_key] = self._time.now
 
     def requeue(self, waiting: Outstanding, job: Job, delayed: bool) -> None:
         """The caller queues the URL again, or delays it."""
@@ -233,7 +249,8 @@ class InFlight:
 
     def receipt(self, waiting: Outstanding, job: Job, receipt: Receipt) -> bool:
         """The row of a URL is durable. Returns whether the URL has ended; if not, its outcome comes first."""
-        before = waiting.move(RECEIPT)
+        before = waiting.state
+        waiting.state = _AFTER_RECEIPT[before]
         if before is LEASED:
             waiting.receipted = receipt
             self._log(waiting)
@@ -307,7 +324,7 @@ class InFlight:
         """The logged form of a URL. It is longer where the next owner waits for the URL."""
         entry = waiting.entry
         leased = LeasedUrl(entry.url_key, waiting.job, waiting.host.key, waiting.attempt)
-        if self._restart is RestartPolicy.LEASES_CONTINUE:
+        if self._leases_continue:
             leased.lease_until = waiting.lease_until
             leased.address = waiting.address
             if waiting.job not in self._jobs:
@@ -319,7 +336,7 @@ class InFlight:
         return leased
 
     def _log(self, waiting: Outstanding) -> None:
-        if self._restart is RestartPolicy.LEASES_CONTINUE:
+        if self._leases_continue:
             partition = self._pending.partitions[waiting.host.partition]
             self._pending.of(partition).leased.append(self.logged(waiting))
 

@@ -21,6 +21,9 @@ from nephila.scheduler.politeness.host_policy import HostPolicies
 from nephila.scheduler.recrawl.due_table import DueTable
 from nephila.scheduler.recrawl.policy import RecrawlPolicy
 
+# A name of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
+STORED = Outcome.STORED
+
 
 def _host_key(url: str) -> str:
     try:
@@ -50,9 +53,11 @@ class Job:
         seen: Seen,
         first_fetch_no: int = 1,
         page_quota: int | None = None,
+        changed: set[str] | None = None,
     ) -> None:
         """`page_quota`: the share of one of many partitions in the page budget; None where one frontier has
-        all of it."""
+        all of it. `changed`: the uid is added at each `note_change`."""
+        self._changed = set() if changed is None else changed
         self.number = number
         self.seen = seen
         self._store = store
@@ -112,6 +117,12 @@ class Job:
         self.due_table = DueTable(spec.uid)
         """URLs that are fetched repeatedly, and when."""
         self._apply(spec, ())
+        self.note_change()
+
+    def note_change(self) -> None:
+        """The spec, the seen set, the anchors, the holds or the number of dispatched URLs have changed: an idle job may
+        not be idle any more. To be called by who changes the seen set or the anchors."""
+        self._changed.add(self.uid)
 
     def _apply(self, spec: CrawlJob, anchors: tuple[str, ...]) -> None:
         self.spec = spec
@@ -146,6 +157,7 @@ class Job:
         self.forget_rejected()
         scope = self.scope
         self._apply(spec, ())
+        self.note_change()
         self.scope.take_over(scope)
 
     def reapply_recrawl(self, utc_now: float) -> None:
@@ -173,6 +185,7 @@ class Job:
         """Hold the job for a time; the empty text ends this hold."""
         if bool(text) != (kind in self._holds):
             self.hold_changes += 1
+            self.note_change()
         if text:
             self._holds[kind] = text
         else:
@@ -195,23 +208,26 @@ class Job:
         outstanding, or there are requisites."""
         if self.rooms and not all(room.in_flight < room.places for room in self.rooms):
             return False
-        return not self._stopped and (not self.max_pages or self.budget_left > 0 or bool(self.requisites))
+        if self._stopped or not self.max_pages:
+            return not self._stopped
+        places = self.max_pages if self.page_quota is None else self.page_quota
+        return places > self.ended[STORED] + self.leased or bool(self.requisites)
 
     @property
     def is_blocked(self) -> bool:
         """Whether the job takes nothing until its spec changes, or a hold ends."""
-        return self._stopped or self.budget_spent
+        return self._stopped or (bool(self.max_pages) and self.budget_spent)
 
     @property
     def budget_left(self) -> int:
         """Pages that the job may still store, without those that are outstanding."""
         places = self.max_pages if self.page_quota is None else self.page_quota
-        return places - self.ended[Outcome.STORED] - self.leased
+        return places - self.ended[STORED] - self.leased
 
     @property
     def pages_claimed(self) -> int:
         """Pages of the budget that are in use: stored, outstanding or reserved."""
-        return self.ended[Outcome.STORED] + self.leased + len(self.reserved) + len(self.priority_refetch)
+        return self.ended[STORED] + self.leased + len(self.reserved) + len(self.priority_refetch)
 
     def is_seed_host(self, host_key: str) -> bool:
         """Whether the scope is anchored at a host; without anchors, whether a seed is there. O(1) amortised."""
@@ -227,6 +243,7 @@ class Job:
         if self.rooms:
             self._count_lease(1)
         self.dispatched += 1
+        self.note_change()
 
     def restore_lease(self) -> None:
         """A URL that another owner took from its queue is outstanding here."""
@@ -259,7 +276,7 @@ class Job:
     def is_first_fetch(self, url_key: bytes, fetch_no: int) -> bool:
         """Whether a fetch is the first one of its URL. URLs that were queued before others were forgotten have a lower
         number than `first_fetch_no`."""
-        return fetch_no <= self.first_fetch_no and (not len(self.due_table) or url_key not in self.due_table)
+        return fetch_no <= self.first_fetch_no and url_key not in self.due_table.packed
 
     def restore_fetch_numbers(self, first: int, last: int) -> None:
         """Set the fetch numbers from a snapshot."""
@@ -293,7 +310,7 @@ class Job:
             return False
         if self.page_quota is not None:
             return self.spent_elsewhere and not self.reserved and not self.priority_refetch
-        return self.ended[Outcome.STORED] >= self.max_pages
+        return self.ended[STORED] >= self.max_pages
 
     def spent(self, use: HostUse | None) -> str:
         """The budget of a host that is spent, in words; the empty string when none is."""

@@ -17,6 +17,8 @@ class Jobs(dict[str, Job]):
         """`page_quota`: the share of a new job in its page budget, see `Job`."""
         super().__init__()
         self.numbered: dict[int, Job] = {}
+        self.changed: set[str] = set()
+        """Jobs with an event since `take_changed`: see `Job.note_change`."""
         self.next_number = 0
         self.deleted: dict[str, int] = {}
         """Uid of a deleted job → the highest number of a fetch of it. Its rows remain, so a new job counts on from
@@ -36,9 +38,15 @@ class Jobs(dict[str, Job]):
             number = self.next_number
         self.next_number = max(self.next_number, number + 1)
         first_fetch_no = self.deleted.pop(spec.uid, 0) + 1
-        job = Job(spec, number, self._store, self._new_seen(number), first_fetch_no, self._page_quota)
+        job = Job(spec, number, self._store, self._new_seen(number), first_fetch_no, self._page_quota, self.changed)
         self[spec.uid] = self.numbered[number] = job
         return job
+
+    def take_changed(self) -> list[str]:
+        """Jobs with an event since the last call."""
+        taken = list(self.changed)
+        self.changed.clear()
+        return taken
 
     def remove(self, job: Job) -> None:
         """A job is deleted, with its queues."""

@@ -48,7 +48,7 @@ class Readiness:
     def schedule(self, number: int, earliest: float = 0.0) -> None:
         """Put a host into the heap of the store, unless it is there, ready, in an address queue, or fully in use."""
         store = self._store
-        if store.ready_at(number) is not None or number in self.ready or number in self.waiting_for_address:
+        if number in self.ready.by_host or store.ready_at(number) is not None or number in self.waiting_for_address:
             return
         host = self._hosts.hot.get(number)
         if not store.queued(number):
@@ -105,7 +105,7 @@ class Readiness:
     def newly_queued(self, number: int, job: Job, order: int) -> None:
         """A job has queued a URL on a host, which may be one it can take where it could take no other."""
         job.waiting_hosts.pop(number, None)
-        if number in self.ready:
+        if number in self.ready.by_host:
             self.ready.offer(number, job.number, order)
         else:
             self.schedule(number)

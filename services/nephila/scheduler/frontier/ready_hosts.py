@@ -12,6 +12,8 @@ from typing import Any
 
 _HOST_BITS = 32
 _STAMP_BITS = 40
+_HOST = (1 << _HOST_BITS) - 1
+_STAMP = (1 << _STAMP_BITS) - 1
 _SPARE = 64
 _PREPARED = -1
 """Order of a prepared host, before every order of a queue."""
@@ -23,16 +25,16 @@ class ReadyHosts:
     def __init__(self) -> None:
         self._heaps: dict[int, list[int]] = {}
         """Job → heap of (order, stamp, host), packed into one integer: a third of the memory of a tuple."""
-        self._hosts: dict[int, tuple[Any, ...]] = {}
+        self.by_host: dict[int, tuple[Any, ...]] = {}
         """Host → stamp, instant, and the jobs it is listed for; in the order of the stamps."""
         self._stamp = 0
 
     def __len__(self) -> int:
         """Hosts that are ready."""
-        return len(self._hosts)
+        return len(self.by_host)
 
     def __contains__(self, host: int) -> bool:
-        return host in self._hosts
+        return host in self.by_host
 
     def add(self, host: int, heads: Iterable[tuple[int, int]], now: float = 0.0, prepared: bool = False) -> None:
         """A host is ready from `now` on; `heads`: each job that has URLs there, and the order of its first; `prepared`:
@@ -42,31 +44,31 @@ class ReadyHosts:
         for job, order in heads:
             self._push(job, _PREPARED if prepared else order, self._stamp, host)
             jobs.append(job)
-        self._hosts[host] = (self._stamp, now, *jobs)
+        self.by_host[host] = (self._stamp, now, *jobs)
 
     def offer(self, host: int, job: int, order: int) -> None:
         """A job has its first URL on a host that is ready already. No effect where the host is listed for that job."""
-        stamp, since, *jobs = self._hosts[host]
+        stamp, since, *jobs = self.by_host[host]
         if job not in jobs:
             self._push(job, order, stamp, host)
-            self._hosts[host] = (stamp, since, *jobs, job)
+            self.by_host[host] = (stamp, since, *jobs, job)
 
     def ready_since(self) -> float | None:
         """When the host that has been ready longest became so; None without any."""
-        return next((known[1] for known in self._hosts.values()), None)
+        return next((known[1] for known in self.by_host.values()), None)
 
     def _push(self, job: int, order: int, stamp: int, host: int) -> None:
         entry = order << (_STAMP_BITS + _HOST_BITS) | stamp << _HOST_BITS | host
         heap = self._heaps.setdefault(job, [])
-        if len(heap) > 2 * len(self._hosts) + _SPARE:
+        if len(heap) > 2 * len(self.by_host) + _SPARE:
             # A head that its job does not take would keep the stale entries behind it for ever.
             heap[:] = filter(self._counts, heap)
             heapq.heapify(heap)
         heapq.heappush(heap, entry)
 
     def _counts(self, entry: int) -> bool:
-        known = self._hosts.get(entry & ((1 << _HOST_BITS) - 1))
-        return known is not None and known[0] == entry >> _HOST_BITS & ((1 << _STAMP_BITS) - 1)
+        known = self.by_host.get(entry & _HOST)
+        return known is not None and known[0] == entry >> _HOST_BITS & _STAMP
 
     def jobs(self) -> list[int]:
         """Jobs that have a ready host."""
@@ -78,10 +80,12 @@ class ReadyHosts:
 
     def _first(self, job: int) -> int | None:
         """The first host of a job; removes stale entries before it."""
-        heap = self._heaps[job]
+        heap, by_host = self._heaps[job], self.by_host
         while heap:
-            if self._counts(heap[0]):
-                return heap[0] & ((1 << _HOST_BITS) - 1)
+            entry = heap[0]
+            known = by_host.get(entry & _HOST)
+            if known is not None and known[0] == entry >> _HOST_BITS & _STAMP:
+                return entry & _HOST
             heapq.heappop(heap)
         del self._heaps[job]
         return None
@@ -96,16 +100,16 @@ class ReadyHosts:
         if host is None:
             return -1
         heapq.heappop(self._heaps[job])
-        del self._hosts[host]
+        del self.by_host[host]
         return host
 
     def discard(self, host: int) -> bool:
         """Remove a host; True when it was ready."""
-        return self._hosts.pop(host, None) is not None
+        return self.by_host.pop(host, None) is not None
 
     def hosts(self) -> list[int]:
         """Hosts that are ready, in no order."""
-        return list(self._hosts)
+        return list(self.by_host)
 
     def check(self) -> None:
         """Raise AssertionError when an invariant does not hold. O(everything)."""
@@ -117,5 +121,5 @@ class ReadyHosts:
                 host = entry & ((1 << _HOST_BITS) - 1)
                 assert job not in found.setdefault(host, set()), f"host {host} is listed twice for job {job}"
                 found[host].add(job)
-        for host, known in self._hosts.items():
+        for host, known in self.by_host.items():
             assert found.get(host, set()) == set(known[2:]), f"host {host} is not listed where it should be"

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
+
+import msgspec
 
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.messages import FrontierCommit, Seed
@@ -24,21 +25,19 @@ from nephila.scheduler.partition.ports import Log, Ownership, Standing
 REFUSED_SEEDS = 1000
 
 
-@dataclass(slots=True)
-class SchedulerCounters:
+class SchedulerCounters(msgspec.Struct):
     """Counters of a program over all its partitions."""
 
     requests: int = 0
-    errors: Counter[str] = field(default_factory=Counter)
-    refused_seeds: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=REFUSED_SEEDS))
+    errors: Counter[str] = msgspec.field(default_factory=Counter)
+    refused_seeds: deque[tuple[str, str]] = msgspec.field(default_factory=lambda: deque(maxlen=REFUSED_SEEDS))
     commits: int = 0
     blocked: int = 0
     """Publications held back because the partition may have been lost."""
-    frontier: FrontierCounters = field(default_factory=FrontierCounters)
+    frontier: FrontierCounters = msgspec.field(default_factory=FrontierCounters)
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(msgspec.Struct):
     """The changes of one turn."""
 
     commits: list[FrontierCommit]

@@ -89,6 +89,7 @@ class PartitionOwner:
         self.state = OwnerState.LOADING
         self.epoch = 0
         self.frontier, self.log, ownership, self.snapshots = build(self, counts.frontier)
+        self._time = self.frontier.time
         self.number, self.layout = self.frontier.partition_slice.number, self.frontier.partition_slice.layout
         self.dispatcher = Dispatcher(self.frontier, slots)
         self.pipeline = CommitPipeline(bus, counts, self.log, ownership, self.advance, self._on_blocked)
@@ -207,7 +208,7 @@ class PartitionOwner:
     def begin_turn(self) -> float:
         """Take the current time over into the frontier; returns it (monotonic)."""
         now = self.clock.monotonic()
-        self.frontier.begin_turn(now, self.clock.now())
+        self._time.begin(now, self.clock.now())
         return now
 
     def put_job(self, spec: CrawlJob) -> None:

@@ -68,7 +68,8 @@ class AddressQueue(Generic[H]):
         """`restarted_at`: see `AddressPace`; `pace`: use this pace instead."""
         self._pace = AddressPace(networks, restarted_at) if pace is None else pace
         self._lines: dict[str, _Line[H]] = {}
-        self._heap: list[tuple[float, int, str]] = []
+        self.heap: list[tuple[float, int, str]] = []
+        """Queues that wait for an instant; empty: `take` has nothing of its own to look at."""
         self._order = itertools.count(1)
 
     def room(self, address: str, now: float, first: bool = False) -> float | None:
@@ -126,12 +127,12 @@ class AddressQueue(Generic[H]):
 
     def next_ready(self) -> float | None:
         """When the first host of a queue may be served; None when no queue waits for time."""
-        return self._heap[0][0] if self._heap else None
+        return self.heap[0][0] if self.heap else None
 
     def take(self, now: float) -> tuple[str, H] | None:
         """Remove and return (address, host), the next where there is room; None for none."""
-        while self._heap and self._heap[0][0] <= now:
-            address = heapq.heappop(self._heap)[2]
+        while self.heap and self.heap[0][0] <= now:
+            address = heapq.heappop(self.heap)[2]
             line = self._lines[address]
             line.due = None
             host = line.first()
@@ -150,7 +151,7 @@ class AddressQueue(Generic[H]):
         room = self._pace.next_start(address, now)
         if room is not None:
             line.due = max(room, now)
-            heapq.heappush(self._heap, (line.due, next(self._order), address))
+            heapq.heappush(self.heap, (line.due, next(self._order), address))
 
     def __len__(self) -> int:
         """Number of known addresses."""
@@ -172,8 +173,8 @@ class AddressQueue(Generic[H]):
     def check(self) -> None:
         """Raise AssertionError when an invariant does not hold. O(everything)."""
         self._pace.check()
-        due = {address: at for at, _, address in self._heap}
-        assert len(due) == len(self._heap), "a queue is due twice"
+        due = {address: at for at, _, address in self.heap}
+        assert len(due) == len(self.heap), "a queue is due twice"
         numbers = [host.line for host in self.waiting()]
         assert len(numbers) == len(set(numbers)), "a host is in two queues"
         for address, line in self._lines.items():

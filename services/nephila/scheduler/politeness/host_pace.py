@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from nephila.kernel.messages import FetchOutcome, HostState, HostUse
 from nephila.kernel.reasons.row import Pause, Row
@@ -27,8 +28,7 @@ _NEVER = float("-inf")
 _NO_PAUSE = Pause.NONE
 
 
-@dataclass(slots=True)
-class HostPace:
+class HostPace(msgspec.Struct):
     """The pace of a host. `not_before` and `refused_at` are monotonic seconds."""
 
     not_before: float = 0.0

@@ -31,15 +31,14 @@ class HostPolicies:
         self._found: list[tuple[float, int]] = []
         for policy in politeness.hosts:
             self._add(policy)
-
-    @property
-    def paced_by_address(self) -> bool:
+        self.paced_by_address = self._delay_s > 0
         """Whether the pace of server addresses applies: not where the user has set the delay to 0."""
-        return self._delay_s > 0
+        self.everywhere = 0 if self._found else self._concurrency
+        """Concurrent fetches on every host; 0: they depend on the host."""
 
     def delay_s(self, host: str, crawl_delay_s: float = 0.0, took_s: float = 0.0) -> float:
         """Seconds from the end of a fetch to the start of the next. O(labels of the host's name)."""
-        delay_s = self._configured(host)[0]
+        delay_s = self._configured(host)[0] if self._found else self._delay_s
         if self._respect_robots:
             delay_s = max(delay_s, crawl_delay_s)
         if self._adaptive:
@@ -51,11 +50,8 @@ class HostPolicies:
         return self._configured(host)[1]
 
     def _configured(self, host: str) -> tuple[float, int]:
-        if self._found:
-            first = self._first(host)
-            if first is not None:
-                return self._found[first]
-        return self._delay_s, self._concurrency
+        first = self._first(host) if self._found else None
+        return self._found[first] if first is not None else (self._delay_s, self._concurrency)
 
     def _first(self, host: str) -> int | None:
         """Number of the first policy that matches the host key or a name above it, with or without its port."""

@@ -7,7 +7,6 @@ not "forbidden": its URLs fail with the network error, because the user needs to
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -19,8 +18,7 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.politeness.robots_cache import RobotsCache
 
 
-@dataclass(slots=True)
-class OriginRobots:
+class OriginRobots(msgspec.Struct):
     """The valid robots.txt of one origin; `expires` is in monotonic seconds."""
 
     policy: str

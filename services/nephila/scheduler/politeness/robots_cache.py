@@ -6,13 +6,13 @@ Invariant: a file is here while some host uses it, and `size_bytes` is the sum o
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+
+import msgspec
 
 from nephila.kernel.net.robots import Robots, parse
 
 
-@dataclass(slots=True)
-class _Shared:
+class _Shared(msgspec.Struct):
     robots: Robots
     size_bytes: int
     uses: int = 0

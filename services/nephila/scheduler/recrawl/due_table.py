@@ -49,7 +49,7 @@ class DueTable:
 
     def __init__(self, job: str, states: Iterable[UrlState] = ()) -> None:
         self.job = job
-        self._packed: dict[bytes, bytes] = {}
+        self.packed: dict[bytes, bytes] = {}
         self._slots: dict[int, bytearray] = {}
         self._order: list[int] = []
         """Heap of the numbers of `_slots`."""
@@ -65,10 +65,10 @@ class DueTable:
             self.put(state)
 
     def __len__(self) -> int:
-        return len(self._packed)
+        return len(self.packed)
 
     def __contains__(self, url_key: bytes) -> bool:
-        return url_key in self._packed
+        return url_key in self.packed
 
     @property
     def checked_out(self) -> int:
@@ -81,13 +81,13 @@ class DueTable:
 
     def get(self, url_key: bytes) -> UrlState | None:
         """The state of a URL; None when it is not watched."""
-        packed = self._packed.get(url_key)
+        packed = self.packed.get(url_key)
         return None if packed is None else _unpack(self.job, url_key, packed)
 
     def remove(self, url_key: bytes) -> bool:
         """Remove a URL; True when it was there."""
         self._checked_out.discard(url_key)
-        return self._packed.pop(url_key, None) is not None
+        return self.packed.pop(url_key, None) is not None
 
     def due(self, now: float) -> Iterator[UrlState]:
         """Check out and return due states, the longest overdue first (to the minute). The caller stops when it has
@@ -97,14 +97,14 @@ class DueTable:
         self._now = now
         while (found := self._pop(now)) is not None:
             self._checked_out.add(found)
-            yield _unpack(self.job, found, self._packed[found])
+            yield _unpack(self.job, found, self.packed[found])
 
     def rewind(self, now: float) -> None:
         """The clock was set back: from now on no state waits longer than its own interval. O(n)."""
-        for key, packed in self._packed.items():
+        for key, packed in self.packed.items():
             latest = now + _interval_s(packed)
             if _next_at(packed) > latest:
-                self._packed[key] = _NEXT.pack(latest) + packed[_NEXT.size :]
+                self.packed[key] = _NEXT.pack(latest) + packed[_NEXT.size :]
         self._rebuild()
 
     def check_out(self, url_key: bytes) -> bool:
@@ -128,7 +128,7 @@ class DueTable:
     def dump(self) -> Iterator[bytes]:
         """All states, packed behind their keys, for a snapshot; nothing may be put meanwhile. 0.2 µs each."""
         out = self._checked_out
-        for key, packed in self._packed.items():
+        for key, packed in self.packed.items():
             yield key + packed if key not in out else key + _CHECKED_OUT + packed[_NEXT.size :]
 
     def load(self, dumped: bytes) -> None:
@@ -141,37 +141,37 @@ class DueTable:
 
     def states(self) -> Iterator[UrlState]:
         """All states; only known URLs may be put meanwhile."""
-        return (_unpack(self.job, key, packed) for key, packed in self._packed.items())
+        return (_unpack(self.job, key, packed) for key, packed in self.packed.items())
 
     def sample(self, limit: int) -> list[UrlState]:
         """At most `limit` states, evenly spread. O(n) iterator steps, 10 ms per million."""
-        step = max(1, -(-len(self._packed) // limit))
-        return [_unpack(self.job, key, self._packed[key]) for key in itertools.islice(self._packed, 0, None, step)]
+        step = max(1, -(-len(self.packed) // limit))
+        return [_unpack(self.job, key, self.packed[key]) for key in itertools.islice(self.packed, 0, None, step)]
 
     def checked_before(self, instant: float, limit: int) -> tuple[int, int]:
         """Pages that are not gone, and those of them whose last check was before an instant; counted on at most `limit`
         states, evenly spread, and scaled up. 0.6 µs a state."""
-        step = max(1, -(-len(self._packed) // limit))
+        step = max(1, -(-len(self.packed) // limit))
         pages = before = examined = 0
-        for key in itertools.islice(self._packed, 0, None, step):
-            next_at, fetched_at, *_, missing, _, _, _, _ = _HEAD.unpack_from(self._packed[key])
+        for key in itertools.islice(self.packed, 0, None, step):
+            next_at, fetched_at, *_, missing, _, _, _, _ = _HEAD.unpack_from(self.packed[key])
             examined += 1
             if fetched_at and (next_at or not missing):
                 pages += 1
                 before += fetched_at < instant
-        scale = len(self._packed) / examined if examined else 0.0
+        scale = len(self.packed) / examined if examined else 0.0
         return round(pages * scale), round(before * scale)
 
     def check(self) -> None:
         """Raise AssertionError when an invariant does not hold. O(n)."""
-        assert self._checked_out <= self._packed.keys(), "a checked-out state is missing"
+        assert self._checked_out <= self.packed.keys(), "a checked-out state is missing"
         assert sorted(self._order) == sorted(self._slots), "slots and their order differ"
         assert all(number > self._opened for number in self._slots), "a waiting slot was opened before"
         assert self._entries == sum(map(len, self._slots.values())) // _KEY, "entries miscounted"
         near = set(self._near)
         members = {number: {bytes(key) for key in _keys(keys)} for number, keys in self._slots.items()}
         opened = {bytes(key) for key in _keys(self._open)}
-        for key, packed in self._packed.items():
+        for key, packed in self.packed.items():
             next_at = _next_at(packed)
             if next_at <= 0 or key in self._checked_out:
                 continue
@@ -182,9 +182,9 @@ class DueTable:
     # ---- parts
 
     def _keep(self, key: bytes, packed: bytes) -> None:
-        before = self._packed.get(key)
+        before = self.packed.get(key)
         placed = -1 if before is None or key in self._checked_out else _slot(_next_at(before))
-        self._packed[key] = packed
+        self.packed[key] = packed
         self._checked_out.discard(key)
         next_at = _next_at(packed)
         if next_at <= 0:
@@ -194,7 +194,7 @@ class DueTable:
             heapq.heappush(self._near, (next_at, key))
         elif slot != placed:
             self._enter(slot, key)
-            if self._entries > 2 * len(self._packed) + _SPARE:
+            if self._entries > 2 * len(self.packed) + _SPARE:
                 self._rebuild()
 
     def _enter(self, slot: int, key: bytes) -> None:
@@ -210,12 +210,12 @@ class DueTable:
         while True:
             if self._near and self._near[0][0] <= now:
                 next_at, key = heapq.heappop(self._near)
-                if self._waits(key) and _next_at(self._packed[key]) == next_at:
+                if self._waits(key) and _next_at(self.packed[key]) == next_at:
                     return key
             elif self._open:
                 key = bytes(self._open[-_KEY:])
                 del self._open[-_KEY:]
-                next_at = _next_at(self._packed[key]) if self._waits(key) else 0.0
+                next_at = _next_at(self.packed[key]) if self._waits(key) else 0.0
                 if next_at <= 0 or _slot(next_at) != self._opened:
                     continue
                 if next_at <= now:
@@ -229,12 +229,12 @@ class DueTable:
                 return None
 
     def _waits(self, key: bytes) -> bool:
-        return key in self._packed and key not in self._checked_out
+        return key in self.packed and key not in self._checked_out
 
     def _rebuild(self) -> None:
         self._slots, self._order, self._near, self._entries = {}, [], [], 0
         self._open, self._opened = bytearray(), -1
-        for key, packed in self._packed.items():
+        for key, packed in self.packed.items():
             next_at = _next_at(packed)
             if next_at > 0 and key not in self._checked_out:
                 self._enter(_slot(next_at), key)

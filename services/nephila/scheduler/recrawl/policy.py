@@ -66,16 +66,10 @@ class RecrawlPolicy:
         self.adaptive = recrawl.min is not None and not self.schedule
         self.min_s = seconds(recrawl.min) if recrawl.min is not None else MIN_S
         self.max_s = seconds(recrawl.max) if recrawl.max is not None else MAX_S
-
-    @property
-    def active(self) -> bool:
-        """Whether anything is ever fetched again."""
-        return self.recurs or self.refresh_at > 0
-
-    @property
-    def recurs(self) -> bool:
+        self.recurs = self.adaptive or bool(self.every_s) or self.schedule is not None
         """Whether there is a frequency, not only single instants of the job document."""
-        return self.adaptive or bool(self.every_s) or self.schedule is not None
+        self.active = self.recurs or self.refresh_at > 0
+        """Whether anything is ever fetched again."""
 
     def watches(self, seed: bool) -> bool:
         """Whether this URL is fetched again."""

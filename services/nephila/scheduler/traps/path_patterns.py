@@ -40,24 +40,20 @@ def patterns_of(url: str) -> Patterns:
     elif masked != path:
         patterns.append(masked)
         values.append("")
-    for directory in _directories(masked):
-        if directory not in patterns:
-            patterns.append(directory)
-            values.append("")
+    # The second and the first directory, where the path has them.
+    first = masked.find("/", 1) + 1
+    if first:
+        second = masked.find("/", first) + 1
+        for end in (second, first) if second else (first,):
+            directory = masked[:end]
+            if directory not in patterns:
+                patterns.append(directory)
+                values.append("")
     return Patterns(patterns, values)
 
 
 def _split(pair: str) -> tuple[str, str, str]:
     return pair.partition("=")
-
-
-def _directories(path: str) -> list[str]:
-    """The second and the first directory of a path, where it has them."""
-    first = path.find("/", 1) + 1
-    if not first:
-        return []
-    second = path.find("/", first) + 1
-    return [path[:second], path[:first]] if second else [path[:first]]
 
 
 def common_prefix(url: str) -> str:

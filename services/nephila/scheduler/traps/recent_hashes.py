@@ -47,7 +47,7 @@ class RecentHashSet:
         if 3 * self._filled >= len(self._slots) and len(self._slots) < self._limit:
             self._grow()
         key = key or 1  # an empty slot is zero
-        at = self._bucket(key)
+        at = key % (len(self._slots) // _WAYS) * _WAYS
         bucket = self._slots[at : at + _WAYS]
         if bucket[0] == key:
             return False

@@ -54,6 +54,11 @@ _CHUNK_BYTES = 16 * 1024 * 1024
 """Bytes of text in one statement; they are copied several times."""
 
 
+_ANALYSE_AT = (1_000, 30_000)
+"""Rows of this writer after which the tables are analysed: autovacuum comes a minute later, and until then the planner
+takes tables for nearly empty. Beyond, autovacuum's own thresholds suffice."""
+_ANALYSE = "ANALYZE {}, fetches, links, items, changes"
+
 _PLAIN, _BY_DAY = statements(by_day=False), statements(by_day=True)
 _ITEM_COLUMNS = ("job", "url_key", "rule", "rule_version", "ordinal", "data")
 _LINK_COLUMNS = ("job", "from_key", "to_url", "to_key", "anchor")
@@ -117,6 +122,8 @@ class Postgres:
         self._connection: Connection | None = None
         self._days: Days | None = None
         self._statements = _PLAIN
+        self._written = 0
+        self._analyse_at = list(_ANALYSE_AT)
 
     @property
     def reading(self) -> PostgresReadConnection:
@@ -215,6 +222,7 @@ class Postgres:
     def stage(self, batch: RowBatch) -> None:
         """See `Ledger`."""
         attempt_and_old_hash = batch.attempt_and_old_hash
+        self._written += len(batch.rows)
         days, statements = self._days, self._statements
         pages = days.of_pages(batch) if days is not None else {}
         if days is not None and (missing := days.missing(batch, pages)):
@@ -280,7 +288,11 @@ class Postgres:
             connection.execute("COMMIT")
 
     def after_commit(self) -> None:
-        """Drop old partitions when a new day has begun; the server maintains its log."""
+        """Drop old partitions when a new day has begun, analyse young tables; the server maintains its log."""
+        if self._analyse_at and self._written >= self._analyse_at[0]:
+            self._analyse_at = [rows for rows in self._analyse_at if rows > self._written]
+            with self._speaking() as connection:
+                connection.execute(_ANALYSE.format("pages" if self._days is None else "pages, page_keys"))
         self._drop_old()
 
     def _drop_old(self) -> None:

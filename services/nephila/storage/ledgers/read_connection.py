@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.faults import read_fault
 from nephila.storage.ledgers.schema import DATABASE, check_pages, connect_readonly
-from nephila.storage.source import Source, display_name, require_driver
+from nephila.storage.source import Source, addresses, display_name, require_driver
 
 CHECK_BYTES: Final = 1_000_000_000
 """Maximum size of a nephila.db that is checked before an export, as `storage.check_bytes`."""
@@ -98,6 +98,8 @@ def _sqlite(directory: Path, *, check: bool) -> Iterator[ReadConnection]:
 
 @contextmanager
 def _postgres(url: str) -> Iterator[ReadConnection]:
+    if len(addresses(url)) > 1:
+        raise UserError(f"the rows are on several servers; name one of them: {display_name(url)}")
     require_driver()
     from nephila.storage.ledgers.postgres_link import connect, translate_errors
     from nephila.storage.ledgers.postgres_schema import version

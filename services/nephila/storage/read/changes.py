@@ -1,10 +1,13 @@
 """The change feed of a crawl: rows of the table `changes` behind a position. Read-only.
 
-A position is a sequence number, the id of a change, or a time. Every function raises `UserError` in one line.
+A position is a sequence number, the id of a change, or a time. Where the rows are on several servers the feed is the
+merge of their feeds: the changes of a host keep their order, and the position is a vector, a sequence number per server
+with "." between them. Every function raises `UserError` in one line.
 """
 
 from __future__ import annotations
 
+import heapq
 import re
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -13,10 +16,11 @@ from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.changes import ChangeRow
 from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, open_for_reading
 from nephila.storage.rows import iso
-from nephila.storage.source import Source
+from nephila.storage.source import Source, addresses
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _NUMBER = re.compile(r"[0-9]{1,18}")
+_VECTOR = re.compile(r"[0-9]{1,18}([.][0-9]{1,18})+")
 _COLUMNS = ", ".join(ChangeRow._fields)
 
 
@@ -60,9 +64,59 @@ def changes(
     return FeedPart(found, found[-1].seq if found else position)
 
 
+class FeedPage(NamedTuple):
+    """Some rows of one or several servers, and where to continue."""
+
+    rows: list[FeedRow]
+    next: str
+    """Pass it as `since` for the next page."""
+
+
+def feed(
+    source: Source, *, since: str = "", job: str = "", change: str = "", limit: int = 1000, newest: bool = False
+) -> FeedPage:
+    """As `changes`, also of several servers. Raises `UsageError` for a position of another number of servers."""
+    servers: list[Source] = [*addresses(source)] if isinstance(source, str) else [source]
+    positions = _split(parse_since(since), len(servers))
+    parts = [
+        changes(server, since=position, job=job, change=change, limit=limit, newest=newest)
+        for server, position in zip(servers, positions, strict=True)
+    ]
+    if len(parts) == 1:
+        return FeedPage(parts[0].rows, str(parts[0].position))
+    merged = heapq.merge(
+        *(_numbered(part, number) for number, part in enumerate(parts)), key=lambda one: one[0].change.at
+    )
+    rows = list(merged)
+    taken = rows[-limit:] if newest else rows[:limit]
+    ends = [part.position for part in parts]
+    if not newest:
+        for row, number in reversed(rows[limit:]):
+            ends[number] = row.seq - 1
+    return FeedPage([row for row, _ in taken], ".".join(map(str, ends)))
+
+
+def _numbered(part: FeedPart, number: int) -> list[tuple[FeedRow, int]]:
+    return [(row, number) for row in part.rows]
+
+
+def _split(since: str, servers: int) -> list[str]:
+    """The position of each server."""
+    if servers == 1 and not _VECTOR.fullmatch(since):
+        return [since]
+    if not since or not (_NUMBER.fullmatch(since) or _ID.fullmatch(since) or _VECTOR.fullmatch(since)):
+        return [since] * servers
+    numbers = since.split(".")
+    if len(numbers) != servers:
+        raise UsageError(
+            f"since {since!r} is no position of {servers} servers; pass the position of the last page, or a time"
+        )
+    return numbers
+
+
 def parse_since(text: str) -> str:
     """A time as the table has it; numbers, ids and the empty string as they are. Raises `UsageError`."""
-    if not text or _NUMBER.fullmatch(text) or _ID.fullmatch(text):
+    if not text or any(form.fullmatch(text) for form in (_NUMBER, _ID, _VECTOR)):
         return text
     try:
         found = datetime.fromisoformat(text.strip())

@@ -6,9 +6,10 @@ database to read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
+
+import msgspec
 
 from nephila.kernel.shells import SHELL
 from nephila.storage.ledgers.read_connection import NoTables, open_for_reading
@@ -17,12 +18,11 @@ from nephila.storage.sinks.jsonl import json_object
 from nephila.storage.source import Source
 
 
-@dataclass(slots=True)
-class HostCount:
+class HostCount(msgspec.Struct):
     """Rows of one host."""
 
     host: str
-    outcomes: dict[str, int] = field(default_factory=dict)
+    outcomes: dict[str, int] = msgspec.field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -30,8 +30,7 @@ class HostCount:
         return sum(self.outcomes.values())
 
 
-@dataclass(slots=True)
-class Summary:
+class Summary(msgspec.Struct):
     """The results of a crawl."""
 
     outcomes: dict[str, int]
@@ -44,7 +43,7 @@ class Summary:
     """Number of all hosts."""
     bytes: int
     """Decoded bytes of the stored pages."""
-    items: dict[str, int] = field(default_factory=dict)
+    items: dict[str, int] = msgspec.field(default_factory=dict)
     """Rule → number of its items."""
     links_left_out: tuple[int, int] = (0, 0)
     """Pages with more links than the limit, and the number of links left out."""

@@ -58,6 +58,7 @@ class PartitionOwner:
         self.now = world.disk[number].copy()
         self.changed = False
         self.handed = 0
+        self.noted: tuple[int, int] | None = None
         self.pages = 0
         self.spent = False
         self.requests: list[int] = []
@@ -76,6 +77,11 @@ class PartitionOwner:
     def state_version(self, uid: str) -> tuple[int, int]:
         """See `OwnedPartition`."""
         return self.now.generation, len(self.now.seen) + self.handed
+
+    def take_changed(self) -> list[str]:
+        """See `OwnedPartition`."""
+        before, self.noted = self.noted, self.state_version(JOB)
+        return [JOB] if before != self.noted else []
 
     def status(self, uid: str) -> PartitionStatus | None:
         """See `OwnedPartition`."""

@@ -19,6 +19,8 @@ def crawl(seed, budget, pages, trouble):
         world.run(200, trouble)
     world.submit()
     world.jobs[JOB] = msgspec.structs.replace(world.jobs[JOB], generation=2)
+    for member in world.members:
+        member.protocol.on_job(JOB)
     world.run(3000, trouble)
     world.thaw()
     for _ in range(400):

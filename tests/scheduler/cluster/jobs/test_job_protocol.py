@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from nephila.kernel.documents.job_schema import Scope
 from nephila.kernel.layout import layout_of
@@ -228,6 +229,10 @@ class Idle:
         """See `OwnedPartition`."""
         return 1, 0
 
+    def take_changed(self) -> list[str]:
+        """See `OwnedPartition`."""
+        return []
+
     def status(self, uid: str) -> PartitionStatus | None:
         """See `OwnedPartition`."""
         return PartitionStatus(generation=1, idle=True)
@@ -284,3 +289,106 @@ def test_a_member_that_loses_the_coordinating_partition_looks_for_no_end_of_the_
     protocol.on_ends_reached(JOB, rest)
     settle(0, 1)
     assert not protocol.views[JOB].status.done
+
+
+class Counting(Idle):
+    """A partition that counts how often it is looked at, with one job that may run."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.looks = 0
+        self.stored = 0
+        self.changed: list[str] = []
+
+    def state_version(self, uid: str) -> tuple[int, int]:
+        """See `OwnedPartition`."""
+        self.looks += 1
+        return 1, self.stored
+
+    def take_changed(self) -> list[str]:
+        """See `OwnedPartition`."""
+        taken, self.changed = self.changed, []
+        return taken
+
+    def status(self, uid: str) -> PartitionStatus | None:
+        """See `OwnedPartition`."""
+        self.looks += 1
+        return PartitionStatus(generation=1, idle=not self.stored, stored=self.stored, activity=self.stored)
+
+
+def settled(partitions: int) -> tuple[JobProtocol, list[Counting]]:
+    """A job that is done, in a member with all partitions."""
+    protocol, owned = (
+        JobProtocol("m", lambda: layout_of(partitions), {JOB: spec()}),
+        [Counting(number) for number in range(partitions)],
+    )
+    for before in range(16, 0, -1):
+        round_of(protocol, owned, 1000.0 - before)
+    assert protocol.views[JOB].status.done
+    return protocol, owned
+
+
+def round_of(protocol: JobProtocol, owned: list[Counting], now: float) -> list[JobStatus | JobProgress]:
+    """A round, and its messages are read."""
+    said = protocol.messages_to_send(owned, now)
+    for message in said:
+        (protocol.on_status if isinstance(message, JobStatus) else protocol.on_progress)(message)
+    for uid, rest in protocol.pending_end_check().items():
+        protocol.on_ends_reached(uid, rest)
+    return said
+
+
+def test_an_idle_job_costs_nothing_but_a_sign_of_life():
+    """No partition is looked at until something changes, and its status comes every REPEAT_S all the same."""
+    protocol, owned = settled(2)
+    for one in owned:
+        one.looks = 0
+    signs = [at for at in range(100) if round_of(protocol, owned, 1000.0 + at)]
+    assert len(signs) == 3
+    assert [one.looks for one in owned] == [0, 0]
+
+
+@pytest.mark.parametrize("news", ["partition", "spec", "owner"])
+def test_a_change_makes_a_job_active_again(news):
+    """A partition that has seen an event, another desired state, another owner of a partition."""
+    protocol, owned = settled(2)
+    if news == "partition":
+        owned[0].stored, owned[0].changed = 1, [JOB]
+    elif news == "spec":
+        protocol._jobs[JOB] = msgspec.structs.replace(spec(), generation=2)  # type: ignore[index]
+        protocol.on_job(JOB)
+    else:
+        owned[1].epoch = 2
+    assert round_of(protocol, owned, 1001.0)
+
+
+def test_counters_of_many_partitions_are_published_less_often():
+    """Two partitions here of 65,536, so that one running job takes 1.6 s; a report that others wait for comes at once.
+    With 64 partitions it is every round."""
+    for partitions, expected in ((64, [1, 2, 3, 4, 5, 6]), (65_536, [2, 4, 6])):
+        protocol, owned = (
+            JobProtocol("m", lambda count=partitions: layout_of(count), {JOB: spec()}),
+            [Counting(0), Counting(1)],
+        )
+        owned[0].stored = 1
+        round_of(protocol, owned, 1000.0)
+        round_of(protocol, owned, 1000.0)
+        found = []
+        for at in range(1, 7):
+            owned[0].stored += 1
+            if any(isinstance(one, JobProgress) for one in round_of(protocol, owned, 1000.0 + at)):
+                found.append(at)
+        assert found == expected
+    owned[1].stored = 1  # not idle any more
+    owned[1].changed = [JOB]
+    assert any(isinstance(one, JobProgress) for one in round_of(protocol, owned, 1006.1))
+
+
+def test_new_counters_alone_are_not_awaited():
+    """A coordinator need not decide again within 50 ms because a partition has stored a page."""
+    protocol = JobProtocol("m", lambda: layout_of(2), {JOB: spec()})
+    word = part(1, stored=1)
+    assert protocol.on_progress(JobProgress("j@x", JOB, [word]))
+    assert not protocol.on_progress(JobProgress("j@x", JOB, [part(1, stored=2)]))
+    assert protocol.on_progress(JobProgress("j@x", JOB, [part(1, stored=2, idle=True)]))
+    assert protocol.on_progress(JobProgress("j@x", JOB, [part(1, stored=2, idle=True, needed_now=5)]))

@@ -16,10 +16,11 @@ import logging
 import traceback
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import msgspec
 
 from nephila.downloader.http.contract import FetchError, HttpRequest, HttpResponse
 from nephila.downloader.http.target import TargetUrl
@@ -41,8 +42,7 @@ HOOKS = ("on_request", "on_response", "on_outcome")
 _Hook = tuple[str, Callable[..., None]]
 
 
-@dataclass(frozen=True, slots=True)
-class UserFile:
+class UserFile(msgspec.Struct, frozen=True):
     """A loaded file and its functions by name."""
 
     path: Path

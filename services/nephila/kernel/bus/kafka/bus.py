@@ -188,6 +188,10 @@ class KafkaBus:
         """False when the broker may have assigned this member's partitions to others."""
         return self.groups[group].may_emit
 
+    def set_patient(self, group: str, patient: bool) -> None:
+        """See `LogBus.set_patient`."""
+        self.groups[group].inbox.patient = patient
+
     @property
     def unsettled(self) -> str:
         """What this member still takes over, in one line; empty when everything assigned to it is open."""

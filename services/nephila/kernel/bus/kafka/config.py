@@ -82,13 +82,15 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     batch_bytes: int = 256 << 10
     """Maximum size of a record that holds several messages; a larger message has a record of its own."""
     gather_s: float = 0.03
-    """Maximum time that the broker may hold back a fetch answer, while there is work, until it has gather_bytes."""
+    """Pause of a reader after an answer with records: what arrives meanwhile is read by one request. The first record
+    after a silence is read at once."""
     gather_bytes: int = 256 << 10
-    """Size of a fetch answer that the broker sends at once."""
+    """Size of an answer after which there is no pause."""
     patient_s: float = 0.1
-    """As gather_s, for pages and records: no host waits for them."""
+    """As gather_s, where no host waits: for pages and records, and for all that a scheduler reads while every job has a
+    delay of 0.5 s or more."""
     patient_bytes: int = 512 << 10
-    """As gather_bytes, for pages and records."""
+    """As gather_bytes, with patient_s."""
     inline_bytes: int = 512 << 10
     """A message that is larger when compressed goes to the blob store, and its name into the record."""
     blobs: str = ""

@@ -8,10 +8,13 @@ use nephila_fetch::config::Config;
 use nephila_fetch::exchange::Wanted;
 use nephila_fetch::fetcher::{Done, Event, Fetcher, Shared, Submit};
 use nephila_fetch::media::MediaFilter;
+use nephila_fetch::pages::PageReader;
 use nephila_fetch::tunnel::{Hop, Way};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
+
+use crate::page_reader::{PageOptions, PageReading, ReadPage};
 
 /// The settings of the downloader that the client reads, by their names there.
 #[derive(FromPyObject)]
@@ -87,17 +90,21 @@ impl HttpClient {
 
 #[pymethods]
 impl HttpClient {
-    /// Starts the thread. `settings`: an object with the attributes of DownloaderConfig.
+    /// Starts the threads. `settings`: an object with the attributes of DownloaderConfig. `pages`: one with those of
+    /// ParserConfig; then HTML bodies of requests with a `page_url` are read in `page_threads` threads.
     #[new]
-    fn new(settings: Settings) -> PyResult<HttpClient> {
-        let inner = Fetcher::start(settings.into()).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    #[pyo3(signature = (settings, pages=None, page_threads=1))]
+    fn new(settings: Settings, pages: Option<PageOptions>, page_threads: usize) -> PyResult<HttpClient> {
+        let pages = pages.map(|one| (Arc::new(one) as Arc<dyn PageReader>, page_threads));
+        let inner =
+            Fetcher::start(settings.into(), pages).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         Ok(HttpClient { wake_fd: inner.wake_fd(), inner: Mutex::new(Some(inner)) })
     }
 
-    /// Starts a fetch. `addresses` are IP addresses that have passed the egress guard; ValueError for another text.
+    /// Starts a fetch at the next `flush`. `addresses` are IP addresses that have passed the egress guard; ValueError for another text.
     /// `data`: head and body as sent. `key` tells connections to one address and port apart.
     #[pyo3(signature = (id, addresses, port, tls_name, key, data, *, any_type=false, forwarded=false, head_only=false,
-                        keep=0, max_bytes=0, report_sent=false, proxy=None))]
+                        keep=0, max_bytes=0, report_sent=false, proxy=None, page_url=String::new()))]
     #[allow(clippy::too_many_arguments)]
     fn submit(
         &self,
@@ -114,6 +121,7 @@ impl HttpClient {
         max_bytes: u64,
         report_sent: bool,
         proxy: Option<ProxyOf>,
+        page_url: String,
     ) -> PyResult<()> {
         let proxy = proxy.map(hop);
         let parsed: Result<Vec<IpAddr>, _> = addresses.iter().map(|one| one.parse()).collect();
@@ -131,9 +139,17 @@ impl HttpClient {
                 proxy,
                 wanted,
                 report_sent,
+                page_url,
             });
         }
         Ok(())
+    }
+
+    /// Begins what was submitted: one wake-up of the thread for many fetches.
+    fn flush(&self) {
+        if let Some(inner) = self.lock().as_ref() {
+            inner.flush();
+        }
     }
 
     /// Stops a fetch and closes its connection. An event of it may still be in the next batch.
@@ -195,7 +211,8 @@ pub struct EndedFetch {
 #[pymethods]
 impl EndedFetch {
     /// (status, headers, body, whether its status is wanted, body as received, wire bytes) and (head as received,
-    /// truncated, reason, detail, address, age of the head in seconds). ValueError at a second call.
+    /// truncated, reason, detail, address, age of the head in seconds) and the ReadPage of the body, if a page thread has
+    /// read it. ValueError at a second call.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let done = self.done.lock().unwrap_or_else(PoisonError::into_inner).take();
         let done = *done.ok_or_else(|| PyValueError::new_err("taken already"))?;
@@ -210,6 +227,8 @@ impl EndedFetch {
             Some(error) => (error.reason.name(), error.detail),
             None => (Cow::Borrowed(""), String::new()),
         };
+        let reading = done.reading.and_then(|reading| reading.downcast::<PageReading>().ok());
+        let page = reading.map(|reading| Py::new(py, ReadPage::new(*reading, body.clone().unbind()))).transpose()?;
         let wire_body = response.wire_body.map(|body| PyBytes::new(py, &body));
         let first = (response.head.status, headers, body, response.wanted, wire_body, response.wire_bytes);
         let rest = (
@@ -220,6 +239,6 @@ impl EndedFetch {
             done.address.map(|address| address.to_string()).unwrap_or_default(),
             done.head_at.map_or(0.0, |at| at.elapsed().as_secs_f64()),
         );
-        Ok((first, rest).into_pyobject(py)?.into_any())
+        Ok((first, rest, page).into_pyobject(py)?.into_any())
     }
 }

@@ -19,6 +19,8 @@ mod md5;
 mod meta;
 mod near_copies;
 mod page;
+#[cfg(unix)]
+mod page_reader;
 mod pass;
 mod robots;
 mod search;
@@ -77,6 +79,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<http_client::HttpClient>()?;
     #[cfg(unix)]
     module.add_class::<http_client::EndedFetch>()?;
+    #[cfg(unix)]
+    module.add_class::<page_reader::ReadPage>()?;
     module.add_class::<hosts::LinkScope>()?;
     module.add_class::<keywords::KeywordSet>()?;
     module.add_class::<robots::RobotsRules>()?;

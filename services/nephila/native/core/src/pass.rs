@@ -184,6 +184,23 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bo
     }
 }
 
+/// `page_pass` without Python. An error is a text for people.
+pub fn read_page(
+    body: &[u8],
+    document: Url,
+    encoding: &str,
+    max_links: usize,
+    max_text: usize,
+    main: bool,
+    agent: &str,
+) -> Result<PagePass, String> {
+    let input = encoding::to_utf8(body, encoding).ok_or_else(|| format!("unknown encoding '{encoding}'"))?;
+    if input.len() > i32::MAX as usize {
+        return Err("page too large".to_owned());
+    }
+    Ok(scan(&input, document, max_links, max_text, main, agent))
+}
+
 /// Title, meta, text lines and links of an HTML page in one scan without a tree; the GIL is released. O(bytes).
 ///
 /// `encoding` is a WHATWG label ("" = windows-1252); ValueError for an unknown one and for more than 2^31 bytes,
@@ -202,13 +219,7 @@ pub fn page_pass(
     agent: &str,
 ) -> PyResult<PagePass> {
     let document = urls_py::parse_document(url)?;
-    let work = || {
-        let input = encoding::to_utf8(body, encoding).ok_or(format!("unknown encoding '{encoding}'"))?;
-        if input.len() > i32::MAX as usize {
-            return Err("page too large".to_owned());
-        }
-        Ok(scan(&input, document, max_links, max_text_bytes, main_text, agent))
-    };
+    let work = || read_page(body, document, encoding, max_links, max_text_bytes, main_text, agent);
     match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
         Ok(found) => found.map_err(PyValueError::new_err),
         Err(_) => Err(PyRuntimeError::new_err("the page scanner failed")),

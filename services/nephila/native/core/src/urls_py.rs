@@ -76,7 +76,13 @@ fn parse_base(base: Option<&Bound<'_, PyString>>) -> PyResult<Option<Url>> {
         .transpose()
 }
 
-/// The URL of a page, which links are resolved against.
+/// The URL of a page, which links are resolved against; None: not an absolute http(s) URL.
+#[cfg(unix)]
+pub fn document_of(url: &str) -> Option<Url> {
+    Url::parse(&urls::parse_http(url, None).ok()?.text).ok()
+}
+
+/// The same from Python, with the reason.
 pub fn parse_document(url: &Bound<'_, PyString>) -> PyResult<Url> {
     let href = urls::parse_http(text(url)?, None).map_err(refused)?;
     Url::parse(&href.text).map_err(|e| UrlError::new_err(urls::reason(e)))

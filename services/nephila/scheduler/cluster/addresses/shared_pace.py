@@ -107,7 +107,7 @@ class SharedAddressQueue(AddressQueue[QueueSlot]):
         """Call the frontiers whose hosts are next where a slot is free, one per queue; returns whether there was one.
         Each frontier takes its turn before the next call: only then is it known whether the slot is used."""
         called: set[str] = set()
-        while self._heap and self._heap[0][2] not in called and (taken := self.take(now)) is not None:
+        while self.heap and self.heap[0][2] not in called and (taken := self.take(now)) is not None:
             called.add(taken[0])
             taken[1].owner.called(*taken)
         return bool(called)
@@ -117,10 +117,10 @@ class PartitionView(AddressQueue[QueueSlot]):
     """The view of one frontier: everything counts in the common table, and `take` returns hosts that were called."""
 
     def __init__(self, address_queue: SharedAddressQueue, wake: Callable[[], None]) -> None:
-        self._lines, self._pace, self._heap, self._order = (
+        self._lines, self._pace, self.heap, self._order = (
             address_queue._lines,
             address_queue._pace,
-            address_queue._heap,
+            address_queue.heap,
             address_queue._order,
         )
         self._called: deque[tuple[str, QueueSlot]] = deque()

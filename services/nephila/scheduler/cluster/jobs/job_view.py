@@ -22,14 +22,18 @@ class JobView:
         self.parts: dict[int, PartitionStatus] = {}
         """Partition → the latest report of its owner."""
         self.accepted = 0
-        """Messages that counted."""
+        """Messages that counted and were no mere sign of life."""
+        self._granted: dict[int, int] | None = None
+        """Partition → granted pages of the present status, once they were asked for."""
 
     def take_status(self, status: JobStatus) -> bool:
         """The next message of `job-status`; False when it is ignored."""
         if not counts(status, self.status):
             return False
-        self.accepted += 1
+        if _content(status) != _content(self.status):
+            self.accepted += 1
         self.status = status
+        self._granted = None
         if status.deleted:
             self.parts.clear()
         return True
@@ -49,8 +53,15 @@ class JobView:
         return True
 
     def granted(self, partition: int) -> int:
-        """Pages of the budget granted to a partition since the job started."""
-        return next((given.pages for given in self.status.granted if given.partition == partition), 0)
+        """Pages of the budget granted to a partition since the job started. O(1) amortised per status."""
+        if self._granted is None:
+            self._granted = {given.partition: given.pages for given in self.status.granted}
+        return self._granted.get(partition, 0)
+
+
+def _content(status: JobStatus) -> JobStatus:
+    """Everything but version and time."""
+    return msgspec.structs.replace(status, version=0, at=0.0)
 
 
 def counts(status: JobStatus, before: JobStatus) -> bool:

@@ -11,6 +11,7 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Protocol
 
 from nephila.kernel.bus.contract import Delivery, EndOffsets, LogBus
@@ -39,7 +40,7 @@ class JobPartitions(Protocol):
 
 
 class StatusReporter:
-    """Publishes and reads reports. A round is O(jobs × partitions + URLs in flight)."""
+    """Publishes and reads reports. A round is O(active jobs × partitions of this member + URLs in flight)."""
 
     def __init__(self, owners: JobPartitions, bus: LogBus, clock: Clock, interval_s: float) -> None:
         self._owners = owners
@@ -74,6 +75,10 @@ class StatusReporter:
 
     # ---- in
 
+    def on_job(self, uid: str) -> None:
+        """The desired state of a job has changed."""
+        self.protocol.on_job(uid)
+
     def _on_status(self, delivery: Delivery) -> None:
         status: JobStatus = delivery.message
         self.protocol.on_status(status)
@@ -82,9 +87,10 @@ class StatusReporter:
 
     def _on_progress(self, delivery: Delivery) -> None:
         progress: JobProgress = delivery.message
-        self.protocol.on_progress(progress)
+        awaited = self.protocol.on_progress(progress)
         delivery.ack()
-        self.soon(progress.job)
+        if awaited:
+            self.soon(progress.job)
 
     # ---- out
 
@@ -142,9 +148,17 @@ class PartitionJobs:
     def __init__(self, owner: PartitionOwner, specs: Mapping[str, CrawlJob]) -> None:
         self._owner = owner
         self._specs = specs
-        self._on_way = Counter(waiting.job for waiting in owner.frontier.in_flight.urls.values())
         self.number = owner.number
         self.epoch = owner.epoch
+
+    @cached_property
+    def _in_flight(self) -> Counter[str]:
+        """Job → its URLs in flight."""
+        return Counter(waiting.job for waiting in self._owner.frontier.in_flight.urls.values())
+
+    def take_changed(self) -> list[str]:
+        """See `OwnedPartition`."""
+        return self._owner.frontier.jobs.take_changed()
 
     @property
     def committed(self) -> bool:
@@ -167,12 +181,12 @@ class PartitionJobs:
         return PartitionStatus(
             generation=job.spec.generation,
             queued=job.queued,
-            in_flight=self._on_way[uid],
+            in_flight=self._in_flight[uid],
             stored=ended[Outcome.STORED],
             denied=ended[Outcome.DENIED],
             failed=ended[Outcome.FAILED],
             dropped=ended[Outcome.DROPPED],
-            idle=not self._on_way[uid] and (job.waiting == 0 or job.is_blocked),
+            idle=not self._in_flight[uid] and (job.waiting == 0 or job.is_blocked),
             activity=_activity(job),
             used=job.pages_claimed,
             anchors=len(job.scope.anchors),

@@ -11,11 +11,11 @@ from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.consumer.inbox import Inbox, PartitionState, Phase
 from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
 from nephila.kernel.bus.kafka.consumer.offsets import PartitionPosition
-from nephila.kernel.bus.kafka.wire import HEADERS, frame_of, seal
+from nephila.kernel.bus.kafka.wire import HEADERS, frame_of, seal, unseal
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.messages import FetchRequest, Seed
+from nephila.kernel.messages import FetchRequest, Frame, Seed
 from nephila.kernel.runtime.clock import ManualClock
-from nephila.kernel.topics import REQUESTS, SEEDS
+from nephila.kernel.topics import DEAD, REQUESTS, SEEDS
 
 
 async def no_metadata(tp: TopicPartition, metadata: object) -> bool:
@@ -43,20 +43,28 @@ class Rig:
     def take(self, tp: TopicPartition, *offsets: int):
         """Records at these offsets, two messages each."""
         make = FetchRequest if self.topic is REQUESTS else Seed
-        records = []
-        for offset in offsets:
-            frames = [frame_of(make, make(url=f"{tp.partition}-{offset}{half}")) for half in "ab"]
-            records.append(
-                SimpleNamespace(
-                    timestamp=1_000,
-                    topic=tp.topic,
-                    partition=tp.partition,
-                    offset=offset,
-                    value=seal(frames),
-                    headers=HEADERS,
-                )
+        return self.take_frames(
+            tp,
+            {
+                offset: [frame_of(make, make(url=f"{tp.partition}-{offset}{half}")) for half in "ab"]
+                for offset in offsets
+            },
+        )
+
+    def take_frames(self, tp: TopicPartition, records: dict[int, list[Frame]], headers=HEADERS):
+        """Records of these frames, by offset."""
+        found = [
+            SimpleNamespace(
+                timestamp=1_000,
+                topic=tp.topic,
+                partition=tp.partition,
+                offset=offset,
+                value=seal(frames),
+                headers=headers,
             )
-        return self.inbox.take(tp, records)
+            for offset, frames in records.items()
+        ]
+        return self.inbox.take(tp, found)
 
     @property
     def urls(self) -> list[str]:
@@ -84,6 +92,33 @@ def test_a_record_is_done_when_all_its_messages_are():
     assert rig.inbox.offsets() == {tp: 1}
     rig.inbox.committed({tp: 1})
     assert rig.inbox.offsets() == {}
+
+
+def test_one_unreadable_message_is_one_dead_letter():
+    """The others of its record are delivered once, in order; the record is done with its letter."""
+    rig, letters = Rig(credits=99), []
+    rig.bus.subscribe(DEAD, "undertaker", letters.append, credits=9)
+    tp = rig.open(0)
+    a, b, c = (frame_of(Seed, Seed("j", url)) for url in "abc")
+    broken = Frame(b"\xff\xfe no message")
+    assert rig.take_frames(tp, {0: [a, broken, b], 1: [c]}) is None
+    assert rig.urls == ["a", "b", "c"]
+    for delivery in rig.got:
+        delivery.ack()
+    assert rig.inbox.offsets() == {}
+    (letter,) = letters
+    assert unseal(letter.message.message, HEADERS) == [broken]
+    letter.ack()
+    assert rig.inbox.offsets() == {tp: 2}
+    assert rig.bus.unacked == 0
+
+
+def test_records_of_an_earlier_number_are_read():
+    """Its records may hold several messages, too."""
+    rig = Rig(credits=99)
+    frames = [frame_of(Seed, Seed("j", url)) for url in "ab"]
+    assert rig.take_frames(rig.open(0), {0: frames}, [("v", b"1"), HEADERS[1]]) is None
+    assert rig.urls == ["a", "b"]
 
 
 def test_a_gap_is_a_loss_unless_leases_repair_it():

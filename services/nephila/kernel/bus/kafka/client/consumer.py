@@ -29,6 +29,7 @@ from aiokafka.errors import (
 )
 from aiokafka.structs import OffsetAndMetadata
 
+from nephila.kernel.bus.kafka.client.fetch_client import IDLE_WAIT_MS
 from nephila.kernel.bus.kafka.client.security import connection_options
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.runtime.clock import Clock
@@ -37,8 +38,6 @@ from nephila.kernel.runtime.errors import UserError
 log = logging.getLogger(__name__)
 
 STOP_S = 5.0
-IDLE_WAIT_MS = 500
-"""How long the broker holds a fetch request without new records."""
 LOOK_S = 1.0
 COMMIT_RETRY_S = 0.1
 MAX_POLL_S = 86_400
@@ -86,20 +85,6 @@ def relax_polling(consumer: AIOKafkaConsumer, wait_ms: int) -> None:
     if fetcher is not None:
         fetcher._fetcher_timeout = LOOK_S
         fetcher._fetch_max_wait_ms = wait_ms
-
-
-def set_fetch_batching(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy: bool, may_gather: bool) -> None:
-    """While there is work, let the broker delay an answer until it holds more: each answer costs both sides the same.
-    The first message after a silence is sent at once."""
-    fetcher = consumer._fetcher
-    if fetcher is None:
-        return
-    size_bytes, wait_s = 1, IDLE_WAIT_MS / 1000
-    if busy and may_gather:
-        size_bytes, wait_s = config.patient_bytes, config.patient_s
-    elif busy:
-        size_bytes, wait_s = config.gather_bytes, config.gather_s
-    fetcher._fetch_min_bytes, fetcher._fetch_max_wait_ms = size_bytes, int(wait_s * 1000)
 
 
 def watch_heartbeats(consumer: AIOKafkaConsumer, clock: Clock, on_answer: Callable[[float], None]) -> None:

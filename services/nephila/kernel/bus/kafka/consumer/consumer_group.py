@@ -21,6 +21,7 @@ from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 
 from nephila.kernel.bus.kafka.claim_check import ClaimStore
 from nephila.kernel.bus.kafka.client import consumer as client
+from nephila.kernel.bus.kafka.client.fetch_client import gather_fetches
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.consumer.commit_metadata import CommitMetadata
 from nephila.kernel.bus.kafka.consumer.inbox import Inbox, PartitionState, Phase
@@ -110,9 +111,8 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             self._spawn(routine)
 
     async def _connect(self) -> None:
-        consumer = client.new_consumer(
-            self.config, self.name, sorted(self.inbox.topics), assignor_for(self.membership), self
-        )
+        assignor = assignor_for(self.membership)
+        consumer = client.new_consumer(self.config, self.name, sorted(self.inbox.topics), assignor, self)
         self.consumer = consumer
         self._joined = False
         try:
@@ -121,6 +121,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             await consumer.stop()
             raise
         client.watch_heartbeats(consumer, self._clock, self._session.on_answer)
+        gather_fetches(consumer, self.config, self._clock, lambda: self.inbox.may_gather)
 
     async def close(self) -> None:
         """Finish the messages in handlers, commit, and leave the group, so that the others need not wait for the
@@ -199,7 +200,6 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                     self._record_error(error)
                 await asyncio.sleep(BACKOFF_S)
                 continue
-            client.set_fetch_batching(consumer, self.config, busy=bool(batches), may_gather=self.inbox.may_gather)
             ahead = self.inbox.leased_offsets(batches)
             if ahead and not await self._commit(ahead):
                 batches = {tp: records for tp, records in batches.items() if tp not in ahead}

@@ -2,8 +2,8 @@
 
 Invariant: records of a partition are taken in the order of their offsets, none twice, none skipped. A gap in the
 offsets is a loss and is refused, except on leased topics, where the leases bring back what is missing. Bytes that are
-no message become dead letters. A record of a newer release stays where it is, and its partition stops. The only I/O is
-reading the blob store, on a thread.
+no message become dead letters; the other messages of their record are delivered. A record of a newer release stays
+where it is, and its partition stops. The only I/O is reading the blob store, on a thread.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from aiokafka import ConsumerRecord, TopicPartition
 
-from nephila.kernel.bus.contract import Receipt
+from nephila.kernel.bus.contract import Receipt, all_of
 from nephila.kernel.bus.dead_letters import UNREADABLE, dead_letter_for
 from nephila.kernel.bus.kafka.claim_check import ClaimStore
 from nephila.kernel.bus.kafka.config import KafkaConfig
@@ -24,7 +24,7 @@ from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, CommitMetada
 from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
 from nephila.kernel.bus.kafka.consumer.offsets import PartitionPosition
 from nephila.kernel.bus.kafka.consumer.poison import PoisonIsolation, Suspect
-from nephila.kernel.bus.kafka.wire import UnknownFormat, message_of, unseal
+from nephila.kernel.bus.kafka.wire import UnknownFormat, message_of, seal, unseal
 from nephila.kernel.messages import Frame
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UserError
@@ -104,12 +104,14 @@ class Inbox:
         """Probes messages that may crash members."""
         self.refused = False
         """A partition is stopped until a person acts."""
+        self.patient = False
+        """The service has stated that no host waits for its messages at present."""
         self._changed = asyncio.Event()
 
     @property
     def may_gather(self) -> bool:
         """No host waits for the messages read here."""
-        return all(reader.topic.may_gather for reader in self.topics.values())
+        return self.patient or all(reader.topic.may_gather for reader in self.topics.values())
 
     def ended(self) -> None:
         """A message has been processed."""
@@ -160,25 +162,31 @@ class Inbox:
         self, reader: KafkaSubscription, state: PartitionState, position: PartitionPosition, record: ConsumerRecord
     ) -> UserError | None:
         where = f"{record.topic}/{record.partition} at {record.offset}"
+        messages, unreadable = [], []
         try:
             frames = unseal(record.value, record.headers)
             missing = [f.claim for f in frames if f.claim and f.claim not in state.objects]
             if missing:
                 state.missing_objects = (record.offset, missing)
                 return None
-            messages = [self._message(reader, state, frame) for frame in frames]
+            for frame in frames:
+                try:
+                    messages.append(self._message(reader, state, frame))
+                except PermanentError as error:
+                    unreadable.append((seal([frame]), str(error)))
         except PermanentError as error:
-            log.error("%s: dead letter: %s", where, error)
-            state.objects.clear()
-            self._dead_letter(reader, position, record, str(error))
-            return None
+            unreadable.append((record.value or b"", str(error)))
         except UnknownFormat as error:
             state.stopped = self.refused = True
             return NotReadyError(
                 f"{where} was written by another release ({error}): run one release in all services; nothing is lost"
             )
         state.objects.clear()
-        self._offer(reader, state, position, record, messages)
+        letters = []
+        for data, reason in unreadable:
+            log.error("%s: dead letter: %s", where, reason)
+            letters.append(self._dead_letter(reader, record.partition, data, reason))
+        self._offer(reader, state, position, record, messages, letters)
         return None
 
     def _message(self, reader: KafkaSubscription, state: PartitionState, frame: Frame) -> Any:
@@ -196,7 +204,10 @@ class Inbox:
         position: PartitionPosition,
         record: ConsumerRecord,
         messages: list[Any],
+        letters: list[Receipt],
     ) -> None:
+        """Offer the readable messages of a record. It is done when they are, and when the letters of the others are
+        published."""
         finish = position.take(record.offset, record.timestamp)
         size = len(record.value or b"")
         reader.held_bytes += size
@@ -209,28 +220,24 @@ class Inbox:
             finish()
 
         receipt = Receipt(len(messages))
-        receipt.add_done_callback(done)
+        all_of([receipt, *letters]).add_done_callback(done)
         reader.bus.unacked += len(messages)
         tp = TopicPartition(record.topic, record.partition)
-        if tp in self.isolation:
+        if messages and tp in self.isolation:
             self.isolation.take(Suspect(tp, reader, record.offset, messages, receipt))
             return
         for message in messages:
             reader.offer(record.partition, message, receipt)
 
-    def _dead_letter(
-        self, reader: KafkaSubscription, position: PartitionPosition, record: ConsumerRecord, error: str
-    ) -> None:
-        """Publish the bytes themselves as a dead letter, if they fit."""
-        letter = dead_letter_for(reader.topic, reader.group, record.partition, None, error, 1)
-        data = record.value or b""
+    def _dead_letter(self, reader: KafkaSubscription, partition: int, data: bytes, error: str) -> Receipt:
+        """Publish bytes that are no message as a dead letter, if they fit."""
+        letter = dead_letter_for(reader.topic, reader.group, partition, None, error, 1)
         if len(data) <= self.config.inline_bytes or self.claim_store is not None:
             letter.message = data
         else:
             letter.error += f" ({len(data)} bytes, not kept)"
-        finish = position.take(record.offset, record.timestamp)
         reader.bus.dead_letters[reader.topic.name, UNREADABLE] += 1
-        reader.bus.publish(DEAD, record.partition, letter).add_done_callback(finish)
+        return reader.bus.publish(DEAD, partition, letter)
 
     def check_gap(self, tp: TopicPartition, position: int, first: int, last: int) -> UserError | None:
         """The log does not contain the next offset. None: continuing without the missing records is correct."""

@@ -38,13 +38,13 @@ class KafkaSubscription(Subscription):
         """Its partitions are not read at present: too much waits."""
         self._on_ended = on_ended
 
-    def _begin(self, partition: int, message: Any, receipt: Receipt) -> None:
+    def _begin(self, partition: int, message: Any, receipt: Receipt, attempts: int = 1) -> None:
         self.in_handlers[partition] += 1
         ended = Receipt()
         ended.add_done_callback(lambda: self._ended(partition, receipt))
         if self.topic.leased:
             receipt.resolve_one()
-        super()._begin(partition, message, ended)
+        super()._begin(partition, message, ended, attempts)
 
     def force_deliver(self, partitions: frozenset[int]) -> None:
         """Deliver the waiting messages of these partitions without regard to credit."""

@@ -10,6 +10,8 @@ pub const MAX_HEAD_BYTES: usize = 64 << 10;
 pub const MAX_INTERIM: u32 = 16;
 /// An unused body (of a 404, of a redirect) is read up to this size to keep the connection.
 pub const DRAIN_BYTES: u64 = 64 << 10;
+/// An event that a request was sent waits so long for others: most often its response follows.
+pub const SENT_S: f64 = 0.005;
 /// Time after which the next address is tried beside a slow one (RFC 8305).
 pub const STAGGER_S: f64 = 0.25;
 

@@ -12,6 +12,7 @@ use mio::{Poll, Waker};
 
 use crate::config::Config;
 use crate::exchange::{Response, Wanted};
+use crate::pages::{PageReader, PageThreads, Reading, Share};
 use crate::thread::{Worker, WAKE};
 use crate::tunnel::Hop;
 
@@ -37,6 +38,8 @@ pub struct Submit {
     pub wanted: Wanted,
     /// Whether an event is needed once the request has been written.
     pub report_sent: bool,
+    /// The base of the page for its reader; empty: the body is not read.
+    pub page_url: String,
 }
 
 pub enum Command {
@@ -55,10 +58,16 @@ pub struct Done {
     pub address: Option<IpAddr>,
     /// When the head was complete.
     pub head_at: Option<Instant>,
+    pub page_url: String,
+    /// What the reader has made of the body.
+    pub reading: Option<Reading>,
+    /// Of the memory for bodies that are read.
+    pub share: Option<Share>,
 }
 
 #[derive(Debug)]
 pub enum Event {
+    /// The request has been written. It is left out where a response follows within SENT_S.
     Sent(u64),
     /// A body needs memory for `size` bytes, of which `arrived` are there; nothing is read until `grant`.
     Reserve {
@@ -134,7 +143,8 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    pub fn start(config: Config) -> io::Result<Fetcher> {
+    /// `pages`: the reader of bodies and the number of its threads.
+    pub fn start(config: Config, pages: Option<(Arc<dyn PageReader>, usize)>) -> io::Result<Fetcher> {
         let (listener, bell) = UnixStream::pair()?;
         listener.set_nonblocking(true)?;
         bell.set_nonblocking(true)?;
@@ -147,24 +157,28 @@ impl Fetcher {
             idle: Default::default(),
             bell,
         });
-        let worker = Worker::new(config, poll, Arc::clone(&shared));
+        let pages = match pages {
+            Some((reader, threads)) => Some(PageThreads::start(reader, threads, &shared)?),
+            None => None,
+        };
+        let worker = Worker::new(config, poll, Arc::clone(&shared), pages);
         let thread = std::thread::Builder::new().name("fetch".into()).spawn(move || worker.run())?;
         Ok(Fetcher { shared, waker, listener, thread: Some(thread) })
     }
 
     fn command(&self, command: Command) {
-        let first = {
-            let mut commands = lock(&self.shared.commands);
-            commands.push(command);
-            commands.len() == 1
-        };
-        if first {
-            let _ = self.waker.wake(); // an eventfd that is full wakes as well
-        }
+        lock(&self.shared.commands).push(command);
+        self.flush();
     }
 
+    /// Starts a fetch at the next `flush`.
     pub fn submit(&self, submit: Submit) {
-        self.command(Command::Submit(Box::new(submit)));
+        lock(&self.shared.commands).push(Command::Submit(Box::new(submit)));
+    }
+
+    /// Wakes the I/O thread.
+    pub fn flush(&self) {
+        let _ = self.waker.wake(); // an eventfd that is full wakes as well
     }
 
     pub fn abort(&self, id: u64) {
@@ -199,7 +213,6 @@ impl Fetcher {
     pub fn close(&mut self) {
         if let Some(thread) = self.thread.take() {
             self.command(Command::Close);
-            let _ = self.waker.wake();
             let _ = thread.join();
         }
     }

@@ -18,6 +18,8 @@ pub mod head;
 #[cfg(unix)]
 mod link;
 pub mod media;
+#[cfg(unix)]
+pub mod pages;
 pub mod pool;
 #[cfg(unix)]
 mod thread;

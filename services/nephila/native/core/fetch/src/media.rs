@@ -47,12 +47,25 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|&byte| byte == b'*')
 }
 
-/// "type/subtype" of a Content-Type in lower case, of the last one if it was repeated; empty for an invalid one.
-pub fn essence(header: &str) -> String {
-    let last = match header.rfind(',').map(|at| header[at + 1..].trim()) {
+/// The last value of a repeated header.
+fn last_of(header: &str) -> &str {
+    match header.rfind(',').map(|at| header[at + 1..].trim()) {
         Some(last) if !last.is_empty() => last,
         _ => header,
-    };
+    }
+}
+
+/// The first charset of a Content-Type in lower case; empty without one. Quoted pairs are left as they are.
+pub fn charset(header: &str) -> String {
+    let blank: &[char] = &['\n', '\r', '\t', ' ', '"', '\''];
+    let mut parameters = last_of(header).split(';').skip(1).filter_map(|one| one.split_once('='));
+    let found = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
+    found.map_or(String::new(), |(_, value)| value.trim_matches(blank).to_ascii_lowercase())
+}
+
+/// "type/subtype" of a Content-Type in lower case, of the last one if it was repeated; empty for an invalid one.
+pub fn essence(header: &str) -> String {
+    let last = last_of(header);
     let blank: &[char] = &['\n', '\r', '\t', ' '];
     let named = last.trim_matches(blank).split(';').next().unwrap_or("").trim_end_matches(blank);
     match named.split_once('/') {

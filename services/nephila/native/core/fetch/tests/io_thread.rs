@@ -61,6 +61,7 @@ fn request(id: u64, port: u16, addresses: &[[u8; 4]]) -> Submit {
         data: b"GET / HTTP/1.1\r\nHost: site.test\r\n\r\n".to_vec(),
         wanted: Wanted::default(),
         report_sent: false,
+        page_url: String::new(),
     }
 }
 
@@ -80,6 +81,7 @@ fn ends(fetcher: &Fetcher, count: usize) -> Vec<Done> {
 
 fn one(fetcher: &Fetcher, submit: Submit) -> Done {
     fetcher.submit(submit);
+    fetcher.flush();
     ends(fetcher, 1).pop().unwrap()
 }
 
@@ -92,7 +94,7 @@ const HERE: [u8; 4] = [127, 0, 0, 1];
 #[test]
 fn a_connection_serves_fetch_after_fetch() {
     let (port, server) = serve(&[PAGE; 5]);
-    let mut fetcher = Fetcher::start(Config::default()).unwrap();
+    let mut fetcher = Fetcher::start(Config::default(), None).unwrap();
     for id in 0..5 {
         let done = one(&fetcher, request(id, port, &[HERE]));
         assert_eq!((done.id, done.response.body.as_slice()), (id, b"hello".as_slice()));
@@ -105,7 +107,7 @@ fn a_connection_serves_fetch_after_fetch() {
 #[test]
 fn a_kept_connection_that_breaks_is_stale_and_not_repeated() {
     let (port, server) = serve(&[PAGE, b"", b"", PAGE]);
-    let fetcher = Fetcher::start(Config::default()).unwrap();
+    let fetcher = Fetcher::start(Config::default(), None).unwrap();
     let reasons: Vec<_> = (0..4).map(|id| reason(&one(&fetcher, request(id, port, &[HERE])))).collect();
     assert_eq!(reasons, [None, Some(Reason::Stale), Some(Reason::Disconnected), None]);
     assert_eq!(server.join().unwrap(), 3);
@@ -114,7 +116,7 @@ fn a_kept_connection_that_breaks_is_stale_and_not_repeated() {
 #[test]
 fn three_addresses_are_dialled_at_most() {
     let (port, server) = serve(&[PAGE]);
-    let fetcher = Fetcher::start(Config::default()).unwrap();
+    let fetcher = Fetcher::start(Config::default(), None).unwrap();
     let nobody = |last| [127, 0, 0, last];
     let done = one(&fetcher, request(1, port, &[nobody(9), nobody(8), nobody(7), HERE]));
     assert_eq!(reason(&done), Some(Reason::Connect));
@@ -129,8 +131,9 @@ fn three_addresses_are_dialled_at_most() {
 #[test]
 fn an_aborted_fetch_reports_nothing_and_closes_its_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let fetcher = Fetcher::start(Config::default()).unwrap();
+    let fetcher = Fetcher::start(Config::default(), None).unwrap();
     fetcher.submit(request(1, listener.local_addr().unwrap().port(), &[HERE]));
+    fetcher.flush();
     let (mut stream, _) = listener.accept().unwrap();
     assert!(read_head(&mut stream));
     fetcher.abort(1);
@@ -142,9 +145,10 @@ fn an_aborted_fetch_reports_nothing_and_closes_its_connection() {
 fn bytes_before_a_request_are_no_response_to_it() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let fetcher = Fetcher::start(Config::default()).unwrap();
+    let fetcher = Fetcher::start(Config::default(), None).unwrap();
     for id in 0..200 {
         fetcher.submit(request(id, port, &[HERE]));
+        fetcher.flush();
         let (mut stream, _) = listener.accept().unwrap();
         assert!(read_head(&mut stream));
         stream.write_all(PAGE).unwrap();
@@ -157,7 +161,7 @@ fn bytes_before_a_request_are_no_response_to_it() {
 fn limits_of_time_end_a_fetch() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let config = Config { headers_timeout_s: 0.05, ..Config::default() };
-    let fetcher = Fetcher::start(config).unwrap();
+    let fetcher = Fetcher::start(config, None).unwrap();
     let done = one(&fetcher, request(1, listener.local_addr().unwrap().port(), &[HERE]));
     assert_eq!(reason(&done), Some(Reason::Timeout));
     assert!(done.response.error.unwrap().detail.starts_with("headers:"));
@@ -166,10 +170,11 @@ fn limits_of_time_end_a_fetch() {
 #[test]
 fn many_fetches_at_once_each_get_their_own_end() {
     let servers: Vec<_> = (0..20).map(|_| serve(&[PAGE; 10])).collect();
-    let fetcher = Fetcher::start(Config::default()).unwrap();
+    let fetcher = Fetcher::start(Config::default(), None).unwrap();
     for round in 0..10 {
         for (place, (port, _)) in servers.iter().enumerate() {
             fetcher.submit(request(round * 20 + place as u64, *port, &[HERE]));
+            fetcher.flush();
         }
         let mut ids: Vec<u64> = ends(&fetcher, 20).iter().map(|done| done.id).collect();
         ids.sort_unstable();

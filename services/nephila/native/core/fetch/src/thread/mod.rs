@@ -16,11 +16,12 @@ use mio::{Events, Poll, Token};
 use rustls::ClientConfig;
 use slab::Slab;
 
-use crate::config::{Config, MAX_DIALS};
+use crate::config::{Config, MAX_DIALS, SENT_S};
 use crate::deadlines::Times;
 use crate::exchange::Exchange;
 use crate::fetcher::{Command, Event, Shared, Submit};
 use crate::link::Link;
+use crate::pages::PageThreads;
 use crate::pool::Pool;
 
 pub const WAKE: Token = Token(usize::MAX);
@@ -86,6 +87,9 @@ pub struct Worker {
     /// Connections with data that was not read in their turn.
     again: VecDeque<usize>,
     events: Vec<Event>,
+    /// When `events` are published, if none of them is urgent.
+    events_due: f64,
+    pages: Option<PageThreads>,
     buffer: Vec<u8>,
     started: Instant,
     next_tick: f64,
@@ -93,7 +97,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub fn new(config: Config, poll: Poll, shared: Arc<Shared>) -> Worker {
+    pub fn new(config: Config, poll: Poll, shared: Arc<Shared>, pages: Option<PageThreads>) -> Worker {
         let pool = Pool::new(config.pool_size, config.pool_most, config.keepalive_s);
         Worker {
             config,
@@ -107,6 +111,8 @@ impl Worker {
             staggers: VecDeque::new(),
             again: VecDeque::new(),
             events: Vec::new(),
+            events_due: f64::INFINITY,
+            pages,
             buffer: vec![0; READ_BYTES],
             started: Instant::now(),
             next_tick: f64::INFINITY,
@@ -143,9 +149,25 @@ impl Worker {
             for number in self.closed.drain(..) {
                 self.links.remove(number);
             }
-            if !self.events.is_empty() {
-                self.shared.publish(&mut self.events);
+            self.publish();
+            if let Some(pages) = &mut self.pages {
+                pages.flush();
             }
+        }
+    }
+
+    /// Hands events over; the first of a batch wakes the receiver.
+    fn publish(&mut self) {
+        if self.events.is_empty() {
+            return;
+        }
+        let now = self.now();
+        let urgent = self.events.iter().any(|event| !matches!(event, Event::Sent(_)));
+        if urgent || now >= self.events_due {
+            self.shared.publish(&mut self.events);
+            self.events_due = f64::INFINITY;
+        } else if self.events_due.is_infinite() {
+            self.events_due = now + SENT_S;
         }
     }
 
@@ -154,7 +176,7 @@ impl Worker {
             return Some(Duration::ZERO);
         }
         let stagger = self.staggers.front().map_or(f64::INFINITY, |first| first.0);
-        let at = stagger.min(self.next_tick);
+        let at = stagger.min(self.next_tick).min(self.events_due);
         at.is_finite().then(|| Duration::from_secs_f64((at - self.now()).max(0.0)))
     }
 

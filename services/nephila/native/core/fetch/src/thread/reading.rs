@@ -139,8 +139,17 @@ impl Worker {
         } else {
             self.close(number);
         }
-        self.fetches.remove(&id);
-        self.events.push(Event::Done(Box::new(Done { id, response, address, head_at })));
+        let page_url = self.fetches.remove(&id).map(|fetch| fetch.submit.page_url).unwrap_or_default();
+        let done = Box::new(Done { id, response, address, head_at, page_url, reading: None, share: None });
+        if done.response.head.status != 0 {
+            self.events.retain(|event| !matches!(event, Event::Sent(of) if *of == id));
+            // follows from the response
+        }
+        let unread = match &mut self.pages {
+            Some(pages) => pages.offer(done),
+            None => Some(done),
+        };
+        self.events.extend(unread.map(Event::Done));
     }
 
     /// A fetch ends without a connection.
@@ -149,6 +158,8 @@ impl Worker {
         let address = fetch.dials.checked_sub(1).and_then(|last| fetch.addresses().get(last)).copied();
         fetch.attempts.into_iter().for_each(|number| self.close(number));
         let response = Response { error: Some(error), ..Response::default() };
-        self.events.push(Event::Done(Box::new(Done { id, response, address, head_at: None })));
+        let page_url = String::new();
+        let done = Done { id, response, address, head_at: None, page_url, reading: None, share: None };
+        self.events.push(Event::Done(Box::new(done)));
     }
 }

@@ -1,0 +1,48 @@
+{{- /* The settings of all services, as a map. */ -}}
+{{- define "nephila.system" -}}
+{{- $blobs := include "nephila.blobs" . -}}
+{{- $kafka := merge (dict) .Values.kafka.config (include "nephila.kafkaSecurity" . | fromYaml) -}}
+{{- $scheduler := .Values.scheduler.config -}}
+{{- $downloader := merge (dict) .Values.downloader.config (dict "allow_private" .Values.crawler.allowPrivate) -}}
+{{- if $blobs -}}
+{{- $kafka = merge (dict) $kafka (dict "blobs" (printf "%s/messages" $blobs)) -}}
+{{- $scheduler = merge (dict) $scheduler (dict "blobs" (printf "%s/frontier" $blobs)) -}}
+{{- end -}}
+{{- if .Values.downloader.secrets.existingSecret -}}
+{{- $downloader = merge (dict) $downloader (dict "secrets" "/secrets") -}}
+{{- end -}}
+{{- $system := dict
+  "bootstrap" (include "nephila.bootstrap" .)
+  "partitions" (.Values.crawler.partitions | int)
+  "per_address" (.Values.crawler.perAddress | int)
+  "address_gap_s" .Values.crawler.addressGapSeconds
+  "metrics_port" 9100
+  "grace_s" .Values.crawler.drainSeconds
+  "log_level" .Values.crawler.logLevel
+  "kafka" $kafka
+  "scheduler" $scheduler
+  "downloader" $downloader
+  "parser" .Values.parser.config
+  "storage" .Values.storage.config
+-}}
+{{- with .Values.crawler.userAgent }}{{ $_ := set $system "user_agent" . }}{{ end -}}
+{{- with .Values.crawler.contact }}{{ $_ := set $system "contact" . }}{{ end -}}
+{{- with .Values.crawler.networks }}{{ $_ := set $system "networks" . }}{{ end -}}
+{{- toYaml $system -}}
+{{- end -}}
+
+{{- /* The settings that one service reads, for the checksum of its pods: (root, component). A change of the others does not
+restart it. */ -}}
+{{- define "nephila.systemOf" -}}
+{{- $system := include "nephila.system" .root | fromYaml -}}
+{{- $own := list .component -}}
+{{- if and (eq .component "downloader") (eq .root.Values.crawler.topology "fetchparse") -}}{{- $own = append $own "parser" -}}{{- end -}}
+{{- range $section := list "scheduler" "downloader" "parser" "storage" -}}
+{{- if not (has $section $own) -}}{{- $_ := unset $system $section -}}{{- end -}}
+{{- end -}}
+{{- if not (has .component (list "scheduler" "downloader")) -}}
+{{- range $name := list "per_address" "address_gap_s" "networks" "tenants" -}}{{- $_ := unset $system $name -}}{{- end -}}
+{{- end -}}
+{{- if (index .root.Values .component).logLevel -}}{{- $_ := unset $system "log_level" -}}{{- end -}}
+{{- toYaml $system -}}
+{{- end -}}

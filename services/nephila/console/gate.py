@@ -1,0 +1,122 @@
+"""What every request to the console passes: Host, session, CSRF token, and the headers of every answer.
+
+Invariants: a Host that is not this server's is refused before anything else, so a foreign name that resolves to this
+address (DNS rebinding) sees nothing; a request without a session sees the login page and the static files; a POST
+without the session's CSRF token changes nothing; no answer runs inline script or loads anything of another host.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import socket
+from collections.abc import Collection
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+MAX_FORM: Final = 2 << 20
+"""Bytes of a form: a job with a long list of seeds in it."""
+HEADERS: Final = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    # Not no-referrer: with it browsers send Origin: null with the console's own forms.
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+
+
+class Refused(Exception):
+    """A request that is not served."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def protect(response: Response) -> Response:
+    """The answer with the headers that it does not have."""
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+def check_host(request: Request, names: Collection[str]) -> None:
+    """Raise `Refused` unless Host is an address, localhost, the name of this machine or one of `names`. A page of
+    another site that names an address as its host cannot rebind it."""
+    host = request.headers.get("host", "")
+    try:
+        name = (urlsplit(f"//{host}").hostname or "").rstrip(".").lower()
+        port = urlsplit(f"//{host}").port
+    except ValueError:
+        name, port = "", None
+    known = {"localhost", socket.gethostname().lower(), *(one.lower() for one in names)}
+    if name and port != 0 and (name in known or _is_address(name)):
+        return
+    raise Refused(421, "this name is not one of this server; open it by its address, or name it (console hosts)")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def check_origin(request: Request) -> None:
+    """Raise `Refused` for a POST that a page of another origin sent."""
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.headers.get("host", ""):
+        raise Refused(403, "this form was sent by a page of another site")
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise Refused(403, "this form was sent by a page of another site")
+
+
+def check_csrf(form: dict[str, str], csrf: str) -> None:
+    """Raise `Refused` for a form without the session's token."""
+    if not hmac.compare_digest(form.get("csrf", "").encode("utf-8", "replace"), csrf.encode()):
+        raise Refused(403, "this form belongs to another session, or to one that has ended; reload the page")
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """The fields of a form, each once. Raises `Refused`."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise Refused(415, "a form is sent as application/x-www-form-urlencoded")
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_FORM:
+            raise Refused(413, f"a form has at most {MAX_FORM:,} bytes")
+    try:
+        return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=200, errors="replace"))
+    except (UnicodeDecodeError, ValueError):
+        raise Refused(400, "the form cannot be read") from None
+
+
+def cookie_name(request: Request) -> str:
+    """Cookies are shared by the ports of a host, so the name has the port."""
+    return f"nephila_{urlsplit('//' + request.headers.get('host', '')).port or 80}"
+
+
+def set_session(response: Response, request: Request, session_id: str) -> None:
+    """The cookie of a session; an empty id deletes it."""
+    response.set_cookie(
+        cookie_name(request),
+        session_id,
+        max_age=None if session_id else 0,
+        path="/console",
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )

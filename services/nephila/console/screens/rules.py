@@ -1,0 +1,35 @@
+"""Rules and sites as tables to read: which rule broke, which list brings nothing."""
+
+from __future__ import annotations
+
+import asyncio
+
+import yaml
+from starlette.responses import Response
+
+from nephila.console.screens.overview import optional
+from nephila.console.view import View
+from nephila.control import requests
+
+
+async def rules(view: View) -> Response:
+    """GET /console/rules"""
+    found, health = await asyncio.gather(
+        view.control.list_rules(requests.Empty()), view.control.rule_health(requests.Empty())
+    )
+    known = {one.rule: one for one in health.rules}
+    shown = view.field("name")
+    document = next((rule.document for rule in found.rules if rule.name == shown), None)
+    return view.render(
+        "rules.html",
+        rules=found.rules,
+        health=known,
+        shown=shown if document is not None else "",
+        text=yaml.safe_dump(document, allow_unicode=True, sort_keys=False, width=100) if document is not None else "",
+    )
+
+
+async def sites(view: View) -> Response:
+    """GET /console/sites"""
+    found = await optional(view.control.list_directories(requests.Empty()))
+    return view.render("sites.html", directories=found.directories if found is not None else None)

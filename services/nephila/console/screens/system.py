@@ -1,0 +1,50 @@
+"""System: what is each member doing, what could not be processed, and the live settings."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+from starlette.responses import Response
+
+from nephila.console.screens.overview import optional
+from nephila.console.view import View, go
+from nephila.console.words import path
+from nephila.control import requests
+from nephila.kernel.runtime.errors import UsageError
+
+
+async def system(view: View) -> Response:
+    """GET /console/system"""
+    empty = requests.Empty()
+    status, members, settings, letters = await asyncio.gather(
+        view.control.status(empty),
+        view.control.list_members(empty),
+        view.control.get_settings(empty),
+        optional(view.control.list_dead_letters(requests.ListDeadLetters(limit=50))),
+    )
+    return view.render(
+        "system.html",
+        live=True,
+        status=status,
+        members=members.members,
+        settings=settings.settings,
+        letters=letters.dead_letters if letters is not None else [],
+    )
+
+
+async def change_setting(view: View) -> Response:
+    """POST /console/system/settings"""
+    name, text, member = (view.form.get(field, "").strip() for field in ("name", "value", "member"))
+    if not name:
+        raise UsageError("name a setting")
+    try:
+        value = msgspec.json.decode(text) if text else None
+    except msgspec.DecodeError:
+        value = text
+    try:
+        request = msgspec.convert({"settings": {name: value}, "member": member}, requests.ChangeSettings)
+    except msgspec.ValidationError as error:
+        raise UsageError(str(error)) from None
+    await view.control.change_settings(request)
+    return go(path("system", notice="changed"))

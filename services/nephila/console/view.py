@@ -1,0 +1,112 @@
+"""One request to a screen: its fields, the control API, and how a template becomes an answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from nephila import __version__
+from nephila.console import plots, words
+from nephila.console.messages import LANGUAGES, language, translate, translate_count
+from nephila.console.sessions import Session
+from nephila.control.api import Control
+
+NAVIGATION = (
+    ("", "Overview"),
+    ("jobs", "Jobs"),
+    ("pages", "Pages"),
+    ("hosts", "Hosts"),
+    ("items", "Items"),
+    ("sites", "Sites"),
+    ("rules", "Rules"),
+    ("system", "System"),
+)
+"""Screens of the rail: part of the path, and name."""
+
+
+@cache
+def environment() -> Environment:
+    """The templates. Every value is escaped; an unknown name is an error."""
+    found = Environment(
+        loader=PackageLoader("nephila.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        extensions=["jinja2.ext.i18n", "jinja2.ext.do"],
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.install_gettext_callables(translate, translate_count, newstyle=True)  # type: ignore[attr-defined]
+    for name in ("clean", "count", "size", "span", "rate", "when", "host", "cell"):
+        found.filters[name] = getattr(words, name)
+    found.globals |= {
+        "path": words.path,
+        "share": words.share,
+        "followable": words.followable,
+        "plots": plots,
+        "navigation": NAVIGATION,
+        "version": __version__,
+        "languages": LANGUAGES,
+    }
+    return found
+
+
+class View:
+    """A request of a session."""
+
+    def __init__(self, request: Request, control: Control, session: Session | None, form: Mapping[str, str]) -> None:
+        self.request = request
+        self.control = control
+        self.session = session
+        self.form = form
+        self.began = time.perf_counter()
+
+    def field(self, name: str, default: str = "") -> str:
+        """A query parameter."""
+        return str(self.request.query_params.get(name, default))[:100_000]
+
+    def number(self, name: str) -> int:
+        """A query parameter as a whole number; 0 for none."""
+        text = self.field(name)
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
+
+    @property
+    def name(self) -> str:
+        """The name in the path."""
+        return str(self.request.path_params["name"])
+
+    def _in_language(self, name: str) -> str:
+        """The address of this screen in another language."""
+        query = urlencode({**dict(self.request.query_params), "lang": name})
+        return f"{self.request.url.path}?{query}"
+
+    def render(self, template: str, code: int = 200, /, **values: Any) -> Response:
+        """The answer of a template. `Server-Timing` has the time since the request began."""
+        text = (
+            environment()
+            .get_template(template)
+            .render(
+                csrf=self.session.csrf if self.session is not None else "",
+                inside=self.session is not None,
+                here=self.request.url.path.removeprefix(words.BASE).strip("/").partition("/")[0],
+                address=str(self.request.url.path) + (f"?{self.request.url.query}" if self.request.url.query else ""),
+                lang=language.get(),
+                in_language=self._in_language,
+                now=time.time(),
+                notice=self.field("notice"),
+                **values,
+            )
+        )
+        passed_ms = (time.perf_counter() - self.began) * 1000
+        return HTMLResponse(text, code, {"server-timing": f"app;dur={passed_ms:.1f}"})
+
+
+def go(place: str) -> Response:
+    """After a change: the browser loads a screen, so that a reload does not repeat the change."""
+    return RedirectResponse(place, 303)

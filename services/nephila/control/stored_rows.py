@@ -1,0 +1,92 @@
+"""The operations on stored rows: lists of pages and items, and one page. They read the database in a thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from nephila.control import api, job_view, screen_types
+from nephila.kernel.fragment_routes import parse_routed
+from nephila.kernel.reasons.table import words
+from nephila.kernel.runtime.errors import UNREADABLE, UsageError, UserError
+from nephila.native import UrlError, parse_url
+from nephila.storage.read import recent_rows
+from nephila.storage.source import Source
+
+NO_ROWS = (
+    "rows are read from the database of the rows, and this API has none: set api.store "
+    "(for --bootstrap: NEPHILA_STORAGE__STORE)"
+)
+
+
+def page_list(source: Source | None, request: screen_types.ListPages) -> screen_types.PageList:
+    """See `Control.list_pages`."""
+    if not job_view.is_there(_there(source)):
+        return screen_types.PageList(pages=[])
+    values = msgspec.structs.asdict(request)
+    found = recent_rows.rows(_there(source), **values)
+    return screen_types.PageList(pages=[_row(row) for row in found.rows], next=found.next)
+
+
+def page_detail(source: Source | None, request: screen_types.GetPage) -> screen_types.PageDetail:
+    """See `Control.get_page`."""
+    try:
+        keys = [*dict.fromkeys((parse_routed(request.url).fingerprint, parse_url(request.url).fingerprint))]
+    except UrlError as error:
+        raise UsageError(f"{request.url[:100]!a} is not a URL that can be crawled: {error}") from None
+    there = _there(source)
+    found = recent_rows.stored_row(there, request.job, keys) if job_view.is_there(there) else None
+    if found is None:
+        raise api.NotFound(f"there is no row of {request.url[:200]!a}; see nephila explain")
+    row = found.row
+    return screen_types.PageDetail(
+        page=_row(row),
+        **{name: row[name] for name in ("final_url", "lang", "sha256", "first_at", "changed_at", "near_copy_of")},
+        meta=_object(row["meta"]),
+        text=row["text"],
+        text_chars=found.text_chars,
+        links=[screen_types.Link(url=url, text=text, outcome=outcome) for url, text, outcome in found.links],
+        items=[
+            screen_types.PageItem(rule=rule, version=version, data=_json(data)) for rule, version, data in found.items
+        ],
+        fetches=job_view.fetches(there, row["job"], row["url"]),
+        previous=screen_types.PageVersion(**found.previous) if found.previous is not None else None,
+    )
+
+
+def item_list(source: Source | None, request: screen_types.ListItems) -> screen_types.ItemList:
+    """See `Control.list_items`."""
+    there = _there(source)
+    if not job_view.is_there(there):
+        return screen_types.ItemList(items=[], rules=[])
+    try:
+        found = recent_rows.items(there, **msgspec.structs.asdict(request))
+    except (ValueError, RecursionError):
+        raise UsageError(f"after: {request.after[:100]!a} is not the `next` of an answer") from None
+    items = [screen_types.Item(**{**item._asdict(), "data": _json(item.data)}) for item in found.items]
+    return screen_types.ItemList(items=items, rules=recent_rows.rules_of_items(there, request.job), next=found.next)
+
+
+def _there(source: Source | None) -> Source:
+    if source is None:
+        raise UserError(NO_ROWS)
+    return source
+
+
+def _row(row: dict[str, Any]) -> screen_types.PageRow:
+    return screen_types.PageRow(
+        **{name: row[name] for name in recent_rows.ROW}, words=words(row["outcome"], row["reason"])
+    )
+
+
+def _json(data: str) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except UNREADABLE:
+        return data
+
+
+def _object(data: str) -> dict[str, Any]:
+    found = _json(data)
+    return found if isinstance(found, dict) else {}

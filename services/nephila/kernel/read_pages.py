@@ -1,0 +1,45 @@
+"""Pages that page threads have read, on the way from the fetcher to the parser of the same process.
+
+Invariant: a reading is used only for the body object, URL and charset that it was made from, so a page that a
+middleware has changed is read by the parser. A reading that the parser never takes is dropped for later ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from nephila.native._core import ReadPage
+
+MOST_BYTES: Final = 16 << 20
+"""Bodies whose readings are kept. Most pages reach the parser within the call that ends their fetch."""
+
+
+class ReadPages:
+    """Readings by the identity of their body. Every operation is O(1) amortised."""
+
+    def __init__(self, options: object) -> None:
+        """`options`: an object with the fields of ParserConfig that bound the page pass."""
+        self.options = options
+        self._pages: dict[int, ReadPage] = {}
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._pages)
+
+    def put(self, page: ReadPage) -> None:
+        """Keep a reading for `take`."""
+        body = page.body
+        self._pages[id(body)] = page
+        self._bytes += len(body)
+        while self._bytes > MOST_BYTES:
+            oldest = self._pages.pop(next(iter(self._pages)))
+            self._bytes -= len(oldest.body)
+
+    def take(self, body: bytes, url: str, charset: str) -> ReadPage | None:
+        """The reading of this body, once; None where there is none, or it was made for another URL or charset."""
+        page = self._pages.pop(id(body), None)
+        if page is None:
+            return None
+        self._bytes -= len(body)
+        return page if page.url == url and page.charset == charset else None

@@ -1,0 +1,138 @@
+//! Page threads: bodies are read by a `PageReader` beside the I/O thread, before their receiver sees them.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::io;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use crate::exchange::Response;
+use crate::fetcher::{Done, Event, Shared};
+
+/// Bytes of bodies that wait, are read, or were read and are not taken; beyond it a body is handed over unread.
+const AHEAD_BYTES: usize = 32 << 20;
+
+/// What a reader makes of a body.
+pub type Reading = Box<dyn Any + Send>;
+
+pub trait PageReader: Send + Sync {
+    /// Whether `read` has a use for this response. Called in the I/O thread.
+    fn wants(&self, response: &Response) -> bool;
+    /// Called in a page thread; a panic is as None.
+    fn read(&self, url: &str, response: &Response) -> Option<Reading>;
+}
+
+/// A share of AHEAD_BYTES, until it is dropped.
+#[derive(Debug)]
+pub struct Share(Arc<AtomicUsize>, usize);
+
+impl Share {
+    fn take(all: &Arc<AtomicUsize>, bytes: usize) -> Option<Share> {
+        let before = all.fetch_add(bytes, Ordering::Relaxed);
+        let share = Share(Arc::clone(all), bytes);
+        (before == 0 || before + bytes <= AHEAD_BYTES).then_some(share)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.0.fetch_sub(self.1, Ordering::Relaxed);
+    }
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Box<Done>>,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    filled: Condvar,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the next body; None: closed.
+    fn next(&self) -> Option<Box<Done>> {
+        let mut state = self.lock();
+        loop {
+            if state.closed {
+                return None;
+            }
+            if let Some(done) = state.waiting.pop_front() {
+                return Some(done);
+            }
+            state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// The threads end when it is dropped; bodies that wait are dropped.
+pub struct PageThreads {
+    reader: Arc<dyn PageReader>,
+    queue: Arc<Queue>,
+    ahead: Arc<AtomicUsize>,
+    threads: Vec<JoinHandle<()>>,
+    /// Of this turn: an event of the I/O thread precedes the end of its fetch.
+    held: VecDeque<Box<Done>>,
+}
+
+impl PageThreads {
+    pub fn start(reader: Arc<dyn PageReader>, threads: usize, shared: &Arc<Shared>) -> io::Result<PageThreads> {
+        let queue = Arc::<Queue>::default();
+        let start = |_| {
+            let (reader, queue, shared) = (Arc::clone(&reader), Arc::clone(&queue), Arc::clone(shared));
+            std::thread::Builder::new().name("page".into()).spawn(move || run(&*reader, &queue, &shared))
+        };
+        let threads = (0..threads.max(1)).map(start).collect::<io::Result<Vec<_>>>()?;
+        Ok(PageThreads { reader, queue, ahead: Arc::default(), threads, held: VecDeque::new() })
+    }
+
+    /// Keeps the end of a fetch until `flush`, to be read; or returns it, to be handed over as it is.
+    pub fn offer(&mut self, mut done: Box<Done>) -> Option<Box<Done>> {
+        if done.page_url.is_empty() || done.response.error.is_some() || !self.reader.wants(&done.response) {
+            return Some(done);
+        }
+        done.share = Share::take(&self.ahead, done.response.body.len());
+        if done.share.is_none() {
+            return Some(done);
+        }
+        self.held.push_back(done);
+        None
+    }
+
+    /// Gives the bodies of this turn to the threads.
+    pub fn flush(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        let count = self.held.len();
+        self.queue.lock().waiting.append(&mut self.held);
+        (0..count.min(self.threads.len())).for_each(|_| self.queue.filled.notify_one());
+    }
+}
+
+impl Drop for PageThreads {
+    fn drop(&mut self) {
+        self.queue.lock().closed = true;
+        self.queue.filled.notify_all();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(reader: &dyn PageReader, queue: &Queue, shared: &Shared) {
+    while let Some(mut done) = queue.next() {
+        let read = || reader.read(&done.page_url, &done.response);
+        done.reading = catch_unwind(AssertUnwindSafe(read)).unwrap_or_default();
+        shared.publish(&mut vec![Event::Done(done)]);
+    }
+}

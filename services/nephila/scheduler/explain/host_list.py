@@ -1,0 +1,100 @@
+"""Hosts with queued URLs or requests under way, and why each waits. Pure; changes nothing.
+
+Cost: O(`LOOKED_AT`), some 10 ms, in which a running program is blocked. A host whose object is not in memory has no
+pace here: it waits for its instant in the heap, or is ready.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final, Literal, NamedTuple
+
+from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.explain.facts import PauseCause, pause_cause
+
+LOOKED_AT: Final = 5_000
+"""Hosts of each kind that are looked at, at most."""
+JOBS: Final = 5
+"""Jobs that are named for a host."""
+Why = Literal["in_flight", "ready", "address", "job", "budget"] | PauseCause
+
+
+class ListedHost(NamedTuple):
+    """A host as it is listed."""
+
+    name: str
+    why: Why
+    wait_s: float
+    """Seconds until its next request; 0: it waits for no instant."""
+    queued: int
+    in_flight: int
+    delay_s: float
+    address: str
+    jobs: list[str]
+
+
+def host_list(dispatcher: Dispatcher, now: float, *, job: str = "", search: str = "") -> list[ListedHost]:
+    """Requests under way first, then by the instant of the next request; hosts without an instant are last. `job`:
+    with URLs of this job. `search`: part of the name."""
+    frontier = dispatcher.frontier
+    known = frontier.jobs.get(job)
+    if job and known is None:
+        return []
+    found = []
+    for number, (why, at) in _numbers(dispatcher, now).items():
+        name = frontier.store.name(number)
+        if (search and search.lower() not in name) or (
+            known is not None and not frontier.store.length(number, known.number)
+        ):
+            continue
+        found.append(_listed(dispatcher, number, name, why, max(at - now, 0.0) if at else 0.0))
+    return sorted(found, key=_order)
+
+
+def _numbers(dispatcher: Dispatcher, now: float) -> dict[int, tuple[Why, float]]:
+    """Number of a host → what it waits for, and the instant if there is one. A host is listed once, by the first
+    reason that holds."""
+    frontier = dispatcher.frontier
+    readiness = frontier.readiness
+    found: dict[int, tuple[Why, float]] = {}
+    for number, host in islice(frontier.hosts.hot.items(), LOOKED_AT):
+        if host.in_flight:
+            found[number] = "in_flight", 0.0
+    for job in frontier.jobs.values():
+        for number in islice(job.over_budget_hosts, LOOKED_AT):
+            found.setdefault(number, ("budget", 0.0))
+        for number in islice(job.waiting_hosts, LOOKED_AT):
+            found.setdefault(number, ("job", 0.0))
+    for number in islice(readiness.waiting_for_address, LOOKED_AT):
+        found.setdefault(number, ("address", 0.0))
+    for number in islice(readiness.ready.hosts(), LOOKED_AT):
+        found.setdefault(number, ("ready", 0.0))
+    for number, at in frontier.store.scheduled(LOOKED_AT):
+        found.setdefault(number, ("ready", 0.0) if at <= now else (_cause(dispatcher, number), at))
+    return found
+
+
+def _cause(dispatcher: Dispatcher, number: int) -> Why:
+    host = dispatcher.frontier.hosts.hot.get(number)
+    return pause_cause(dispatcher, host, None) if host is not None else "delay"
+
+
+def _listed(dispatcher: Dispatcher, number: int, name: str, why: Why, wait_s: float) -> ListedHost:
+    frontier = dispatcher.frontier
+    host = frontier.hosts.hot.get(number)
+    jobs = [frontier.jobs.numbered[job].uid for job, _ in frontier.store.jobs(number) if job in frontier.jobs.numbered]
+    return ListedHost(
+        name=name,
+        why=why,
+        wait_s=round(wait_s, 3),
+        queued=frontier.store.queued(number),
+        in_flight=host.in_flight if host is not None else 0,
+        delay_s=round(frontier.hosts.delay_s(host, None), 3) if host is not None else 0.0,
+        address=host.address if host is not None else "",
+        jobs=sorted(jobs)[:JOBS],
+    )
+
+
+def _order(one: ListedHost) -> tuple[int, float, str]:
+    rank = 0 if one.why == "in_flight" else 1 if one.wait_s or one.why == "ready" else 2
+    return rank, one.wait_s, one.name

@@ -1,0 +1,53 @@
+"""The notes of a release: what is lost, what stays as it was scaled, commands for restricted namespaces."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.chart.test_chart import objects, pods
+from tests.chart.test_chart_security import Render, notes
+
+__all__ = ["notes"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "found", "absent"),
+    [
+        ("", [], ["has no volume", "have no volume"]),
+        ("kafka.dev.storage=", ["the broker has no volume"], ["the database has no volume"]),
+        ("database.dev.storage=", ["the database has no volume"], ["the broker has no volume"]),
+        ("scheduler.persistence.size=", ["schedulers have no volume", "the topic frontier"], ["is lost:"]),
+        (
+            "kafka.mode=external,kafka.external.bootstrap=k:9092,kafka.dev.storage=",
+            [],
+            ["the broker has no volume"],
+        ),
+    ],
+)
+def test_the_notes_name_what_ends_with_a_pod(notes: Render, settings: str, found: list[str], absent: list[str]) -> None:
+    text = notes(*(("--set", settings) if settings else ()))
+    assert [one for one in found if one not in text] == []
+    assert [one for one in absent if one in text] == []
+
+
+def test_no_command_of_the_notes_makes_a_pod_that_a_restricted_namespace_refuses(notes: Render) -> None:
+    for settings in ("", "api.enabled=false,operator.enabled=false", "kafka.mode=strimzi"):
+        assert "kubectl run" not in notes("--set", settings)
+        assert " run crawl" not in notes("--set", settings)
+
+
+def test_a_node_of_two_cores_has_room_for_four_downloaders() -> None:
+    """By the shipped requests, with everything else of the release and half a core for the cluster."""
+    cpu = 0.0
+    for name, pod in pods([one for one in objects("--set", "downloader.replicas=4") if one["kind"] != "Pod"]):
+        count = (
+            next(
+                one["spec"].get("replicas", 1)
+                for one in objects()
+                if f"{one['kind']} {one['metadata']['name']}" == name
+            )
+            if "downloader" not in name
+            else 4
+        )
+        cpu += count * sum(float(one["resources"]["requests"]["cpu"].rstrip("m")) / 1000 for one in pod["containers"])
+    assert cpu < 1.5

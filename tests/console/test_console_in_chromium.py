@@ -1,0 +1,114 @@
+"""The console in Chromium: a way from the one-time address to a changed job, by keyboard, and on a small screen."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from nephila.control.http.server import tcp_server
+
+from tests.console.console_rig import console
+from tests.e2e.web import NEPHILA
+
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures("chromium")]
+HOSTILE = (
+    "</title><script>document.title='canary'</script>"
+    "<img src=http://foreign.test/x onerror=\"document.title='canary'\">"
+)
+SCREENS = ("", "jobs", "jobs/new", "jobs/news", "jobs/news/edit", "pages", "page?url=http%3A%2F%2Fa.test%2F7",
+           "page?url=http%3A%2F%2Fa.test%2F7&tab=links", "hosts", "items", "sites", "rules", "system")  # fmt: skip
+
+
+@asynccontextmanager
+async def chromium_page(path: str, **options: Any) -> AsyncIterator[Any]:
+    """A page of Chromium, and what it complained about and asked other hosts for."""
+    from playwright.async_api import async_playwright
+
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        page = await (await browser.new_context(**options)).new_page()
+        page.set_default_timeout(60_000)
+        page.complaints, page.foreign = [], []
+        page.on("console", lambda one: page.complaints.append(one.text) if one.type == "error" else None)
+        page.on("pageerror", lambda one: page.complaints.append(str(one)))
+        page.on("request", lambda one: "127.0.0.1" in one.url or page.foreign.append(one.url))
+        yield page
+        await browser.close()
+
+
+async def test_no_text_of_a_stranger_runs_and_no_other_host_is_asked(tmp_path, chromium):
+    """On any screen, in the dark and on a screen of 375 pixels, where nothing is wider than the screen."""
+    async with console(tmp_path, HOSTILE) as rig:
+        server = tcp_server(rig.application, "127.0.0.1", 0, "--listen")
+        await server.open()
+        base = f"http://127.0.0.1:{server.port}/console/"
+        small = {"width": 375, "height": 700}
+        async with chromium_page(chromium, viewport=small, color_scheme="dark") as page:
+            await page.goto(f"{base}login?token={rig.access.sessions.invite()}")
+            for screen in SCREENS:
+                await page.goto(base + screen)
+                assert await page.title() != "canary"
+                assert await page.evaluate("document.documentElement.scrollWidth") <= 375, screen
+                assert await page.evaluate("document.querySelectorAll('main script, main img').length") == 0
+            assert page.complaints == []
+            assert page.foreign == []
+        await server.close()
+
+
+def test_a_job_is_created_and_changed_by_keyboard(tmp_path, chromium):
+    """Key / finds it; a mistake in its document is selected by its line; the job is cancelled after a question."""
+
+    async def work(address: str) -> None:
+        async with chromium_page(chromium) as page:
+            await journey(page, address)
+
+    with subprocess.Popen([*NEPHILA, "up", "--out", "o"], cwd=tmp_path, stdout=subprocess.PIPE) as up:
+        assert up.stdout is not None
+        up.stdout.readline()
+        command = [*NEPHILA, "console", "--out", "o", "--no-browser"]
+        with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as served:
+            assert served.stdout is not None
+            try:
+                asyncio.run(work(served.stdout.readline().strip()))
+            finally:
+                served.terminate()
+                up.terminate()
+
+
+async def journey(page: Any, address: str) -> None:
+    """From an empty program to a job that is cancelled."""
+    await page.goto(address)
+    assert "token" not in page.url
+    await page.get_by_role("link", name="Create a job").click()
+    await page.keyboard.type("http://127.0.0.1:9/")
+    await page.get_by_label("Pages at most").fill("5")
+    await page.get_by_label("Name", exact=True).fill("mine")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**/jobs/mine?notice=created")
+    await page.keyboard.press("/")
+    await page.keyboard.type("mine")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**/console/jobs/mine")
+    await page.get_by_role("link", name="Edit").click()
+    text = page.locator("#text")
+    wrong = (await text.input_value()).replace("spec:\n", "spec:\n  maxpages: 5\n")
+    await text.fill(wrong)
+    await page.get_by_role("button", name="Save").click()
+    mark = page.locator("[data-line]").first
+    assert "line" in await mark.inner_text()
+    await mark.click()
+    selected = (
+        "document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd)"
+    )
+    assert await page.evaluate(selected) == "  maxpages: 5"
+    await text.fill(wrong.replace("  maxpages: 5\n", "  language: de\n"))
+    await page.get_by_role("button", name="Save").click()
+    await page.wait_for_url("**/jobs/mine?notice=changed")
+    await page.get_by_role("link", name="Cancel job").click()
+    await page.get_by_role("button", name="Cancel the job").click()
+    await page.wait_for_url("**/jobs?notice=deleted")
+    assert page.foreign == []

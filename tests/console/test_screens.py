@@ -1,0 +1,209 @@
+"""Every screen over a stored crawl, and over rows that a stranger wrote."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from lxml import html as parser
+from nephila.console.application import SCREENS
+from nephila.console.messages import table
+from nephila.control.requests import JobName
+
+from tests.console.console_rig import console
+
+JOB_URL = "http%3A%2F%2Fa.test%2F7"
+PATHS = (
+    *("/", "/jobs", "/jobs?state=paused", "/jobs?q=zz", "/jobs/new", "/jobs/new?form=yaml", "/jobs/news"),
+    *("/jobs/news/edit", "/jobs/news/delete", "/pages", "/pages?outcome=failed&reason=http_404", "/pages?q=zz"),
+    *(f"/page?url={JOB_URL}&tab={tab}" for tab in ("text", "links", "items", "history", "metadata")),
+    *("/hosts", "/hosts?job=news", "/items", "/items?q=zz", "/sites", "/rules", "/rules?name=shop", "/system"),
+)
+HOSTILE = (
+    "<script>canary()</script>",
+    '"><img src=x onerror=canary()>',
+    "'-canary()-'",
+    "</title></textarea></pre></style><svg onload=canary()>",
+    "{{ 7*7 }}{% for x in y %}",
+    "javascript:canary()",
+    "<a href='javascript:canary()'>",
+    "&lt;script&gt;canary()&lt;/script&gt;",
+    "\u202egnp.exe\u2066 \x1b[31m \x00",
+    "%(evil)s %s",
+    "x" * 300_000,
+)
+SOURCES = Path(__file__).parents[2] / "services" / "nephila" / "console"
+
+
+def test_every_screen_that_can_be_loaded_is_among_these():
+    """A new screen is tested from its first day."""
+    loaded = {re.sub(r"\?.*", "", path).replace("news", "{name}") for path in PATHS}
+    shown = {path for method, path, _ in SCREENS if method == "GET"}
+    assert shown - loaded == {"/search", "/items.csv", "/items.jsonl"}
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+async def test_every_screen_renders(tmp_path, lang):
+    """Its headline, no script inside, nothing of another host."""
+    async with console(tmp_path) as rig:
+        browser = await rig.opened()
+        for path in PATHS:
+            answer = await browser.get(f"/console{path}", {"accept-language": lang})
+            assert answer.status_code == 200, (path, answer.text[-2000:])
+            page = parser.fromstring(answer.text)
+            assert page.get("lang") == lang
+            assert len(page.xpath("//h1")) == 1, path
+            check_markup(page)
+            assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+
+
+def check_markup(page):
+    """No inline script or style, no handler, no request to another host without a click."""
+    assert page.xpath("//script[not(@src)] | //style | //iframe | //object | //embed") == []
+    for one in page.iter():
+        assert not [name for name in one.attrib if name.startswith("on") or name == "style"], one.tag
+        assert not str(one.get("href", "")).lower().strip().startswith(("javascript:", "data:"))
+    for source in page.xpath("//@src | //link/@href | //form/@action"):
+        assert source.startswith("/console/"), source
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+async def test_a_text_from_the_web_stays_a_text(tmp_path, text):
+    """In titles, texts, links, items and metadata, on every screen: the tree has no more elements than with a plain
+    text."""
+    async with console(tmp_path, text, f"http://a.test/7?{'q' * 50}='\"><script>canary()</script>") as rig:
+        browser = await rig.opened()
+        for path in PATHS:
+            answer = await browser.get(f"/console{path}")
+            assert answer.status_code == 200, path
+            page = parser.fromstring(answer.text)
+            check_markup(page)
+            assert page.xpath("//img[not(@src='/console/static/icon.svg')]") == []
+            assert not re.search("[\u202e\u2066\x1b\x00]", answer.text)
+            assert len(answer.content) < 600_000
+
+
+async def test_another_language_keeps_the_screen(tmp_path):
+    """And is kept in a cookie."""
+    async with console(tmp_path) as rig:
+        browser = await rig.opened()
+        page = parser.fromstring((await browser.get(f"/console/page?url={JOB_URL}&tab=links")).text)
+        (link,) = page.xpath("//a[@lang='zh']/@href")
+        chosen = await browser.get(link)
+        assert chosen.status_code == 200
+        assert "<h1>" in chosen.text
+        assert parser.fromstring((await browser.get("/console/jobs")).text).get("lang") == "zh"
+
+
+async def test_a_page_tells_what_happened_to_it_in_order(tmp_path):
+    """Scope, discovery, fetch."""
+    async with console(tmp_path) as rig:
+        browser = await rig.opened()
+        page = parser.fromstring((await browser.get(f"/console/page?url={JOB_URL}&job=news")).text)
+        steps = [" ".join(one.text_content().split()) for one in page.xpath("//ol[@class='steps']/li")]
+        assert steps[0].startswith("In scope")
+        assert "stored" in steps[-1]
+
+
+async def test_the_search_leads_to_a_page_a_job_a_rule_or_the_rows(tmp_path):
+    """By what it is."""
+    async with console(tmp_path) as rig:
+        browser = await rig.opened()
+        for text, place in (
+            ("http://a.test/7", "/console/page?url=http%3A%2F%2Fa.test%2F7"),
+            ("news", "/console/jobs/news"),
+            ("shop", "/console/rules?name=shop"),
+            ("river", "/console/pages?q=river"),
+        ):
+            await browser.get(f"/console/search?q={text}")
+            assert browser.shown == place
+
+
+async def test_items_are_exported_without_formulas(tmp_path):
+    """As CSV for a spreadsheet, and as JSON lines with the text as it is."""
+    async with console(tmp_path, "=HYPERLINK(1)") as rig:
+        browser = await rig.opened()
+        answer = await browser.get("/console/items.csv")
+        assert answer.headers["content-disposition"] == 'attachment; filename="items.csv"'
+        assert answer.text.splitlines()[0] == "job,url,rule,rule_version,ordinal,name,price,data"
+        assert "'=HYPERLINK" in answer.text
+        assert '"name":"=HYPERLINK(1)"' in (await browser.get("/console/items.jsonl")).text.replace(": ", ":")
+
+
+# ---- changes
+
+
+async def test_a_job_is_created_with_three_fields(tmp_path):
+    """The name is made of the host; a mistake is shown at its field and changes nothing."""
+    async with console(tmp_path) as rig:
+        browser = await rig.opened()
+        await browser.get("/console/jobs/new")
+        wrong = await browser.post("/console/jobs", {"url": "ftp://shop.test", "pages": "many", "name": ""})
+        assert wrong.status_code == 400
+        assert 'value="many"' in wrong.text
+        assert 'id="problem-pages"' in wrong.text
+        made = await browser.post("/console/jobs", {"url": "shop.test", "pages": "10", "name": ""})
+        assert made.status_code == 200
+        assert browser.shown.startswith("/console/jobs/shop-test?notice=created")
+        found = await rig.control.get_job(JobName(name="shop-test"))
+        assert found.document["spec"]["scope"]["maxPages"] == 10
+        again = await browser.post("/console/jobs", {"url": "shop.test", "pages": "", "name": ""})
+        assert again.status_code == 400
+        assert "there is a job shop-test already" in again.text
+
+
+async def test_a_document_with_mistakes_shows_field_and_line(tmp_path):
+    """The text stays in the form, and the job as it was."""
+    async with console(tmp_path) as rig:
+        browser = await rig.opened()
+        shown = await browser.get("/console/jobs/news/edit")
+        generation = re.search(r'name="generation" value="(\d+)"', shown.text)[1]
+        text = parser.fromstring(shown.text).xpath("//textarea")[0].text_content()
+        wrong = text.replace("spec:\n", "spec:\n  maxpages: 5\n")
+        answer = await browser.post("/console/jobs/news/edit", {"text": wrong, "generation": generation})
+        line = wrong.splitlines().index("  maxpages: 5") + 1
+        assert answer.status_code == 400
+        assert f'data-line="{line}"' in answer.text
+        assert "maxpages: 5" in answer.text
+        right = text.replace("spec:\n", "spec:\n  language: de\n")
+        await browser.post("/console/jobs/news/edit", {"text": right, "generation": generation})
+        assert browser.shown.endswith("notice=changed")
+        late = await browser.post("/console/jobs/news/edit", {"text": text, "generation": generation})
+        assert late.status_code == 400
+        assert "changed by someone else" in late.text
+        found = await rig.control.get_job(JobName(name="news"))
+        assert found.document["spec"]["language"] == "de"
+
+
+async def test_a_job_is_resumed_paused_and_cancelled(tmp_path):
+    """Each by one form; cancelling asks first."""
+    async with console(tmp_path) as rig:
+        browser = await rig.opened()
+        await browser.get("/console/jobs/news")
+        assert "The job continues." in (await browser.post("/console/jobs/news/resume", {})).text
+        assert "The job is paused" in (await browser.post("/console/jobs/news/pause", {})).text
+        await browser.get("/console/jobs/news/delete")
+        await browser.post("/console/jobs/news/delete", {})
+        assert browser.shown == "/console/jobs?notice=deleted"
+        assert (await browser.get("/console/jobs/news")).status_code == 404
+
+
+# ---- words
+
+
+def test_every_text_of_the_console_is_in_the_table_of_messages():
+    """In Chinese; what is missing would be shown in English."""
+    call = re.compile(r"""_\(\s*("(?:[^"\\]|\\.)*"(?:\s*"(?:[^"\\]|\\.)*")*)""")
+    found = set()
+    for path in (*SOURCES.rglob("*.py"), *SOURCES.rglob("*.html")):
+        text = path.read_text(encoding="utf-8")
+        single = re.findall(r"""_\(\s*'((?:[^'\\]|\\.)*)'""", text)
+        found |= {"".join(re.findall(r'"((?:[^"\\]|\\.)*)"', one)).replace('\\"', '"') for one in call.findall(text)}
+        found |= set(single)
+        for one, many in re.findall(r'ngettext\("([^"]*)", "([^"]*)"', text):
+            found |= {one, many}
+    missing = sorted(found - set(table("zh")))
+    assert missing == []
+    for text, translated in table("zh").items():
+        assert sorted(re.findall(r"%\(\w+\)s", text)) == sorted(re.findall(r"%\(\w+\)s", translated)), text

@@ -1,0 +1,171 @@
+"""Pictures of every screen of the console for docs/console.md: light and dark, wide and narrow in one PNG per screen.
+
+    python -m tools.console_pictures [SCREEN…]    # needs Playwright, Chromium (nephila browser install) and Pillow
+
+A crawl of a small site on five loopback addresses runs while the pictures are taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.server
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from tools.chromium import find
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs" / "console"
+SCREENS = {
+    "overview": "",
+    "jobs": "jobs",
+    "job": "jobs/library",
+    "new": "jobs/new",
+    "edit": "jobs/library/edit",
+    "pages": "pages",
+    "page": "page?job=library&url=http%3A%2F%2F127.0.0.1%3A{port}%2F12",
+    "hosts": "hosts",
+    "items": "items",
+    "rules": "rules?name=shop",
+    "system": "system",
+}
+WIDE, NARROW = (1280, 860), (375, 860)
+PAGES = 3000
+RULE = """apiVersion: nephila.dev/v1
+kind: ParseRule
+metadata: {name: shop}
+spec:
+  match: {url: '/\\d+$'}
+  fields:
+    title: {css: h1}
+    price: {css: .price, type: number}
+    author: {css: .author}
+"""
+JOBS = """apiVersion: nephila.dev/v1
+kind: CrawlJob
+metadata: {name: library}
+spec:
+  seeds: [SEEDS]
+  scope: {mode: any, maxPages: 1500}
+  politeness: {delay: 300ms}
+  links: true
+  rules: [shop]
+---
+apiVersion: nephila.dev/v1
+kind: CrawlJob
+metadata: {name: archive}
+spec:
+  paused: true
+  seeds: ['http://127.0.0.9:PORT/0']
+"""
+
+
+class Site(http.server.BaseHTTPRequestHandler):
+    """A tree of pages with some errors and a forbidden part."""
+
+    def log_message(self, *args: Any) -> None:
+        """Nothing."""
+
+    def do_GET(self) -> None:
+        """One page."""
+        number = int(self.path[1:]) if self.path[1:].isdecimal() else -1
+        if self.path == "/robots.txt":
+            self._answer(200, "User-agent: *\nDisallow: /private/\n", "text/plain")
+        elif number < 0 or number % 17 == 16:
+            self._answer(404, "gone", "text/plain")
+        else:
+            author = f"<p class=author>Author {number % 7}" if number % 3 else ""
+            links = [
+                f"<a href=/{child}>Part {child}</a>" for child in (2 * number + 1, 2 * number + 2) if child < PAGES
+            ]
+            text = "Rivers carry silt and gravel to the sea, and the delta grows by some metres each year. " * 4
+            self._answer(
+                200,
+                f"<title>Volume {number} of the library</title><main><h1>Volume {number}</h1>{author}"
+                f"<p class=price>{number % 90 + 9}.90<p>{text}<p>{' '.join(links)} <a href=/private/{number}>staff</a>",
+                "text/html",
+            )
+
+    def _answer(self, status: int, text: str, kind: str) -> None:
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+async def pictures(address: str, port: int, names: list[str]) -> None:
+    """Take and write them."""
+    from PIL import Image
+    from playwright.async_api import async_playwright
+
+    base = address.partition("login")[0]
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=find(), args=["--no-sandbox"])
+        state: Any = None
+        shots: dict[str, list[Image.Image]] = {name: [] for name in names}
+        for size in (WIDE, NARROW):
+            for scheme in ("light", "dark"):
+                view = {"width": size[0], "height": size[1]}
+                context = await browser.new_context(color_scheme=scheme, viewport=view, storage_state=state)  # type: ignore[arg-type]
+                page = await context.new_page()
+                page.set_default_timeout(120_000)
+                if state is None:
+                    await page.goto(address)
+                    state = await context.storage_state()
+                for name in names:
+                    await page.goto(base + SCREENS[name].format(port=port))
+                    shots[name].append(Image.open(BytesIO(await page.screenshot())).convert("RGB"))
+                await context.close()
+        await browser.close()
+    FOLDER.mkdir(exist_ok=True)
+    for name, images in shots.items():
+        total = Image.new("RGB", (sum(one.width for one in images) + 60, WIDE[1] + 20), "#8a8f96")
+        left = 10
+        for one in images:
+            total.paste(one, (left, 10))
+            left += one.width + 13
+        small = total.resize((total.width // 2, total.height // 2), Image.Resampling.LANCZOS)
+        small.quantize(200, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
+            FOLDER / f"{name}.png", optimize=True
+        )
+        print(FOLDER / f"{name}.png", (FOLDER / f"{name}.png").stat().st_size)
+
+
+def main() -> None:
+    """See the module."""
+    names = sys.argv[1:] or list(SCREENS)
+    server = http.server.ThreadingHTTPServer(("0.0.0.0", 0), Site)
+    port = server.server_address[1]
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    nephila = [sys.executable, "-m", "nephila"]
+    with tempfile.TemporaryDirectory() as folder:
+        seeds = ", ".join(f"'http://127.0.0.{number}:{port}/0'" for number in range(1, 6))
+        (Path(folder) / "jobs.yaml").write_text(JOBS.replace("SEEDS", seeds).replace("PORT", str(port)))
+        (Path(folder) / "rules" / "shop").mkdir(parents=True)
+        (Path(folder) / "rules" / "shop" / "rule.yaml").write_text(RULE)
+        up = [*nephila, "up", "--out", "crawls", "--allow-private", "--quiet", "--rules", "rules"]
+        with subprocess.Popen(up, cwd=folder) as program:
+            try:
+                apply = [*nephila, "jobs", "apply", "-f", "jobs.yaml", "--out", "crawls"]
+                while program.poll() is None and subprocess.run(apply, cwd=folder).returncode:
+                    time.sleep(1)
+                time.sleep(45)
+                console = [*nephila, "console", "--out", "crawls", "--no-browser"]
+                with subprocess.Popen(console, cwd=folder, stdout=subprocess.PIPE, text=True) as served:
+                    assert served.stdout is not None
+                    asyncio.run(pictures(served.stdout.readline().strip(), port, names))
+                    served.terminate()
+            finally:
+                program.terminate()
+
+
+if __name__ == "__main__":
+    main()
