@@ -158,9 +158,9 @@ def test_a_system_grows(nephila, broker):
     assert "pages: 8 partitions; retention.ms is 60000" in listed
     assert f"{config.prefix}jobs: 1 partitions" in listed
     assert nephila("topics", "apply", *where, "--partitions", "4").code == 0
-    other = nephila("topics", "apply", *where, "--partitions", "8")
+    other = nephila("topics", "apply", *where, "--partitions", "16")
     assert other.code == 2
-    assert "has grown from 4 to 8 partitions, and the settings here name 8: set partitions: 4" in other.err
+    assert "has grown from 4 to 8 partitions, and the settings here name 16: set partitions: 4" in other.err
     asyncio.run(grown(config))
 
 
