@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any
 
 from nephila.kernel.bus.contract import DeadHandler, EndOffsets, Handler, LogRecords, Receipt
@@ -18,6 +18,7 @@ from nephila.kernel.bus.dead_letters import dead_letter_for
 from nephila.kernel.bus.kafka.consumer.offsets import PartitionPosition
 from nephila.kernel.bus.kafka.wire import frame_of, message_of
 from nephila.kernel.bus.subscription import Subscription
+from nephila.kernel.layout import layout_of
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import TemporaryError
 from nephila.kernel.topics import DEAD, Topic
@@ -30,6 +31,7 @@ class FakeKafka:
 
     def __init__(self, partitions: int = PARTITIONS) -> None:
         self.partitions = partitions
+        self.layout = layout_of(partitions)
         self.logs: dict[tuple[str, int], list[Any]] = defaultdict(list)
         self.first: dict[tuple[str, int], int] = defaultdict(int)
         """Offset of the oldest record."""
@@ -37,6 +39,11 @@ class FakeKafka:
         """By group, topic and partition."""
         self.failures = 0
         """So many of the next questions of a `LogReader` fail."""
+
+    def grow(self, partitions: int) -> None:
+        """The topics have so many partitions; members see it when they are told (`FakeKafkaBus.see_layout`)."""
+        self.partitions = partitions
+        self.layout = layout_of(self.layout.base, partitions)
 
     def append(self, topic: Topic, partition: int, message: Any) -> int:
         """Take a message; returns its offset."""
@@ -78,6 +85,8 @@ class FakeKafkaBus:
         self.patient: dict[str, bool] = {}
         """What the services have stated of their groups."""
         self.unsent: list[tuple[Topic, int, Any, Receipt]] = []
+        self.layout = broker.layout
+        self._on_layout: list[Callable[[], None]] = []
         self._subscriptions: dict[tuple[str, str], Subscription] = {}
         self._positions: dict[tuple[str, str, int], PartitionPosition] = {}
         self._last: dict[tuple[str, int], int] = {}
@@ -113,6 +122,16 @@ class FakeKafkaBus:
         self.patient[group] = patient
 
     # ---- LogReader
+
+    def watch_layout(self, on_change: Callable[[], None]) -> None:
+        """See `LogReader`."""
+        self._on_layout.append(on_change)
+
+    def see_layout(self) -> None:
+        """The member reads the setting of a growth."""
+        self.layout = self.broker.layout
+        for on_change in self._on_layout:
+            on_change()
 
     def may_emit(self, group: str) -> bool:
         """See `LogReader`."""

@@ -156,10 +156,10 @@ class ClusterRig(Rig):
     async def start(self, directory: Path) -> None:
         """See `Rig.start`."""
         clock = SystemClock()
-        bus = FakeKafkaBus(FakeKafka(16), clock, "api")
+        bus = FakeKafkaBus(FakeKafka(PARTITIONS), clock, "api")
         bus.eager = True
         self.schedulers = Schedulers(bus)
-        self.control = Operations(ClusterBackend(bus, clock, Letters(), partitions=PARTITIONS, place="broker:1"))
+        self.control = Operations(ClusterBackend(bus, clock, Letters(), place="broker:1"))
         member = MemberStatus("scheduler/s-0", "scheduler", "s-0", state=MemberState.READY, at=clock.now())
         bus.publish(MEMBERS, 0, member)
 

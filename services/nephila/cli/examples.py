@@ -28,7 +28,7 @@ EXAMPLES: Final = {
     "members": "nephila members --bootstrap kafka:9092",
     "settings": "nephila settings log_level=debug --bootstrap kafka:9092",
     "topics apply": "nephila topics apply --bootstrap kafka:9092",
-    "topics grow": "nephila topics grow --bootstrap kafka:9092",
+    "topics grow": "nephila topics grow --bootstrap kafka:9092 --to 128",
     "topics list": "nephila topics list --bootstrap kafka:9092",
     "dead list": "nephila dead list --bootstrap kafka:9092",
     "dead replay": "nephila dead replay 3:120 --bootstrap kafka:9092",

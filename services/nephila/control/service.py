@@ -54,7 +54,6 @@ def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
         kafka,
         clock,
         letters,
-        partitions=kafka.config.partitions,
         place=kafka.config.bootstrap,
         rows=config.store or None,
         tenants=tenants(config.tenants, "api.tenants"),

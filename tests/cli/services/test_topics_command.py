@@ -9,13 +9,15 @@ import subprocess
 import sys
 
 import pytest
-from nephila.kernel.bus.kafka.admin import grow, topic_settings
+from nephila.kernel.bus.kafka import grow
+from nephila.kernel.bus.kafka.admin import topic_settings
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
-from nephila.kernel.messages import FetchRequest, FrontierRecord, PageChange, Seed
+from nephila.kernel.layout import LayoutSetting
+from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError
-from nephila.kernel.topics import CHANGES, FRONTIER, JOBS, REQUESTS, SEEDS, TOPICS
+from nephila.kernel.topics import SEEDS, TOPICS
 
 from tests.contracts.buses import config_for
 from tests.waits import until
@@ -142,131 +144,79 @@ def test_the_environment_names_the_broker(nephila, monkeypatch):
     assert "did you mean 'session_s'" in nephila("topics", "list").err
 
 
-async def used(config, *, publish_late: bool = False) -> None:
-    """A scheduler reads seeds and a downloader requests; then both stop."""
-    got: list[str] = []
-    bus = KafkaBus(config, SystemClock())
-    for topic, group in ((SEEDS, "scheduler"), (REQUESTS, "downloader")):
-        bus.subscribe(topic, group, lambda d: (got.append(d.message.url), d.ack()), credits=99)
-    await bus.start()
-    for number in range(config.partitions):
-        bus.publish(SEEDS, number, Seed("j", str(number)))
-        bus.publish(REQUESTS, number, FetchRequest("j", b"", str(number)))
-    await until(lambda: len(got) == 2 * config.partitions)
-    await bus.close()
-    if publish_late:
-        late = KafkaBus(config, SystemClock())
-        await late.start()
-        await late.publish(SEEDS, 1, Seed("j", "late"))
-        await late.close()
-
-
-def test_an_idle_system_grows(nephila, broker):
-    """Twice the partitions, all of which are read afterwards; what is a table stays one partition."""
+def test_a_system_grows(nephila, broker):
+    """Twice the partitions, all of which are read afterwards; a table stays one partition. The services' settings keep
+    the number at the creation."""
     config = config_for(broker)
     where = ("--bootstrap", config.bootstrap, "--prefix", config.prefix)
     nephila("topics", "apply", *where, "--partitions", "4", "--config", "pages:retention.ms=60000")
-    asyncio.run(used(config))
-    ran = nephila("topics", "grow", *where)
+    ran = nephila("topics", "grow", *where, "--to", "8", "--wait", "0")
     assert ran.code == 0, ran.err
-    assert "pages: 8 partitions; retention.ms is 60000" in nephila("topics", "list", *where).out
-    assert f"{config.prefix}seeds: grown, 8 partitions" in ran.out
-    assert f"{config.prefix}jobs: unchanged, 1 partitions" in ran.out
-    assert "set partitions: 8" in ran.err
-    asyncio.run(used(type(config)(**{**_fields(config), "partitions": 8})))
-    assert nephila("topics", "apply", *where, "--partitions", "4").code == 2
+    assert ran.out == "8 partitions; 0 of 4 new ones have begun\n"
+    assert "as soon as they run" in ran.err
+    listed = nephila("topics", "list", *where).out
+    assert "pages: 8 partitions; retention.ms is 60000" in listed
+    assert f"{config.prefix}jobs: 1 partitions" in listed
+    assert nephila("topics", "apply", *where, "--partitions", "4").code == 0
+    other = nephila("topics", "apply", *where, "--partitions", "16")
+    assert other.code == 2
+    assert "has grown from 4 to 8 partitions, and the settings here name 16: set partitions: 4" in other.err
+    asyncio.run(grown(config))
 
 
-def _fields(config) -> dict[str, object]:
-    return {name: getattr(config, name) for name in config.__struct_fields__}
+async def grown(config) -> None:
+    """A program of a system that has grown reads and writes all partitions."""
+    got: list[str] = []
+    bus = KafkaBus(config, SystemClock())
+    bus.subscribe(SEEDS, "scheduler", lambda d: (got.append(d.message.url), d.ack()), credits=99)
+    await bus.start()
+    assert (bus.layout.base, bus.layout.count) == (4, 8)
+    for number in range(8):
+        bus.publish(SEEDS, number, Seed("j", str(number)))
+    await until(lambda: len(got) == 8)
+    assert bus.has_all("scheduler")
+    await bus.close()
 
 
-def test_a_system_at_work_does_not_grow(nephila, broker):
-    """The services are named; nothing is changed."""
-    config = config_for(broker)
-    where = ("--bootstrap", config.bootstrap, "--prefix", config.prefix)
-
-    async def busy():
-        await admin.apply(config)
-        bus = KafkaBus(config, SystemClock())
-        bus.subscribe(SEEDS, "scheduler", lambda d: d.ack(), credits=99)
-        await bus.start()
-        await until(lambda: len(bus.held("scheduler")) == 4)
-        with pytest.raises(UsageError, match=r"services are at work: scheduler \(stable\); stop them all"):
-            await grow.grow(config)
-        await bus.close()
-
-    asyncio.run(busy())
-    assert f"{config.prefix}seeds: 4 partitions" in nephila("topics", "list", *where).out
-
-
-def test_what_was_published_and_not_read_forbids_growth(nephila, broker):
-    """Half of it would not be looked for where it lies."""
+@pytest.mark.parametrize(
+    ("to", "line"),
+    [
+        ("2", "the system has 4 partitions, and they never become fewer: --to 2 is refused"),
+        ("12", "--to 12: 4 partitions can become 8, 16 and so on, up to 65536: each is split into two"),
+        ("131072", "--to 131072: 4 partitions can become 8"),
+    ],
+)
+def test_an_impossible_growth_is_one_line(nephila, broker, to, line):
+    """Nothing is changed."""
     config = config_for(broker)
     where = ("--bootstrap", config.bootstrap, "--prefix", config.prefix)
     nephila("topics", "apply", *where, "--partitions", "4")
-    asyncio.run(used(config, publish_late=True))
-    ran = nephila("topics", "grow", *where)
-    assert ran.code == 2
-    assert "not everything has been read: seeds (1) records are left" in ran.err
-    assert ran.err.count("\n") == 1
+    ran = nephila("topics", "grow", *where, "--to", to)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert line in ran.err
+    assert f"{config.prefix}seeds: 4 partitions" in nephila("topics", "list", *where).out
 
 
-def test_the_change_feed_does_not_forbid_growth(broker):
-    """Readers outside of the system read it, and not in its groups."""
-    config = config_for(broker)
-
-    async def fed() -> None:
-        await admin.apply(config)
-        bus = KafkaBus(config, SystemClock())
-        await bus.start()
-        await bus.publish(CHANGES, 1, PageChange(id="1", url_key=b"k", url="https://a.test/"))
-        await bus.close()
-        target, _ = await grow.grow(config)
-        assert target == 8
-
-    asyncio.run(fed())
-
-
-def test_a_frontier_is_not_split_but_may_be_forgotten(broker):
-    """Refused with what would be lost; told to forget, its topics are made anew, and the rest grows."""
-    config = config_for(broker)
-
-    async def crawled() -> None:
-        await admin.apply(config)
-        bus = KafkaBus(config, SystemClock())
-        await bus.start()
-        await bus.publish(FRONTIER, 1, FrontierRecord())
-        await bus.close()
-        with pytest.raises(UsageError, match="this release does not split a frontier"):
-            await grow.grow(config)
-        assert set((await admin.existing(config)).values()) == {1, 4}
-        target, done = await grow.grow(config, forget=True)
-        assert (target, {one.partitions for one in done}) == (8, {1, 8})
-        there = await admin.existing(config)
-        assert {name for name, count in there.items() if count != 8} == {topic.name for topic in TOPICS if topic.key}
-        ends = await grow._ends(config, [FRONTIER], {"frontier": 8})
-        assert set(ends.values()) == {(0, 0)}
-        assert JOBS.name in there
-
-    asyncio.run(crawled())
-
-
-def test_growth_that_was_interrupted_goes_on(broker):
-    """Some topics have their new number: the others follow, nothing doubles twice."""
+def test_a_growth_that_was_interrupted_is_repeated(broker):
+    """The setting is there and some topics have their new number: no other number is accepted, the others follow."""
     config = config_for(broker)
 
     async def halfway() -> None:
         from aiokafka.admin import NewPartitions
 
         await admin.apply(config)
+        bus = KafkaBus(config, SystemClock())
+        await bus.start()
+        await grow._publish(bus, LayoutSetting(4, 4, 8))
+        await bus.close()
         async with admin.admin(config) as client:
             await client.create_partitions({f"{config.prefix}seeds": NewPartitions(8)})
         while (await admin.existing(config))["seeds"] != 8:
             pass
-        target, done = await grow.grow(config)
-        assert target == 8
-        assert {one.name for one in done if not one.created} >= {"seeds", "jobs"}
-        assert {one.partitions for one in done} == {1, 8}
+        with pytest.raises(UsageError, match="a growth to 8 partitions was interrupted: repeat it first, --to 8"):
+            await grow.grow(config, 16, wait_s=0.0)
+        assert await grow.grow(config, 8, wait_s=0.0) == (0, 4)
+        assert set((await admin.existing(config)).values()) == {1, 8}
+        assert await grow.grow(config, 8, wait_s=0.0) == (0, 4)
 
     asyncio.run(halfway())

@@ -10,16 +10,18 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Receipt, all_of
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.documents.job_schema import Scope
+from nephila.kernel.layout import layout_of
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.topics import JOB_STATUS, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS
 from nephila.native import partition_of
-from nephila.programs.cluster.outlink_router import HOLD_S, LINKS, OutlinkRouter, partitions_of, split
+from nephila.programs.cluster.outlink_router import HOLD_S, LINKS, OutlinkRouter, split
 
 from tests.jobs import crawl_job
 from tests.links import outlinks, urls_of
 
 PARTITIONS = 16
+LAYOUT = layout_of(PARTITIONS)
 
 
 class Broker(LocalBus):
@@ -61,7 +63,7 @@ class Room:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.broker = Broker(self.clock)
-        self.exchange = OutlinkRouter(self.broker, self.clock, PARTITIONS)
+        self.exchange = OutlinkRouter(self.broker, self.clock, lambda: LAYOUT)
         self.tell(JOBS, crawl_job("j", scope=Scope(max_depth=-1)))
 
     def tell(self, topic, message):
@@ -89,7 +91,7 @@ def test_every_number_of_partitions_is_read_off_the_top_bits(partitions):
     """The quick way for up to 256 and the other say what `partition_of` says."""
     rng = random.Random(partitions)
     keys = [rng.randbytes(16) for _ in range(200)]
-    assert list(partitions_of(b"".join(keys), partitions)) == [partition_of(key, partitions) for key in keys]
+    assert list(layout_of(partitions).of_many(b"".join(keys))) == [partition_of(key, partitions) for key in keys]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -110,7 +112,7 @@ def test_a_page_is_cut_without_loss(seed):
     )
     chosen = sorted(rng.sample(range(len(urls)), rng.randrange(1, len(urls))))
     found = {}
-    for partition, part in split(whole, chosen, PARTITIONS):
+    for partition, part in split(whole, chosen, LAYOUT):
         texts = [0, *memoryview(part.anchor_ends).cast("I")]
         assert (part.parent_key, part.parent_url, part.parent_priority) == (b"p" * 16, "http://parent/", 9)
         assert (part.source, part.context) == (m.LinkSource.FEED, m.Context(session="s"))
@@ -128,10 +130,10 @@ def test_a_page_is_cut_without_loss(seed):
 def test_a_page_that_leads_to_one_partition_is_not_copied():
     """Most do: the message goes as it came."""
     whole = outlinks("http://a.test/1", "http://a.test/2")
-    ((partition, part),) = split(whole, range(2), PARTITIONS)
+    ((partition, part),) = split(whole, range(2), LAYOUT)
     assert part is whole
     assert partition == partition_of(whole.fingerprints, PARTITIONS)
-    assert split(whole, (), PARTITIONS) == []
+    assert split(whole, (), LAYOUT) == []
 
 
 def test_links_wait_a_moment_for_others_and_go_together(room):

@@ -30,7 +30,7 @@ from nephila.kernel.messages import Receipt as Durable
 from nephila.kernel.outcomes import given_back
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS
-from nephila.native import parse_url, partition_of
+from nephila.native import parse_url
 from nephila.scheduler.cluster.scheduler import ClusterScheduler
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.engine.invariants import check
@@ -117,9 +117,10 @@ class World:
     async def give(self, name: str, *partitions: int) -> None:
         """These partitions are its from now on."""
         member, owners = self.members[name]
-        wanted = frozenset(partitions or range(PARTITIONS))
+        wanted = frozenset(partitions or range(self.broker.partitions))
         task = asyncio.create_task(owners.on_assigned(wanted))
         while not task.done():
+            assert not self.errors, self.errors
             await asyncio.sleep(0)
             member.take()
         task.result()
@@ -142,7 +143,7 @@ class World:
     async def refused(self, name: str) -> None:
         """A scheduler is given partitions and cannot take them; raises what it says."""
         owners = self.members[name][1]
-        task = asyncio.create_task(owners.on_assigned(frozenset(range(PARTITIONS))))
+        task = asyncio.create_task(owners.on_assigned(frozenset(range(self.broker.partitions))))
         while not self.errors and not task.done():  # noqa: ASYNC110
             await asyncio.sleep(0)
         assert not task.done()
@@ -171,10 +172,17 @@ class World:
 
     # ---- the rest of the system
 
-    @staticmethod
-    def partition(url: str) -> int:
+    def partition(self, url: str) -> int:
         """Of a URL."""
-        return partition_of(parse_url(url).fingerprint, PARTITIONS)
+        return self.outside.layout.of(parse_url(url).fingerprint)
+
+    # ---- growth
+
+    def grow(self, partitions: int, *members: str) -> None:
+        """The topics have more partitions, and these members have read it; of none named all."""
+        self.broker.grow(partitions)
+        for name in members or self.members:
+            self.members[name][0].see_layout()
 
     def submit(self, *seeds: str, delay_s: float = 1.0, robots: bool = False, **scope: Any) -> None:
         """A job and its seeds."""
@@ -193,7 +201,7 @@ class World:
             happened |= member.deliver() > 0
             if self.rng is not None and member.slow:
                 happened |= member.take(self.rng.randrange(1, 4)) > 0
-        for p in range(PARTITIONS):
+        for p in range(self.broker.partitions):
             happened |= not self.away and self._read(REQUESTS, p, self._fetch)
             happened |= self._read(RECORDS, p, self._store)
         return happened
@@ -273,7 +281,7 @@ class World:
             # A snapshot is written by a thread, which a busy loop would keep from the interpreter.
             await asyncio.sleep(0 if happened else THREAD_S)
         assert not self.errors, self.errors
-        dead = [letter for p in range(PARTITIONS) for letter in self.broker.all(DEAD, p)]
+        dead = [letter for p in range(self.broker.partitions) for letter in self.broker.all(DEAD, p)]
         assert not dead, dead
 
     def _snapshots(self) -> bool:

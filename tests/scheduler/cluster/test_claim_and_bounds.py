@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from nephila.kernel.bus.contract import Receipt
+from nephila.kernel.layout import layout_of
 from nephila.kernel.messages import FrontierClaim, FrontierManifest, FrontierRecord
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import FRONTIER
@@ -43,11 +44,11 @@ class Producer:
 async def test_the_epoch_is_the_offset_of_this_claim() -> None:
     """Where the answer has no offset, the last known one is of an older record: the claim is sent again."""
     bus = Producer({0: -1, 1: 70, 2: 0}, silent={1: 2})
-    epochs = await claim(bus, [0, 1, 2], 5.0, 9.0)  # type: ignore[arg-type]
+    epochs = await claim(bus, [0, 1, 2], layout_of(4), 5.0, 9.0)  # type: ignore[arg-type]
     assert epochs == {0: 9, 1: 80, 2: 10}
     assert [partition for partition, _ in bus.published] == [0, 1, 2, 1, 1]
     claims = [message for _, message in bus.published]
-    assert claims == [FrontierRecord(FrontierClaim("me", 5.0, 9.0))] * 5
+    assert claims == [FrontierRecord(FrontierClaim("me", 5.0, 9.0, 4))] * 5
 
 
 @pytest.mark.parametrize(

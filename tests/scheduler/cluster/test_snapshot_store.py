@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 from nephila.kernel.blobs import DirectoryBlobs
+from nephila.kernel.layout import layout_of
 from nephila.kernel.runtime.errors import TemporaryError, UserError
 from nephila.kernel.topics import FRONTIER
 
@@ -174,7 +175,8 @@ async def test_the_snapshot_of_another_system_is_refused(world, tmp_path):
     await world.give("a")
     await world.until(URLS // 2)
     world.kill("a")
-    await world.start("b", partitions=8)
+    await world.start("b")
+    world.members["b"][0].layout = layout_of(8)
     with pytest.raises(UserError, match=r"of partition \d of 4, not \d of 8; give each system"):
         await world.refused("b")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from nephila.kernel.documents.job_schema import Scope
+from nephila.kernel.layout import layout_of
 from nephila.kernel.messages import FetchRequest
 from nephila.kernel.net.public_suffix import registrable_domain
 from nephila.kernel.runtime.errors import UsageError
@@ -144,8 +145,8 @@ def test_the_partitions_of_an_anchor_are_those_of_its_host_and_its_www_variant(m
     anchors = [f"{host}/docs/" if mode == "prefix" else host for host in hosts]
     for host, anchor in zip(hosts, anchors, strict=True):
         keys = [parse_url(f"http://{name}/docs/").fingerprint for name in (host, f"www.{host}")]
-        assert anchored_in(mode, anchor, 8) == {partition_of(key, 8) for key in keys}
-    assert anchored_in("domain", "a.test", 8) == set(range(8))
+        assert anchored_in(mode, anchor, layout_of(8)) == {partition_of(key, 8) for key in keys}
+    assert anchored_in("domain", "a.test", layout_of(8)) == set(range(8))
 
 
 async def test_what_many_jobs_remember_as_refused_has_one_bound(tmp_path, monkeypatch):

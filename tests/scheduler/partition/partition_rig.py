@@ -10,6 +10,7 @@ from typing import Any
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.documents.job_schema import Politeness, Scope
+from nephila.kernel.layout import layout_of
 from nephila.kernel.messages import FetchRequest, FrontierCommit, Seed
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import ManualClock
@@ -173,11 +174,11 @@ class TopicRig(PartitionRig):
         )
 
         def new(partition: int, epoch: int) -> tuple[PartitionOwner, SnapshotStore]:
-            store = SnapshotStore(self.directory, partition, PARTITIONS, None, epoch)
+            store = SnapshotStore(self.directory, partition, layout_of(PARTITIONS), None, epoch)
             parts = topic_parts(config, store, self.bus, self.clock, queue)
             return PartitionOwner(parts, self.bus, self.clock, self.counts, Host()), store
 
-        epochs = await claim(self.bus, [PARTITION], 0.0, self.clock.now())
+        epochs = await claim(self.bus, [PARTITION], layout_of(PARTITIONS), 0.0, self.clock.now())
         takeover = Takeover(self.bus, self.clock, new, lambda partition: True, lambda owner: None)
         (self.owner,) = await takeover.run(epochs)
         return self.owner

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nephila.kernel.layout import layout_of
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.scheduler.cluster import stored_snapshots
 from nephila.scheduler.cluster.addresses import address_lock
@@ -24,7 +25,7 @@ CONFIG = SchedulerConfig()
 
 
 def new_snapshots(directory: Path) -> Any:
-    store = SnapshotStore(directory, 0, 1, None)
+    store = SnapshotStore(directory, 0, layout_of(1), None)
     return stored_snapshots.StoredSnapshots(CONFIG, store, None, None, CLOCK, None)  # type: ignore[arg-type]
 
 

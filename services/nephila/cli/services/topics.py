@@ -34,7 +34,9 @@ def apply(
     bootstrap: Bootstrap = None,
     partitions: Annotated[
         int | None,
-        typer.Option(metavar="P", help="Number of partitions (default 64): a power of two, fixed from then on."),
+        typer.Option(
+            metavar="P", help="Number of partitions (default 64): a power of two. To add some: nephila topics grow."
+        ),
     ] = None,
     replication: Annotated[
         int, typer.Option(metavar="N", help="Copies of each partition; -1 is the broker's default.")
@@ -72,26 +74,28 @@ def apply(
 
 @app.command()
 def grow(
-    forget_frontier: Annotated[
-        bool, typer.Option("--forget-frontier", help="Drop all frontiers. Rows stay; jobs must be applied again.")
-    ] = False,
+    to: Annotated[
+        int, typer.Option("--to", metavar="P", help="The new number: the present one times 2, 4, 8 and so on.")
+    ],
+    wait_s: Annotated[
+        float, typer.Option("--wait", metavar="SECONDS", help="Longest time to wait for the schedulers.")
+    ] = 60.0,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
     json: Json = False,
 ) -> None:
-    """Double the partitions of a system that is stopped and has read everything. Offline only; a frontier is NOT split
-    by this release: a system that has crawled refuses, unless its frontier may be forgotten."""
-    from nephila.kernel.bus.kafka.admin import grow as kafka_grow
+    """Split all partitions of a system, while it works. Hosts pause for some seconds; nothing is lost or fetched twice.
+    The services' settings keep the number of partitions at the creation of the system. Safe to repeat."""
+    from nephila.kernel.bus.kafka import grow as kafka_grow
 
     config = _config(bootstrap, None, prefix)
-    target, done = asyncio.run(kafka_grow.grow(config, forget=forget_frontier))
-    for one in done:
-        if json:
-            print_json({"topic": config.prefix + one.name, "partitions": one.partitions, "changed": one.created})
-        else:
-            verb = "grown" if one.created else "unchanged"
-            typer.echo(f"{config.prefix}{one.name}: {verb}, {one.partitions} partitions")
-    note(f"set partitions: {target} in the services' settings before they are started again")
+    begun, new = asyncio.run(kafka_grow.grow(config, to, wait_s=wait_s))
+    if json:
+        print_json({"partitions": to, "new": new, "begun": begun})
+    else:
+        typer.echo(f"{to} partitions; {begun} of {new} new ones have begun")
+    if begun < new:
+        note("the schedulers split the others as soon as they run")
 
 
 @app.command("list")

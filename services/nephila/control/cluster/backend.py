@@ -24,6 +24,7 @@ from nephila.control.throughput import Rates
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of
 from nephila.kernel.bus.latest import Latest
 from nephila.kernel.documents.job_document import JobDocument
+from nephila.kernel.layout import Layout
 from nephila.kernel.live_settings import SettingScope
 from nephila.kernel.messages import CrawlJob, JobStatus, Outcome, ParseRule, Quarantine, RuleVerdict, Seed, Setting
 from nephila.kernel.runtime.clock import Clock
@@ -39,7 +40,7 @@ from nephila.kernel.topics import (
     SETTINGS,
     Topic,
 )
-from nephila.native import UrlError, parse_url, partition_of
+from nephila.native import UrlError, parse_url
 from nephila.scheduler.explain.explain import Explanation
 from nephila.storage.source import Source
 
@@ -57,6 +58,10 @@ class ClusterBus(Bus, Protocol):
     def troubles(self) -> list[str]:
         """Why nothing can be sent or received at present, one line each."""
 
+    @property
+    def layout(self) -> Layout:
+        """See `LogReader.layout`."""
+
     async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
         """See `History.bounds`."""
 
@@ -73,7 +78,6 @@ class ClusterBackend(Backend):
         clock: Clock,
         letters: DeadLetters,
         *,
-        partitions: int,
         place: str,
         rows: Source | None = None,
         tenants: Collection[str] = (),
@@ -86,7 +90,6 @@ class ClusterBackend(Backend):
         self.letters = letters
         self._tenants = tenants
         self._bus = bus
-        self._partitions = partitions
         self._started = clock.monotonic()
         self._began = clock.now()
         self._jobs: dict[str, CrawlJob] = {}
@@ -96,7 +99,7 @@ class ClusterBackend(Backend):
         self._verdicts: dict[str, RuleVerdict] = {}
         self._rates = Rates()
         self.series = JobSeries()
-        self._queries = Queries(self._send, partitions, place, lambda: bus.troubles)
+        self._queries = Queries(self._send, lambda: bus.layout, place, lambda: bus.troubles)
         self._members = Members(clock)
         self.held = HeldJobs(clock, self._jobs, self._status_of, self._put, self._broker_problems)
         for topic, handler in (
@@ -208,7 +211,7 @@ class ClusterBackend(Backend):
             receipts = []
             for seed in seeds[start : start + requests.SEED_BATCH]:
                 try:
-                    partition = partition_of(parse_url(seed.url).fingerprint, self._partitions)
+                    partition = self._bus.layout.of(parse_url(seed.url).fingerprint)
                 except UrlError as error:
                     refused.append(answers.RefusedSeed(url=seed.url, reason=str(error)))
                 else:

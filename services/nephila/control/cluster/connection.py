@@ -11,7 +11,7 @@ import msgspec
 
 from nephila.control.cluster.backend import ClusterBackend
 from nephila.kernel.runtime.config import secret_variable
-from nephila.kernel.runtime.errors import NotReadyError, UserError
+from nephila.kernel.runtime.errors import NotReadyError
 from nephila.storage.source import ENVIRONMENT
 
 if TYPE_CHECKING:
@@ -30,18 +30,16 @@ async def open_cluster(settings: KafkaConfig) -> AsyncIterator[ClusterBackend]:
     from nephila.kernel.bus.kafka.admin import topics as admin
     from nephila.kernel.bus.kafka.bus import KafkaBus
     from nephila.kernel.bus.kafka.claim_check import open_claim_store
+    from nephila.kernel.bus.kafka.grow import present
     from nephila.kernel.runtime.clock import SystemClock
 
     admin.hush()
-    there = await admin.existing(settings)
-    if "requests" not in there:
-        raise UserError(f"the broker at {settings.bootstrap} has no topics of a system; see nephila topics apply")
-    config = msgspec.structs.replace(settings, partitions=there["requests"])
+    config = msgspec.structs.replace(settings, partitions=(await present(settings)).base)
     claims = open_claim_store(config.blobs)
     bus: KafkaBus = KafkaBus(config, SystemClock(), claims)
     letters = KafkaDeadLetters(config, claims)
     rows = secret_variable(ENVIRONMENT) or None
-    backend = ClusterBackend(bus, bus.clock, letters, partitions=config.partitions, place=config.bootstrap, rows=rows)
+    backend = ClusterBackend(bus, bus.clock, letters, place=config.bootstrap, rows=rows)
     try:
         try:
             async with asyncio.timeout(START_S):

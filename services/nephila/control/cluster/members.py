@@ -9,6 +9,7 @@ import msgspec
 
 from nephila.control import answers
 from nephila.kernel import live_settings
+from nephila.kernel.layout import LAYOUT
 from nephila.kernel.messages import MemberState, MemberStatus, Setting
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
@@ -41,6 +42,8 @@ class Members:
 
     def on_setting(self, setting: Setting) -> None:
         """A setting was changed."""
+        if setting.name == LAYOUT:
+            return  # `nephila topics grow` changes it
         if setting.deleted:
             self.settings.pop(setting.name, None)
         else:

@@ -18,10 +18,11 @@ import msgspec
 from nephila.control import answers, api
 from nephila.kernel.documents.job_document import keeps_routes, spec_of
 from nephila.kernel.fragment_routes import parse_for
+from nephila.kernel.layout import Layout
 from nephila.kernel.messages import CrawlJob, ExplainAnswer, ExplainQuery, Outcome, Quarantine
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.topics import EXPLAIN_QUERIES, Topic
-from nephila.native import UrlError, parse_url, partition_of
+from nephila.native import UrlError, parse_url
 from nephila.scheduler.explain.explain import Explanation
 
 FORGET_BATCH = 100
@@ -34,11 +35,11 @@ Send = Callable[[Topic, Any], Awaitable[None]]
 class Queries:
     """The queries of one program that wait for answers."""
 
-    def __init__(self, send: Send, partitions: int, place: str, troubles: Callable[[], list[str]]) -> None:
+    def __init__(self, send: Send, layout: Callable[[], Layout], place: str, troubles: Callable[[], list[str]]) -> None:
         """`send`: returns when the broker has the message. `troubles`: why nothing can be sent or received at present,
         one line each."""
         self._send = send
-        self._partitions = partitions
+        self._layout = layout
         self._place = place
         self._troubles = troubles
         self._answers: dict[str, asyncio.Queue[ExplainAnswer]] = {}
@@ -51,7 +52,8 @@ class Queries:
     async def quarantines(self, uid: str) -> list[Quarantine]:
         """See `Backend.quarantines`. Every partition answers."""
         found: list[Quarantine] = []
-        missing = set(range(self._partitions))
+        count = self._layout().count
+        missing = set(range(count))
         async with self._asked(ExplainQuery(job=uid, slot="quarantines", list_quarantines=True)) as answers:
             try:
                 async with asyncio.timeout(ANSWER_S):
@@ -61,7 +63,7 @@ class Queries:
                             missing.difference_update(answer.partitions)
                             found += answer.quarantines
             except TimeoutError:
-                raise self._no_answer(f"for {len(missing)} of {self._partitions} partitions") from None
+                raise self._no_answer(f"for {len(missing)} of {count} partitions") from None
         return sorted(found, key=lambda one: (one.host, one.place))
 
     async def release(self, uid: str, host: str, pattern: str) -> None:
@@ -81,7 +83,7 @@ class Queries:
         parts: dict[int, list[tuple[str, Outcome]]] = {}
         routes = keeps_routes(spec_of(job))
         for url, outcome in urls:
-            number = partition_of(parse_for(routes, url).fingerprint, self._partitions)
+            number = self._layout().of(parse_for(routes, url).fingerprint)
             parts.setdefault(number, []).append((url, outcome))
         total = answers.UrlsForgotten(name=job.uid, forgotten=0)
         for part in parts.values():
@@ -112,7 +114,7 @@ class Queries:
 
     async def _ask(self, question: ExplainQuery) -> ExplainAnswer:
         """The answer of the scheduler that has the URL's partition. Raises `UserError`."""
-        partition = partition_of(parse_url(question.url).fingerprint, self._partitions)
+        partition = self._layout().of(parse_url(question.url).fingerprint)
         question.slot = str(partition)
         async with self._asked(question) as answers:
             try:

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from nephila.kernel.layout import Layout
 from nephila.kernel.topics import Topic
 
 
@@ -150,6 +151,13 @@ class LogReader(Protocol):
     @property
     def member(self) -> str:
         """Stable name of this program among the members of its service."""
+
+    @property
+    def layout(self) -> Layout:
+        """The partitions of keyed topics now. Messages on partitions of an earlier layout are forwarded."""
+
+    def watch_layout(self, on_change: Callable[[], None]) -> None:
+        """Call back when the number of partitions has grown; only before the bus is started."""
 
     def may_emit(self, group: str) -> bool:
         """False when the broker may have assigned this member's partitions to others."""

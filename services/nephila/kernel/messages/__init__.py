@@ -6,7 +6,7 @@ from nephila.kernel.messages.changes import PageChange
 from nephila.kernel.messages.context import Context, Render
 from nephila.kernel.messages.explain import ExplainAnswer, ExplainQuery
 from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest, FetchResult
-from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, ForgottenUrl, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
+from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, ForgottenUrl, FrontierBirth, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
 from nephila.kernel.messages.jobs import CrawlJob, FetchWindows, HostBudget, HostPolicy, JobProgress, JobStatus, Login, LoginField, MainText, NearCopies, Parse, PartitionStatus, Politeness, Quota, QuotaGrant, QuotaPeriod, QuotaUse, Recrawl, Scope, ScopeMode, Strategy, Traps
 from nephila.kernel.messages.members import MemberRate, MemberState, MemberStatus
 from nephila.kernel.messages.parse import Capture, DeadLetter, LinkSource, Outcome, Outlinks, Page, Receipt, Receipts, Record
@@ -39,6 +39,7 @@ __all__ = [
     "ForgottenUrl",
     "Frame",
     "FrameEncoding",
+    "FrontierBirth",
     "FrontierClaim",
     "FrontierCommit",
     "FrontierFile",

@@ -214,13 +214,31 @@ class FrontierClaim(msgspec.Struct, array_like=True, gc=False):
     # Start of the member's program and time of the claim, seconds since 1970 UTC.
     started: float = 0.0
     at: float = 0.0
+    # Number of partitions of the system. The first claim with a larger number splits the partition: later
+    # commits are of the part that keeps its number.
+    partitions: int = 0
+
+
+class FrontierBirth(msgspec.Struct, array_like=True, gc=False):
+    """The first record of a partition that was made by a split: its state begins as the other part of its
+    parent's.
+    """
+
+    parent: int = 0
+    # Offset of the claim in the parent's log that split it: the state is that of all commits before.
+    offset: int = 0
+    # Number of partitions of the system then.
+    partitions: int = 0
+    # Leases with a lease_until up to this one were given by the parent, seconds since 1970 UTC.
+    leases_until: float = 0.0
 
 
 class FrontierRecord(msgspec.Struct, array_like=True, gc=False):
-    """Topic `frontier`: one of the two."""
+    """Topic `frontier`: one of the three."""
 
     claim: FrontierClaim | None = None
     commit: FrontierCommit | None = None
+    birth: FrontierBirth | None = None
 
 
 class FrontierManifest(msgspec.Struct, array_like=True, gc=False):
@@ -236,6 +254,8 @@ class FrontierManifest(msgspec.Struct, array_like=True, gc=False):
     files: list[FrontierFile] = msgspec.field(default_factory=list)
     # Seconds since 1970 UTC.
     taken_at: float = 0.0
+    # As in FrontierBirth.
+    leases_until: float = 0.0
 
 
 class FrontierFile(msgspec.Struct, array_like=True, gc=False):
@@ -301,6 +321,9 @@ class JobState(msgspec.Struct, array_like=True, gc=False):
     links_lost: int = 0
     # Queued URLs that were in flight when a run was killed: their rows may be stored already.
     priority_refetch: list[bytes] = msgspec.field(default_factory=list)
+    # Pages of the page budget that came with the partition when it was split from another (above 0), or went
+    # with those that were split from it (below 0).
+    split_pages: int = 0
 
 
 class DeletedJob(msgspec.Struct, array_like=True, gc=False):

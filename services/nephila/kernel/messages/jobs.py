@@ -361,3 +361,7 @@ class PartitionStatus(msgspec.Struct, array_like=True, gc=False):
     links_held: int = 0
     links_lost: int = 0
     window: str = ""
+    # As in JobState; pages granted to the parent count for the partitions that were split from it.
+    split_pages: int = 0
+    # Number of partitions of the system, as the owner knows it.
+    partitions: int = 0

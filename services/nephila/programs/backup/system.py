@@ -28,6 +28,7 @@ import msgspec
 from nephila.kernel.blobs import Blobs
 from nephila.kernel.bus.contract import LogBus, Receipt, all_of
 from nephila.kernel.bus.kafka.wire import CODECS, VERSION
+from nephila.kernel.layout import Layout
 from nephila.kernel.messages import FrontierClaim, FrontierManifest, FrontierRecord
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UsageError, UserError
 from nephila.kernel.topics import FRONTIER, JOBS, OUTLINKS, RULE_VERDICTS, RULES, SEEDS, SETTINGS, Topic
@@ -75,8 +76,9 @@ def back_up(path: str, place: Path, now: float, *, without_rows: bool) -> Path:
 
 async def save(bus: LogBus, system: System, written: Archive) -> None:
     """The topics and the snapshots. Raises `TemporaryError`, `UserError`."""
-    written.write("wire", lambda file: file.write(f"{VERSION} {system.partitions}".encode()))
-    partitions = range(system.partitions)
+    layout = bus.layout
+    written.write("wire", lambda file: file.write(f"{VERSION} {layout.base} {layout.count}".encode()))
+    partitions = range(layout.count)
     starts = {topic: await _unread(bus, topic, partitions) for topic in INPUTS}
     for partition in partitions:
         await _save_frontier(bus, system, partition, written)
@@ -112,7 +114,7 @@ async def _save_frontier(bus: LogBus, system: System, partition: int, written: A
 
 
 async def _frontier_once(bus: LogBus, system: System, partition: int, written: Archive, folder: str) -> None:
-    manifest = await asyncio.to_thread(_newest, system, partition)
+    manifest = await asyncio.to_thread(_newest, system, bus.layout, partition)
     first, end = (await bus.bounds(FRONTIER, [partition]))[partition]
     reading = LogFilter(partition)
     if manifest is not None:
@@ -130,12 +132,17 @@ async def _frontier_once(bus: LogBus, system: System, partition: int, written: A
     commits = []
     async for _, found in bus.read(FRONTIER, {partition: (first, end)}):
         commits += [commit for offset, record in found if (commit := reading.take(offset, record)) is not None]
+    if reading.birth is not None and manifest is None:
+        raise UserError(
+            f"partition {partition} was split from {reading.birth.parent} and has no snapshot of its own yet: "
+            "repeat the command; schedulers without a blob store never have one (scheduler: blobs)"
+        )
     if commits:
         _write(written, folder + _LOG, FrontierRecord, (FrontierRecord(None, commit) for commit in commits))
 
 
-def _newest(system: System, partition: int) -> FrontierManifest | None:
-    return SnapshotStore(Path(), partition, system.partitions, system.blobs).newest_object()
+def _newest(system: System, layout: Layout, partition: int) -> FrontierManifest | None:
+    return SnapshotStore(Path(), partition, layout, system.blobs).newest_object()
 
 
 def _save_object(blobs: Blobs, name: str, written: Archive, target: str) -> None:
@@ -176,16 +183,22 @@ def restore(path: Path, manifest: Manifest, settings: str, *, without_rows: bool
     system, config = read(settings, with_rows=with_rows)
     archive.verify(path, manifest)
     files = path / archive.FILES
-    version, partitions = (files / "wire").read_text().split()
+    version, *numbers = (files / "wire").read_text().split()
+    base, count = int(numbers[0]), int(numbers[-1])
     if int(version) != VERSION:
         raise UserError(f"{path} has messages of format {version}, this program writes {VERSION}: {manifest.program}")
-    if int(partitions) != system.partitions:
-        raise UsageError(f"{path} is of a system with {partitions} partitions, and this one has {system.partitions}")
+    if base != system.partitions:
+        raise UsageError(f"{path} is of a system with {base} partitions, and this one has {system.partitions}")
     if with_rows:
         rows.require_empty(system.rows)
 
     async def main() -> None:
         async with open_log(system, config) as bus:
+            if bus.layout.count != count:
+                raise UsageError(
+                    f"{path} is of a system that has grown to {count} partitions, and this one has {bus.layout.count}: "
+                    f"nephila topics grow --to {count} --wait 0, then repeat the command"
+                )
             await load(bus, system, files, saved)
 
     try:
@@ -200,10 +213,10 @@ async def load(bus: LogBus, system: System, files: Path, saved: Iterable[str]) -
     """Publish what a backup has, and put its snapshots into the blob store."""
     names = set(saved)
     await _require_empty(bus, system, names)
-    for partition in range(system.partitions):
+    for partition in range(bus.layout.count):
         await _load_frontier(bus, system, partition, files, names)
     for topic in INPUTS:
-        for partition in range(system.partitions):
+        for partition in range(bus.layout.count):
             name = f"topics/{topic.name}/{partition:04d}"
             if name in names:
                 await _publish(bus, topic, partition, _messages(files / name, topic.message))
@@ -212,7 +225,7 @@ async def load(bus: LogBus, system: System, files: Path, saved: Iterable[str]) -
 
 
 async def _require_empty(bus: LogBus, system: System, names: set[str]) -> None:
-    used = [p for p, (_, end) in (await bus.bounds(FRONTIER, range(system.partitions))).items() if end]
+    used = [p for p, (_, end) in (await bus.bounds(FRONTIER, range(bus.layout.count))).items() if end]
     if used:
         raise UsageError(
             f"the broker at {system.place} has a frontier already (partition {used[0]}); restore into new topics: "
@@ -237,7 +250,7 @@ async def _load_frontier(bus: LogBus, system: System, partition: int, files: Pat
         await _publish(bus, FRONTIER, partition, _claimed(files / folder / _LOG, epoch))
     if folder + _MANIFEST in names:
         (manifest,) = _messages(files / folder / _MANIFEST, FrontierManifest)
-        await asyncio.to_thread(_load_snapshot, system, manifest, epoch, files / folder)
+        await asyncio.to_thread(_load_snapshot, system, bus.layout, manifest, epoch, files / folder)
 
 
 def _claimed(path: Path, epoch: int) -> Iterator[FrontierRecord]:
@@ -247,9 +260,9 @@ def _claimed(path: Path, epoch: int) -> Iterator[FrontierRecord]:
         yield record
 
 
-def _load_snapshot(system: System, manifest: FrontierManifest, epoch: int, folder: Path) -> None:
+def _load_snapshot(system: System, layout: Layout, manifest: FrontierManifest, epoch: int, folder: Path) -> None:
     assert system.blobs is not None
-    store = SnapshotStore(Path(), manifest.partition, manifest.partitions, system.blobs)
+    store = SnapshotStore(Path(), manifest.partition, layout, system.blobs)
     store.put_object(msgspec.structs.replace(manifest, epoch=epoch, offset=epoch), folder)
 
 

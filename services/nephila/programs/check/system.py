@@ -39,7 +39,7 @@ def check(path: str, *, repair: bool) -> list[JobCheck]:
     async def main() -> list[JobCheck]:
         with open_for_reading(system.rows) as connection:
             async with open_log(system, config) as bus:
-                return await check_log(bus, system.partitions, rows_of(connection), repair=repair)
+                return await check_log(bus, bus.layout.count, rows_of(connection), repair=repair)
 
     try:
         return asyncio.run(main())

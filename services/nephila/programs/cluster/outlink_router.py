@@ -10,14 +10,14 @@ and when links cannot be sent. Links of a page that is fetched once more are all
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from nephila.kernel.bus.contract import DeadHandler, Delivery, Handler, Receipt, all_of
 from nephila.kernel.bus.wrapper import BusWrapper, Outlet
+from nephila.kernel.layout import Layout
 from nephila.kernel.messages import CrawlJob, JobStatus, Outlinks, Record
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError
@@ -33,19 +33,18 @@ LINKS = 500
 LARGE_BYTES = 64 << 10
 """Longer links of a page are sent at once: a failure is reported while the page is still unacked."""
 
-_TOP = [bytes(byte >> 8 - bits for byte in range(256)) for bits in range(9)]
-"""First byte of a fingerprint → partition, where there are 2^bits of them."""
 Key = tuple[str, bytes]
 
 
 class OutlinkRouter(BusWrapper):
     """See the module: the bus as a parser sees it."""
 
-    def __init__(self, bus: Outlet, clock: Clock, partitions: int) -> None:
+    def __init__(self, bus: Outlet, clock: Clock, layout: Callable[[], Layout]) -> None:
+        """`layout`: the present one."""
         super().__init__(bus)
         self.recent = RecentLinks()
         self._clock = clock
-        self._partitions = partitions
+        self._layout = layout
         self._held: dict[int, _Held] = {}
         self._timer = OneTimer(clock, self._flush)
         self._open: dict[Key, list[Receipt]] = {}
@@ -87,9 +86,10 @@ class OutlinkRouter(BusWrapper):
 
     def _links(self, links: Outlinks) -> Receipt:
         key = (links.job, links.parent_key)
-        parts = split(links, self.recent.new(links, again=key in self._again), self._partitions)
+        layout = self._layout()
+        parts = split(links, self.recent.new(links, again=key in self._again), layout)
         if links.next_pages is not None:
-            parts = with_next_pages(links, parts, self._partitions)
+            parts = with_next_pages(links, parts, layout)
         try:
             receipts = [self._put(partition, part) for partition, part in parts]
         except PermanentError:
@@ -159,11 +159,11 @@ class _Held:
         return receipt
 
 
-def split(links: Outlinks, chosen: Sequence[int], partitions: int) -> list[tuple[int, Outlinks]]:
+def split(links: Outlinks, chosen: Sequence[int], layout: Layout) -> list[tuple[int, Outlinks]]:
     """(partition, its links) of those at these rising indices. O(chosen); a message that stays whole is not copied."""
     if not chosen:
         return []
-    found = partitions_of(links.fingerprints, partitions)
+    found = layout.of_many(links.fingerprints)
     first, count = found[chosen[0]], len(found)
     if len(chosen) == count and found.count(first) == count:
         return [(first, links)]
@@ -173,11 +173,11 @@ def split(links: Outlinks, chosen: Sequence[int], partitions: int) -> list[tuple
     return [(partition, only(links, indices)) for partition, indices in groups.items()]
 
 
-def with_next_pages(links: Outlinks, parts: list[tuple[int, Outlinks]], partitions: int) -> list[tuple[int, Outlinks]]:
+def with_next_pages(links: Outlinks, parts: list[tuple[int, Outlinks]], layout: Layout) -> list[tuple[int, Outlinks]]:
     """The parts of a page's links, with its next pages on their partition alone. The owner of that partition follows
     them if one of the links there is new. Where all links are of other partitions, they are followed."""
     assert links.next_pages is not None
-    target = partitions_of(links.next_pages.fingerprints, partitions)[0]
+    target = layout.of(links.next_pages.fingerprints)
     found = [
         (partition, msgspec.structs.replace(part, next_pages=links.next_pages if partition == target else None))
         for partition, part in parts
@@ -185,11 +185,3 @@ def with_next_pages(links: Outlinks, parts: list[tuple[int, Outlinks]], partitio
     if all(partition != target for partition, _ in parts) and (parts or links.next_always):
         found.append((target, msgspec.structs.replace(only(links, ()), next_always=True)))
     return found
-
-
-def partitions_of(fingerprints: bytes, partitions: int) -> Sequence[int]:
-    """The partition of each fingerprint: see `native.partition_of`."""
-    bits = partitions.bit_length() - 1
-    if bits <= 8:
-        return fingerprints[::16].translate(_TOP[bits])
-    return [top >> 32 - bits for (top,) in struct.iter_unpack(">I12x", fingerprints)]

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from nephila.kernel.bus.contract import Bus, Delivery
+from nephila.kernel.layout import LAYOUT, LayoutSetting
 from nephila.kernel.live_settings import LOG_LEVEL, SettingScope, check, parse_key
 from nephila.kernel.messages import Setting
 from nephila.kernel.topics import SETTINGS
@@ -24,8 +25,16 @@ class LiveSettings:
     members of two versions run side by side during an upgrade. A setting of this member has precedence over that of all
     members; when it is taken back, that of all counts again."""
 
-    def __init__(self, bus: Bus, me: SettingScope, of_service: Callable[[], Mapping[str, Apply]]) -> None:
-        """`of_service`: the settings that the service reads; called once it is built."""
+    def __init__(
+        self,
+        bus: Bus,
+        me: SettingScope,
+        of_service: Callable[[], Mapping[str, Apply]],
+        set_layout: Callable[[LayoutSetting], None],
+    ) -> None:
+        """`of_service`: the settings that the service reads; called once it is built. `set_layout` gets the number of
+        partitions after a growth."""
+        self._set_layout = set_layout
         self._default_level = logging.getLogger().level
         self._me = me
         self._of_service = of_service
@@ -34,7 +43,11 @@ class LiveSettings:
         bus.subscribe(SETTINGS, "program", self._on_delivery, credits=100)
 
     def _on_delivery(self, delivery: Delivery) -> None:
-        self.apply(delivery.message)
+        setting: Setting = delivery.message
+        if setting.name == LAYOUT:
+            self._set_layout(msgspec.json.decode(setting.value, type=LayoutSetting))
+        else:
+            self.apply(setting)
         delivery.ack()
 
     def apply(self, setting: Setting) -> None:

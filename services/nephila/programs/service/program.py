@@ -19,6 +19,7 @@ from nephila.control.http.application import application
 from nephila.control.http.server import tcp_server
 from nephila.kernel.bus.contract import Bus, LogRecords
 from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash
+from nephila.kernel.layout import LayoutSetting
 from nephila.kernel.live_settings import SettingScope
 from nephila.kernel.messages import MemberState
 from nephila.kernel.runtime.clock import Clock, SystemClock
@@ -87,6 +88,9 @@ class ServiceBus(Bus, Protocol):
     def set_able(self, able: bool) -> None:
         """Set whether this member can work. A member that cannot gives its partitions to members that can."""
 
+    def set_layout(self, setting: LayoutSetting) -> None:
+        """The system has this number of partitions."""
+
     @property
     def unsettled(self) -> str:
         """The partitions that are still being taken over, in one line; empty once all of them are open."""
@@ -135,7 +139,7 @@ class ServiceProgram:
         self.clock: Clock = SystemClock()
         self.bus = bus = make_bus(self.clock, self._on_bus)
         me = SettingScope(kind.name, bus.member)
-        LiveSettings(bus, me, lambda: getattr(self.service, "live_settings", {}))
+        LiveSettings(bus, me, lambda: getattr(self.service, "live_settings", {}), bus.set_layout)
         self.service: Service = kind.build(config, wrap_bus(bus, self.clock), self.clock, self._fatal)
         self.error: BaseException | None = None
         self._grace_s = grace_s

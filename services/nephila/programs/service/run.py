@@ -77,7 +77,7 @@ def _build_parser(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> 
     from nephila.parser.service import build
     from nephila.programs.cluster.outlink_router import OutlinkRouter
 
-    return build(config, OutlinkRouter(bus, clock, config.partitions), clock)
+    return build(config, OutlinkRouter(bus, clock, lambda: bus.layout), clock)
 
 
 def _build_fetchparse(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
@@ -88,7 +88,7 @@ def _build_fetchparse(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal)
 
     route = FetchParseBus(bus, clock, config.downloader.raw_capture)
     budget = make_budget(config.downloader, clock)
-    pages, router = ReadPages(config.parser), OutlinkRouter(route, clock, config.parser.partitions)
+    pages, router = ReadPages(config.parser), OutlinkRouter(route, clock, lambda: bus.layout)
     parser = build(config.parser, router, clock, budget=budget, read_pages=pages)
     return FetchParse(_downloader(config.downloader, bus, route, clock, budget, pages), parser, clock)
 

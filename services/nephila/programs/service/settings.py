@@ -39,8 +39,8 @@ class ProgramConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     member: str = ""
     """Stable name of this member, unique among the members of the service. Empty: the host name."""
     partitions: int = DEFAULT_PARTITIONS
-    """Partitions of each keyed topic: a power of two, the same for all services and fixed for the life of the
-    system."""
+    """Partitions of each keyed topic at the creation of the system: a power of two, the same for all services. It
+    stays when `nephila topics grow` adds partitions."""
     user_agent: str = ""
     """User-Agent of all requests; its product token selects the group in robots.txt. Empty: `Nephila/<version>
     (+<contact>)`, or with an empty contact the project's page."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from nephila.kernel.messages import FrontierClaim, FrontierCommit, FrontierRecord
+from nephila.kernel.messages import FrontierBirth, FrontierClaim, FrontierCommit, FrontierRecord
 from nephila.kernel.runtime.errors import UserError
 
 RECORD_BYTES = 256 << 10
@@ -38,10 +38,17 @@ class LogFilter:
         self._epochs = {epoch}
         self._begins = False
         """No commit of the latest claim has been read yet."""
+        self.partitions = 0
+        """Largest number of partitions of the system in a claim."""
+        self.birth: FrontierBirth | None = None
+        """The first record of a log that begins with a split."""
 
     def take(self, offset: int, record: FrontierRecord) -> FrontierCommit | None:
         """The commit of a record if it counts and is new. Raises `UserError` for a gap."""
+        if record.birth is not None and self.birth is None:
+            self.birth = record.birth
         if record.claim is not None:
+            self.partitions = max(self.partitions, record.claim.partitions)
             # A claim that the producer sent twice, after a lost answer, is the same claim.
             if record.claim != self._claim:
                 self._claim = record.claim

@@ -14,12 +14,12 @@ from typing import Protocol
 
 import msgspec
 
-from nephila.kernel.bus.contract import Bus, Delivery
+from nephila.kernel.bus.contract import Delivery, LogBus
 from nephila.kernel.fragment_routes import parse_for, parse_routed
 from nephila.kernel.messages import CrawlJob, ExplainAnswer, ExplainQuery, Outcome
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES
-from nephila.native import UrlError, parse_url, partition_of
+from nephila.native import UrlError, parse_url
 from nephila.scheduler.engine.forget_urls import forget_urls
 from nephila.scheduler.engine.release_quarantine import release_quarantine
 from nephila.scheduler.explain.explain import Explanation, explain
@@ -50,9 +50,8 @@ class JobPartitions(Protocol):
 class ExplainQueryHandler:
     """Subscribes to the queries of all partitions and answers those of its own."""
 
-    def __init__(self, owners: JobPartitions, partitions: int, member: str, bus: Bus, clock: Clock) -> None:
+    def __init__(self, owners: JobPartitions, member: str, bus: LogBus, clock: Clock) -> None:
         self._owners = owners
-        self._partitions = partitions
         self._member = member
         self._bus = bus
         self._clock = clock
@@ -112,7 +111,7 @@ class ExplainQueryHandler:
         except UrlError as error:
             answer.error, answer.usage_error = f"not a URL that can be crawled: {error}", True
             return answer
-        owner = self._owners.owners.get(partition_of(parts.fingerprint, self._partitions))
+        owner = self._owners.owners.get(self._bus.layout.of(parts.fingerprint))
         if owner is None:
             return None
         answer.slot = str(owner.number)

@@ -27,8 +27,9 @@ LOOK_S = 20.0
 """Time between two looks for URLs without receipt."""
 POLL_S, POLLS = 5.0, 12
 """How often, and how many times, committed offsets are read for one topic before the check starts again."""
-ROUTE = (("parser", PAGES), ("storage", RECORDS), ("scheduler", RECEIPTS))
-"""Consumer groups between an outcome and its receipt, in order, with their topics."""
+ROUTE = (("parser", PAGES), ("storage", RECORDS), ("scheduler", RECEIPTS), ("scheduler", RECEIPTS))
+"""Consumer groups between an outcome and its receipt, in order, with their topics. Receipts twice: those on a partition
+that was split are forwarded."""
 
 
 class Awaiting(Protocol):
@@ -75,9 +76,10 @@ class MissingReceipts:
 
     async def _run(self, suspected: Mapping[int, Awaiting], before: float) -> None:
         numbers = frozenset(suspected)
+        lines = {number: self._bus.layout.lineage(number) for number in numbers}
         try:
             for group, topic in ROUTE:
-                bounds = await self._bus.bounds(topic, numbers)
+                bounds = await self._bus.bounds(topic, {one for number in numbers for one in lines[number]})
                 ends = {number: end for number, (first, end) in bounds.items() if end > first}
                 for _ in range(POLLS):
                     if not ends:
@@ -86,7 +88,7 @@ class MissingReceipts:
                         del ends[number]
                     if ends:
                         await sleep(self._clock, POLL_S)
-                numbers -= ends.keys()
+                numbers = frozenset(number for number in numbers if ends.keys().isdisjoint(lines[number]))
                 if not numbers:
                     return
         except TemporaryError as error:

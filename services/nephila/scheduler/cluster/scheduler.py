@@ -13,27 +13,31 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from nephila.kernel.blobs import check_reachable, open_blobs
 from nephila.kernel.bus.contract import Delivery, LogBus
+from nephila.kernel.layout import Layout
 from nephila.kernel.live_settings import DEPTH
 from nephila.kernel.messages import CrawlJob
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, TemporaryError, UserError
-from nephila.kernel.runtime.waits import OneTimer
+from nephila.kernel.runtime.waits import OneTimer, sleep
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
 from nephila.scheduler.cluster.addresses.address_lock_topic import AddressLockTopic
 from nephila.scheduler.cluster.addresses.shared_pace import SharedAddressQueue
 from nephila.scheduler.cluster.explain_queries import ExplainQueryHandler
+from nephila.scheduler.cluster.forwarding import Forwarding
 from nephila.scheduler.cluster.input_patience import InputPatience
 from nephila.scheduler.cluster.jobs.status_reporter import StatusReporter
 from nephila.scheduler.cluster.missing_receipts import MissingReceipts
 from nephila.scheduler.cluster.request_liveness import RequestLiveness
 from nephila.scheduler.cluster.shared_slots import SharedSlots
-from nephila.scheduler.cluster.snapshot_store import SnapshotStore, lock
+from nephila.scheduler.cluster.snapshot_store import SnapshotStore, StaleLayoutError, lock
+from nephila.scheduler.cluster.splits import Splits
 from nephila.scheduler.cluster.takeover import Takeover, claim
 from nephila.scheduler.cluster.topic_parts import topic_parts
 from nephila.scheduler.cluster.unknown_jobs import UnknownJobBuffer
@@ -52,6 +56,8 @@ log = logging.getLogger(__name__)
 MIN_CONCURRENCY = 16
 """Least number of parallel fetches of a partition that has work."""
 MIN_WINDOW = 64
+STALE_S, STALE_TRIES = 0.5, 60
+"""Interval at which a takeover asks again for a layout that its log has and the topic `settings` has not."""
 SHARE_S = 1.0
 """Interval at which the capacity is shared again."""
 
@@ -69,7 +75,7 @@ class ClusterScheduler(Member):
         networks = AddressLimits(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
         self._pipelines: dict[int, CommitPipeline] = {}
         me = bus.member, int(clock.now() * 1000)
-        self.address_queue = SharedAddressQueue(networks, clock.monotonic(), me, config.partitions, self._pipelines)
+        self.address_queue = SharedAddressQueue(networks, clock.monotonic(), me, bus.layout.count, self._pipelines)
         super().__init__(config, clock, SchedulerCounters(), self.address_queue, on_fatal)
         self.bus = bus
         self.jobs: dict[str, CrawlJob] = {}
@@ -80,7 +86,7 @@ class ClusterScheduler(Member):
         self.request_liveness = RequestLiveness(self.owners, config, bus, clock)
         self.missing_receipts = MissingReceipts(self.owners, config, bus, clock)
         self.reporter = StatusReporter(self, bus, clock, config.status_interval_s)
-        self._explain_queries = ExplainQueryHandler(self, config.partitions, bus.member, bus, clock)
+        self._explain_queries = ExplainQueryHandler(self, bus.member, bus, clock)
         self._blobs = open_blobs(config.blobs) if config.blobs else None
         self._started = clock.now()
         self._taking_over: dict[int, object] = {}
@@ -88,6 +94,8 @@ class ClusterScheduler(Member):
         self._share_timer = OneTimer(self.clock, self._share)
         self._depth_limit = -1
         self._unknown_jobs = UnknownJobBuffer(clock)
+        self.forwarding = Forwarding(bus)
+        self.splits = Splits(bus, clock, self.owners, self._take_over, self._release)
         self._patience = InputPatience(bus, "scheduler")
         self._lock = -1
 
@@ -109,7 +117,12 @@ class ClusterScheduler(Member):
             *(self.address_locks, self._explain_queries),
         ):
             part.start()
+        self.bus.watch_layout(self._on_layout)
         self._share()
+
+    def _on_layout(self) -> None:
+        self.address_queue.lock.table.partitions = self.bus.layout.count
+        self.splits.check()
 
     @property
     def live_settings(self) -> Mapping[str, Callable[[Any], None]]:
@@ -133,7 +146,9 @@ class ClusterScheduler(Member):
     async def close(self) -> None:
         """Publish no more status. `on_revoking` finishes what the bus still revokes."""
         self.stop_dispatch()
-        await asyncio.gather(self.reporter.close(), self.request_liveness.close(), self.missing_receipts.close())
+        await asyncio.gather(
+            *(part.close() for part in (self.reporter, self.request_liveness, self.missing_receipts, self.splits))
+        )
         self.address_locks.close()
         if self._lock >= 0:
             os.close(self._lock)
@@ -143,16 +158,16 @@ class ClusterScheduler(Member):
     # ---- assigned and revoked partitions
 
     async def on_assigned(self, partitions: frozenset[int]) -> None:
-        """See `RebalanceListener`: claim the partitions, restore them, serve them."""
+        """See `RebalanceListener`: claim the partitions, restore them, serve them. New ones follow when the partitions
+        that they are a part of are split."""
+        await self._take_over(await self.splits.born(partitions))
+
+    async def _take_over(self, partitions: frozenset[int]) -> None:
         # A partition that is lost and assigned again meanwhile is taken over twice; the later one counts.
         token = object()
         self._taking_over |= dict.fromkeys(partitions, token)
         try:
-            epochs = await claim(self.bus, sorted(partitions), self._started, self.clock.now())
-            takeover = Takeover(
-                self.bus, self.clock, self._new_owner, lambda p: self._taking_over.get(p) is token, self._abandon
-            )
-            owners = await takeover.run(epochs)
+            owners = await self._claimed(sorted(partitions), lambda p: self._taking_over.get(p) is token)
         except UserError as error:
             self.fatal(error)
             # Nothing of these partitions may be delivered until a person has acted.
@@ -164,12 +179,25 @@ class ClusterScheduler(Member):
             else:
                 self._abandon(owner)
 
+    async def _claimed(self, partitions: list[int], wanted: Callable[[int], bool]) -> list[PartitionOwner]:
+        for _ in range(STALE_TRIES):
+            layout = self.bus.layout
+            epochs = await claim(self.bus, partitions, layout, self._started, self.clock.now())
+            takeover = Takeover(self.bus, self.clock, partial(self._new_owner, layout), wanted, self._abandon)
+            try:
+                return await takeover.run(epochs)
+            except StaleLayoutError as error:
+                log.info("%s: waiting for the setting", error)
+                trouble = str(error)
+            await sleep(self.clock, STALE_S)
+        raise UserError(f"{trouble}; the topic settings has no such number: it is of another system, or was deleted")
+
     def _abandon(self, owner: PartitionOwner) -> None:
         for address in owner.drop():
             self.address_queue.end(address, self.clock.monotonic())
 
-    def _new_owner(self, partition: int, epoch: int) -> tuple[PartitionOwner, SnapshotStore]:
-        store = SnapshotStore(Path(self.config.directory), partition, self.config.partitions, self._blobs, epoch)
+    def _new_owner(self, layout: Layout, partition: int, epoch: int) -> tuple[PartitionOwner, SnapshotStore]:
+        store = SnapshotStore(Path(self.config.directory), partition, layout, self._blobs, epoch)
         build = topic_parts(self.config, store, self.bus, self.clock, self.address_queue)
         owner = PartitionOwner(build, self.bus, self.clock, self.counts, self, self._slots)
         owner.frontier.depth_limit = self._depth_limit
@@ -191,6 +219,8 @@ class ClusterScheduler(Member):
                 self._publish_lost_job(job.spec)
         self.reporter.share_quotas()
         self._share_capacity()
+        self.splits.deliver(owner.number)
+        self.splits.check()
 
     def _publish_lost_job(self, spec: CrawlJob) -> None:
         """The topic `jobs`, read to its end, does not have a job of the frontier. Deleted jobs stay in the topic, so it
@@ -214,16 +244,17 @@ class ClusterScheduler(Member):
 
     def on_lost(self, partitions: frozenset[int]) -> None:
         """See `RebalanceListener`: another member owns them."""
+        self.splits.drop(partitions)
         for partition in partitions:
             self._taking_over.pop(partition, None)
-            owner = self.owners.pop(partition, None)
-            if owner is not None:
-                del self._pipelines[partition]
-                self._give_away(owner)
+            if (owner := self.owners.get(partition)) is not None:
+                self._release(owner)
         self._unknown_jobs.drop(partitions)
         self._share_capacity()
 
-    def _give_away(self, owner: PartitionOwner) -> None:
+    def _release(self, owner: PartitionOwner) -> None:
+        """The partition has another owner from now on, or will have one."""
+        del self.owners[owner.number], self._pipelines[owner.number]
         if self._paced:
             self.address_locks.on_partition_lost(owner.number, owner.epoch, owner.drop())
         else:
@@ -246,6 +277,8 @@ class ClusterScheduler(Member):
 
     def _job(self, delivery: Delivery, handler: Callable[[Delivery], None]) -> tuple[PartitionOwner, Job] | None:
         """The partition and the job of a delivery; None when the delivery is done, or waits for its job."""
+        if self.splits.keeps(delivery, handler):
+            return None
         owner = self.owners.get(delivery.partition)
         uid = delivery.message.job
         spec = self.jobs.get(uid)
@@ -274,18 +307,22 @@ class ClusterScheduler(Member):
 
     def _on_outlinks(self, delivery: Delivery) -> None:
         found = self._job(delivery, self._on_outlinks)
-        if found is not None:
+        if found is not None and not self.forwarding.outlinks(found[0], delivery):
             found[0].outlinks(delivery)
 
     def _on_outcome(self, delivery: Delivery) -> None:
+        if self.splits.keeps(delivery, self._on_outcome):
+            return
         owner = self.owners.get(delivery.partition)
-        if owner is not None:
+        if owner is not None and not self.forwarding.outcome(owner, delivery):
             owner.outcome(delivery)
 
     def _on_receipts(self, delivery: Delivery) -> None:
+        if self.splits.keeps(delivery, self._on_receipts):
+            return
         owner = self.owners.get(delivery.partition)
         if owner is not None:
-            owner.receipts(delivery)
+            self.forwarding.receipts(owner, delivery, owner.receipts)
 
     # ---- turns
 

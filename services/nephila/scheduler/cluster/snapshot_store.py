@@ -24,7 +24,8 @@ from pathlib import Path
 
 from nephila.kernel.blobs import Blobs
 from nephila.kernel.bus.kafka.wire import CODECS
-from nephila.kernel.messages import FrontierFile, FrontierManifest, FrontierSnapshot
+from nephila.kernel.layout import Layout
+from nephila.kernel.messages import FrontierBirth, FrontierFile, FrontierManifest, FrontierSnapshot
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
 from nephila.scheduler.durability.commit_log import disk_error, write_snapshot
 
@@ -56,12 +57,20 @@ def lock(root: Path) -> int:
     return fd
 
 
+class StaleLayoutError(TemporaryError):
+    """The system has more partitions than this member knows of yet."""
+
+
 class SnapshotStore:
     """Directory and objects of one partition. Without `blobs`, snapshots stay local and the log is never truncated."""
 
-    def __init__(self, root: Path, partition: int, partitions: int, blobs: Blobs | None, epoch: int = 0) -> None:
+    def __init__(self, root: Path, partition: int, layout: Layout, blobs: Blobs | None, epoch: int = 0) -> None:
         self.partition = partition
-        self.partitions = partitions
+        self.layout = layout
+        self.leases_until = 0.0
+        """See `FrontierBirth`."""
+        self.is_part = False
+        """The partition was split, and no snapshot since then is stored."""
         self._root = root / f"p{partition:04d}"
         self._name = (epoch, next(_tries))
         self.directory = self._root / f"{epoch}-{self._name[1]}"
@@ -70,7 +79,8 @@ class SnapshotStore:
         """The partition is lost: work in progress must not become visible."""
         self._objects: dict[str, str] = {}
         """File → object with its content."""
-        self._prefix = f"frontier/p{partition:04d}"
+        self._prefix = _prefix(partition)
+        self._parts_stored = False
 
     # ---- beginning
 
@@ -91,7 +101,24 @@ class SnapshotStore:
         except OSError as error:
             raise disk_error(error, self.directory) from None
         self._objects = {file.name: file.object for file in newest.files if file.object} if newest is not None else {}
+        self.leases_until = newest.leases_until if newest is not None else 0.0
         return newest
+
+    def prepare_part(self, birth: FrontierBirth) -> FrontierManifest | None:
+        """Fill the directory of a new partition with the newest snapshot of its parent before the split; None when the
+        blob store has none. Raises as `prepare`."""
+        if self.blobs is None:
+            return None
+        try:
+            for name in reversed(self.blobs.names(f"{_prefix(birth.parent)}/manifests")):
+                found = self._decode(self.blobs.get(name), name, birth.parent)
+                if found.partitions < birth.partitions and found.offset <= birth.offset:
+                    for file in found.files:
+                        self._write(file.name, self.blobs.get(file.object))
+                    return found
+        except OSError as error:
+            raise disk_error(error, self.directory) from None
+        return None
 
     def _here(self) -> tuple[Path, FrontierManifest | None]:
         """The newest complete directory of an earlier takeover, and its manifest."""
@@ -119,17 +146,26 @@ class SnapshotStore:
     def _manifests(self) -> list[str]:
         return self.blobs.names(f"{self._prefix}/manifests") if self.blobs is not None else []
 
-    def _decode(self, data: bytes, where: str) -> FrontierManifest:
+    def _decode(self, data: bytes, where: str, partition: int = -1) -> FrontierManifest:
+        """The manifest of a partition; -1: this one. One from before a growth has fewer partitions."""
+        wanted = self.partition if partition < 0 else partition
         try:
             found: FrontierManifest = _CODEC.decode(data)
         except PermanentError as error:
             raise UserError(f"{where} is damaged ({error}); remove it to continue with an older one") from None
-        if (found.partition, found.partitions) != (self.partition, self.partitions):
+        if found.partition == wanted and found.partitions > self.layout.count:
+            raise StaleLayoutError(f"{where} is of {found.partitions} partitions, and {self.layout.count} are known")
+        if found.partition != wanted or found.partitions not in self._counts():
             raise UserError(
-                f"{where} is of partition {found.partition} of {found.partitions}, not {self.partition} of "
-                f"{self.partitions}; give each system its own directory and blob store"
+                f"{where} is of partition {found.partition} of {found.partitions}, not {wanted} of "
+                f"{self.layout.count}; give each system its own directory and blob store"
             )
         return found
+
+    def _counts(self) -> list[int]:
+        """Numbers of partitions that the system may have had."""
+        base = self.layout.base
+        return [base << bit for bit in range((self.layout.count // base).bit_length())]
 
     def _fetch(self, newest: FrontierManifest, old: Path, here: FrontierManifest | None) -> None:
         """Fill the directory: link files of the directory before, fetch the rest from the blob store."""
@@ -191,7 +227,9 @@ class SnapshotStore:
 
     def _manifest(self, names: Iterable[str], epoch: int, sequence: int, offset: int, now: float) -> FrontierManifest:
         files = [FrontierFile(n, self._objects.get(n, ""), _size(self.directory / n)) for n in sorted(names)]
-        return FrontierManifest(self.partition, self.partitions, epoch, sequence, offset, files, now)
+        return FrontierManifest(
+            self.partition, self.layout.count, epoch, sequence, offset, files, now, self.leases_until
+        )
 
     def upload(self, manifest: FrontierManifest) -> bool:
         """Copy a snapshot to the blob store, its manifest last; False when the partition was lost meanwhile. Raises
@@ -213,6 +251,15 @@ class SnapshotStore:
         except OSError as error:
             raise disk_error(error, self.directory) from None
         return True
+
+    def has_all_parts(self) -> bool:
+        """Whether each partition that was split from this one has a snapshot of its own: until then it begins with the
+        files and the log of this one, from before the split. Raises `TemporaryError`."""
+        assert self.blobs is not None
+        if not self._parts_stored:
+            parts = [one for one in range(self.layout.count) if self.partition in self.layout.lineage(one)[1:]]
+            self._parts_stored = all(self.blobs.names(f"{_prefix(one)}/manifests") for one in parts)
+        return self._parts_stored
 
     def put_object(self, manifest: FrontierManifest, folder: Path) -> None:
         """Put a snapshot into the blob store, from a folder with its files. Raises `TemporaryError`."""
@@ -242,6 +289,10 @@ class SnapshotStore:
         old = [name for name in self.blobs.names(self._prefix) if name not in kept]
         self.blobs.delete(old)
         return len(old)
+
+
+def _prefix(partition: int) -> str:
+    return f"frontier/p{partition:04d}"
 
 
 def _named(folder: Path) -> tuple[int, int]:

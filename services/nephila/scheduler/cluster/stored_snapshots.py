@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Iterable
 from enum import Enum
 
@@ -23,6 +24,9 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.partition.ports import OwnerEvents
 
 log = logging.getLogger(__name__)
+
+PART_RETRY_S = 5.0
+"""Time between two tries to store the first snapshot after a split."""
 
 
 class SnapshotState(Enum):
@@ -66,6 +70,7 @@ class StoredSnapshots:
         self._owner = owner
         self._behind = False
         """The newest snapshot failed, and none was stored since."""
+        self._part_due_at = -math.inf
         self._task: asyncio.Task[None] | None = None
         self._begun_at = self._stored_at = clock.monotonic()
         """When the last snapshot was begun, and when the last one was complete, in the blob store as well."""
@@ -78,7 +83,10 @@ class StoredSnapshots:
     @property
     def overdue(self) -> bool:
         """See `Snapshots`."""
-        return bool(self._log.size) and self._clock.monotonic() > self._begun_at + self._max_age_s
+        now = self._clock.monotonic()
+        if self._store.is_part:
+            return now >= self._part_due_at
+        return bool(self._log.size) and now > self._begun_at + self._max_age_s
 
     @property
     def age_s(self) -> float:
@@ -89,6 +97,7 @@ class StoredSnapshots:
         """See `Snapshots`."""
         self._enter(SnapshotState.WRITTEN)
         self._begun_at = self._clock.monotonic()
+        self._part_due_at = self._begun_at + PART_RETRY_S
         self._store.write_state(states, sequence)
         self._log.size = 0
 
@@ -105,6 +114,7 @@ class StoredSnapshots:
         try:
             await self._save(sequence, offset)
             self._stored_at, self._behind = self._clock.monotonic(), False
+            self._store.is_part = False
             self._enter(SnapshotState.STORED)
         except TemporaryError as error:
             self._behind = True
@@ -125,6 +135,8 @@ class StoredSnapshots:
     async def _upload(self, manifest: FrontierManifest) -> None:
         """Copy the snapshot to the blob store; then delete what it makes redundant."""
         if not await asyncio.to_thread(self._store.upload, manifest) or not self._bus.may_emit("scheduler"):
+            return
+        if not await asyncio.to_thread(self._store.has_all_parts):
             return
         await self._bus.delete_before(FRONTIER, {manifest.partition: manifest.offset})
         await asyncio.to_thread(self._store.delete_redundant, manifest)

@@ -3,6 +3,10 @@
 The claim comes first, so later writes of the previous owner do not count. All commits up to the claim form the state;
 leases continue. A request that is committed but not in the topic `requests` is published again. Requests are published
 in the order of their leases, so only the newest can be missing. Nothing is delivered to the partition meanwhile.
+
+A takeover with more partitions than before splits the partition: the state is reduced to the own part, and a birth
+record in the log of each new partition names the log and the offset with which that one begins. Invariant: a partition
+serves, and takes snapshots, only when its births are in their logs.
 """
 
 from __future__ import annotations
@@ -13,14 +17,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from nephila.kernel.bus.contract import LogBus
-from nephila.kernel.messages import FetchRequest, FrontierClaim, FrontierManifest, FrontierRecord
+from nephila.kernel.layout import Layout
+from nephila.kernel.messages import FetchRequest, FrontierBirth, FrontierClaim, FrontierManifest, FrontierRecord
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
 from nephila.kernel.topics import FRONTIER, REQUESTS, REQUESTS_BROWSER, Topic, requests_topic
 from nephila.scheduler.cluster.changelog import LogFilter
-from nephila.scheduler.cluster.snapshot_store import SnapshotStore, snapshot_name
+from nephila.scheduler.cluster.snapshot_store import SnapshotStore, StaleLayoutError, snapshot_name
 from nephila.scheduler.durability.commit_log import read_snapshot
 from nephila.scheduler.durability.restored import Restored
+from nephila.scheduler.frontier.frontier import PartitionSlice
 from nephila.scheduler.partition.owner import PartitionOwner
 
 log = logging.getLogger(__name__)
@@ -40,15 +46,18 @@ class _Opening:
     """One partition during its takeover."""
 
     owner: PartitionOwner
+    store: SnapshotStore
     epoch: int
     reading: LogFilter
     start: int
+    partitions: int
+    """Number of partitions of the system at the begin of this log, or at its snapshot."""
     found: Restored | None = None
 
 
-async def claim(bus: LogBus, partitions: Iterable[int], started: float, now: float) -> dict[int, int]:
+async def claim(bus: LogBus, partitions: Iterable[int], layout: Layout, started: float, now: float) -> dict[int, int]:
     """Claim partitions; returns the epoch of each."""
-    record = FrontierRecord(FrontierClaim(bus.member, started, now))
+    record = FrontierRecord(FrontierClaim(bus.member, started, now, layout.count))
     epochs: dict[int, int] = {}
     left = list(partitions)
     while left:
@@ -80,11 +89,14 @@ class Takeover:
         self._abandon = discard
 
     async def run(self, epochs: dict[int, int]) -> list[PartitionOwner]:
-        """All partitions, ready for their first turn. Raises `UserError` for what a person has to correct."""
+        """All partitions, ready for their first turn. Raises `UserError` for what a person has to correct, and
+        `StaleLayoutError`."""
         tries = TRIES
         while any(map(self._wanted, epochs)):
             try:
                 return await self._all(epochs)
+            except StaleLayoutError:
+                raise
             except TemporaryError as error:
                 log.warning("partitions are not loaded: %s; retrying", error)
             except PermanentError as error:
@@ -108,7 +120,7 @@ class Takeover:
         ranges = {p: (opening.start, opening.epoch + 1) for p, opening in by_number.items()}
         turned = self._clock.monotonic()
         async for partition, records in self._bus.read(FRONTIER, ranges):
-            self._replay(by_number[partition], records)
+            self._replay(by_number[partition].owner, by_number[partition].reading, records)
             if not any(map(self._wanted, epochs)):
                 return []
             if self._clock.monotonic() > turned + SLICE_S:
@@ -118,6 +130,7 @@ class Takeover:
             for opening in openings:
                 self._finish(opening)
                 await asyncio.sleep(0)
+            await self._publish_births(openings)
             await self._drop_sent(
                 [opening for opening in openings if opening.found and opening.found.to_republish.requests]
             )
@@ -150,20 +163,81 @@ class Takeover:
         async with slots:
             manifest = await asyncio.to_thread(store.prepare)
         owner.begin_turn()
-        start = bounds[0]
-        reading = LogFilter(partition)
         if manifest is not None:
             self._check(manifest, bounds)
-            for state in read_snapshot(store.directory / snapshot_name(manifest.sequence)):
-                owner.replay(state)
-            start = max(manifest.offset, bounds[0])
-            reading = LogFilter(partition, manifest.epoch, manifest.sequence)
-        elif bounds[0] > 0:
+            reading, start = self._load(owner, store, manifest, bounds)
+            return _Opening(owner, store, epoch, reading, start, manifest.partitions)
+        self._check_begin(partition, bounds)
+        count = owner.layout.base
+        if (birth := await self._birth(partition)) is not None:
+            await self._load_part(owner, store, birth, partition)
+            count, store.leases_until = birth.partitions, birth.leases_until
+        return _Opening(owner, store, epoch, LogFilter(partition), bounds[0], count)
+
+    @staticmethod
+    def _load(
+        owner: PartitionOwner, store: SnapshotStore, manifest: FrontierManifest, bounds: tuple[int, int]
+    ) -> tuple[LogFilter, int]:
+        """Apply a snapshot; returns where its log continues."""
+        for state in read_snapshot(store.directory / snapshot_name(manifest.sequence)):
+            owner.replay(state)
+        reading = LogFilter(manifest.partition, manifest.epoch, manifest.sequence)
+        return reading, max(manifest.offset, bounds[0])
+
+    async def _birth(self, partition: int) -> FrontierBirth | None:
+        """The first record of a log, where it is a birth."""
+        async for _, records in self._bus.read(FRONTIER, {partition: (0, 1)}):
+            first: FrontierRecord = records[0][1]
+            return first.birth
+        return None
+
+    async def _load_part(self, owner: PartitionOwner, store: SnapshotStore, birth: FrontierBirth, number: int) -> None:
+        """Apply the state with which a partition begins: that of its parent up to the split, of which it keeps a part.
+        The log of a partition that was split again needs the whole part of its first split."""
+        bounds = (await self._bus.bounds(FRONTIER, [birth.parent]))[birth.parent]
+        manifest = await asyncio.to_thread(store.prepare_part, birth)
+        if manifest is not None:
+            reading, start = self._load(owner, store, manifest, bounds)
+            if bounds[0] > start:
+                raise TemporaryError(f"frontier/{birth.parent} begins behind its snapshot")
+        else:
+            self._check_begin(birth.parent, bounds)
+            if (before := await self._birth(birth.parent)) is not None:
+                await self._load_part(owner, store, before, birth.parent)
+            reading, start = LogFilter(birth.parent), 0
+        async for _, records in self._bus.read(FRONTIER, {birth.parent: (start, birth.offset)}):
+            self._replay(owner, reading, records)
+            await asyncio.sleep(0)
+        owner.keep_part(PartitionSlice(number, birth.partitions, owner.layout.base), born=True)
+        store.is_part = True
+
+    @staticmethod
+    def _check_begin(partition: int, bounds: tuple[int, int]) -> None:
+        if bounds[0] > 0:
             raise UserError(
                 f"frontier/{partition} begins at {bounds[0]}, and no snapshot covers the part before; configure the "
                 "blob store that has it (scheduler: blobs)"
             )
-        return _Opening(owner, epoch, reading, start)
+
+    async def _publish_births(self, openings: list[_Opening]) -> None:
+        """Of the partitions that are split from these, unless an earlier owner has."""
+        births = {
+            number: self._birth_of(opening)
+            for opening in openings
+            for number in opening.owner.layout.descendants(opening.owner.number, opening.partitions)
+        }
+        if not births:
+            return
+        bounds = await self._bus.bounds(FRONTIER, births)
+        unborn = [number for number, (_, end) in bounds.items() if not end]
+        for receipt in [self._bus.publish(FRONTIER, one, FrontierRecord(birth=births[one])) for one in unborn]:
+            await receipt
+
+    def _birth_of(self, opening: _Opening) -> FrontierBirth:
+        owner = opening.owner
+        config = owner.frontier.config
+        leases_until = self._clock.now() + config.start_by_s + config.lease_s
+        return FrontierBirth(owner.number, opening.epoch, owner.layout.count, leases_until)
 
     @staticmethod
     def _check(manifest: FrontierManifest, bounds: tuple[int, int]) -> None:
@@ -181,16 +255,23 @@ class Takeover:
             )
 
     @staticmethod
-    def _replay(opening: _Opening, records: list[tuple[int, FrontierRecord]]) -> None:
-        owner = opening.owner
+    def _replay(owner: PartitionOwner, reading: LogFilter, records: list[tuple[int, FrontierRecord]]) -> None:
         owner.begin_turn()
         for offset, record in records:
-            commit = opening.reading.take(offset, record)
+            commit = reading.take(offset, record)
             if commit is not None:
                 owner.replay(commit)
 
     def _finish(self, opening: _Opening) -> None:
         owner = opening.owner
+        known = max(opening.partitions, opening.reading.partitions)
+        if known > owner.layout.count:
+            raise StaleLayoutError(
+                f"partition {owner.number} is of {known} partitions, and {owner.layout.count} are known"
+            )
+        if opening.partitions < owner.layout.count:
+            owner.keep_part(owner.frontier.partition_slice, born=False)
+            opening.store.is_part = True
         opening.found = owner.recovered()
         log.debug(
             "partition %d: epoch %d, %d commits, %d ignored, %d URLs queued, %d in flight",
@@ -214,7 +295,11 @@ class Takeover:
             assert opening.found is not None
             requests = opening.found.to_republish.requests
             requests[:] = [
-                (p, request) for p, request in requests if _is_unsent(request, sent[requests_topic(request)][partition])
+                (p, request)
+                for p, request in requests
+                # Leases of the parent are in the log of its requests.
+                if request.lease_until > opening.store.leases_until
+                and _is_unsent(request, sent[requests_topic(request)][partition])
             ]
             if requests:
                 log.debug("partition %d: %d requests are published again", partition, len(requests))

@@ -43,7 +43,7 @@ def topic_parts(
             own,
             HostStore(directory),
             lambda number: new_seen(directory, number),
-            partition_slice=PartitionSlice(store.partition, store.partitions),
+            partition_slice=PartitionSlice(store.partition, store.layout.count, store.layout.base),
             restart=RestartPolicy.LEASES_CONTINUE,
             addresses=PartitionView(address_queue, owner.wake),
             consumed_until=-math.inf,

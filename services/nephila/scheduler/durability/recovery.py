@@ -28,12 +28,13 @@ from nephila.scheduler.durability.commit_log import remedy
 from nephila.scheduler.durability.continued_leases import ContinuedLeases
 from nephila.scheduler.durability.interrupted_leases import InterruptedLeases
 from nephila.scheduler.durability.restored import Restored
+from nephila.scheduler.durability.split import keep_part
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.forget_urls import apply as apply_forgotten
 from nephila.scheduler.engine.hold_links import restore_held
 from nephila.scheduler.engine.job_changes import apply_job
-from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters, address_limits
+from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters, PartitionSlice, address_limits
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.host_table import load_state, novelty_of
 from nephila.scheduler.frontier.in_flight import DELETED, Key
@@ -110,7 +111,11 @@ class Replay:
         self.frontier = dispatcher.frontier
         self.found = Restored()
         self._leases: Leases = LEASES[self.frontier.restart](dispatcher, self.found, self._take)
-        self._by_number = {partition.number: partition for partition in self.frontier.partitions}
+        own = self.frontier.partitions
+        self._by_number = {partition.number: partition for partition in own}
+        self._only = own[0] if len(own) == 1 else None
+        """Where a frontier has one partition, all entries are its own: those before its birth have the number of its
+        parent."""
 
     def take(self, entry: FrontierSnapshot | FrontierCommit) -> None:
         """Apply the next entry. Raises `UserError` when it cannot be read."""
@@ -119,6 +124,10 @@ class Replay:
             self.snapshot(entry)
         else:
             self.commit(entry)
+
+    def keep_part(self, part: PartitionSlice, *, born: bool) -> None:
+        """See `split.keep_part`."""
+        keep_part(self.frontier, self.found, part, born=born)
 
     def finish(self, now: float, utc_now: float) -> Restored:
         """All entries are applied. O(hosts + outstanding URLs)."""
@@ -159,7 +168,7 @@ class Replay:
                 raise UserError(f"{error}; {remedy(directory)}") from None
             frontier.jobs.restore_counts(state.next_job, {job.uid: job.last_fetch_no for job in state.deleted})
         for position in state.partitions:
-            partition = self._by_number[position.partition]
+            partition = self._only or self._by_number[position.partition]
             partition.epoch, partition.sequence = position.epoch, position.sequence
             for count in position.ended:
                 frontier.count_ended(frontier.jobs[count.job], partition, count.outcome, count.count)
@@ -190,12 +199,13 @@ class Replay:
         job.seen.restore(state.seen)
         job.held.lost = state.links_lost
         job.priority_refetch.update(state.priority_refetch)
+        job.split_pages = state.split_pages
         job.scope.anchors.update(state.anchors)
         job.quarantines = {(q.host, q.place): q for q in state.quarantines}
 
     def commit(self, commit: FrontierCommit) -> None:
         frontier = self.frontier
-        partition = self._by_number[commit.partition]
+        partition = self._only or self._by_number[commit.partition]
         if commit.sequence <= partition.sequence:
             return
         partition.sequence, partition.epoch = commit.sequence, commit.epoch

@@ -73,6 +73,7 @@ def _job_state(job: Job) -> JobState:
         job.last_fetch_no,
         job.held.lost,
         sorted(job.priority_refetch),
+        job.split_pages,
     )
 
 

@@ -59,7 +59,7 @@ class _Checks(NamedTuple):
     """Leave a page with session ids in its links to Python."""
     partition_bits: int
     partition: int
-    """The partition of this frontier, of 2 ** partition_bits; -1: it has all."""
+    """The top partition_bits bits of the fingerprints of this frontier; -1: it has all."""
     log_bits: int
 
 
@@ -101,7 +101,7 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
         rejected_limit,
         not job.traps.off,
         one.of.bit_length() - 1,
-        one.number if one.of > 1 else -1,
+        frontier.arc if one.of > 1 else -1,
         len(frontier.partitions).bit_length() - 1,
     )
     rows = None

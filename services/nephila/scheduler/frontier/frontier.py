@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from nephila.kernel.layout import Layout, layout_of
 from nephila.kernel.messages import Outcome, Quarantine, Seed
 from nephila.kernel.net.address_limits import AddressLimits
-from nephila.native import HostStore, partition_of
+from nephila.native import HostStore
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.delayed_urls import DelayedUrls
 from nephila.scheduler.frontier.holds import Holds
@@ -39,11 +40,17 @@ from nephila.scheduler.politeness.address_queue import AddressQueue
 
 
 class PartitionSlice(NamedTuple):
-    """The part of the MD5 circle that a frontier has: slice `number` of `of`, both powers of two. The frontier divides
-    it into `config.partitions`."""
+    """The part of the MD5 circle that a frontier has: partition `number` of a layout of `of` partitions, `base` of them
+    at its creation (0: all). The frontier divides it into `config.partitions`."""
 
     number: int
     of: int
+    base: int = 0
+
+    @property
+    def layout(self) -> Layout:
+        """All partitions of the system."""
+        return layout_of(self.base or self.of, self.of)
 
 
 WHOLE = PartitionSlice(0, 1)
@@ -98,6 +105,9 @@ class Frontier:
         self.pending = PendingCommit(range(first, first + config.partitions))
         self.partitions = self.pending.partitions
         self.partition_slice = partition_slice
+        self._layout = partition_slice.layout
+        self.arc = self._layout.arc(partition_slice.number)
+        """The top bits of its fingerprints, as many as the layout has."""
         self.restart = restart
         self.packed_rows = packed_rows
         self.jobs = Jobs(store, new_seen, page_quota)
@@ -144,12 +154,13 @@ class Frontier:
 
     def is_other_partition(self, url_key: bytes) -> bool:
         """Whether a URL belongs to a partition that this frontier does not have."""
-        number, of = self.partition_slice
-        return of > 1 and partition_of(url_key, of) != number
+        return self._layout.bits > 0 and self._layout.of(url_key) != self.partition_slice.number
 
     def forward(self, seed: Seed, url_key: bytes) -> None:
         """Hand a URL to the partition that it belongs to."""
-        self.for_other_partitions.append((partition_of(url_key, self.partition_slice.of), seed))
+        self.for_other_partitions.append((self._layout.of(url_key), seed))
+        if (job := self.jobs.get(seed.job)) is not None:
+            job.forwarded += 1
 
     def take_for_other_partitions(self) -> list[tuple[int, Seed]]:
         """URLs to send to other partitions before the next commit."""

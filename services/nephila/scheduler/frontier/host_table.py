@@ -160,11 +160,24 @@ class HostTable:
         """Write a host into the store and drop its object. A host without state worth keeping is forgotten."""
         self._save(host)
         del self.hot[host.number]
+        self._release_robots(host)
+        if not self.store.state(host.number):
+            self.store.forget(host.number)
+
+    def drop(self, number: int) -> None:
+        """The host belongs to another partition: remove it with its queues."""
+        if (host := self.hot.pop(number, None)) is not None:
+            self._release_robots(host)
+        for job, _ in self.store.jobs(number):
+            self.store.drop_queue(number, job)
+        self.store.unschedule(number)
+        self.store.set_state(number, b"")
+        self.store.forget(number)
+
+    def _release_robots(self, host: Host) -> None:
         for known in host.robots.values():
             if known.rules is not None:
                 self.robots.release(known.rules)
-        if not self.store.state(host.number):
-            self.store.forget(host.number)
 
     def _save(self, host: Host) -> None:
         if not host.changed:

@@ -89,6 +89,11 @@ class Job:
         """Fetches in flight, and fetched pages without a receipt."""
         self.dispatched = 0
         """URLs taken from their queues since this program started with the job."""
+        self.forwarded = 0
+        """URLs handed to other partitions since this program started with the job."""
+        self.split_pages = 0
+        """Pages in use that came with the partition when it was split from another (above 0), or went with those that
+        were split from it (below 0)."""
         self.page_quota = page_quota
         """Share of this partition in the page budget; None: all of it."""
         self.spent_elsewhere = False

@@ -245,6 +245,10 @@ class Quotas:
         """All totals, for a snapshot."""
         return list(self._uses.values())
 
+    def forget_uses(self) -> None:
+        """Another partition counts what was spent here."""
+        self._uses.clear()
+
     @staticmethod
     def _current(uses: dict[str, QuotaUse], account: _Account, utc: float) -> QuotaUse:
         use = uses.get(account.name)

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 import re2
 
 from nephila.kernel.documents.job_schema import MODES, Mode, Scope
+from nephila.kernel.layout import Layout
 from nephila.kernel.net.public_suffix import registrable_domain
 from nephila.kernel.runtime.errors import UsageError
-from nephila.native import partition_of
 from nephila.scheduler.frontier.link_scope import link_scope
 
 
@@ -34,16 +34,13 @@ def bare_host(host_key: str) -> str:
     return host_key[4:] if host_key.startswith("www.") else host_key
 
 
-def anchored_in(mode: Mode, anchor: str, partitions: int) -> set[int]:
+def anchored_in(mode: Mode, anchor: str, layout: Layout) -> set[int]:
     """Partitions that may have URLs inside this anchor: all for a domain, else those of the host and its
     www variant."""
     if mode == "domain":
-        return set(range(partitions))
+        return set(range(layout.count))
     bare = anchor.partition("/")[0]
-    return {
-        partition_of(hashlib.md5(host.encode(), usedforsecurity=False).digest(), partitions)
-        for host in (bare, f"www.{bare}")
-    }
+    return {layout.of(hashlib.md5(host.encode(), usedforsecurity=False).digest()) for host in (bare, f"www.{bare}")}
 
 
 def compile_patterns(patterns: Iterable[str], option: str) -> list[re2._Regexp]:

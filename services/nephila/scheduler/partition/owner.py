@@ -35,6 +35,7 @@ from nephila.scheduler.durability.snapshots import cleanup, snapshots
 from nephila.scheduler.engine.admission import add_forwarded, add_links, add_seed, note_anchor
 from nephila.scheduler.engine.dispatch import Dispatcher, Slots
 from nephila.scheduler.engine.job_changes import put_job
+from nephila.scheduler.frontier.frontier import PartitionSlice
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.scope import anchored_in
@@ -89,7 +90,7 @@ class PartitionOwner:
         self.epoch = 0
         self.frontier, self.log, ownership, self.snapshots = build(self, counts.frontier)
         self._time = self.frontier.time
-        self.number, self._of = self.frontier.partition_slice
+        self.number, self.layout = self.frontier.partition_slice.number, self.frontier.partition_slice.layout
         self.dispatcher = Dispatcher(self.frontier, slots)
         self.pipeline = CommitPipeline(bus, counts, self.log, ownership, self.advance, self._on_blocked)
         self._ownership = ownership
@@ -112,6 +113,14 @@ class PartitionOwner:
         if isinstance(entry, FrontierCommit):
             self.log.replayed(entry)
         self._replay.take(entry)
+
+    def keep_part(self, part: PartitionSlice, *, born: bool) -> None:
+        """The state up to here is of a partition that was split; `born`: `part` is new. One that keeps its number
+        publishes its anchors once more: others may have sent theirs by the layout before."""
+        assert self._replay is not None
+        self._replay.keep_part(part, born=born)
+        if not born:
+            self._anchors = {uid: list(job.scope.anchors) for uid, job in self.frontier.jobs.items()}
 
     def recovered(self) -> Restored:
         """All entries of the log are applied. O(hosts + outstanding URLs)."""
@@ -331,6 +340,9 @@ class PartitionOwner:
         foreign = frontier.take_for_other_partitions()
         if self._anchors:
             foreign += self._anchors_for_others()
+        if self.snapshots.overdue and self.wants_snapshot:
+            # A snapshot is named by its last commit: two without a commit between them would have one name.
+            frontier.pending.of(frontier.partitions[0])
         commits = frontier.pending.commits()
         if commits or foreign or acks or out.requests or out.records:
             fitting = self.log.fit(commits)
@@ -352,7 +364,7 @@ class PartitionOwner:
                 continue
             by_partition: dict[int, list[str]] = {}
             for place in places:
-                for partition in anchored_in(job.scope.mode, place, self._of) - {self.number}:
+                for partition in anchored_in(job.scope.mode, place, self.layout) - {self.number}:
                     by_partition.setdefault(partition, []).append(place)
             for partition, some in by_partition.items():
                 for at in range(0, len(some), ANCHORS_PER_MESSAGE):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 from nephila.kernel.documents.job_schema import Scope
+from nephila.kernel.layout import layout_of
 from nephila.kernel.messages import JobProgress, JobStatus, PartitionStatus
 from nephila.scheduler.cluster.jobs.job_protocol import JobProtocol, coordinating_partition
 from nephila.scheduler.cluster.jobs.job_view import JobView
@@ -161,7 +162,7 @@ class Member:
         self.alive = True
         self.frozen = False
         self.owners: dict[int, PartitionOwner] = {}
-        self.protocol = JobProtocol(name, world.partitions, world.jobs)
+        self.protocol = JobProtocol(name, lambda: layout_of(world.partitions), world.jobs)
         self.outbox: list[JobStatus | JobProgress] = []
         self.ends: tuple[object, list[int]] | None = None
         self.read = [0, 0]
@@ -386,4 +387,4 @@ def counted(world: World) -> dict[str, int]:
         found["queued"] += len(state.queued)
         found["leased"] += len(state.leased)
         found["stored"] += len(state.stored)
-    return {**found, "home": coordinating_partition(JOB, world.partitions), "fetching": len(world.fetching)}
+    return {**found, "home": coordinating_partition(JOB, layout_of(world.partitions)), "fetching": len(world.fetching)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from nephila.kernel.documents.job_schema import Scope
+from nephila.kernel.layout import layout_of
 from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, PartitionStatus, QuotaGrant
 from nephila.scheduler.cluster.jobs.coordinator import Coordinator
 from nephila.scheduler.cluster.jobs.job_protocol import REPEAT_S, JobProtocol, coordinating_partition
@@ -67,14 +68,14 @@ def test_a_new_owner_uses_nothing_before_it_has_read_its_own_word(view):
     """Until then the one before may still have given something back."""
     view.take_part(part(epoch=4))
     quota = PageQuota(0, 5)
-    assert quota.usable_pages(view) == 0
+    assert quota.usable_pages(view, 0) == 0
     word = part(epoch=5)
     quota.fill_request(word, view, ready=0, committed=True)
     view.take_part(part(epoch=4, returned=6))
-    assert quota.usable_pages(view) == 0
+    assert quota.usable_pages(view, 0) == 0
     assert not word.confirmed
     view.take_part(word)
-    assert quota.usable_pages(view) == 4
+    assert quota.usable_pages(view, 0) == 4
     quota.fill_request(word, view, ready=0, committed=True)
     assert (word.returned, word.confirmed) == (6, True)
 
@@ -85,7 +86,7 @@ def test_places_are_given_back_when_they_are_scarce_and_nothing_can_turn_out_use
     first = part(used=2)
     quota.fill_request(first, view, ready=0, committed=True)
     view.take_part(first)
-    assert quota.usable_pages(view) == 10
+    assert quota.usable_pages(view, 0) == 10
     for exhausted, safe, ready, left in (
         (False, True, 0, 10),
         (True, False, 0, 10),
@@ -99,7 +100,7 @@ def test_places_are_given_back_when_they_are_scarce_and_nothing_can_turn_out_use
         view.take_status(given(10, view.status.version + 1, exhausted=exhausted))
         word = part(used=2, queued=20)
         quota.fill_request(word, view, ready=ready, committed=safe)
-        assert quota.usable_pages(view) == left, (exhausted, safe, ready)
+        assert quota.usable_pages(view, 0) == left, (exhausted, safe, ready)
         assert word.returned == 10 - left
 
 
@@ -107,14 +108,14 @@ def test_places_of_another_time_of_the_job_count_for_nothing(view):
     """It was deleted, and another of its name has begun."""
     quota = PageQuota(0, 1)
     view.take_part(part(returned=4))
-    assert quota.usable_pages(view) == 6
+    assert quota.usable_pages(view, 0) == 6
     view.take_status(JobStatus(JOB, version=2, start_generation=9, granted=[QuotaGrant(0, 3)]))
-    assert quota.usable_pages(view) == 0
+    assert quota.usable_pages(view, 0) == 0
     word = PartitionStatus(0, 1, 9)
     quota.fill_request(word, view, ready=0, committed=True)
     assert (word.start_generation, word.returned) == (9, 0)
     view.take_part(word)
-    assert quota.usable_pages(view) == 3
+    assert quota.usable_pages(view, 0) == 3
 
 
 def spec(**fields: object) -> CrawlJob:
@@ -132,7 +133,7 @@ def spoken(coordinator: Coordinator, job: CrawlJob) -> JobStatus:
 @pytest.fixture
 def coordinator():
     """Of a job over two partitions that nobody has view of."""
-    return Coordinator(JobView(JOB), 2)
+    return Coordinator(JobView(JOB), lambda: 2)
 
 
 def test_a_job_ends_after_all_rest_the_logs_are_read_and_all_say_so_once_more(coordinator):
@@ -246,7 +247,7 @@ class Idle:
 
 def test_nothing_is_said_twice_but_for_a_sign_of_life():
     """Each word is on its way once; an hour of nothing costs a status now and then."""
-    protocol = JobProtocol("m", 2, {JOB: spec()})
+    protocol = JobProtocol("m", lambda: layout_of(2), {JOB: spec()})
     owned = [Idle(0), Idle(1)]
     first = protocol.messages_to_send(owned, 1000.0)
     assert [type(one) for one in first] == [JobProgress, JobStatus]
@@ -265,15 +266,15 @@ def test_nothing_is_said_twice_but_for_a_sign_of_life():
 
 def test_who_has_another_partition_coordinates_nothing():
     """The job's home is one of them; its owner alone says how the job stands."""
-    other = 1 - coordinating_partition(JOB, 2)
-    protocol = JobProtocol("m", 2, {JOB: spec()})
+    other = 1 - coordinating_partition(JOB, layout_of(2))
+    protocol = JobProtocol("m", lambda: layout_of(2), {JOB: spec()})
     assert [type(one) for one in protocol.messages_to_send([Idle(other)], 1000.0)] == [JobProgress]
 
 
 def test_a_member_that_loses_the_coordinating_partition_looks_for_no_end_of_the_job():
     """Its successor does; a member that gets the partition back looks again."""
-    home = coordinating_partition(JOB, 2)
-    protocol = JobProtocol("m", 2, {JOB: spec()})
+    home = coordinating_partition(JOB, layout_of(2))
+    protocol = JobProtocol("m", lambda: layout_of(2), {JOB: spec()})
 
     def settle(*partitions: int) -> None:
         owned = [Idle(number) for number in partitions]
@@ -317,7 +318,10 @@ class Counting(Idle):
 
 def settled(partitions: int) -> tuple[JobProtocol, list[Counting]]:
     """A job that is done, in a member with all partitions."""
-    protocol, owned = JobProtocol("m", partitions, {JOB: spec()}), [Counting(number) for number in range(partitions)]
+    protocol, owned = (
+        JobProtocol("m", lambda: layout_of(partitions), {JOB: spec()}),
+        [Counting(number) for number in range(partitions)],
+    )
     for before in range(16, 0, -1):
         round_of(protocol, owned, 1000.0 - before)
     assert protocol.views[JOB].status.done
@@ -362,7 +366,10 @@ def test_counters_of_many_partitions_are_published_less_often():
     """Two partitions here of 65,536, so that one running job takes 1.6 s; a report that others wait for comes at once.
     With 64 partitions it is every round."""
     for partitions, expected in ((64, [1, 2, 3, 4, 5, 6]), (65_536, [2, 4, 6])):
-        protocol, owned = JobProtocol("m", partitions, {JOB: spec()}), [Counting(0), Counting(1)]
+        protocol, owned = (
+            JobProtocol("m", lambda count=partitions: layout_of(count), {JOB: spec()}),
+            [Counting(0), Counting(1)],
+        )
         owned[0].stored = 1
         round_of(protocol, owned, 1000.0)
         round_of(protocol, owned, 1000.0)
@@ -379,7 +386,7 @@ def test_counters_of_many_partitions_are_published_less_often():
 
 def test_new_counters_alone_are_not_awaited():
     """A coordinator need not decide again within 50 ms because a partition has stored a page."""
-    protocol = JobProtocol("m", 2, {JOB: spec()})
+    protocol = JobProtocol("m", lambda: layout_of(2), {JOB: spec()})
     word = part(1, stored=1)
     assert protocol.on_progress(JobProgress("j@x", JOB, [word]))
     assert not protocol.on_progress(JobProgress("j@x", JOB, [part(1, stored=2)]))

@@ -22,7 +22,9 @@ from aiokafka.errors import KafkaError
 from nephila.kernel.bus.contract import DeadHandler, Handler, LogRecords, Receipt
 from nephila.kernel.bus.dead_letters import dead_letter_for, no_letters, reason_of
 from nephila.kernel.bus.kafka.admin import topics as admin
+from nephila.kernel.bus.kafka.admin.stored_layout import other_number
 from nephila.kernel.bus.kafka.claim_check import ClaimStore, sweep
+from nephila.kernel.bus.kafka.client import consumer as client
 from nephila.kernel.bus.kafka.client.connections import mend
 from nephila.kernel.bus.kafka.compacted import CompactedTopics
 from nephila.kernel.bus.kafka.config import KafkaConfig
@@ -34,6 +36,7 @@ from nephila.kernel.bus.kafka.log_reader import KafkaLogReader
 from nephila.kernel.bus.kafka.producer import BatchingProducer
 from nephila.kernel.bus.kafka.wire import frame_of, seal
 from nephila.kernel.bus.subscription import Subscription
+from nephila.kernel.layout import LayoutSetting, layout_of
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UsageError, UserError
 from nephila.kernel.topics import DEAD, TOPICS, Topic
@@ -75,6 +78,11 @@ class KafkaBus:
         self._log_reader = KafkaLogReader(self.config, claim_store)
         self._tasks: list[asyncio.Task[None]] = []
         self.agreed = dict(agreed or {})
+        self.layout = layout_of(self.config.partitions)
+        """See `LogReader.layout`."""
+        self.topic_partitions = self.config.partitions
+        """Partitions of keyed topics; more than `layout` has, while a growth is prepared."""
+        self._on_layout: list[Callable[[], None]] = []
 
     # ---- the contract
 
@@ -139,13 +147,42 @@ class KafkaBus:
         """Notify a service of requests that crashed members may have had in flight; only before `start`."""
         self._group(group).on_member_crash = on_member_crash
 
+    def watch_layout(self, on_change: Callable[[], None]) -> None:
+        """See `LogReader.watch_layout`."""
+        self._on_layout.append(on_change)
+
+    def set_layout(self, setting: LayoutSetting) -> None:
+        """The number of partitions, from the topic `settings`. It only grows."""
+        if setting.base != self.config.partitions:
+            self._on_fatal(UsageError(other_number(self.config, setting)))
+            return
+        self.topic_partitions = max(setting.topics, self.topic_partitions)
+        if setting.count <= self.layout.count:
+            return
+        self.layout = layout_of(setting.base, setting.count)
+        log.info("the system has %d partitions now", setting.count)
+        if any(group.consumer is not None for group in self.groups.values()):
+            self._spawn(self._grow())
+        else:
+            self._report_layout()
+
+    async def _grow(self) -> None:
+        """Let the clients see the new partitions before anything is published on them."""
+        consumers = [group.consumer for group in self.groups.values() if group.consumer is not None]
+        await asyncio.gather(self.producer.refresh(), *map(client.refresh, consumers))
+        self._report_layout()
+
+    def _report_layout(self) -> None:
+        for on_change in self._on_layout:
+            on_change()
+
     def held(self, group: str) -> frozenset[int]:
         """Partitions that this member owns in a group."""
         return self.groups[group].held if group in self.groups else frozenset()
 
     def has_all(self, group: str) -> bool:
         """Whether this member owns all partitions of a group."""
-        return len(self.groups[group].held) == self.config.partitions
+        return len(self.groups[group].held) >= self.topic_partitions
 
     def may_emit(self, group: str) -> bool:
         """False when the broker may have assigned this member's partitions to others."""
@@ -186,8 +223,10 @@ class KafkaBus:
     async def end_offsets(self, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
         """See `LogReader.end_offsets`; partitions without records are left out."""
         found = {}
+        # While a growth is prepared, some topics may not have their new partitions yet.
+        there = await admin.existing(self.config) if self.topic_partitions > self.layout.count else {}
         for topic in topics:
-            bounds = await self._log_reader.bounds(topic, range(self.config.partitions))
+            bounds = await self._log_reader.bounds(topic, range(there.get(topic.name, self.topic_partitions)))
             name = f"{self.config.prefix}{topic.name}"
             found.update({TopicPartition(name, p): last for p, (first, last) in bounds.items() if last > first})
         return found
@@ -241,7 +280,8 @@ class KafkaBus:
         """Compare the topics, connect, read the compacted topics, join the groups. Raises `UserError` in one line."""
         self._started = True
         mend()
-        await admin.check(self.config, TOPICS)
+        if (grown := await admin.check(self.config, TOPICS)) is not None:
+            self.set_layout(grown)
         began = max((group.membership.started for group in self.groups.values()), default=0.0)
         if self.claim_store is not None:
             await self._reach(self.claim_store)

@@ -66,7 +66,7 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prefix: str = ""
     """Prefix of the names of topics and groups, for several systems on one broker."""
     partitions: int = DEFAULT_PARTITIONS
-    """Partitions of each keyed topic; a power of two, fixed for the life of the system."""
+    """Partitions of each keyed topic at the creation of the system; a power of two."""
     session_s: float = 6.0
     """A member without a heartbeat for this time is dead. The broker's default minimum is 6 s."""
     heartbeat_s: float = 0.5

@@ -125,6 +125,12 @@ class BatchingProducer:
             if self._timer is None and self._producer is not None:
                 self._timer = asyncio.get_running_loop().call_later(self.config.linger_s, self._flush)
 
+    async def refresh(self) -> None:
+        """Ask for the topics again: they may have more partitions."""
+        if self._producer is not None:
+            with contextlib.suppress(KafkaError):
+                await self._producer.client.force_metadata_update()
+
     def last_offset(self, topic: Topic, partition: int) -> int:
         """Offset of the last record of this partition that the broker took from this program; -1: none."""
         queue = self._queues.get((topic.name, partition))

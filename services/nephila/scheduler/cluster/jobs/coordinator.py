@@ -16,6 +16,8 @@ redirect's target before the row of the redirect, so anything that could still a
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.messages import CrawlJob, JobStatus, PartitionStatus, QuotaGrant
 from nephila.scheduler.cluster.jobs.job_view import JobView
@@ -27,14 +29,20 @@ IdleSnapshot = tuple[tuple[int, int, int, int], ...]
 class Coordinator:
     """Coordinates one job. `next` is O(partitions)."""
 
-    def __init__(self, view: JobView, partitions: int) -> None:
+    def __init__(self, view: JobView, partitions: Callable[[], int]) -> None:
+        """`partitions`: the present number of partitions."""
         self.view = view
-        self._partitions = partitions
+        self._known_partitions = partitions
         self._idle_snapshot: IdleSnapshot | None = None
         self._read = False
         self._asked = 0
         self._generation, self._max_pages = -1, 0
         """The page budget of the job, and the generation that it is of."""
+
+    @property
+    def _partitions(self) -> int:
+        """The number of partitions; reports of a grown system may be here before its setting."""
+        return max(self._known_partitions(), *(part.partitions for part in self.view.parts.values()), 0)
 
     @property
     def pending_end_check(self) -> IdleSnapshot | None:
@@ -87,7 +95,7 @@ class Coordinator:
         }
         for number, part in parts.items():
             # Pages stored before the job had a budget count as granted.
-            given[number] = max(given.get(number, 0), part.returned + part.used)
+            given[number] = max(given.get(number, 0), part.returned + part.used - part.split_pages)
         free = budget - sum(given.values()) + sum(part.returned for part in parts.values())
         asking = sorted(
             (part.requested > part.needed_now, part.used, part.partition)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import heapq
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 import msgspec
 
+from nephila.kernel.layout import Layout
 from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, PartitionStatus, QuotaUse
-from nephila.native import partition_of
 from nephila.scheduler.cluster.jobs.coordinator import Coordinator, IdleSnapshot
 from nephila.scheduler.cluster.jobs.job_view import JobView
 from nephila.scheduler.cluster.jobs.page_quota import PageQuota
@@ -56,9 +56,9 @@ class OwnedPartition(Protocol):
         """Pages of the budget that may be used in all, and whether the whole budget is spent."""
 
 
-def coordinating_partition(uid: str, partitions: int) -> int:
+def coordinating_partition(uid: str, layout: Layout) -> int:
     """The partition whose owner coordinates a job."""
-    return partition_of(hashlib.md5(uid.encode(), usedforsecurity=False).digest(), partitions)
+    return layout.of(hashlib.md5(uid.encode(), usedforsecurity=False).digest())
 
 
 class JobProtocol:
@@ -68,11 +68,12 @@ class JobProtocol:
     change of the desired state or of a partition makes it active again. A round is O(active jobs × own partitions).
     """
 
-    def __init__(self, member: str, partitions: int, jobs: Mapping[str, CrawlJob]) -> None:
-        """`jobs`: the latest desired states, deleted jobs included; the caller changes the mapping."""
+    def __init__(self, member: str, layout: Callable[[], Layout], jobs: Mapping[str, CrawlJob]) -> None:
+        """`layout`: the present one. `jobs`: the latest desired states, deleted jobs included; the caller changes the
+        mapping."""
         self.views: dict[str, JobView] = {}
         self._member = member
-        self._partitions = partitions
+        self._layout = layout
         self._jobs = jobs
         self._coordinators: dict[str, Coordinator] = {}
         self._quotas: dict[tuple[str, int], PageQuota] = {}
@@ -162,7 +163,7 @@ class JobProtocol:
                 continue
             messages: list[JobStatus | JobProgress] = []
             idle = self._report(self._of(uid), () if job.deleted else mine.values(), now, full, messages)
-            if coordinating_partition(uid, self._partitions) in mine:
+            if coordinating_partition(uid, self._layout()) in mine:
                 idle = self._coordinate(job, now, full, messages) and idle
             else:
                 self._coordinators.pop(uid, None)
@@ -202,7 +203,7 @@ class JobProtocol:
 
     def _counters_due(self, since: float, now: float) -> bool:
         """Whether counters that were published at `since` may be published again."""
-        return now < since or now >= since + len(self._active) * self._partitions * PART_BYTES / SHARED_BYTES_S
+        return now < since or now >= since + len(self._active) * self._layout().count * PART_BYTES / SHARED_BYTES_S
 
     def _report(
         self,
@@ -232,7 +233,7 @@ class JobProtocol:
             if full:
                 quota.measure_rate(part.used)
             quota.fill_request(part, view, ready=one.ready(view.uid), committed=one.committed)
-            one.set_quota(view.uid, quota.usable_pages(view), view.status.spent)
+            one.set_quota(view.uid, quota.usable_pages(view, part.split_pages), view.status.spent)
             parts.append(part)
             if part.idle:
                 self._idle_reports[view.uid, one.number] = (part, one.epoch, view.accepted, one.state_version(view.uid))
@@ -259,7 +260,7 @@ class JobProtocol:
         view = self._of(job.uid)
         coordinator = self._coordinators.get(job.uid)
         if coordinator is None:
-            coordinator = self._coordinators[job.uid] = Coordinator(view, self._partitions)
+            coordinator = self._coordinators[job.uid] = Coordinator(view, lambda: self._layout().count)
         said = self._sent.get(job.uid)
         if said is not None and said.version > view.status.version:
             return False  # the last one is still in flight

@@ -21,7 +21,6 @@ from nephila.kernel.runtime.errors import TemporaryError
 from nephila.kernel.topics import JOB_STATUS, OUTLINKS, PROGRESS, SEEDS
 from nephila.scheduler.cluster.jobs.coordinator import IdleSnapshot
 from nephila.scheduler.cluster.jobs.job_protocol import JobProtocol
-from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.job_state import Hold, Job
 from nephila.scheduler.partition.owner import PartitionOwner
 
@@ -36,7 +35,6 @@ SOON_S = 0.05
 class JobPartitions(Protocol):
     """Jobs and partitions of a scheduler."""
 
-    config: SchedulerConfig
     jobs: dict[str, CrawlJob]
     owners: dict[int, PartitionOwner]
 
@@ -49,7 +47,7 @@ class StatusReporter:
         self._bus = bus
         self._clock = clock
         self._interval_s = interval_s or INTERVAL_S
-        self.protocol = JobProtocol(bus.member, owners.config.partitions, owners.jobs)
+        self.protocol = JobProtocol(bus.member, lambda: bus.layout, owners.jobs)
         self._timer: Timer | None = None
         self._soon_timer: Timer | None = None
         self._changed: set[str] = set()
@@ -176,7 +174,9 @@ class PartitionJobs:
         """See `OwnedPartition`. A job that has nothing here is idle."""
         job = self._owner.frontier.jobs.get(uid)
         if job is None:
-            return PartitionStatus(generation=self._specs[uid].generation, idle=True)
+            return PartitionStatus(
+                generation=self._specs[uid].generation, idle=True, partitions=self._owner.layout.count
+            )
         ended = job.ended
         return PartitionStatus(
             generation=job.spec.generation,
@@ -195,6 +195,8 @@ class PartitionJobs:
             window=job.hold(Hold.WINDOW),
             links_held=len(job.held),
             links_lost=job.held.lost,
+            split_pages=job.split_pages,
+            partitions=self._owner.layout.count,
         )
 
     def ready(self, uid: str) -> int:
@@ -217,4 +219,4 @@ class PartitionJobs:
 
 
 def _activity(job: Job) -> int:
-    return len(job.seen) + len(job.scope.anchors) + job.dispatched + job.hold_changes
+    return len(job.seen) + len(job.scope.anchors) + job.dispatched + job.forwarded + job.hold_changes

@@ -1,7 +1,7 @@
 """The topics of a system at the broker: created as topics.py lists them, compared, never silently different.
 
-The number of partitions is fixed for the life of a system. Another number is refused, because every URL would be
-looked for in a partition where it was not put. Applying twice changes nothing.
+The number of partitions at the creation of a system stays in all settings. Another number is refused, because every URL
+would be looked for in a partition where it was not put; `grow.py` adds partitions. Applying twice changes nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import (
     ClusterAuthorizationFailedError,
@@ -33,12 +34,14 @@ from aiokafka.errors import (
     for_code,
 )
 
+from nephila.kernel.bus.kafka.admin.stored_layout import other_number, stored_layout
 from nephila.kernel.bus.kafka.admin.topic_settings import Settings, alter, described
 from nephila.kernel.bus.kafka.client.diagnosis import diagnose
 from nephila.kernel.bus.kafka.client.security import connection_options
 from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.layout import LayoutSetting
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
-from nephila.kernel.topics import TOPICS, Topic
+from nephila.kernel.topics import SETTINGS, TOPICS, Topic
 
 MAX_MESSAGE_BYTES = 2 << 20
 """Largest record: an inline message, batched messages, and some reserve."""
@@ -197,7 +200,8 @@ async def apply(
     choices = choices or {}
     async with admin(config) as client:
         there = await _existing(client, config, topics)
-        _compare(config, there, topics)
+        if (grown := await _compare(config, there, topics)) is not None:
+            config = msgspec.structs.replace(config, partitions=grown.topics)
         missing = [topic for topic in topics if topic.name not in there]
         if missing:
             await _create(client, config, missing, replication, choices)
@@ -243,26 +247,37 @@ async def _create(
             raise UserError(f"topic {name} was not created: {error.__name__}: {rest[0] if rest else ''}")
 
 
-def _compare(config: KafkaConfig, there: dict[str, int], topics: Sequence[Topic]) -> None:
-    for topic in topics:
-        wanted = topic.partitions(config.partitions)
-        if there.get(topic.name, wanted) != wanted:
-            raise UsageError(
-                f"topic {config.prefix}{topic.name} has {there[topic.name]} partitions, not {wanted}: the number is "
-                f"fixed for the life of a system; use --partitions {there[topic.name]}, or another --prefix"
-            )
+async def _compare(config: KafkaConfig, there: dict[str, int], topics: Sequence[Topic]) -> LayoutSetting | None:
+    """The layout of a system that has grown. Raises `UsageError` when the topics have another number of partitions than
+    the system was created with, and it has not grown."""
+    wanted = {one: one.partitions(config.partitions) for one in topics}
+    others = [one for one, count in wanted.items() if there.get(one.name, count) != count]
+    if not others:
+        return None
+    grown = await stored_layout(config) if SETTINGS.name in there else None
+    if grown is not None and grown.base != config.partitions:
+        raise UsageError(other_number(config, grown))
+    if grown is None:
+        name, count = others[0].name, there[others[0].name]
+        raise UsageError(
+            f"topic {config.prefix}{name} has {count} partitions, not {wanted[others[0]]}: use "
+            f"--partitions {count}, or another --prefix; nephila topics grow adds partitions"
+        )
+    return grown
 
 
-async def check(config: KafkaConfig, topics: Sequence[Topic]) -> None:
-    """Check that all topics exist with the right number of partitions. Raises `UserError`."""
+async def check(config: KafkaConfig, topics: Sequence[Topic]) -> LayoutSetting | None:
+    """Check that all topics exist with the right number of partitions. Returns the layout of a system that has grown.
+    Raises `UserError`."""
     there = await existing(config, topics)
-    _compare(config, there, topics)
+    grown = await _compare(config, there, topics)
     missing = [f"{config.prefix}{topic.name}" for topic in topics if topic.name not in there]
     if missing:
         raise NotReadyError(
             f"the broker at {config.bootstrap} has no topic {', '.join(missing)}: "
             f"create them with: nephila topics apply --bootstrap {config.bootstrap}"
         )
+    return grown
 
 
 async def delete(config: KafkaConfig, topics: Sequence[Topic] = TOPICS) -> None:

@@ -117,6 +117,12 @@ def watch_partition_counts(consumer: AIOKafkaConsumer, assigned: Iterable[TopicP
         coordinator._metadata_snapshot = counts
 
 
+async def refresh(consumer: AIOKafkaConsumer) -> None:
+    """Ask for the topics again: where one has more partitions, the group joins anew."""
+    with contextlib.suppress(KafkaError):
+        await consumer._client.force_metadata_update()
+
+
 def apply_pauses(consumer: AIOKafkaConsumer, may_be_read: Callable[[TopicPartition], bool]) -> None:
     """Pause partitions that must not be read now, resume the others."""
     if consumer._subscription.subscription is None or consumer._subscription.reassignment_in_progress:
