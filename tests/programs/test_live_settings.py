@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 
+import msgspec
 import pytest
+from nephila.kernel.layout import LAYOUT, LayoutSetting
 from nephila.kernel.live_settings import SettingScope, check, key_of, parse_key
 from nephila.kernel.messages import Setting
 from nephila.kernel.runtime.clock import ManualClock
@@ -21,8 +23,8 @@ def bus():
     logging.getLogger().setLevel(logging.INFO)
     made = FakeKafkaBus(FakeKafka(), ManualClock(), "parser-0")
     made.eager = True
-    LiveSettings(made, SettingScope("parser", "parser-0"), lambda: {"speed": made.speeds.append})
-    made.speeds = []
+    made.speeds, made.layouts = [], []
+    LiveSettings(made, SettingScope("parser", "parser-0"), lambda: {"speed": made.speeds.append}, made.layouts.append)
     yield made
     logging.getLogger().setLevel(level)
 
@@ -89,3 +91,10 @@ def test_a_value_is_checked_before_it_is_stored(key, value, problem):
     """In one line that names the values."""
     assert problem in check(key, value)
     assert bool(problem) == bool(check(key, value))
+
+
+def test_the_number_of_partitions_after_a_growth_goes_to_the_bus(bus):
+    """It is no setting of a service: no member reads it as one."""
+    bus.publish(SETTINGS, 0, Setting(LAYOUT, msgspec.json.encode(LayoutSetting(16, 32, 64))))
+    assert bus.layouts == [LayoutSetting(16, 32, 64)]
+    assert bus.speeds == []

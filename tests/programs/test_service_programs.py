@@ -13,6 +13,7 @@ from nephila.cli.services import service
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.metrics import METRICS as DOWNLOADER
 from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.layout import LayoutSetting
 from nephila.kernel.messages import FetchRequest
 from nephila.kernel.runtime import logs
 from nephila.kernel.runtime.clock import SystemClock
@@ -47,6 +48,9 @@ class Bus(LocalBus):
         """See `ServiceBus`."""
         if self.able[-1:] != [able]:
             self.able.append(able)
+
+    def set_layout(self, setting: LayoutSetting) -> None:
+        """See `ServiceBus`."""
 
     def made(self, clock: object, on_fatal: object) -> Bus:
         """The bus of a program."""

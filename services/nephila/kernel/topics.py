@@ -65,13 +65,13 @@ REQUESTS_BROWSER = Topic(
     "requests.browser", m.FetchRequest, ("scheduler",), ("browser",), retention_s=3600.0, leased=True
 )
 """Requests that a browser has to render, or may have to; the plain downloaders do not read them."""
-OUTCOMES = Topic("outcomes", m.FetchOutcome, ("downloader",), ("scheduler",))
+OUTCOMES = Topic("outcomes", m.FetchOutcome, ("downloader", "scheduler"), ("scheduler",))
 PAGES = Topic("pages", m.Page, ("downloader",), ("parser", "raw"), may_gather=True)
 EXCHANGES = Topic("exchanges", m.Page, ("downloader",), ("raw",), may_gather=True)
 """Answers that are not pages (3xx, 4xx, robots.txt, ...), for sinks that keep raw pages; only with raw capture."""
-OUTLINKS = Topic("outlinks", m.Outlinks, ("parser",), ("scheduler",))
+OUTLINKS = Topic("outlinks", m.Outlinks, ("parser", "scheduler"), ("scheduler",))
 RECORDS = Topic("records", m.Record, ("parser", "scheduler", "programs"), ("storage",), may_gather=True)
-RECEIPTS = Topic("receipts", m.Receipts, ("storage",), ("scheduler",))
+RECEIPTS = Topic("receipts", m.Receipts, ("storage", "scheduler"), ("scheduler",))
 FRONTIER = Topic("frontier", m.FrontierRecord, ("scheduler",), ())
 RULE_STATS = Topic(
     "rule-stats", m.RuleStats, ("parser",), ("parser",), retention_s=3600.0, leased=True, may_gather=True
@@ -82,7 +82,7 @@ PROGRESS = Topic("progress", m.JobProgress, ("scheduler",), ("scheduler",), key=
 ADDRESSES = Topic("addresses", m.AddressAnnouncement, ("scheduler",), ("scheduler",), key="member")
 EXPLAIN_QUERIES = Topic("explain-queries", m.ExplainQuery, ("control",), ("scheduler",), key="slot")
 EXPLAIN_ANSWERS = Topic("explain-answers", m.ExplainAnswer, ("scheduler",), ("control",), key="slot")
-SETTINGS = Topic("settings", m.Setting, ("control",), ("program", "control"), key="name")
+SETTINGS = Topic("settings", m.Setting, ("control", "kernel"), ("program", "control"), key="name")
 MEMBERS = Topic("members", m.MemberStatus, ("programs",), ("control",), key="id", expires_s=86_400.0)
 CHANGES = Topic("changes", m.PageChange, ("storage",), (), may_gather=True)
 """The change feed for readers outside of the system; no service reads it."""
