@@ -84,6 +84,7 @@ async def journey(page: Any, address: str) -> None:
     await page.goto(address)
     assert "token" not in page.url
     await page.get_by_role("link", name="Create a job").click()
+    await page.wait_for_function("document.activeElement.id === 'url'")
     await page.keyboard.type("http://127.0.0.1:9/")
     await page.get_by_label("Pages at most").fill("5")
     await page.get_by_label("Name", exact=True).fill("mine")

@@ -282,17 +282,7 @@ class Options(TypedDict, total=False):
             in_service=True,
         ),
     ]
-    referer: Annotated[
-        str,
-        Option(
-            "Referer of requests for pages.",
-            "URL",
-            POLITENESS,
-            default="",
-            commands=("crawl", "extract"),
-            path="referer",
-        ),
-    ]
+    referer: Annotated[str, Option("Referer of requests for pages.", "URL", POLITENESS, default="", path="referer")]
     proxy: Annotated[
         Sequence[str],
         Option(

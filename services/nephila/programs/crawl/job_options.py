@@ -63,11 +63,15 @@ def _checked(field: inspect.Field, value: Any, flag: str, option: Option) -> Any
                 raise UsageError(f"{flag} {word!r} is none of {', '.join(map(str, known))}")
     if not isinstance(kind, inspect.StrType) or "check" not in notes or not value:
         return value
-    try:
-        kept = [notes["check"](word) for word in words]
-    except ValueError as error:
-        raise UsageError(f"{flag} {value!r} {error}") from None
+    kept = [_passed(word, notes["check"], flag) for word in words]
     return kept[0] if isinstance(value, str) else kept
+
+
+def _passed(word: str, check: Callable[[str], str], flag: str) -> str:
+    try:
+        return check(word)
+    except ValueError as error:
+        raise UsageError(f"{flag} {word!r} {error}") from None
 
 
 def _words(given: list[str], _: object) -> list[str]:
