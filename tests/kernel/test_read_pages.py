@@ -44,8 +44,8 @@ def test_readings_nobody_takes_are_dropped() -> None:
     """The oldest first, above the bound."""
     readings = [Reading(bytes([number]) * (MOST_BYTES // 4)) for number in range(5)]
     found = pages(*readings)
-    assert len(found) == 4
+    assert found.waiting == 4
     assert found.take(readings[0].body, "http://a.test/", "utf-8") is None
     assert found.take(readings[4].body, "http://a.test/", "utf-8") is not None
     found.put(Reading(b"y"))  # type: ignore[arg-type]
-    assert len(found) == 4
+    assert found.waiting == 4

@@ -24,7 +24,9 @@ class ReadPages:
         self._pages: dict[int, ReadPage] = {}
         self._bytes = 0
 
-    def __len__(self) -> int:
+    @property
+    def waiting(self) -> int:
+        """Readings that were not taken yet."""
         return len(self._pages)
 
     def put(self, page: ReadPage) -> None:

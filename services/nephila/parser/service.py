@@ -93,7 +93,7 @@ class Parser:
         self.parse_s = Histogram(FAST_S)
         """Time of the event loop for a page: parsing in place or handing over to a child process, and publishing."""
         self._bus = bus
-        self._read_pages = read_pages or ReadPages(config)
+        self._read_pages = ReadPages(config) if read_pages is None else read_pages
         self._clock = clock
         self._child_queue = ChildProcessQueue(sandbox, budget=budget)
         self.rule_health = RuleStatsCollector(bus, clock, config.partitions)

@@ -90,12 +90,33 @@ async def test_the_same_messages(threads: int) -> None:
         assert found.body == body
         pages.append(page_of(origin, found, 1.0, 2.0))
     await fetcher.close()
-    readings = len(read)
+    readings = read.waiting
     assert readings == len(PAGES_READ) - 2  # not of other types
     ahead = await messages(pages, read)
-    assert len(read) == 0
+    assert read.waiting == 0
     assert ahead == await messages(pages, None)
     assert ahead.keys() == PAGES_READ.keys()
+
+
+async def test_the_parser_takes_readings_that_come_after_it_was_made() -> None:
+    """As in a program: there are none yet when fetcher and parser are made."""
+    read, clock = ReadPages(ParserConfig()), ManualClock()
+    bus = LocalBus(clock)
+    bus.subscribe(RECORDS, "test", lambda delivery: delivery.ack(), credits=9)
+    parser = build(ParserConfig(), bus, clock, read_pages=read)
+    await parser.start()
+    fetcher = NativeFetcher(settings(page_threads=1), SystemClock(), None, read)
+    target, origin = TargetUrl(URL), m.FetchRequest(job="j", url=URL, url_key=parse_url(URL).fingerprint)
+    async with Server(response(b"<p>x", "Content-Type: text/html")) as server:
+        found = await get(
+            fetcher, HttpRequest(target, direct_route(target, ("127.0.0.1",), server.port), origin=origin)
+        )
+    assert read.waiting == 1
+    bus.publish(PAGES, 0, page_of(origin, found, 1.0, 2.0))
+    assert read.waiting == 0
+    await parser.drain(5.0)
+    await parser.close()
+    await fetcher.close()
 
 
 async def test_requests_without_a_page_are_not_read() -> None:
@@ -107,7 +128,7 @@ async def test_requests_without_a_page_are_not_read() -> None:
         async with Server(response(b"<p>x", "Content-Type: text/html")) as server:
             request = HttpRequest(target, direct_route(target, ("127.0.0.1",), server.port), origin=origin)
             assert (await get(fetcher, request)).body == b"<p>x"
-    assert len(read) == 0
+    assert read.waiting == 0
     await fetcher.close()
 
 
@@ -119,5 +140,5 @@ async def test_a_longer_page_is_left_to_the_parser() -> None:
     for body, count in ((b"<p>345678901", 0), (b"<p>4567890", 1)):
         async with Server(response(body, "Content-Type: text/html")) as server:
             await get(fetcher, HttpRequest(target, direct_route(target, ("127.0.0.1",), server.port), origin=origin))
-        assert len(read) == count
+        assert read.waiting == count
     await fetcher.close()
