@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from nephila.console.messages import translate as _
-from nephila.console.words import count, rate, span
+from nephila.console.words import rate
 from nephila.control.answers import Job
 from nephila.control.screen_types import Sample
+from nephila.kernel.figures import count, span
 
 MIN_S: Final = 10.0
 """Below this length of observation nothing is said."""

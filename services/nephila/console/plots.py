@@ -13,8 +13,8 @@ from typing import Final
 from markupsafe import Markup, escape
 
 from nephila.console.messages import translate as _
-from nephila.console.words import count, span
 from nephila.control.screen_types import Sample, TimeBin
+from nephila.kernel.figures import count, span
 
 WIDTH: Final = 960
 HEIGHT: Final = 200

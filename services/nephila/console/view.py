@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,6 +17,7 @@ from nephila.console import plots, words
 from nephila.console.messages import LANGUAGES, language, translate, translate_count
 from nephila.console.sessions import Session
 from nephila.control.api import Control
+from nephila.kernel import figures
 
 NAVIGATION = (
     ("", "Overview"),
@@ -43,11 +44,12 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     found.install_gettext_callables(translate, translate_count, newstyle=True)  # type: ignore[attr-defined]
-    for name in ("clean", "count", "size", "span", "rate", "when", "host", "cell"):
+    for name in ("clean", "rate", "when", "host", "cell"):
         found.filters[name] = getattr(words, name)
+    found.filters |= {"count": figures.count, "size": partial(figures.size, bytes_word="B"), "span": figures.span}
     found.globals |= {
         "path": words.path,
-        "share": words.share,
+        "share": figures.share,
         "followable": words.followable,
         "plots": plots,
         "navigation": NAVIGATION,

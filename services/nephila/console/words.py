@@ -20,7 +20,6 @@ _HIDDEN: Final = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
-_SIZES: Final = ("B", "KB", "MB", "GB", "TB")
 BASE: Final = "/console"
 
 
@@ -32,43 +31,9 @@ def clean(text: object, limit: int = 0) -> str:
     return _HIDDEN.sub("\ufffd", found)
 
 
-def count(number: float) -> str:
-    """1,234."""
-    return f"{number:,.0f}"
-
-
-def size(number: float) -> str:
-    """Bytes, 1024 of a unit in the next one."""
-    unit = 0
-    while number >= 1024 and unit < len(_SIZES) - 1:
-        number, unit = number / 1024, unit + 1
-    return f"{number:,.0f} {_SIZES[unit]}" if unit == 0 or number >= 100 else f"{number:,.1f} {_SIZES[unit]}"
-
-
-def span(seconds: float) -> str:
-    """A length of time in its two largest units."""
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f}".removesuffix(".0") + " s" if seconds < 10 else f"{seconds:.0f} s"
-    for unit, below, name, under in ((86400, 3600, "d", "h"), (3600, 60, "h", "min"), (60, 1, "min", "s")):
-        if seconds >= unit:
-            rest = int(seconds % unit // below)
-            return f"{int(seconds // unit)} {name}" + (f" {rest} {under}" if rest else "")
-    raise AssertionError("unreachable")
-
-
 def rate(number: float) -> str:
     """Per second, with as many digits as it is precise."""
     return f"{number:,.0f}" if number >= 100 else f"{number:.1f}" if number >= 1 else f"{number:.2g}"
-
-
-def share(part: float, whole: float) -> str:
-    """A percentage; a part above zero is never shown as 0 %."""
-    if not whole or not part:
-        return "0 %"
-    found = 100 * part / whole
-    return "< 0.1 %" if found < 0.1 else f"{found:.1f} %" if found < 10 else f"{found:.0f} %"
 
 
 def ago(seconds: float) -> str:

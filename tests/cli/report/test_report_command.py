@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 import pytest
 from nephila.cli.report.charts import timeline
 from nephila.cli.report.facts import BINS, BROKEN, Timeline, gather
-from nephila.cli.report.markup import link, share, size, span
+from nephila.cli.report.markup import link
+from nephila.kernel.figures import share, size, span
 from nephila.kernel.messages import Outcome, Record
 from nephila.native import parse_url
 from nephila.programs.output_directory import OutputDirectory, RunFile

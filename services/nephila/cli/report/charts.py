@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from nephila.cli.report.facts import OUTCOMES, Timeline
-from nephila.cli.report.markup import count, instant, share, span
+from nephila.cli.report.markup import instant
+from nephila.kernel.figures import count, share, span
 
 WIDTH: Final = 960
 HEIGHT: Final = 230

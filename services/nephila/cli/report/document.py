@@ -9,7 +9,8 @@ from typing import Final
 
 from nephila.cli.report.charts import shares, timeline
 from nephila.cli.report.facts import BROKEN, TOP, BrokenFact, Facts, PageFact, host_of
-from nephila.cli.report.markup import bars, count, instant, link, section, share, size, span, table, text
+from nephila.cli.report.markup import bars, instant, link, section, table, text
+from nephila.kernel.figures import count, share, size, span
 from nephila.kernel.reasons.table import status_of, words
 
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"

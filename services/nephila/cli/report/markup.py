@@ -15,7 +15,6 @@ from nephila.cli.terminal import sanitize
 
 SHOWN_URL: Final = 140
 """Characters of a URL that are shown; its link is whole."""
-_UNITS: Final = ("bytes", "KB", "MB", "GB", "TB")
 
 
 def text(value: object, limit: int = 200) -> str:
@@ -31,43 +30,9 @@ def link(url: str, label: str = "") -> str:
     return f'<a class=url href="{text(url, 10_000)}" rel="noreferrer noopener nofollow">{shown}</a>'
 
 
-def count(number: float) -> str:
-    """1,234."""
-    return f"{number:,.0f}"
-
-
-def size(number: float) -> str:
-    """Bytes for people: 3.4 MB, of 1024 each."""
-    unit = 0
-    while number >= 1024 and unit < len(_UNITS) - 1:
-        number, unit = number / 1024, unit + 1
-    return f"{number:,.0f} {_UNITS[unit]}" if unit == 0 or number >= 100 else f"{number:,.1f} {_UNITS[unit]}"
-
-
-def span(seconds: float) -> str:
-    """A length of time in its two largest units."""
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f}".removesuffix(".0") + " s" if seconds < 10 else f"{seconds:.0f} s"
-    for unit, below, name, under in ((86400, 3600, "d", "h"), (3600, 60, "h", "min"), (60, 1, "min", "s")):
-        if seconds >= unit:
-            rest = int(seconds % unit // below)
-            return f"{int(seconds // unit)} {name}" + (f" {rest} {under}" if rest else "")
-    raise AssertionError("unreachable")
-
-
 def instant(seconds: float, *, date: bool = True) -> str:
     """A point in time, UTC."""
     return time.strftime("%Y-%m-%d %H:%M:%S" if date else "%H:%M:%S", time.gmtime(seconds)) if seconds else "unknown"
-
-
-def share(part: float, whole: float) -> str:
-    """A percentage; a part above zero is never shown as 0 %."""
-    if not whole or not part:
-        return "0 %"
-    found = 100 * part / whole
-    return "< 0.1 %" if found < 0.1 else f"{found:.1f} %" if found < 10 else f"{found:.0f} %"
 
 
 def section(title: str, body: str, lead: str = "", kind: str = "") -> str:

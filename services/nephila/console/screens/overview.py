@@ -9,9 +9,10 @@ from starlette.responses import Response
 
 from nephila.console.messages import translate as _
 from nephila.console.view import View
-from nephila.console.words import count, path, rate
+from nephila.console.words import path, rate
 from nephila.control import answers, requests, screen_types
 from nephila.control.api import Control
+from nephila.kernel.figures import count
 from nephila.kernel.runtime.errors import UserError
 
 

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from nephila.console.messages import translate as _
 from nephila.console.screens.overview import optional
 from nephila.console.view import View
-from nephila.console.words import span
 from nephila.control import answers, requests, screen_types
+from nephila.kernel.figures import span
 from nephila.kernel.reasons.table import words
 
 TABS = ("text", "links", "items", "history", "metadata")

@@ -8,7 +8,6 @@ from urllib.parse import urljoin
 
 from nephila.parser.rules.values import TYPES
 
-MIN_PART_CHARS: Final = 2
 _PRICE: Final = re.compile(
     r"([$€£¥₹]|\b(?:USD|EUR|GBP|CHF|JPY|CNY|Kč|zł|kr)\b)\s*\d|\d\s*([$€£¥₹]|\b(?:USD|EUR|GBP|CHF|JPY|CNY|Kč|zł|kr)\b)"
 )
