@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from nephila.native._core import ReadPage
 
-MOST_BYTES: Final = 16 << 20
-"""Bodies whose readings are kept. Most pages reach the parser within the call that ends their fetch."""
+MOST_BYTES: Final = 4 << 20
+"""Bodies whose readings are kept, a part of the bound for bodies (AHEAD_BYTES of the core): those that are never taken
+must not fill it. Most pages reach the parser within the call that ends their fetch."""
 
 
 class ReadPages:

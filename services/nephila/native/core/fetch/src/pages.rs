@@ -4,15 +4,11 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::exchange::Response;
 use crate::fetcher::{Done, Event, Shared};
-
-/// Bytes of bodies that wait, are read, or were read and are not taken; beyond it a body is handed over unread.
-const AHEAD_BYTES: usize = 32 << 20;
 
 /// What a reader makes of a body.
 pub type Reading = Box<dyn Any + Send>;
@@ -22,24 +18,6 @@ pub trait PageReader: Send + Sync {
     fn wants(&self, response: &Response) -> bool;
     /// Called in a page thread; a panic is as None.
     fn read(&self, url: &str, response: &Response) -> Option<Reading>;
-}
-
-/// A share of AHEAD_BYTES, until it is dropped.
-#[derive(Debug)]
-pub struct Share(Arc<AtomicUsize>, usize);
-
-impl Share {
-    fn take(all: &Arc<AtomicUsize>, bytes: usize) -> Option<Share> {
-        let before = all.fetch_add(bytes, Ordering::Relaxed);
-        let share = Share(Arc::clone(all), bytes);
-        (before == 0 || before + bytes <= AHEAD_BYTES).then_some(share)
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        self.0.fetch_sub(self.1, Ordering::Relaxed);
-    }
 }
 
 #[derive(Default)]
@@ -78,7 +56,6 @@ impl Queue {
 pub struct PageThreads {
     reader: Arc<dyn PageReader>,
     queue: Arc<Queue>,
-    ahead: Arc<AtomicUsize>,
     threads: Vec<JoinHandle<()>>,
     /// Of this turn: an event of the I/O thread precedes the end of its fetch.
     held: VecDeque<Box<Done>>,
@@ -92,20 +69,17 @@ impl PageThreads {
             std::thread::Builder::new().name("page".into()).spawn(move || run(&*reader, &queue, &shared))
         };
         let threads = (0..threads.max(1)).map(start).collect::<io::Result<Vec<_>>>()?;
-        Ok(PageThreads { reader, queue, ahead: Arc::default(), threads, held: VecDeque::new() })
+        Ok(PageThreads { reader, queue, threads, held: VecDeque::new() })
     }
 
-    /// Keeps the end of a fetch until `flush`, to be read; or returns it, to be handed over as it is.
-    pub fn offer(&mut self, mut done: Box<Done>) -> Option<Box<Done>> {
-        if done.page_url.is_empty() || done.response.error.is_some() || !self.reader.wants(&done.response) {
-            return Some(done);
-        }
-        done.share = Share::take(&self.ahead, done.response.body.len());
-        if done.share.is_none() {
-            return Some(done);
-        }
+    /// Whether a page thread has a use for this end of a fetch.
+    pub fn wants(&self, done: &Done) -> bool {
+        !done.page_url.is_empty() && done.response.error.is_none() && self.reader.wants(&done.response)
+    }
+
+    /// Keeps the end of a fetch until `flush`, to be read.
+    pub fn hold(&mut self, done: Box<Done>) {
         self.held.push_back(done);
-        None
     }
 
     /// Gives the bodies of this turn to the threads.
