@@ -152,7 +152,6 @@ class PageSteps:
         most, most_text, agent = config.max_links, config.max_text_bytes, config.robots_agent
         if p.kind is HTML:
             found = read.take() if read is not None and read.encoding == encoding else None
-            p.read = None  # its part of the memory for bodies ends
             if found is None:
                 found = self._page_pass(p.body, url, encoding, max_links=most, max_text_bytes=most_text, agent=agent)
             self.builder.from_pass(p, found)

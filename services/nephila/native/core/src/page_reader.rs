@@ -3,7 +3,6 @@
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Mutex, PoisonError};
 
-use nephila_fetch::ahead::Share;
 use nephila_fetch::exchange::Response;
 use nephila_fetch::media;
 use nephila_fetch::pages::{PageReader, Reading};
@@ -67,7 +66,7 @@ impl PageReader for PageOptions {
         response.head.status < 300 && response.body.len() <= self.max_inline_bytes && HTML.contains(&&*kind)
     }
 
-    fn read(&self, url: &str, response: &Response) -> Option<Reading> {
+    fn read(&self, url: &str, response: &Response) -> Option<(Reading, usize)> {
         let body = &response.body;
         let charset = media::charset(response.head.get("content-type").unwrap_or(""));
         let encoding = encoding::sniff(body, (!charset.is_empty()).then_some(&charset));
@@ -79,7 +78,8 @@ impl PageReader for PageOptions {
         };
         // A page whose pass fails is read again by the parser, which reports it.
         let found = catch_unwind(AssertUnwindSafe(pass)).unwrap_or_default();
-        Some(Box::new(PageReading { url: url.to_owned(), charset, encoding, sha256, certain, found }))
+        let size = found.as_ref().map_or(0, PagePass::size_bytes);
+        Some((Box::new(PageReading { url: url.to_owned(), charset, encoding, sha256, certain, found }), size))
     }
 }
 
@@ -102,15 +102,13 @@ pub struct ReadPage {
     /// Whether it is HTML of this encoding whatever rule of the parser is asked.
     #[pyo3(get)]
     certain: bool,
-    /// Of the bound for bodies.
-    _share: Option<Share>,
     found: Mutex<Option<PagePass>>,
 }
 
 impl ReadPage {
-    pub fn new(reading: PageReading, body: Py<PyBytes>, share: Option<Share>) -> ReadPage {
+    pub fn new(reading: PageReading, body: Py<PyBytes>) -> ReadPage {
         let PageReading { url, charset, encoding, sha256, certain, found } = reading;
-        ReadPage { body, url, charset, encoding, sha256, certain, _share: share, found: Mutex::new(found) }
+        ReadPage { body, url, charset, encoding, sha256, certain, found: Mutex::new(found) }
     }
 }
 

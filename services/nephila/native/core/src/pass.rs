@@ -1,5 +1,6 @@
 //! page_pass for Python: one call without the GIL; results are converted when they are read.
 
+use std::mem::size_of;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -150,6 +151,15 @@ impl PagePass {
     #[getter]
     fn depth(&self) -> u32 {
         self.depth
+    }
+}
+
+impl PagePass {
+    /// Bytes of the text, its lines and the links: nearly all of its memory.
+    pub fn size_bytes(&self) -> usize {
+        let texts = self.text.capacity() + self.main_text.capacity() + self.links.urls.capacity();
+        let lines = self.lines.capacity() * size_of::<Line>() + self.main_lines.capacity() * 4;
+        texts + lines + self.links.fingerprints.capacity() + self.links.anchors.capacity()
     }
 }
 

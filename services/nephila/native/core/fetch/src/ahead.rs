@@ -1,5 +1,5 @@
-//! One bound for bodies: those that arrive, wait for a page thread, are read, wait for their receiver, or have been read
-//! and are not parsed yet.
+//! One bound for bodies: those that arrive, wait for a page thread, are read, or wait for their receiver with what was
+//! made of them.
 //!
 //! Beyond the bound the I/O thread begins no further response; those that have begun continue, and the bytes of the
 //! others stay in their sockets. So memory is the bound and the rest of what has begun: at most RESERVE_BYTES a
@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use mio::Waker;
 
-/// Sum of the sizes of the bodies. Memory is up to twice that: a buffer grows by doubling, and what is read of a page
-/// takes about its size.
-pub const AHEAD_BYTES: usize = 8 << 20;
+/// Sum of the sizes of the bodies, and of what page threads have made of them: some 50 pages of 79 KB before they are
+/// read, 25 afterwards. The loop takes about as many in a turn.
+pub const AHEAD_BYTES: usize = 4 << 20;
 
 /// The bytes of all shares.
 #[derive(Debug)]
@@ -51,6 +51,10 @@ pub struct Share {
 }
 
 impl Share {
+    pub fn grow(&mut self, bytes: usize) {
+        self.set(self.bytes + bytes);
+    }
+
     /// The size of this share changes.
     pub fn set(&mut self, bytes: usize) {
         let less = self.bytes.saturating_sub(bytes);

@@ -18,7 +18,7 @@ use crate::thread::{Worker, WAKE};
 use crate::tunnel::Hop;
 
 /// Bytes of buffers that are kept for further bodies.
-const SPARE_BYTES: usize = 4 << 20;
+const SPARE_BYTES: usize = 2 << 20;
 const SPARE_LEAST: usize = 4 << 10;
 const SPARE_MOST: usize = 256 << 10;
 

@@ -16,8 +16,8 @@ pub type Reading = Box<dyn Any + Send>;
 pub trait PageReader: Send + Sync {
     /// Whether `read` has a use for this response. Called in the I/O thread.
     fn wants(&self, response: &Response) -> bool;
-    /// Called in a page thread; a panic is as None.
-    fn read(&self, url: &str, response: &Response) -> Option<Reading>;
+    /// The reading and its size in bytes. Called in a page thread; a panic is as None.
+    fn read(&self, url: &str, response: &Response) -> Option<(Reading, usize)>;
 }
 
 #[derive(Default)]
@@ -106,7 +106,11 @@ impl Drop for PageThreads {
 fn run(reader: &dyn PageReader, queue: &Queue, shared: &Shared) {
     while let Some(mut done) = queue.next() {
         let read = || reader.read(&done.page_url, &done.response);
-        done.reading = catch_unwind(AssertUnwindSafe(read)).unwrap_or_default();
+        let found = catch_unwind(AssertUnwindSafe(read)).unwrap_or_default();
+        if let (Some((_, size)), Some(share)) = (&found, &mut done.share) {
+            share.grow(*size);
+        }
+        done.reading = found.map(|(reading, _)| reading);
         shared.publish(&mut vec![Event::Done(done)]);
     }
 }
