@@ -1,9 +1,9 @@
-//! One bound for bodies: those that arrive, wait for a page thread, are read, or wait for their receiver with what was
-//! made of them.
+//! One bound for bodies that have arrived: they wait for a page thread, are read, or wait for their receiver with what
+//! was made of them.
 //!
-//! Beyond the bound the I/O thread begins no further response; those that have begun continue, and the bytes of the
-//! others stay in their sockets. So memory is the bound and the rest of what has begun: at most RESERVE_BYTES a
-//! connection, above that what the memory budget has granted.
+//! Beyond the bound the I/O thread begins no further response: its bytes stay in its socket. What has begun continues,
+//! and is not counted before its end: slow servers must not stop the others. So memory is the bound and what has begun,
+//! at most RESERVE_BYTES a connection, above that what the memory budget has granted.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;

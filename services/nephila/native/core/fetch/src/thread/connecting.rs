@@ -88,7 +88,6 @@ impl Worker {
             exchange: None,
             covered: RESERVE_BYTES,
             waits: false,
-            share: None,
             stalled: false,
             pending: Vec::new(),
             requests: 0,
@@ -108,7 +107,6 @@ impl Worker {
             self.pool.remove(number);
         }
         connection.role = Role::Closed;
-        connection.share = None;
         let _ = self.poll.registry().deregister(connection.link.stream()); // the socket is closed in any case
         self.closed.push(number);
     }

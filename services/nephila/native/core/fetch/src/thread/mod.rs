@@ -16,7 +16,6 @@ use mio::{Events, Poll, Token};
 use rustls::ClientConfig;
 use slab::Slab;
 
-use crate::ahead::Share;
 use crate::config::{Config, MAX_DIALS, SENT_S};
 use crate::deadlines::Times;
 use crate::exchange::Exchange;
@@ -48,8 +47,6 @@ struct Connection {
     covered: u64,
     /// It waits for memory: nothing is read.
     waits: bool,
-    /// Of the bound for bodies, for the one that arrives.
-    share: Option<Share>,
     /// Its response begins when bodies that have arrived leave their bound.
     stalled: bool,
     /// Bytes that were read before the wait.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::{Role, Worker};
 use crate::error::FetchError;
-use crate::exchange::{End, Response};
+use crate::exchange::{End, Exchange, Response};
 use crate::fetcher::{Done, Event};
 use crate::link::Got;
 
@@ -80,8 +80,7 @@ impl Worker {
     /// Whether a response has to wait with its first byte: other bodies have arrived and fill their bound.
     fn stalls(&mut self, number: usize) -> bool {
         let connection = &mut self.links[number];
-        let Some(exchange) = connection.exchange.as_mut().filter(|exchange| !exchange.begun()) else { return false };
-        if !self.shared.ahead.is_full() {
+        if connection.exchange.as_ref().map_or(true, Exchange::begun) || !self.shared.ahead.is_full() {
             return false;
         }
         if !connection.stalled {
@@ -110,7 +109,6 @@ impl Worker {
         let Some(exchange) = connection.exchange.as_mut() else { return Fed::More };
         if !data.is_empty() && !exchange.begun() {
             exchange.collect_in(self.shared.take_spare());
-            connection.share = Some(self.shared.ahead.share(0));
         }
         let mut rest = data;
         while !rest.is_empty() || exchange.has_backlog() {
@@ -134,9 +132,6 @@ impl Worker {
                     return Fed::Done { clean: false };
                 }
                 Ok(false) => {}
-            }
-            if let Some(share) = &mut connection.share {
-                share.set(exchange.expected() as usize);
             }
             if let Some(size) = exchange.needs(connection.covered) {
                 connection.covered = size;
@@ -163,7 +158,6 @@ impl Worker {
         let Some(exchange) = connection.exchange.take() else { return };
         let response = exchange.into_response();
         let (address, head_at) = (Some(connection.key.0), connection.head_at);
-        let share = connection.share.take();
         if response.reuse && clean && !connection.ended {
             connection.role = Role::Idle;
             connection.waits = false;
@@ -176,14 +170,12 @@ impl Worker {
         }
         let page_url = self.fetches.remove(&id).map(|fetch| fetch.submit.page_url).unwrap_or_default();
         let size = response.body.len() + response.wire_body.as_ref().map_or(0, Vec::len);
-        let mut done = Box::new(Done { id, response, address, head_at, page_url, reading: None, share });
+        let mut done = Box::new(Done { id, response, address, head_at, page_url, reading: None, share: None });
         if done.response.head.status != 0 {
             self.events.retain(|event| !matches!(event, Event::Sent(of) if *of == id));
             // follows from the response
         }
-        if let Some(share) = &mut done.share {
-            share.set(size);
-        }
+        done.share = Some(self.shared.ahead.share(size));
         match &mut self.pages {
             Some(pages) if pages.wants(&done) => pages.hold(done),
             _ => self.events.push(Event::Done(done)),
