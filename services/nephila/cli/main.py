@@ -148,6 +148,11 @@ COMMANDS = {
         "nephila.cli.services.up:up",
         "Run many jobs in one program, until it is stopped.",
     ),
+    "mcp": Command(
+        MANY,
+        "nephila.cli.services.mcp:mcp",
+        "Serve crawling to agents by the Model Context Protocol.",
+    ),
     "jobs": Command(
         MANY,
         "nephila.cli.jobs.command:app",

@@ -129,7 +129,7 @@ def serve(
     beside: Callable[[], list[Collector]] = list,
 ) -> int:
     """Run until a signal; returns the exit code. Raises what ended the program otherwise. `companion`: runs beside
-    the services, with their control API, until its event is set; when it fails, the program ends."""
+    the services, with their control API, until its event is set; when it ends before, the program ends too."""
     from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
     from nephila.kernel.runtime.stop_signals import stopped_by
     from nephila.programs.serve import UpProgram
@@ -147,9 +147,11 @@ def serve(
             program.stop()
 
         def companion_ended(task: asyncio.Future[None]) -> None:
-            if not task.cancelled() and not stop.is_set() and (error := task.exception()) is not None:
+            if task.cancelled() or stop.is_set():
+                return
+            if (error := task.exception()) is not None:
                 failed.append(error)
-                program.stop()
+            program.stop()
 
         def ready(jobs: list[Job]) -> None:
             if companion is not None:
