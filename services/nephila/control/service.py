@@ -27,12 +27,15 @@ if TYPE_CHECKING:
 class ControlService:
     """`lifecycle.Service`; the program serves `control` over HTTP with `token`."""
 
-    def __init__(self, backend: ClusterBackend, token: str, console_names: tuple[str, ...] = ()) -> None:
-        """`console_names`: see `ControlConfig`."""
+    def __init__(
+        self, backend: ClusterBackend, token: str, console_names: tuple[str, ...] = (), *, firecrawl: bool = False
+    ) -> None:
+        """`console_names`, `firecrawl`: see `ControlConfig`."""
         self._backend = backend
         self.control = Operations(backend)
         self.token = token
         self.console_names = console_names
+        self.firecrawl = firecrawl
 
     async def start(self) -> None:
         """The bus delivers once it is started."""
@@ -58,4 +61,4 @@ def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
         rows=config.store or None,
         tenants=tenants(config.tenants, "api.tenants"),
     )
-    return ControlService(backend, token, config.console_names)
+    return ControlService(backend, token, config.console_names, firecrawl=config.firecrawl)
