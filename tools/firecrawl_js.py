@@ -38,9 +38,21 @@ for (const [name, wrong] of [
   ['format', () => client.scrape('http://g.test/', {formats: ['summary']})],
   ['unknown', () => client.getCrawlStatus('none')],
 ]) {
-  try { await wrong(); console.log('no error:', name); process.exitCode = 1; } catch (error) { console.log(name, '->', error.message); }
+  try {
+    await wrong();
+    console.log('no error:', name);
+    process.exitCode = 1;
+  } catch (error) {
+    console.log(name, '->', error.message);
+  }
 }
 """
+
+
+def _prepare(place: Path) -> None:
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "package.json").write_text('{"private": true}')
+    (place / "client.mjs").write_text(SCRIPT)
 
 
 async def main() -> int:
@@ -50,12 +62,10 @@ async def main() -> int:
         print("show-firecrawl needs Node: node and npm are not on the PATH", file=sys.stderr)
         return 1
     place = Path("build/firecrawl-js")
-    place.mkdir(parents=True, exist_ok=True)
-    (place / "package.json").write_text('{"private": true}')
+    _prepare(place)
     install = await asyncio.to_thread(subprocess.run, [npm, "install", "--silent", CLIENT], cwd=place, check=False)
     if install.returncode:
         return install.returncode
-    (place / "client.mjs").write_text(SCRIPT)
     with tempfile.TemporaryDirectory() as directory:
         async with running(Path(directory)) as rig:
             served = application(rig.control, token=KEY, beside=routes(rig.control, KEY))

@@ -66,8 +66,14 @@ def test_a_crawl_is_a_job():
     assert (scope["mode"], scope["maxPages"], scope["maxDepth"]) == ("prefix", 50, 2)
     include, exclude = [re.compile(one) for one in scope["include"]], re.compile(scope["exclude"][0])
     assert [bool(include[0].search(u)) for u in ("https://a.test/docs/x", "https://a.test/x/docs/")] == [True, False]
-    assert [bool(include[1].search(u)) for u in ("https://a.test/my-blog/1", "https://blog.test/x?blog")] == [True, False]
-    assert [bool(exclude.search(u)) for u in ("https://a.test/a/private/x", "https://a.test/?p=/private/")] == [True, False]
+    assert [bool(include[1].search(u)) for u in ("https://a.test/my-blog/1", "https://blog.test/x?blog")] == [
+        True,
+        False,
+    ]
+    assert [bool(exclude.search(u)) for u in ("https://a.test/a/private/x", "https://a.test/?p=/private/")] == [
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(

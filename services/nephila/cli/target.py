@@ -136,6 +136,4 @@ def tcp_address(api: str, token_file: str, *, firecrawl: bool = False) -> TcpAdd
     from nephila.control.http.tokens import host_and_port, read_token
     from nephila.programs.control_servers import TcpAddress
 
-    return TcpAddress(
-        *host_and_port(api, "--api"), read_token(token_file, "--api-token-file"), firecrawl=firecrawl
-    )
+    return TcpAddress(*host_and_port(api, "--api"), read_token(token_file, "--api-token-file"), firecrawl=firecrawl)

@@ -302,7 +302,13 @@ class FirecrawlApi:
                     blocked.append(row.url)
                     continue
                 errors.append(
-                    {"id": row.url_key, "timestamp": row.fetched_at, "url": row.url, "code": row.reason, "error": row.words}
+                    {
+                        "id": row.url_key,
+                        "timestamp": row.fetched_at,
+                        "url": row.url,
+                        "code": row.reason,
+                        "error": row.words,
+                    }
                 )
         return {"errors": errors, "robotsBlocked": blocked}
 

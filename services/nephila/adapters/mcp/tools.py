@@ -46,7 +46,7 @@ class Tools:
         start: Annotated[int, Field(ge=0, description="First character; the `next` of the answer before.")] = 0,
         max_chars: Annotated[int, Field(ge=100, le=MOST_CHARS)] = 20_000,
     ) -> str:
-        """Read one page: title, text and facts. It is fetched politely, by robots.txt, unless a fresh copy is stored."""
+        """Read one page: title, text and facts. It is fetched by robots.txt unless a fresh copy is stored."""
         found = await self.scrapes.page(url, max_age_s=max_age_s, render=render)
         page, text = found.page, visible(found.text)
         part = text[start : start + max_chars]
