@@ -25,6 +25,7 @@ PAGES: Final[dict[str, Any]] = {
     "Start": {
         "Nephila": "README.md",
         "Ten minutes": "docs/walkthrough.md",
+        "Examples": "examples/README.md",
         "中文": "docs/zh/index.md",
         "中文：十分钟": "docs/zh/walkthrough.md",
     },
