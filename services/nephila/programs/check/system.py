@@ -3,7 +3,7 @@
 A receipt says that a row is durable. A row that is missing, or older than its receipt, was lost by the database: a
 forced deletion, a restore of an older state. The broker keeps records as long as receipts (seven days), so a lost row
 is written again from its record, without a fetch. With `storage.retention` below seven days, rows that it has dropped
-are found as well. Memory: the receipts of one partition.
+are found as well. A partition that was split is read once for each of its parts. Memory: the receipts of one partition.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def check(path: str, *, repair: bool) -> list[JobCheck]:
     async def main() -> list[JobCheck]:
         with open_for_reading(system.rows) as connection:
             async with open_log(system, config) as bus:
-                return await check_log(bus, bus.layout.count, rows_of(connection), repair=repair)
+                return await check_log(bus, rows_of(connection), repair=repair)
 
     try:
         return asyncio.run(main())
@@ -64,13 +64,13 @@ def rows_of(connection: ReadConnection) -> Rows:
     return stored
 
 
-async def check_log(bus: LogBus, partitions: int, rows: Rows, *, repair: bool) -> list[JobCheck]:
+async def check_log(bus: LogBus, rows: Rows, *, repair: bool) -> list[JobCheck]:
     """Compare partition by partition. Raises `TemporaryError`."""
     jobs: dict[str, CrawlJob] = {}
     async for _, messages in bus.read(JOBS, await bus.bounds(JOBS, [0])):
         jobs.update((job.uid, job) for _, job in messages)
     found = {uid: JobCheck(job=uid, ended=0) for uid, job in sorted(jobs.items()) if not job.deleted}
-    for partition in range(partitions):
+    for partition in range(bus.layout.count):
         lost = _missing(await _receipts(bus, partition, found), rows, found)
         if lost:
             records = await _records(bus, partition, lost)
@@ -79,13 +79,17 @@ async def check_log(bus: LogBus, partitions: int, rows: Rows, *, repair: bool) -
 
 
 async def _receipts(bus: LogBus, partition: int, jobs: Mapping[str, JobCheck]) -> dict[Key, int]:
-    """The highest number of a fetch with a receipt, for each URL."""
+    """The highest number of a fetch with a receipt, for each URL of a partition.
+
+    A receipt from before a split is on the partition that was split, and one that was forwarded is on both: each is
+    counted with the partition of its URL."""
     newest: dict[Key, int] = {}
-    async for _, messages in bus.read(RECEIPTS, await bus.bounds(RECEIPTS, [partition])):
+    async for _, messages in bus.read(RECEIPTS, await bus.bounds(RECEIPTS, bus.layout.lineage(partition))):
         for _, batch in messages:
             for receipt in batch.receipts if batch.job in jobs else ():
-                key = (batch.job, receipt.url_key)
-                newest[key] = max(newest.get(key, 0), receipt.fetch_no)
+                if bus.layout.of(receipt.url_key) == partition:
+                    key = (batch.job, receipt.url_key)
+                    newest[key] = max(newest.get(key, 0), receipt.fetch_no)
     return newest
 
 
@@ -106,7 +110,7 @@ def _missing(newest: Mapping[Key, int], rows: Rows, found: Mapping[str, JobCheck
 async def _records(bus: LogBus, partition: int, lost: Mapping[Key, int]) -> dict[Key, Record]:
     """The last record of each lost row."""
     records: dict[Key, Record] = {}
-    async for _, messages in bus.read(RECORDS, await bus.bounds(RECORDS, [partition])):
+    async for _, messages in bus.read(RECORDS, await bus.bounds(RECORDS, bus.layout.lineage(partition))):
         for _, record in messages:
             key = (record.job, record.url_key)
             if lost.get(key) == record.fetch_no:
