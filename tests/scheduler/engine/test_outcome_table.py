@@ -358,7 +358,7 @@ def test_a_fetch_before_its_host_was_free_is_counted() -> None:
 
 
 def test_a_fetch_is_not_early_because_an_outcome_came_again_after_its_start() -> None:
-    """A killed broker or scheduler delivers outcomes again: the host waits anew, and the fetch in flight was in time."""
+    """A killed broker delivers outcomes again: the host waits anew, and the fetch in flight was in time."""
     rig, first = leased(1)
     rig.job("http://a.test/2")
     rig.end(first, result=FetchResult.FETCHED, status=200)

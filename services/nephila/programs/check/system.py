@@ -9,7 +9,8 @@ are found as well. A partition that was split is read once for each of its parts
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from nephila.kernel.bus.contract import LogBus, Receipt, all_of
@@ -18,7 +19,8 @@ from nephila.kernel.runtime.errors import TemporaryError, UserError
 from nephila.kernel.topics import JOBS, RECEIPTS, RECORDS
 from nephila.programs.check.result import JobCheck
 from nephila.programs.system_log import open_log, read
-from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
+from nephila.storage.ledgers.read_connection import ReadConnection, open_each
+from nephila.storage.source import shard_of
 
 Key = tuple[str, bytes]
 _KEYS: Final = 500
@@ -37,9 +39,9 @@ def check(path: str, *, repair: bool) -> list[JobCheck]:
     system, config = read(path, with_rows=True)
 
     async def main() -> list[JobCheck]:
-        with open_for_reading(system.rows) as connection:
+        with open_each(system.rows) as servers:
             async with open_log(system, config) as bus:
-                return await check_log(bus, rows_of(connection), repair=repair)
+                return await check_log(bus, rows_of(servers), repair=repair)
 
     try:
         return asyncio.run(main())
@@ -47,21 +49,28 @@ def check(path: str, *, repair: bool) -> list[JobCheck]:
         raise UserError(f"{system.place}: {error}; repeat the command") from None
 
 
-def rows_of(connection: ReadConnection) -> Rows:
-    """The rows behind a connection."""
+def rows_of(servers: Sequence[ReadConnection]) -> Rows:
+    """The rows of all servers, each key from its own."""
 
     def stored(uid: str, keys: Iterable[bytes]) -> Mapping[bytes, int]:
-        left, found = [key.hex() for key in keys], {}
-        for at in range(0, len(left), _KEYS):
-            part = left[at : at + _KEYS]
-            names = ", ".join(f":k{number}" for number in range(len(part)))
-            query = f"SELECT url_key, fetch_no FROM pages WHERE job = :job AND url_key IN ({names})"
-            values = {f"k{number}": key for number, key in enumerate(part)}
-            for key, fetch_no in connection.execute(query, {"job": uid, **values}):
-                found[bytes.fromhex(key)] = fetch_no
+        of_server: dict[int, list[str]] = defaultdict(list)
+        for key in keys:
+            of_server[shard_of(key.hex(), len(servers))].append(key.hex())
+        found: dict[bytes, int] = {}
+        for number, left in of_server.items():
+            for part in (left[at : at + _KEYS] for at in range(0, len(left), _KEYS)):
+                found.update(_stored(servers[number], uid, part))
         return found
 
     return stored
+
+
+def _stored(server: ReadConnection, uid: str, keys: Sequence[str]) -> Iterator[tuple[bytes, int]]:
+    names = ", ".join(f":k{number}" for number in range(len(keys)))
+    query = f"SELECT url_key, fetch_no FROM pages WHERE job = :job AND url_key IN ({names})"
+    values = {f"k{number}": key for number, key in enumerate(keys)}
+    for key, fetch_no in server.execute(query, {"job": uid, **values}):
+        yield bytes.fromhex(key), fetch_no
 
 
 async def check_log(bus: LogBus, rows: Rows, *, repair: bool) -> list[JobCheck]:
