@@ -34,7 +34,7 @@ def backup(release: Release, web: Web) -> None:
     release.helm("uninstall", release.name, "--wait", "--timeout", "3m")
     claims = release.get("pvc", "{.items[*].metadata.name}").split()
     lost = [one for one in claims if one != release.component("backup")]
-    release.kubectl("delete", "job/now", "--timeout=60s")
+    release.kubectl("delete", "job/now", "--ignore-not-found", "--timeout=60s")
     release.kubectl("delete", "pvc", *lost, "--timeout=60s")
     release.install(*values, *STOPPED)
     release.step(f"uninstall, {len(lost)} claims deleted, install with no service", began)
