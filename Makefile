@@ -85,6 +85,10 @@ bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs (about ten minutes, 
 images: $(DEV)  ## build the images of all services from dist/ (ARGS='--dev --load COMMAND', see python -m tools.images --help)
 	@$(BIN)/python -m tools.images $(ARGS)
 
+.PHONY: reproduce
+reproduce: $(DEV)  ## build images twice without a cache and compare their layers (ARGS='scheduler cli'; some minutes)
+	@$(BIN)/python -m tools.reproduce $(ARGS)
+
 .PHONY: sbom
 sbom: $(DEV)  ## write dist/sbom/*.cdx.json: what each image contains (ARGS=--images: with the Debian packages of the built images)
 	@$(BIN)/python -m tools.sbom $(ARGS)
