@@ -20,6 +20,7 @@ EXAMPLES: Final = {
     "forget": "nephila forget --match '^https://example.org/news/' --job news --out jobs",
     "console": "nephila console --out site",
     "pages": "nephila pages --outcome failed --out site",
+    "search": "nephila search '\"climate change\" host:example.org -sport' --out site",
     "hosts": "nephila hosts --out jobs",
     "backup": "nephila backup --out site --to backups --keep 7",
     "restore": "nephila restore backups/2026-11-23T16-40-00Z --out site",
