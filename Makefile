@@ -72,6 +72,9 @@ mutants-core: $(DEV)  ## the same for the native core, with cargo-mutants, its u
 	 cargo mutants -d build/mutants-core/core --in-place --profile mutants --no-default-features \
 	 --minimum-test-timeout 120 -f '$(CORE_FILES)' $(ARGS) -- --tests
 
+bench-search: $(DEV)  ## searches over 10^6 generated pages, pairs of characters beside trigrams (some 15 minutes, 5 GB; ARGS='--rows 100000')
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_search $(ARGS)
+
 bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (about a quarter of an hour, 4 GB)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_seen $(ARGS)

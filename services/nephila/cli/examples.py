@@ -21,6 +21,7 @@ EXAMPLES: Final = {
     "console": "nephila console --out site",
     "mcp": "nephila mcp --out site",
     "pages": "nephila pages --outcome failed --out site",
+    "search": "nephila search '\"climate change\" host:example.org -sport' --out site",
     "hosts": "nephila hosts --out jobs",
     "backup": "nephila backup --out site --to backups --keep 7",
     "restore": "nephila restore backups/2026-11-23T16-40-00Z --out site",

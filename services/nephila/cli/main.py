@@ -93,6 +93,11 @@ COMMANDS = {
         "nephila.cli.services.rows:pages",
         "List URLs that have ended, the newest first, with a search.",
     ),
+    "search": Command(
+        RESULTS,
+        "nephila.cli.services.search:search",
+        "Search the pages of a crawl by words of title, URL and text.",
+    ),
     "hosts": Command(
         MANY,
         "nephila.cli.services.rows:hosts",
