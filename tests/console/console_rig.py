@@ -22,6 +22,7 @@ from nephila.kernel.messages import Outcome
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.native import parse_url
 
+from tests.console import shop
 from tests.control.documents import document, rule
 from tests.control.http.asgi import Answer, AsgiClient
 from tests.scheduler.world import World, site
@@ -106,6 +107,7 @@ async def console(directory: Path, text: str = "Title", url: str = "http://a.tes
         item = ("news", own.hex(), "shop", 1, 0)
         database.execute("INSERT INTO items VALUES (?, ?, ?, ?, ?, json_object('name', ?, 'price', 3))", (*item, text))
         database.commit()
+    shop.write(directory, {**shop.pages(), **hostile(text)})
     world = await World(directory / "frontier", site({"/0": []})).start()
     parts = Parts(world.bus, world.clock, world.scheduler)
     backend = LocalBackend(parts, directory, ("sqlite",), rules=RuleStore(directory, world.bus))
@@ -120,6 +122,12 @@ async def console(directory: Path, text: str = "Title", url: str = "http://a.tes
         yield ConsoleRig(app, control, allowed, clock, turning)
     finally:
         turning.cancel()
+
+
+def hostile(text: str) -> dict[str, str]:
+    """Pages of the shop that have the text as markup and as data."""
+    found = shop.product(30).replace("Table 30", text)
+    return {f"{shop.HOST}/p/{30 + number}": found for number in range(2)}
 
 
 async def _turn(world: World) -> None:
