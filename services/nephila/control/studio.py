@@ -224,7 +224,7 @@ class Studio:
         files = [types.RuleFile(name=name, text=content) for name, content in files_of(text, document, seen)]
         verdict: types.Verdict = "created" if known is None else "unchanged" if known == wanted else "changed"
         return types.StudioRule(
-            text=text, document=content, verdict=verdict, diff=_diff(known, text) if known is not None else [],
+            text=text, document=content, verdict=verdict, diff=_diff(known, wanted) if known is not None else [],
             files=files,
         )  # fmt: skip
 
@@ -241,7 +241,14 @@ def _problem(draft: Draft) -> str:
     return ""
 
 
-def _diff(known: ParseRule, text: str) -> list[str]:
-    before = canonical(load.from_text(known.document).content).splitlines()
-    lines = difflib.unified_diff(before, text.splitlines(), n=3, lineterm="")
-    return list(lines)[2:]
+def _diff(known: ParseRule, wanted: ParseRule) -> list[str]:
+    before, after = (canonical(_short(load.from_text(one.document).content)).splitlines() for one in (known, wanted))
+    return list(difflib.unified_diff(before, after, n=3, lineterm=""))[2:]
+
+
+def _short(content: dict[str, Any]) -> dict[str, Any]:
+    """A document as people write it: messages have lists of one URL and empty conditions."""
+    match = {key: value for key, value in content["spec"]["match"].items() if value}
+    if len(match["url"]) == 1:
+        match["url"] = match["url"][0]
+    return {**content, "spec": {**content["spec"], "match": match}}
