@@ -548,6 +548,8 @@ async def test_a_rule_is_made_of_clicks_on_stored_pages(rig, tmp_path):
     assert (
         await control.studio_rule(studio_types.OfDraft(draft=studio_types.document_of(draft)))
     ).verdict == "unchanged"
+    with pytest.raises(UserError, match="rules are not committed here"):
+        await control.studio_commit(studio_types.CommitRule(draft=studio_types.document_of(draft)))
 
 
 def step(draft: Draft, html: str, text: str, kind: Step = "new") -> studio_types.StudioStep:

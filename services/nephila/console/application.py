@@ -61,6 +61,7 @@ SCREENS: Final[Sequence[tuple[str, str, Screen]]] = (
     ("GET", "/studio/{name}/frame", studio.frame),
     ("GET", "/studio/{name}/save", studio_save.save),
     ("POST", "/studio/{name}/save", studio_save.apply),
+    ("POST", "/studio/{name}/commit", studio_save.commit),
     ("GET", "/studio/{name}/rule.yaml", studio_save.rule_file),
     ("GET", "/studio/{name}/rule.zip", studio_save.all_files),
     ("GET", "/system", system.system),

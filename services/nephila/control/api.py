@@ -151,6 +151,10 @@ class Control(Protocol):
     async def studio_rule(self, request: studio_types.OfDraft) -> studio_types.StudioRule:
         """The rule of a draft, its difference to the version in effect, and its tests."""
 
+    @over_http("POST", "/studio/commit")
+    async def studio_commit(self, request: studio_types.CommitRule) -> studio_types.RuleCommitted:
+        """Commit the rule of a draft to the working copy of the rules."""
+
     @over_http("GET", "/changes")
     async def list_changes(self, request: requests.ListChanges) -> answers.ChangeList:
         """Pages that are new, changed, moved, gone or returned."""

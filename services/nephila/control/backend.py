@@ -7,6 +7,7 @@ and in which order it checks, publishes and answers, is in `operations.py`; a ba
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -127,6 +128,11 @@ class Backend(Protocol):
     @property
     def rules(self) -> Mapping[str, ParseRule]:
         """All rules by name."""
+
+    @property
+    def rules_directory(self) -> Path | None:
+        """The directory with the rules of files; None: there is none."""
+        return None
 
     def check_rule_change(self, names: Iterable[str] = ()) -> None:
         """Raise `UserError` where no rule can be changed, or one of these cannot."""

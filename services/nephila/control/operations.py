@@ -268,6 +268,9 @@ class Operations(api.Control):
     async def studio_rule(self, request: studio_types.OfDraft) -> studio_types.StudioRule:
         return await self._studio.rule(request)
 
+    async def studio_commit(self, request: studio_types.CommitRule) -> studio_types.RuleCommitted:
+        return await self._studio.commit(request)
+
     # ---- the system
 
     async def list_changes(self, request: requests.ListChanges) -> answers.ChangeList:

@@ -23,6 +23,7 @@ from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.native import UrlError, parse_url
 from nephila.parser.rules import load
 from nephila.parser.rules.selectors import compiled
+from nephila.rulekit import working_copy
 from nephila.rulekit.fixtures import files_of
 from nephila.rulekit.induction.rule_text import canonical
 from nephila.rulekit.stored_bodies import StoredBodies
@@ -225,8 +226,26 @@ class Studio:
         verdict: types.Verdict = "created" if known is None else "unchanged" if known == wanted else "changed"
         return types.StudioRule(
             text=text, document=content, verdict=verdict, diff=_diff(known, wanted) if known is not None else [],
-            files=files,
+            files=files, working_copy=self._working_copy(),
         )  # fmt: skip
+
+    def _working_copy(self) -> str:
+        directory = self._backend.rules_directory
+        return str(directory) if directory is not None and working_copy.is_working_copy(directory) else ""
+
+    async def commit(self, request: types.CommitRule) -> types.RuleCommitted:
+        """See `Control.studio_commit`."""
+        found = await self.rule(types.OfDraft(draft=request.draft))
+        if not found.working_copy:
+            raise UserError(
+                "rules are not committed here: start nephila up with --rules DIR in a working copy of git, or set "
+                "api.rules_directory"
+            )
+        name = found.document["metadata"]["name"]
+        message = request.message.strip() or f"Rule {name}, made in the studio"
+        files = [(one.name, one.text) for one in found.files]
+        made = await asyncio.to_thread(working_copy.commit, Path(found.working_copy), name, files, message)
+        return types.RuleCommitted(commit=made.id, folder=made.folder)
 
 
 def _sample(urls: Sequence[str]) -> types.UrlSample:

@@ -145,6 +145,23 @@ class RuleFile(msgspec.Struct, kw_only=True):
     text: str
 
 
+class CommitRule(Request):
+    """Commit the rule of a draft with its tests."""
+
+    draft: Document
+    message: Annotated[str, Meta(max_length=2000, pattern=r"^[^\x00]*$")] = ""
+    """Empty: one with the name of the rule."""
+
+
+class RuleCommitted(msgspec.Struct, kw_only=True):
+    """A commit in the working copy of the rules."""
+
+    commit: str
+    """Empty: the files were the same."""
+    folder: str
+    """Of the rule, below the directory of rules."""
+
+
 class StudioRule(msgspec.Struct, kw_only=True):
     """The rule of a draft."""
 
@@ -157,6 +174,8 @@ class StudioRule(msgspec.Struct, kw_only=True):
     """Lines of a unified diff to the version in effect; empty for a new rule."""
     files: list[RuleFile]
     """rule.yaml, pages and their items, as `nephila rules test` reads them."""
+    working_copy: str
+    """The directory of git that rules are committed to; empty: none is configured."""
 
 
 def draft_of(document: dict[str, Any]) -> Draft:

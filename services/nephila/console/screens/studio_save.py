@@ -23,7 +23,13 @@ async def _save(view: View, problem: str) -> Response:
     draft = draft_of(view.name)
     found = await _rule(view)
     return view.render(
-        "studio_save.html", 409 if problem else 200, draft=draft, state=view.name, found=found, problem=problem
+        "studio_save.html",
+        409 if problem else 200,
+        draft=draft,
+        state=view.name,
+        found=found,
+        problem=problem,
+        commit=view.field("commit")[:40],
     )
 
 
@@ -39,6 +45,18 @@ async def apply(view: View) -> Response:
     except UserError as error:
         return await _save(view, str(error))
     return go(path("rules", name=found.document["metadata"]["name"], notice="changed"))
+
+
+async def commit(view: View) -> Response:
+    """POST /console/studio/STATE/commit"""
+    request = studio_types.CommitRule(
+        draft=studio_types.document_of(draft_of(view.name)), message=view.form.get("message", "")[:2000]
+    )
+    try:
+        made = await view.control.studio_commit(request)
+    except UserError as error:
+        return await _save(view, str(error))
+    return go(path("studio", view.name, "save", commit=made.commit[:12] or "same"))
 
 
 async def rule_file(view: View) -> Response:

@@ -286,6 +286,10 @@ class LocalBackend(Backend):
         files = self._files.rules if self._files is not None else {}
         return {**(self._store.rules if self._store is not None else {}), **files}
 
+    @property
+    def rules_directory(self) -> Path | None:
+        return self._files.path if self._files is not None and self._files.path.is_dir() else None
+
     def check_rule_change(self, names: Iterable[str] = ()) -> None:
         self._rule_store()
         for name in names:
