@@ -26,3 +26,7 @@ class ControlConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     store: Secret = ""
     """URL of the PostgreSQL database with the rows, as in storage.store: changes are read from it. Empty: requests for
     changes are refused."""
+
+    rules_directory: str = ""
+    """Directory in a working copy of git that the rule studio commits rules to; it pushes nothing. Empty: rules are
+    downloaded or applied."""

@@ -9,6 +9,7 @@ It takes part in no group and holds no partition: any number of replicas may run
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from nephila.control.cluster.backend import ClusterBackend
@@ -60,5 +61,6 @@ def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
         place=kafka.config.bootstrap,
         rows=config.store or None,
         tenants=tenants(config.tenants, "api.tenants"),
+        rules_directory=Path(config.rules_directory) if config.rules_directory else None,
     )
     return ControlService(backend, token, config.console_names, firecrawl=config.firecrawl)
