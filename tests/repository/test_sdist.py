@@ -1,4 +1,4 @@
-"""The archive of sources has what builds the native core: without it an installation from it would be the slow fallback."""
+"""The archive of sources has what builds the native core; without it an installation would be the slow fallback."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def included(path: str) -> bool:
     found = False
     for line in (ROOT / "MANIFEST.in").read_text().splitlines():
         kind, *words = line.split() or ["#"]
-        if kind in ("recursive-include", "recursive-exclude") and path.startswith(f"{words[0]}/"):
-            if any(fnmatch.fnmatch(path.rpartition("/")[2], pattern) for pattern in words[1:]):
-                found = kind == "recursive-include"
+        of_folder = kind.startswith("recursive-") and path.startswith(f"{words[0]}/")
+        if of_folder and any(fnmatch.fnmatch(path.rpartition("/")[2], pattern) for pattern in words[1:]):
+            found = kind == "recursive-include"
     return found
 
 
