@@ -9,7 +9,7 @@ from typing import Any, AnyStr, cast
 
 class _LatePattern:
     def __init__(self, pattern: str | bytes, flags: int) -> None:
-        self._given = (pattern, flags)
+        self._given: tuple[Any, int] = (pattern, flags)
 
     def __getattr__(self, name: str) -> Any:
         # Kept as an attribute of the object, so that it is found without this method from now on.
