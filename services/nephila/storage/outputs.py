@@ -56,6 +56,7 @@ SINKS: dict[str, Callable[[StorageConfig, Ledger], Sink]] = {
     "opensearch": _sink("remote.opensearch", "OpenSearch"),
     "parquet": _sink("parquet", "Parquet"),
     "raw": _sink("bodies", "Bodies"),
+    "search": _sink("search_index", "SearchIndex"),
     "warc": _sink("warcs.warc", "Warc"),
 }
 """Outputs in addition to the database."""
