@@ -72,6 +72,11 @@ mutants-core: $(DEV)  ## the same for the native core, with cargo-mutants, its u
 	 cargo mutants -d build/mutants-core/core --in-place --profile mutants --no-default-features \
 	 --minimum-test-timeout 120 -f '$(CORE_FILES)' $(ARGS) -- --tests
 
+FUZZ_S ?= 1800
+.PHONY: fuzz
+fuzz: $(DEV)     ## libFuzzer over responses and pages, FUZZ_S=1800 seconds each (ARGS='page --keep'; needs a nightly Rust and cargo-fuzz)
+	@$(BIN)/python -m tools.fuzz --seconds $(FUZZ_S) $(ARGS)
+
 bench-search: $(DEV)  ## searches over 10^6 generated pages, pairs of characters beside trigrams (some 15 minutes, 5 GB; ARGS='--rows 100000')
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_search $(ARGS)
 
@@ -208,10 +213,10 @@ proto: $(DEV)  ## generate kernel/messages from proto/
 	@$(BIN)/python tools/protogen.py
 
 .PHONY: wheels
-wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (abi3), in dist/; needs Rust. PGO=1: the core is trained on a crawl first (docs/adr/0078)
+wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (abi3), in dist/; needs Rust. PGO=1: the core is trained on a crawl first, PGO=auto: where that can be done (docs/adr/0078)
 	@rm -rf build dist/nephila-*.whl
-	@$(if $(PGO),$(BIN)/python -m tools.profile_core build/core.profdata)
-	@$(if $(PGO),RUSTFLAGS="-Cprofile-use=$(CURDIR)/build/core.profdata") $(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir dist --config-settings=--build-option=--py-limited-api=cp311 .
+	@$(if $(PGO),$(BIN)/python -m tools.profile_core build/core.profdata $(if $(filter auto,$(PGO)),--optional))
+	@! test -f build/core.profdata || export RUSTFLAGS="-Cprofile-use=$(CURDIR)/build/core.profdata"; $(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir dist --config-settings=--build-option=--py-limited-api=cp311 .
 	@$(BIN)/python -m zipfile -l dist/nephila-*-cp311-abi3-*.whl | grep 'native/_core.abi3.so' > /dev/null || { echo "the native core was not built: install Rust (https://rustup.rs)"; exit 1; }
 	@du -h dist/nephila-*-cp311-abi3-*.whl
 
