@@ -14,8 +14,8 @@ from nephila.kernel.messages import CrawlJob
 PATIENT_S = 0.5
 """Least delay between two fetches of a host; five times the pause of a patient reader."""
 TURN_S = 0.25
-"""How long an input waits for the next turn of its partition where no host waits for it. Within this time one is due for
-most partitions anyway: it commits dispatch and inputs as one record."""
+"""How long an input waits for the next turn of its partition where no host waits for it. Within this time one is due
+for most partitions anyway: it commits dispatch and inputs as one record."""
 
 
 class InputPatience:

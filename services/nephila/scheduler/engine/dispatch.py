@@ -139,17 +139,18 @@ class Dispatcher:
             self._slots.leave(self._partition)
 
     def _dispatch_ready(self, now: float, out: TurnOutput) -> None:
-        frontier, moves = self.frontier, MOVED_PER_TURN
+        frontier, moves, places = self.frontier, MOVED_PER_TURN, 0
         job: Job | None = None
-        places = 0
         waiting, queues = frontier.readiness.waiting_for_address, frontier.addresses.heap
-        hot, ready, next_ready = frontier.hosts.hot, frontier.readiness.ready, frontier.store.next_ready
+        hot, next_ready = frontier.hosts.hot, frontier.store.next_ready
+        ready, prepared = frontier.readiness.ready, frontier.readiness.prepared
         leases, urls, most = frontier.in_flight.leases, frontier.in_flight.urls, self._most_leases
         while len(leases) < most and len(urls) < frontier.window and self._effort <= EFFORT_PER_TURN:
             if (waiting or queues) and self._serve_waiting_for_address(now, out):
                 places = 0
                 continue
-            if job is None or not places or frontier.readiness.prepared.scheduled or (next_ready() or math.inf) <= now:
+            is_due = prepared.scheduled or ((due_at := next_ready()) is not None and due_at <= now)
+            if job is None or not places or is_due:
                 moves -= self._fill(now, moves)
                 job, places = self._choose()
                 if job is None:
@@ -247,10 +248,8 @@ class Dispatcher:
         takes at most one place of the page budget."""
         if job.rooms or job.requisites:
             return 1
-        if not job.max_pages:
-            return MOVED_PER_TURN
         prepared = 0 if job.ignore_robots else self.frontier.readiness.prepared.count(job.number)
-        return max(job.budget_left - prepared, 1)
+        return max(job.budget_left - prepared, 1) if job.max_pages else MOVED_PER_TURN
 
     def _next_share(self, able: list[Job]) -> Job:
         job = self.frontier.jobs[self._shares.next(able)]
