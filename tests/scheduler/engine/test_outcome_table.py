@@ -361,6 +361,20 @@ def test_a_host_where_several_are_fetched_at_once_has_no_such_instant() -> None:
     assert rig.frontier.counters.early_fetches == 0
 
 
+def test_a_fetch_is_not_early_because_an_outcome_came_again_after_its_start() -> None:
+    """A killed broker delivers outcomes again: the host waits anew, and the fetch in flight was in time."""
+    rig, first = leased(1)
+    rig.job("http://a.test/2")
+    rig.end(first, result=FetchResult.FETCHED, status=200)
+    second = rig.next_request()
+    started_at = rig.frontier.time.now + rig.frontier.time.utc_offset
+    rig.pass_time(3.0)
+    rig.end(first, result=FetchResult.FETCHED, status=200)
+    assert rig.host.pace.not_before + rig.frontier.time.utc_offset > started_at + 3.0
+    rig.end(second, result=FetchResult.FETCHED, status=200, started_at=started_at)
+    assert rig.frontier.counters.early_fetches == 0
+
+
 @pytest.mark.parametrize("name", TABLE)
 @pytest.mark.parametrize("budget", [None, HostBudget(pages=5)])
 def test_a_fetch_that_was_dialled_is_charged_to_the_budget_of_its_host(name: str, budget: HostBudget | None) -> None:

@@ -87,7 +87,7 @@ class OutcomeHandler:
         before = host.pace.not_before
         job = frontier.jobs.get(waiting.job)
         if 0 < outcome.started_at < before + frontier.time.utc_offset - CLOCKS_S:
-            self._count_early(host, job)
+            self._count_early(host, job, waiting)
         in_flight.answer(waiting, now, outcome.reason == BUSY)
         host.changed = True
         self._pace(host, job, outcome, row, now)
@@ -121,11 +121,13 @@ class OutcomeHandler:
             self._log_host(host, before, now)
             self.frontier.readiness.reschedule(host)
 
-    def _count_early(self, host: Host, job: Job | None) -> None:
+    def _count_early(self, host: Host, job: Job | None, waiting: Outstanding) -> None:
         """Count a fetch that began before its host might be fetched from. It would be a fault of this program: requests
-        are sent after that instant. Clocks of members may differ by `CLOCKS_S`."""
-        if self.frontier.hosts.fetches_alone(host, job):
-            self.frontier.counters.early_fetches += 1
+        are sent after that instant. Clocks of members may differ by `CLOCKS_S`. A pause that was set after the lease,
+        by an outcome that came again, does not concern the fetch."""
+        frontier = self.frontier
+        if frontier.hosts.fetches_alone(host, job):
+            frontier.counters.early_fetches += host.pace.set_at <= frontier.in_flight.leased_at(waiting)
 
     def _lease_start_utc(self, waiting: Outstanding) -> float:
         return self.frontier.in_flight.leased_at(waiting) + self.frontier.time.utc_offset
