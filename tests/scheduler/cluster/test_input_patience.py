@@ -6,13 +6,10 @@ import msgspec
 import pytest
 from nephila.kernel.documents.job_schema import Host, Politeness
 from nephila.kernel.runtime.clock import ManualClock
-from nephila.kernel.topics import FRONTIER
-from nephila.scheduler.cluster import scheduler
-from nephila.scheduler.cluster.input_patience import TURN_S, InputPatience
+from nephila.scheduler.cluster.input_patience import InputPatience
 
 from tests.fake_kafka import FakeKafka, FakeKafkaBus
 from tests.jobs import crawl_job
-from tests.scheduler.cluster.cluster_rig import World, web
 
 
 @pytest.fixture
@@ -47,29 +44,3 @@ def test_without_a_job_there_is_no_patience(bus):
     patience.on_job(job)
     patience.on_job(msgspec.structs.replace(job, deleted=True))
     assert bus.patient == {"g": False}
-
-
-async def test_inputs_that_no_host_waits_for_share_the_log_record_of_the_next_turn(tmp_path, monkeypatch):
-    """The pauses of hosts stay as they are."""
-    crawled = {}
-    for name, turn_s in (("shared", TURN_S), ("alone", 0.0)):
-        monkeypatch.setattr(scheduler, "TURN_S", turn_s)
-        world = World(tmp_path / name, web(6, 9), took_s=0.3)
-        await world.start("a")
-        await world.give("a")
-        world.submit(*(f"http://h{host}.test/0" for host in range(6)))
-        await world.run(12.0)
-        world.check()
-        records = sum(len(world.broker.all(FRONTIER, p)) for p in range(world.broker.partitions))
-        crawled[name] = sorted(world.rows), records
-    assert crawled["shared"][0] == crawled["alone"][0]
-    assert crawled["shared"][1] < 0.8 * crawled["alone"][1], crawled
-
-
-async def test_inputs_of_a_job_whose_hosts_wait_are_committed_at_once(tmp_path):
-    world = World(tmp_path, web(1, 3))
-    await world.start("a")
-    await world.give("a")
-    world.submit("http://h0.test/0", delay_s=0.4)
-    await world.settle()
-    assert [fetch.url for fetch in world.fetches] == ["http://h0.test/0"]

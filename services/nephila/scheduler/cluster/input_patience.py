@@ -13,9 +13,6 @@ from nephila.kernel.messages import CrawlJob
 
 PATIENT_S = 0.5
 """Least delay between two fetches of a host; five times the pause of a patient reader."""
-TURN_S = 0.25
-"""How long an input waits for the next turn of its partition where no host waits for it. Within this time one is due
-for most partitions anyway: it commits dispatch and inputs as one record."""
 
 
 class InputPatience:
@@ -25,8 +22,7 @@ class InputPatience:
         self._bus = bus
         self._group = group
         self._delays: dict[str, float] = {}
-        self.patient = False
-        """No host waits for the inputs."""
+        self._patient = False
 
     def on_job(self, job: CrawlJob) -> None:
         """The latest desired state of a job."""
@@ -37,6 +33,6 @@ class InputPatience:
             own = [host.delay for host in politeness.hosts if host.delay is not None]
             self._delays[job.uid] = min(map(seconds, (politeness.delay, *own)))
         patient = min(self._delays.values(), default=0.0) >= PATIENT_S
-        if patient != self.patient:
-            self.patient = patient
+        if patient != self._patient:
+            self._patient = patient
             self._bus.set_patient(self._group, patient)

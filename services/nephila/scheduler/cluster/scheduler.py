@@ -31,7 +31,7 @@ from nephila.scheduler.cluster.addresses.address_lock_topic import AddressLockTo
 from nephila.scheduler.cluster.addresses.shared_pace import SharedAddressQueue
 from nephila.scheduler.cluster.explain_queries import ExplainQueryHandler
 from nephila.scheduler.cluster.forwarding import Forwarding
-from nephila.scheduler.cluster.input_patience import TURN_S, InputPatience
+from nephila.scheduler.cluster.input_patience import InputPatience
 from nephila.scheduler.cluster.jobs.status_reporter import StatusReporter
 from nephila.scheduler.cluster.missing_receipts import MissingReceipts
 from nephila.scheduler.cluster.request_liveness import RequestLiveness
@@ -325,13 +325,6 @@ class ClusterScheduler(Member):
             self.forwarding.receipts(owner, delivery, owner.receipts)
 
     # ---- turns
-
-    def has_input(self, owner: PartitionOwner) -> None:
-        """See `OwnerHost`."""
-        if self._patience.patient:
-            self.wake_within(owner, TURN_S)
-        else:
-            self.wake(owner)
 
     def _on_address_locks_changed(self) -> None:
         """Serve partitions that are announced by now; hosts may be first in their address queues."""

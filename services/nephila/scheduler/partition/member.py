@@ -115,17 +115,6 @@ class Member:
             self._pass_due = True
             self.clock.call_soon(self._pass)
 
-    def has_input(self, owner: PartitionOwner) -> None:
-        """See `OwnerHost`."""
-        self.wake(owner)
-
-    def wake_within(self, owner: PartitionOwner, seconds: float) -> None:
-        """Wake a partition then, unless it has an earlier time."""
-        when = self.clock.monotonic() + seconds
-        if owner.state is not OwnerState.LOST and (owner.wake_at is None or when < owner.wake_at):
-            self._wakeups.set(owner, when)
-        self._arm()
-
     def _pass(self) -> None:
         """Turns of every due partition, and of those whose server address has a free slot."""
         if self.state is MemberState.DEAD:

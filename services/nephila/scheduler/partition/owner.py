@@ -57,9 +57,6 @@ class OwnerHost(Protocol):
     def wake(self, owner: PartitionOwner) -> None:
         """The partition is to take a turn."""
 
-    def has_input(self, owner: PartitionOwner) -> None:
-        """The partition has taken an input, which a turn commits."""
-
     def fatal(self, error: BaseException) -> None:
         """The program cannot go on."""
 
@@ -320,7 +317,7 @@ class PartitionOwner:
         """Ack the delivery when its effect is in the log."""
         self._acks.append(delivery)
         if not self.due:
-            self._host.has_input(self)
+            self._host.wake(self)
 
     # ---- a turn
 
