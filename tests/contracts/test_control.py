@@ -479,6 +479,7 @@ async def test_rows_and_items_of_a_database_that_is_empty_or_unknown(rig):
         ("list_pages", screen_types.ListPages()),
         ("get_page", screen_types.GetPage(url="http://a.test/0")),
         ("list_items", screen_types.ListItems()),
+        ("search_pages", screen_types.SearchPages(query="fox")),
     ):
         if rig.has_settings:
             with pytest.raises(UserError, match=r"api\.store"):
@@ -486,6 +487,8 @@ async def test_rows_and_items_of_a_database_that_is_empty_or_unknown(rig):
         elif operation == "get_page":
             with pytest.raises(api.NotFound, match="no row"):
                 await rig.control.get_page(request)
+        elif operation == "search_pages":
+            assert (await rig.control.search_pages(request)).hits == []
         else:
             assert (await getattr(rig.control, operation)(request)).next in (0, "")
     assert (await rig.control.count_outcomes(screen_types.OfJob())).counts == []
@@ -518,6 +521,12 @@ async def test_hosts_say_why_they_wait(rig):
     (host,) = (await rig.control.list_hosts(request)).hosts
     assert (host.name, host.queued, host.jobs) == ("a.test", 1, ["news"])
     assert (await rig.control.list_hosts(screen_types.ListHosts(search="b.test"))).hosts == []
+
+
+async def test_a_search_that_cannot_be_read_is_a_usage_error(rig):
+    """One line that names the part."""
+    with pytest.raises((UsageError, UserError), match=r"not closed|api\.store"):
+        await rig.control.search_pages(screen_types.SearchPages(query='"fox'))
 
 
 async def test_a_rule_is_made_of_clicks_on_stored_pages(rig, tmp_path):

@@ -91,6 +91,10 @@ class Control(Protocol):
     async def list_pages(self, request: screen_types.ListPages) -> screen_types.PageList:
         """URLs that have ended, the newest first."""
 
+    @over_http("GET", "/search")
+    async def search_pages(self, request: screen_types.SearchPages) -> screen_types.SearchResults:
+        """Pages by words of title, URL and text, the best first."""
+
     @over_http("GET", "/page")
     async def get_page(self, request: screen_types.GetPage) -> screen_types.PageDetail:
         """One URL with text, links, items and fetches."""

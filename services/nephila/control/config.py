@@ -17,6 +17,9 @@ class ControlConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Names by which browsers open the console, as that of an Ingress. A request with another name in Host is refused:
     a foreign name may resolve to this address (DNS rebinding). Addresses and localhost need no entry."""
 
+    firecrawl: bool = False
+    """Serve Firecrawl's API below /v2 too, with the same token (docs/firecrawl.md)."""
+
     tenants: tuple[str, ...] = ()
     """Tenants, as in scheduler.tenants: a job with a tenant that is not listed is refused. Empty: any tenant."""
 

@@ -198,6 +198,9 @@ class Operations(api.Control):
     async def list_pages(self, request: screen_types.ListPages) -> screen_types.PageList:
         return await asyncio.to_thread(stored_rows.page_list, self._backend.rows, request)
 
+    async def search_pages(self, request: screen_types.SearchPages) -> screen_types.SearchResults:
+        return await asyncio.to_thread(stored_rows.search_results, self._backend.rows, request)
+
     async def get_page(self, request: screen_types.GetPage) -> screen_types.PageDetail:
         return await asyncio.to_thread(stored_rows.page_detail, self._backend.rows, request)
 
