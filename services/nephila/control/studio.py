@@ -83,8 +83,8 @@ class Studio:
             url = parse_url(request.url).href
         except UrlError as error:
             raise UsageError(f"{request.url[:100]!a} is not a URL that can be crawled: {error}") from None
-        if request.source == "web":
-            page = await self._backend.fetch(url)
+        if request.source != "stored":
+            page = await self._backend.fetch(url, rendered=request.source == "rendered")
             self._keep(page)
         else:
             page = (await asyncio.to_thread(self._page, request.url, url)).page
