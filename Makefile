@@ -32,6 +32,7 @@ $(DEV): $(STAMP)
 	@$(BIN)/python -m tools.kafka_broker install --optional
 	@$(BIN)/python -m tools.helm install --optional
 	@$(BIN)/python -m tools.prometheus install --optional
+	@$(BIN)/python -m tools.axe install --optional
 	@touch $@
 
 install: $(STAMP)  ## build .venv with everything (.venv/bin/nephila)
@@ -87,6 +88,11 @@ bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs (about ten minutes, 
 
 images: $(DEV)  ## build the images of all services from dist/ (ARGS='--dev --load COMMAND', see python -m tools.images --help)
 	@$(BIN)/python -m tools.images $(ARGS)
+
+.PHONY: axe
+axe: $(DEV)  ## axe over every screen of the console in Chromium, light and dark, wide and narrow: no serious finding (a minute)
+	@$(BIN)/python -m tools.axe install
+	@NEPHILA_REQUIRE_ALL=1 $(PYTEST) tests/console/test_accessibility_in_chromium.py $(ARGS)
 
 .PHONY: sbom
 sbom: $(DEV)  ## write dist/sbom/*.cdx.json: what each image contains (ARGS=--images: with the Debian packages of the built images)

@@ -57,6 +57,7 @@ SCREENS: Final[Sequence[tuple[str, str, Screen]]] = (
     ("GET", "/rules", rules.rules),
     ("GET", "/system", system.system),
     ("POST", "/system/settings", system.change_setting),
+    ("POST", "/system/replay", system.replay),
 )
 """Method, path below /console, screen."""
 
