@@ -14,7 +14,7 @@ DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
 BENCHES := $(shell sed -n "s/^\(bench[a-z-]*\):.*/\1/p" Makefile)
-.PHONY: canary chart images lock test-cluster show-metrics flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
+.PHONY: canary chart images lock test-cluster show-metrics show-firecrawl site flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -32,6 +32,7 @@ $(DEV): $(STAMP)
 	@$(BIN)/python -m tools.kafka_broker install --optional
 	@$(BIN)/python -m tools.helm install --optional
 	@$(BIN)/python -m tools.prometheus install --optional
+	@$(BIN)/python -m tools.axe install --optional
 	@touch $@
 
 install: $(STAMP)  ## build .venv with everything (.venv/bin/nephila)
@@ -72,6 +73,14 @@ mutants-core: $(DEV)  ## the same for the native core, with cargo-mutants, its u
 	 cargo mutants -d build/mutants-core/core --in-place --profile mutants --no-default-features \
 	 --minimum-test-timeout 120 -f '$(CORE_FILES)' $(ARGS) -- --tests
 
+FUZZ_S ?= 1800
+.PHONY: fuzz
+fuzz: $(DEV)     ## libFuzzer over responses and pages, FUZZ_S=1800 seconds each (ARGS='page --keep'; needs a nightly Rust and cargo-fuzz)
+	@$(BIN)/python -m tools.fuzz --seconds $(FUZZ_S) $(ARGS)
+
+bench-search: $(DEV)  ## searches over 10^6 generated pages, pairs of characters beside trigrams (some 15 minutes, 5 GB; ARGS='--rows 100000')
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_search $(ARGS)
+
 bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (about a quarter of an hour, 4 GB)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_seen $(ARGS)
@@ -84,6 +93,15 @@ bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs (about ten minutes, 
 
 images: $(DEV)  ## build the images of all services from dist/ (ARGS='--dev --load COMMAND', see python -m tools.images --help)
 	@$(BIN)/python -m tools.images $(ARGS)
+
+.PHONY: reproduce
+reproduce: $(DEV)  ## build images twice without a cache and compare their layers (ARGS='scheduler cli'; some minutes)
+	@$(BIN)/python -m tools.reproduce $(ARGS)
+
+.PHONY: axe
+axe: $(DEV)  ## axe over every screen of the console in Chromium, light and dark, wide and narrow: no serious finding (a minute)
+	@$(BIN)/python -m tools.axe install
+	@NEPHILA_REQUIRE_ALL=1 $(PYTEST) tests/console/test_accessibility_in_chromium.py $(ARGS)
 
 .PHONY: sbom
 sbom: $(DEV)  ## write dist/sbom/*.cdx.json: what each image contains (ARGS=--images: with the Debian packages of the built images)
@@ -100,6 +118,13 @@ kube-score: $(DEV)  ## findings of kube-score over the chart's examples (ARGS=PR
 
 show-metrics: $(DEV)  ## every dashboard query answered by a real Prometheus over a live crawl; pictures into docs/ (10 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.metrics.show $(ARGS)
+
+site: $(DEV)  ## the documentation site in build/site/html (ARGS=--serve shows it)
+	@$(BIN)/python -m mkdocs --version > /dev/null 2>&1 || $(BIN)/python -m pip install --disable-pip-version-check -q 'mkdocs-material>=9.6,<10'
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m tools.site $(ARGS)
+
+show-firecrawl: $(DEV)  ## the official JavaScript client of Firecrawl against this program (1 minute; needs Node)
+	@PYTHONPATH=services:. $(BIN)/python -m tools.firecrawl_js
 
 judge: $(DEV)  ## the hostile web in its full size, crawled and judged from the server's log (some minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_judge $(ARGS)
@@ -197,10 +222,10 @@ proto: $(DEV)  ## generate kernel/messages from proto/
 	@$(BIN)/python tools/protogen.py
 
 .PHONY: wheels
-wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (abi3), in dist/; needs Rust. PGO=1: the core is trained on a crawl first (docs/adr/0078)
+wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (abi3), in dist/; needs Rust. PGO=1: the core is trained on a crawl first, PGO=auto: where that can be done (docs/adr/0078)
 	@rm -rf build dist/nephila-*.whl
-	@$(if $(PGO),$(BIN)/python -m tools.profile_core build/core.profdata)
-	@$(if $(PGO),RUSTFLAGS="-Cprofile-use=$(CURDIR)/build/core.profdata") $(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir dist --config-settings=--build-option=--py-limited-api=cp311 .
+	@$(if $(PGO),$(BIN)/python -m tools.profile_core build/core.profdata $(if $(filter auto,$(PGO)),--optional))
+	@! test -f build/core.profdata || export RUSTFLAGS="-Cprofile-use=$(CURDIR)/build/core.profdata"; $(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir dist --config-settings=--build-option=--py-limited-api=cp311 .
 	@$(BIN)/python -m zipfile -l dist/nephila-*-cp311-abi3-*.whl | grep 'native/_core.abi3.so' > /dev/null || { echo "the native core was not built: install Rust (https://rustup.rs)"; exit 1; }
 	@du -h dist/nephila-*-cp311-abi3-*.whl
 

@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from nephila import __version__
 from nephila.console import plots, words
+from nephila.console.gate import Seal
 from nephila.console.messages import LANGUAGES, language, translate, translate_count
 from nephila.console.sessions import Session
 from nephila.control.api import Control
@@ -27,6 +28,7 @@ NAVIGATION = (
     ("items", "Items"),
     ("sites", "Sites"),
     ("rules", "Rules"),
+    ("studio", "Studio"),
     ("system", "System"),
 )
 """Screens of the rail: part of the path, and name."""
@@ -46,6 +48,8 @@ def environment() -> Environment:
     found.install_gettext_callables(translate, translate_count, newstyle=True)  # type: ignore[attr-defined]
     for name in ("clean", "rate", "when", "host", "cell"):
         found.filters[name] = getattr(words, name)
+    # A word of the API in the language of the request. `_()` would read a % in it as a place for a value.
+    found.filters["word"] = translate
     found.filters |= {"count": figures.count, "size": partial(figures.size, bytes_word="B"), "span": figures.span}
     found.globals |= {
         "path": words.path,
@@ -62,11 +66,14 @@ def environment() -> Environment:
 class View:
     """A request of a session."""
 
-    def __init__(self, request: Request, control: Control, session: Session | None, form: Mapping[str, str]) -> None:
+    def __init__(
+        self, request: Request, control: Control, session: Session | None, form: Mapping[str, str], seal: Seal
+    ) -> None:
         self.request = request
         self.control = control
         self.session = session
         self.form = form
+        self.seal = seal
         self.began = time.perf_counter()
 
     def field(self, name: str, default: str = "") -> str:
@@ -85,7 +92,7 @@ class View:
 
     def _in_language(self, name: str) -> str:
         """The address of this screen in another language."""
-        query = urlencode({**dict(self.request.query_params), "lang": name})
+        query = urlencode({**dict(self.request.query_params), "lang": name}, errors="replace")
         return f"{self.request.url.path}?{query}"
 
     def render(self, template: str, code: int = 200, /, **values: Any) -> Response:
@@ -106,7 +113,8 @@ class View:
             )
         )
         passed_ms = (time.perf_counter() - self.began) * 1000
-        return HTMLResponse(text, code, {"server-timing": f"app;dur={passed_ms:.1f}"})
+        # A lone surrogate, which no encoding has, is shown as a question mark.
+        return HTMLResponse(text.encode("utf-8", "replace"), code, {"server-timing": f"app;dur={passed_ms:.1f}"})
 
 
 def go(place: str) -> Response:

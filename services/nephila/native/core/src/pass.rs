@@ -21,21 +21,21 @@ const HASH_BYTES: usize = 8;
 #[pyclass(module = "nephila.native._core", frozen)]
 #[derive(Default)]
 pub struct PagePass {
-    title: String,
+    pub title: String,
     lang: String,
     base: String,
     canonical: String,
     robots: String,
     description: String,
-    meta: Vec<(String, String)>,
+    pub meta: Vec<(String, String)>,
     refresh: String,
-    text: Vec<u8>,
-    lines: Vec<Line>,
-    main_lines: Vec<u32>,
-    main_text: Vec<u8>,
+    pub text: Vec<u8>,
+    pub lines: Vec<Line>,
+    pub main_lines: Vec<u32>,
+    pub main_text: Vec<u8>,
     /// Empty without text.
     text_hash: Vec<u8>,
-    links: Links,
+    pub links: Links,
     links_left_out: u32,
     depth: u32,
 }
