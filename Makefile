@@ -150,6 +150,9 @@ bench-browser: $(DEV)  ## 500 rendered pages beside Playwright, Crawlee and Craw
 	@build/browser-rivals/bin/python -m pip install -q --disable-pip-version-check 'crawlee[playwright]' crawl4ai
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_browser --rivals build/browser-rivals $(ARGS)
 
+bench-page-threads: $(DEV)  ## pages/s and CPU per page by page threads, and the plot docs/page-threads.svg (about three minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_page_threads --plot docs/page-threads.svg $(ARGS)
+
 bench-simulation: $(DEV)  ## 100, 1,000 and 10,000 members on a virtual clock: joins, deaths, a region gone (some minutes, 3 GB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_simulation --plot docs/simulation.svg $(ARGS)
 

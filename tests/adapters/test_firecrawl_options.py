@@ -36,6 +36,7 @@ def test_what_the_official_client_always_sends_is_taken():
         ({"mobile": True}, "mobile is not supported: set the User-Agent of the program"),
         ({"actions": [{"type": "wait"}]}, "actions is not supported: steps of a browser are spec.browser.steps"),
         ({"formats": ["summary"]}, "format 'summary' is not supported: there are markdown, links"),
+        ({"formats": ["rawHtml"]}, "format 'rawHtml' is not supported"),
         ({"formats": ["json"]}, "format json needs a schema with properties"),
         ({"formats": "markdown"}, "formats is not a list"),
         ({"maxAge": -1}, "maxAge is '-1', not a number"),
@@ -91,7 +92,7 @@ def test_the_scope_of_a_crawl(given, mode):
 
 
 def test_an_id_holds_kind_begin_and_formats():
-    made = options.id_of("batch", 1_800_000_000.25, "0123456789ab", ("markdown", "rawHtml"))
-    assert options.read_id(made) == options.CrawlId("batch", 1_800_000_000.25, ("markdown", "rawHtml"))
+    made = options.id_of("batch", 1_800_000_000.25, "0123456789ab", ("markdown", "links"))
+    assert options.read_id(made) == options.CrawlId("batch", 1_800_000_000.25, ("markdown", "links"))
     for other in ("", "batch-1", "news", made + "x", made.upper()):
         assert options.read_id(other) is None

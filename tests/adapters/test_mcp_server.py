@@ -37,6 +37,11 @@ async def test_an_agent_reads_maps_crawls_and_asks(tmp_path):
             assert '"failed(http_404)": 1' in text
             text, _ = await called(client, "list_pages", crawl="teas", search="black")
             assert "http://b.test/black" in text
+            text, _ = await called(client, "search_pages", query="oxidised -green")
+            assert "http://b.test/black" in text
+            assert "http://b.test/green" not in text
+            text, failed = await called(client, "search_pages", query='"oxidised')
+            assert (failed, "not closed" in text) == (True, True)
             text, _ = await called(client, "explain_url", url="http://b.test/hidden", crawl="teas")
             assert '"kind": "failed"' in text or "404" in text
             text, _ = await called(client, "list_changes", crawl="teas", limit=2)

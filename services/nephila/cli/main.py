@@ -261,6 +261,7 @@ EXTRAS = {
     "google": "kafka",
     "kopf": "operator",
     "kubernetes": "operator",
+    "mcp": "mcp",
     "opentelemetry": "tracing",
     "prometheus_client": "kafka",
     "structlog": "kafka",

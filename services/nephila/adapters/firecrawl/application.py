@@ -296,7 +296,7 @@ class FirecrawlApi:
         await self._state(crawl)
         errors, blocked = [], []
         for outcome in ("failed", "denied"):
-            wanted = screen_types.ListPages(job=crawl, outcome=outcome, limit=ERRORS)  # type: ignore[arg-type]
+            wanted = screen_types.ListPages(job=crawl, outcome=outcome, limit=ERRORS)
             for row in (await self._control.list_pages(wanted)).pages:
                 if row.reason == "robots":
                     blocked.append(row.url)

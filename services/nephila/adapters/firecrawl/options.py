@@ -13,8 +13,8 @@ import msgspec
 
 from nephila.kernel.runtime.errors import UsageError
 
-Format = Literal["markdown", "links", "html", "rawHtml", "json"]
-FORMATS: Final[Mapping[Format, str]] = {"markdown": "m", "links": "l", "html": "h", "rawHtml": "r", "json": "j"}
+Format = Literal["markdown", "links", "json"]
+FORMATS: Final[Mapping[Format, str]] = {"markdown": "m", "links": "l", "json": "j"}
 """Formats of a document, and the letter by which the id of a crawl holds them."""
 DEFAULT_LIMIT: Final = 10_000
 DEFAULT_TIMEOUT_S: Final = 60.0
@@ -96,9 +96,10 @@ def _formats(given: Any) -> tuple[tuple[Format, ...], Mapping[str, Any] | None]:
     found: dict[Format, None] = {}
     schema = None
     for one in given:
-        name = one.get("type") if isinstance(one, dict) else one
-        if name not in FORMATS:
-            raise UsageError(f"format {str(name)[:50]!r} is not supported: there are {', '.join(FORMATS)}")
+        said = one.get("type") if isinstance(one, dict) else one
+        name = next((known for known in FORMATS if known == said), None)
+        if name is None:
+            raise UsageError(f"format {str(said)[:50]!r} is not supported: there are {', '.join(FORMATS)}")
         if name == "json":
             schema = one.get("schema") if isinstance(one, dict) else None
             if not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict):
@@ -213,7 +214,7 @@ def number(given: Mapping[str, Any], name: str, default: float, low: float, high
     return found
 
 
-_ID: Final = re.compile(r"(crawl|batch)-([0-9a-f]{12})[0-9a-f]{12}-([mlhrj]{1,5})")
+_ID: Final = re.compile(r"(crawl|batch)-([0-9a-f]{12})[0-9a-f]{12}-([mlj]{1,3})")
 
 
 class CrawlId(msgspec.Struct, frozen=True):

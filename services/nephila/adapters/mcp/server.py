@@ -47,6 +47,7 @@ TOOLS: Final = {
     "delete_crawl": _DELETES,
     "list_crawls": _STORED,
     "list_pages": _STORED,
+    "search_pages": _STORED,
     "list_items": _STORED,
     "explain_url": _STORED,
     "list_changes": _STORED,

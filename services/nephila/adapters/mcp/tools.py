@@ -139,6 +139,31 @@ class Tools:
                 for row in found.pages]  # fmt: skip
         return {"pages": rows, "next": found.next}
 
+    async def search_pages(
+        self,
+        query: Annotated[
+            str,
+            Field(
+                description='Words that must be in a page, "phrases", -without, prefix*, title:, url:, host:, since:',
+                min_length=1,
+                max_length=500,
+            ),
+        ],
+        crawl: Job = "",
+        skip: Annotated[int, Field(ge=0, le=200, description="Leave so many out.")] = 0,
+        limit: Annotated[int, Field(ge=1, le=50)] = 10,
+    ) -> str:
+        """Search the pages that were crawled by their words, the best first, each with a passage."""
+        wanted = screen_types.SearchPages(query=query, job=crawl, skip=skip, limit=limit)
+        found = await self.control.search_pages(wanted)
+        lines = [f"{found.total:,} pages" + ("" if found.complete else ", and there may be more")]
+        if found.behind:
+            lines.append(f"{found.behind:,} fetches are not in the index yet; search again later")
+        for hit in found.hits:
+            title, passage = ("".join(part.text for part in parts) for parts in (hit.title, hit.passage))
+            lines += ["", visible(f"{hit.url}  {title}")[:2000], visible(passage)[:1000]]
+        return marked("\n".join(lines), "pages of the crawls")
+
     async def list_items(
         self,
         crawl: Job = "",

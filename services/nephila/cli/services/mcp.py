@@ -11,7 +11,6 @@ import typer
 from nephila.cli.options import DEFAULT_OUT, Out, values, with_options
 from nephila.cli.output import note
 from nephila.cli.target import ControlTarget, Server, TokenFile
-from nephila.kernel.runtime.errors import UserError
 from nephila.programs.options import CommandOptions
 
 if TYPE_CHECKING:
@@ -37,10 +36,8 @@ def mcp(
     In a program of its own in DIR as nephila up, which the options are for, or over the control API of the program that
     runs in DIR, of a finished crawl there, or of --server.
     """
-    try:
-        import mcp as sdk  # noqa: F401
-    except ImportError:
-        raise UserError("nephila mcp needs the SDK of the protocol: pip install 'nephila[mcp]'") from None
+    import mcp as sdk  # noqa: F401 - what is missing is named before a program starts
+
     from nephila.cli.services.console import open_control
     from nephila.cli.target import tcp_address
     from nephila.programs.output_directory import OutputDirectory
