@@ -110,12 +110,13 @@ def kills(release: Release, web: Web) -> None:
     print(f"from helm install to the first stored page: {time.monotonic() - began:.1f} s, the site's start included")
     print(f"{release.pace(15):,.0f} pages/min with 1 downloader")
     scale(release, 4)
-    for component in ("downloader", "parser", "storage", "scheduler", "api", "operator", "postgres", "kafka"):
-        release.kill(component)
-        print(f"          {release.pace(15):,.0f} pages/min", flush=True)
     _change_job(release)
     _change_rule(release)
+    for component in ("kafka", "postgres", "scheduler", "downloader", "parser", "storage", "api", "operator"):
+        release.kill(component)
+        print(f"          {release.pace(10):,.0f} pages/min", flush=True)
     scale(release, 1)
+    release.rule("the crawl still runs after the last step", float(release.rows() < web.goal), 1, "more --pages")
     finish(release, web, crawl)
     _resources(release, web)
 
