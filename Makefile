@@ -14,7 +14,7 @@ DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
 BENCHES := $(shell sed -n "s/^\(bench[a-z-]*\):.*/\1/p" Makefile)
-.PHONY: canary chart images lock test-cluster show-metrics flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
+.PHONY: canary chart images lock test-cluster show-metrics show-firecrawl site flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -72,6 +72,9 @@ mutants-core: $(DEV)  ## the same for the native core, with cargo-mutants, its u
 	 cargo mutants -d build/mutants-core/core --in-place --profile mutants --no-default-features \
 	 --minimum-test-timeout 120 -f '$(CORE_FILES)' $(ARGS) -- --tests
 
+bench-search: $(DEV)  ## searches over 10^6 generated pages, pairs of characters beside trigrams (some 15 minutes, 5 GB; ARGS='--rows 100000')
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_search $(ARGS)
+
 bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (about a quarter of an hour, 4 GB)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_seen $(ARGS)
@@ -104,6 +107,13 @@ kube-score: $(DEV)  ## findings of kube-score over the chart's examples (ARGS=PR
 
 show-metrics: $(DEV)  ## every dashboard query answered by a real Prometheus over a live crawl; pictures into docs/ (10 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.metrics.show $(ARGS)
+
+site: $(DEV)  ## the documentation site in build/site/html (ARGS=--serve shows it)
+	@$(BIN)/python -m mkdocs --version > /dev/null 2>&1 || $(BIN)/python -m pip install --disable-pip-version-check -q 'mkdocs-material>=9.6,<10'
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m tools.site $(ARGS)
+
+show-firecrawl: $(DEV)  ## the official JavaScript client of Firecrawl against this program (1 minute; needs Node)
+	@PYTHONPATH=services:. $(BIN)/python -m tools.firecrawl_js
 
 judge: $(DEV)  ## the hostile web in its full size, crawled and judged from the server's log (some minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_judge $(ARGS)

@@ -1,6 +1,6 @@
 """Nephila: a Kubernetes-native web crawler whose four services also run as one program.
 
-From Python: `crawl`, `fetch`, `extract` and the types that they return; loaded at the first use.
+From Python: `crawl`, `fetch`, `extract`, `search` and the types that they return; loaded at the first use.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import importlib
 __version__ = "0.1.0"
 
 __all__ = [
-    "Crawl", "End", "Link", "Options", "Page", "UsageError", "UserError", "__version__", "crawl", "extract", "fetch",
+    "Crawl", "End", "Found", "Fragment", "Hit", "Link", "Options", "Page", "UsageError", "UserError", "__version__",
+    "crawl", "extract", "fetch", "search",
 ]  # fmt: skip
 
 

@@ -303,9 +303,9 @@ def same(name: str, directory: Path) -> None:
         assert row == {column: ledger[key][column] for column in row}
 
 
-WITHOUT_ROWS = ("items", "markdown")
+WITHOUT_ROWS = ("items", "markdown", "search")
 """Neither rows nor fetches can be read back from them: items without pages (tests/storage/sinks/test_item_files.py), a
-file per page (test_markdown_sink.py)."""
+file per page (test_markdown_sink.py), an index (tests/storage/search)."""
 
 
 @pytest.fixture(params=[*(name for name in FORMATS if name not in WITHOUT_ROWS), *COMBINED])

@@ -1,4 +1,4 @@
-"""The Python API: `nephila.crawl`, `nephila.fetch`, `nephila.extract`; docs/python.md.
+"""The Python API: `nephila.crawl`, `nephila.fetch`, `nephila.extract`, `nephila.search`; docs/python.md.
 
 A thin layer over what `nephila crawl` runs: the same options, services, politeness and files.
 """
@@ -13,8 +13,13 @@ from nephila.api.options import Rules
 from nephila.api.page import Link, Page, page_of
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.programs.options import Options
+from nephila.storage.search.passages import Fragment
+from nephila.storage.search.search import Found, Hit
 
-__all__ = ["Crawl", "End", "Link", "Options", "Page", "UsageError", "UserError", "crawl", "extract", "fetch"]
+__all__ = [
+    "Crawl", "End", "Found", "Fragment", "Hit", "Link", "Options", "Page", "UsageError", "UserError", "crawl",
+    "extract", "fetch", "search",
+]  # fmt: skip
 
 
 def crawl(
@@ -100,3 +105,22 @@ def extract(html: str | bytes, url: str = "", *, content_type: str = "", charset
     named, said = media_type(content_type)
     charset = "utf-8" if isinstance(html, str) else charset or said
     return page_of(extract_document(body, url, named, charset, markdown=True), body, named, charset)
+
+
+def search(
+    words: str, out: str | Path, *, job: str | None = None, skip: int = 0, limit: int = 20, fresh: bool = False
+) -> Found:
+    """Pages of a crawl by words of title, URL and text, the best first; docs/search.md.
+
+    `out`: the directory of a crawl that runs or has ended, or the URL of a database. The index is made by the first
+    search, and reads on by each one. `fresh`: make it again. Raises `UsageError` for a search that cannot be read,
+    `UserError`.
+    """
+    from nephila.programs.output_directory import find_rows
+    from nephila.storage.search.search import make_index
+    from nephila.storage.search.search import search as search_rows
+
+    source, only = find_rows(str(out))
+    for _ in make_index(source, fresh=fresh):
+        pass
+    return search_rows(source, words, job=job or only or "", skip=skip, limit=limit)

@@ -93,6 +93,11 @@ COMMANDS = {
         "nephila.cli.services.rows:pages",
         "List URLs that have ended, the newest first, with a search.",
     ),
+    "search": Command(
+        RESULTS,
+        "nephila.cli.services.search:search",
+        "Search the pages of a crawl by words of title, URL and text.",
+    ),
     "hosts": Command(
         MANY,
         "nephila.cli.services.rows:hosts",
@@ -147,6 +152,11 @@ COMMANDS = {
         MANY,
         "nephila.cli.services.up:up",
         "Run many jobs in one program, until it is stopped.",
+    ),
+    "mcp": Command(
+        MANY,
+        "nephila.cli.services.mcp:mcp",
+        "Serve crawling to agents by the Model Context Protocol.",
     ),
     "jobs": Command(
         MANY,
@@ -251,6 +261,7 @@ EXTRAS = {
     "google": "kafka",
     "kopf": "operator",
     "kubernetes": "operator",
+    "mcp": "mcp",
     "opentelemetry": "tracing",
     "prometheus_client": "kafka",
     "structlog": "kafka",

@@ -30,6 +30,17 @@ class ListPages(Request):
     limit: PageLimit = 50
 
 
+class SearchPages(Request):
+    """Pages by their words, the best first."""
+
+    query: Annotated[Search, Meta(min_length=1)]
+    """Words that have to be in a page, "phrases", -without, prefix*, title:, url:, host:, since:, until:."""
+    job: JobFilter = ""
+    skip: Annotated[int, Meta(ge=0, le=200)] = 0
+    """Leave so many out; at most 200 pages are put in order."""
+    limit: PageLimit = 20
+
+
 class GetPage(Request):
     """One URL."""
 
@@ -94,6 +105,39 @@ class PageList(msgspec.Struct, kw_only=True):
     next: int = 0
     """Pass it as `before` for older ones; 0: these were the oldest. A page with fewer rows than `limit` may have
     a next one: a request looks at a bounded number of fetches."""
+
+
+class Fragment(msgspec.Struct, kw_only=True):
+    """A part of a passage, as text."""
+
+    text: str
+    hit: bool = False
+    """Whether it is a word of the search."""
+
+
+class SearchHit(msgspec.Struct, kw_only=True):
+    """A page of a search."""
+
+    url: str
+    url_key: str
+    job: str
+    title: list[Fragment]
+    lang: str
+    fetched_at: str
+    passage: list[Fragment]
+    """The part of the text with the most words of the search."""
+
+
+class SearchResults(msgspec.Struct, kw_only=True):
+    """Some pages of a search."""
+
+    hits: list[SearchHit]
+    total: int
+    """Pages that were found, 1,000 at most."""
+    complete: bool
+    """False: the search took too long, and there may be more."""
+    behind: int
+    """Fetches that the index has not read yet."""
 
 
 class Link(msgspec.Struct, kw_only=True):

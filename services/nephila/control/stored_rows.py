@@ -11,7 +11,11 @@ from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.reasons.table import words
 from nephila.kernel.runtime.errors import UNREADABLE, UsageError, UserError
 from nephila.native import UrlError, parse_url
+from nephila.storage.ledgers.read_connection import NoTables
 from nephila.storage.read import recent_rows
+from nephila.storage.search.passages import Fragment
+from nephila.storage.search.query import parse
+from nephila.storage.search.search import search
 from nephila.storage.source import Source
 
 NO_ROWS = (
@@ -27,6 +31,31 @@ def page_list(source: Source | None, request: screen_types.ListPages) -> screen_
     values = msgspec.structs.asdict(request)
     found = recent_rows.rows(_there(source), **values)
     return screen_types.PageList(pages=[_row(row) for row in found.rows], next=found.next)
+
+
+def search_results(source: Source | None, request: screen_types.SearchPages) -> screen_types.SearchResults:
+    """See `Control.search_pages`."""
+    there = _there(source)
+    parse(request.query)  # a search that cannot be read is told where there are no rows, too
+    if not job_view.is_there(there):
+        return screen_types.SearchResults(hits=[], total=0, complete=True, behind=0)
+    try:
+        found = search(there, request.query, job=request.job, skip=request.skip, limit=request.limit)
+    except NoTables:
+        return screen_types.SearchResults(hits=[], total=0, complete=True, behind=0)
+    hits = [
+        screen_types.SearchHit(
+            **{name: getattr(hit, name) for name in ("url", "url_key", "job", "lang", "fetched_at")},
+            title=_fragments(hit.title),
+            passage=_fragments(hit.passage),
+        )
+        for hit in found.hits
+    ]
+    return screen_types.SearchResults(hits=hits, total=found.total, complete=found.complete, behind=found.behind)
+
+
+def _fragments(found: list[Fragment]) -> list[screen_types.Fragment]:
+    return [screen_types.Fragment(text=one.text, hit=one.hit) for one in found]
 
 
 def page_detail(source: Source | None, request: screen_types.GetPage) -> screen_types.PageDetail:

@@ -29,6 +29,7 @@ OUTPUTS: Final[dict[str, OutputRow]] = {
     "opensearch": OutputRow(("opensearch-*.spool", "opensearch-dead.jsonl")),
     "parquet": OutputRow(("pages-*.parquet",), of_database=True),
     "raw": OutputRow(("raw-*.gz",), of_bodies=True),
+    "search": OutputRow(("search.db", "search.db-wal", "search.db-shm"), of_database=True),
     "warc": OutputRow(("*.warc.gz", "*.cdxj"), of_bodies=True),
 }
 """Name in `--format` and `spec.sinks` → output. `storage/outputs.py` has what makes each of them."""

@@ -24,7 +24,7 @@ import msgspec
 from nephila.kernel.outputs import patterns
 from nephila.kernel.runtime.errors import UNREADABLE, UsageError, UserError
 from nephila.kernel.url_credentials import redacted
-from nephila.storage.source import Source, with_password
+from nephila.storage.source import Source, is_url, with_password
 
 log = logging.getLogger(__name__)
 
@@ -342,3 +342,17 @@ def _without_secrets(run: RunFile) -> RunFile:
         seeds = [{**one, "url": redacted(one["url"])} if "url" in one else one for one in spec.get("seeds", ())]
         kept.document = {**run.document, "spec": {**spec, **({"seeds": seeds} if seeds else {})}}
     return kept
+
+
+def find_rows(place: str) -> tuple[Source, str | None]:
+    """The source of the rows, and their job; None: the rows of all jobs. Raises `UserError`."""
+    if is_url(place):
+        return with_password(place), None
+    directory = OutputDirectory(Path(place))
+    if not directory.path.is_dir():
+        raise UserError(f"{place} is not a directory; name the one that was given to nephila crawl --out")
+    try:
+        run = directory.read()
+    except UserError:
+        run = None  # the rows can be read without run.json
+    return directory.rows(run), (run.uid or None) if run is not None else None

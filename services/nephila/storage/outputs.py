@@ -16,6 +16,7 @@ from nephila.storage.sinks.item_files import ItemFiles
 from nephila.storage.sinks.jsonl import Jsonl
 from nephila.storage.sinks.markdown import Markdown
 from nephila.storage.sinks.parquet import Parquet
+from nephila.storage.sinks.search_index import SearchIndex
 from nephila.storage.sinks.warcs.warc import Warc
 from nephila.storage.source import addresses, is_url, require_driver
 
@@ -65,6 +66,7 @@ SINKS: dict[str, Callable[[StorageConfig, Ledger], Sink]] = {
     "opensearch": _opensearch,
     "parquet": Parquet,
     "raw": Bodies,
+    "search": SearchIndex,
     "warc": Warc,
 }
 """Outputs in addition to the database."""

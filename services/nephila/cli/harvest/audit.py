@@ -16,8 +16,8 @@ from nephila.cli.jobs.table import print_table
 from nephila.cli.options import DEFAULT_OUT, Json
 from nephila.cli.output import note, print_json
 from nephila.cli.terminal import sanitize, sanitize_lines
-from nephila.cli.tools.export import find
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.programs.output_directory import find_rows
 
 if TYPE_CHECKING:
     from nephila.harvest.audit.precision import Interval, StratumCount
@@ -52,7 +52,7 @@ def sample(
 
     if by not in STRATA:
         raise UsageError(f"--by {by!r} is none of {', '.join(STRATA)}")
-    source, only = find(out)
+    source, only = find_rows(out)
     at = _now()
     with open_for_reading(source) as rows:
         found = draw(partial(all_items if items else pages, rows, job or only or ""), by, size, seed)
@@ -93,7 +93,7 @@ def label(
 
     if file and template:
         raise UsageError("--file reads labels and --template writes a sample; leave one of them out")
-    source, _ = find(out)
+    source, _ = find_rows(out)
     with open_store(source) as store:
         info = _sample(store, sample)
         drawn = store.drawn(info.name)
@@ -123,7 +123,7 @@ def _ask(store: AuditStore, out: str, drawn: list[Drawn], person: str) -> None:
     if not sys.stdin.isatty():
         raise UsageError("labels are read from a terminal; without one use --template and --file")
     todo = [one for one in drawn if one.label is None]
-    with open_for_reading(find(out)[0]) as rows:
+    with open_for_reading(find_rows(out)[0]) as rows:
         for position, one in enumerate(todo, 1):
             page = shown(rows, one.candidate)
             typer.echo(f"\n[{position}/{len(todo)}] {sanitize(one.candidate.url, 500)}")
@@ -160,7 +160,7 @@ def report(
     from nephila.harvest.audit.precision import of_all, of_stratum
     from nephila.harvest.audit.store import open_store
 
-    source, _ = find(out)
+    source, _ = find_rows(out)
     with open_store(source) as store:
         info = _sample(store, sample)
         counts = store.counts(info.name)

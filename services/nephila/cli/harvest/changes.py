@@ -18,9 +18,9 @@ from nephila.cli.options import DEFAULT_OUT, Json
 from nephila.cli.output import print_json
 from nephila.cli.target import Bootstrap, ControlTarget, Server, TokenFile, with_target
 from nephila.cli.terminal import sanitize, sanitize_lines
-from nephila.cli.tools.export import find
 from nephila.control import answers, requests
 from nephila.kernel.runtime.errors import UsageError
+from nephila.programs.output_directory import find_rows
 from nephila.storage.changes import FEED_CHANGES
 from nephila.storage.source import is_url
 
@@ -89,7 +89,7 @@ def changes(
     if target.is_directory:
         from nephila.control.changes import TableChanges
 
-        source, _ = find(target.rows or str(target.out))
+        source, _ = find_rows(target.rows or str(target.out))
         asyncio.run(_run(TableChanges(source), work))
     else:
         call(target, work)

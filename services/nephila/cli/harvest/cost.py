@@ -12,9 +12,8 @@ from nephila.cli.jobs.table import print_table
 from nephila.cli.options import DEFAULT_OUT, Json
 from nephila.cli.output import print_json
 from nephila.cli.terminal import sanitize
-from nephila.cli.tools.export import find
 from nephila.kernel.runtime.errors import UserError
-from nephila.programs.output_directory import OLD, OutputDirectory
+from nephila.programs.output_directory import OLD, OutputDirectory, find_rows
 
 if TYPE_CHECKING:
     from nephila.harvest.cost import Labels, Totals
@@ -40,7 +39,7 @@ def cost(
     from nephila.harvest.cost import Totals, costs
     from nephila.storage.read.cost import costs as jobs_of
 
-    source, only = find(out)
+    source, only = find_rows(out)
     labels, totals = _facts(Path(out)) if Path(out).is_dir() else ({}, Totals(None, None))
     found = costs(jobs_of(source, only), labels, totals, by)
     if job:

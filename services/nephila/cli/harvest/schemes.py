@@ -16,10 +16,10 @@ from nephila.cli.options import Json
 from nephila.cli.output import note, print_json, print_pairs
 from nephila.cli.target import ControlTarget, with_target
 from nephila.cli.terminal import sanitize
-from nephila.cli.tools.export import find
 from nephila.control import answers, api, requests
 from nephila.control.api import Control
 from nephila.kernel.runtime.errors import UserError
+from nephila.programs.output_directory import find_rows
 
 if TYPE_CHECKING:
     from nephila.harvest.schemes.applying import AppliedScheme
@@ -156,7 +156,7 @@ def explain(
     from nephila.storage.ledgers.read_connection import open_for_reading
 
     _, state = _state(target, job or JOB)
-    with open_for_reading(find(rows or str(target.out))[0]) as connection:
+    with open_for_reading(find_rows(rows or str(target.out))[0]) as connection:
         found = explanation.explain(connection, job or JOB, state, parse_url(seed_url(url)).fingerprint)
     if found is None:
         raise UserError(f"the job {job or JOB} has no row of {sanitize(url, 200)}; see nephila explain")
@@ -250,7 +250,7 @@ def _report(place: str, job: str) -> EvaluationReport | None:
     from nephila.storage.ledgers.read_connection import open_for_reading
 
     # A new crawl has no database before its first row.
-    with contextlib.suppress(UserError), open_for_reading(find(place)[0]) as connection:
+    with contextlib.suppress(UserError), open_for_reading(find_rows(place)[0]) as connection:
         return stored_pages.report(connection, job)
     return None
 
@@ -296,7 +296,7 @@ def _progress(place: str, detail: answers.JobDetail, state: Schemes) -> SchemePr
     from nephila.storage.ledgers.read_connection import open_for_reading
 
     idle = detail.status.state == "idle" and not state.incomplete
-    with open_for_reading(find(place)[0]) as rows:
+    with open_for_reading(find_rows(place)[0]) as rows:
         return progress.read(rows, detail.status.name, state, idle=idle)
 
 

@@ -259,11 +259,11 @@ def _page_rows(target: ControlTarget, place: str) -> PageRows | None:
     """Where the runner reads the rows of lists; None: what the control API shows."""
     import os
 
-    from nephila.cli.tools.export import find
+    from nephila.programs.output_directory import find_rows
     from nephila.programs.site_runner import StoredRows
 
     place = place or (str(target.out) if target.is_directory else os.environ.get("NEPHILA_STORAGE__STORE", ""))
-    return StoredRows(find(place)[0]) if place else None
+    return StoredRows(find_rows(place)[0]) if place else None
 
 
 def _run_remote(target: ControlTarget, serve: Any) -> None:

@@ -13,8 +13,8 @@ from nephila.cli.jobs.table import print_table
 from nephila.cli.options import DEFAULT_OUT, Json
 from nephila.cli.output import note, print_json
 from nephila.cli.terminal import sanitize
-from nephila.cli.tools.export import find
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.programs.output_directory import find_rows
 
 if TYPE_CHECKING:
     from nephila.harvest.webhooks.sender import WebhookSender
@@ -40,7 +40,7 @@ def run(
     from nephila.kernel.runtime.process_setup import run_loop
     from nephila.programs.send_webhooks import send
 
-    source, _ = find(out)
+    source, _ = find_rows(out)
 
     def ready(sender: WebhookSender) -> None:
         note(f"delivering changes of {out} to the webhooks of {file}")
@@ -55,7 +55,7 @@ def list_webhooks(out: Out = str(DEFAULT_OUT), json: Json = False) -> None:
     from nephila.harvest.webhooks.store import WebhookStore
     from nephila.storage.read.changes import changes
 
-    source, _ = find(out)
+    source, _ = find_rows(out)
     newest = changes(source, limit=1, newest=True).position
     with closing(WebhookStore(source)) as store:
         found = store.positions()
@@ -88,7 +88,7 @@ def replay(
 
     if bool(since) == dead:
         raise UsageError("say --since TIME|ID, or --dead")
-    source, _ = find(out)
+    source, _ = find_rows(out)
     with closing(WebhookStore(source)) as store:
         if store.position(name) is None:
             raise UserError(f"there is no webhook {name!r} here; see nephila webhooks list")
@@ -115,7 +115,7 @@ def list_dead(
     """Show changes that were not delivered."""
     from nephila.harvest.webhooks.store import WebhookStore
 
-    source, _ = find(out)
+    source, _ = find_rows(out)
     with closing(WebhookStore(source)) as store:
         found = store.dead(name)
     for one in found:

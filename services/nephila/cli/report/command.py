@@ -11,9 +11,8 @@ import typer
 
 from nephila.cli.options import DEFAULT_OUT
 from nephila.cli.output import note, print_json
-from nephila.cli.tools.export import find
 from nephila.kernel.runtime.errors import UserError
-from nephila.programs.output_directory import OutputDirectory
+from nephila.programs.output_directory import OutputDirectory, find_rows
 from nephila.storage.source import display_name, is_url
 
 
@@ -33,7 +32,7 @@ def report(
     from nephila.cli.report.document import ReportHead, render
     from nephila.cli.report.facts import gather, options_of
 
-    source, only = find(place)
+    source, only = find_rows(place)
     head = ReportHead(name=display_name(source), program=f"nephila {__version__}", made_at=time.time())
     if not is_url(place):
         head.name = Path(place).resolve().name

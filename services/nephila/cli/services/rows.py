@@ -52,10 +52,10 @@ def pages(
 
 def _pages(target: ControlTarget, request: screen_types.ListPages) -> screen_types.PageList:
     if target.is_directory:
-        from nephila.cli.tools.export import find
         from nephila.control.stored_rows import page_list
+        from nephila.programs.output_directory import find_rows
 
-        source, _ = find(str(target.out))
+        source, _ = find_rows(str(target.out))
         return page_list(source, request)
     return call(target, lambda control: control.list_pages(request))
 

@@ -12,9 +12,9 @@ import typer
 from nephila.cli.options import DEFAULT_OUT
 from nephila.cli.output import note, print_json
 from nephila.cli.terminal import sanitize, sanitize_lines
-from nephila.cli.tools.export import find
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.seeds import seed_url
+from nephila.programs.output_directory import find_rows
 from nephila.storage.source import display_name
 
 MAX_LINES = 4000
@@ -36,7 +36,7 @@ def diff(
     from nephila.native import parse_url
     from nephila.storage.ledgers.versions import versions
 
-    source, only = find(out)
+    source, only = find_rows(out)
     href = seed_url(url)
     keys = dict.fromkeys((parse_routed(href).fingerprint, parse_url(href).fingerprint))
     page = next((found for key in keys if (found := versions(source, job or only, key)) is not None), None)

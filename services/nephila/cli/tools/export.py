@@ -11,9 +11,9 @@ from nephila.cli.options import DEFAULT_OUT
 from nephila.cli.output import note
 from nephila.cli.terminal import escape_controls
 from nephila.cli.tools.markdown_texts import MarkdownTexts
-from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.programs.output_directory import OutputDirectory
-from nephila.storage.source import Source, display_name, is_url, with_password
+from nephila.kernel.runtime.errors import UsageError
+from nephila.programs.output_directory import find_rows
+from nephila.storage.source import Source, display_name, is_url
 
 
 def export(
@@ -100,7 +100,7 @@ def export(
             raise UsageError("--check-external goes with --broken-links, and both with no other choice of rows")
         from nephila.cli.tools.broken_links import export_broken_links
 
-        source, only = find(place)
+        source, only = find_rows(place)
         target = None if out == "-" else Path(out)
         export_broken_links(
             place, source, format or "csv", target, job or only, raw_csv=raw_csv, external=check_external
@@ -113,7 +113,7 @@ def export(
         from nephila.storage.sinks.chunks import check_chunk_size
 
         check_chunk_size(chunk_chars, chunk_overlap, ("--chunk-chars", "--chunk-overlap"))
-    source, only = find(place)
+    source, only = find_rows(place)
     if format in ARCHIVES:
         if changes or all_outcomes or items or columns:
             raise UsageError(f"--format {format} is of WARC files: leave --changes, --all, --items and --columns out")
@@ -190,17 +190,3 @@ def _archive(place: str, source: Source, format: str, out: str, job: str | None)
         note(f"{number:,} pages written to {target or Path(place, 'export.wacz')}")
     elif target is not None:
         note(f"{number:,} records listed in {out}")
-
-
-def find(place: str) -> tuple[Source, str | None]:
-    """The source of the rows, and their job; None: the rows of all jobs. Raises `UserError`."""
-    if is_url(place):
-        return with_password(place), None
-    directory = OutputDirectory(Path(place))
-    if not directory.path.is_dir():
-        raise UserError(f"{place} is not a directory; name the one that was given to nephila crawl --out")
-    try:
-        run = directory.read()
-    except UserError:
-        run = None  # the rows can be read without run.json
-    return directory.rows(run), (run.uid or None) if run is not None else None

@@ -53,7 +53,18 @@ NEAR_COPIES: dict[str, NearCopies] = {
 RenderMode = Literal["never", "auto", "always"]
 RENDERS: dict[str, Render] = {"never": Render.NEVER, "auto": Render.AUTO, "always": Render.ALWAYS}
 Sink = Literal[
-    "sqlite", "postgres", "jsonl", "markdown", "warc", "raw", "parquet", "dataset", "chunks", "opensearch", "items"
+    "sqlite",
+    "postgres",
+    "jsonl",
+    "markdown",
+    "warc",
+    "raw",
+    "parquet",
+    "dataset",
+    "chunks",
+    "opensearch",
+    "items",
+    "search",
 ]
 _SINKS_LATER = ("s3", "kafka", "elasticsearch", "mongodb", "stdout")
 _SECRET = re.compile(r"pass|pwd|secret|token|pin$", re.IGNORECASE)
