@@ -196,9 +196,9 @@ def releases(release: Release, web: Web) -> None:
     release.apply("CrawlJob", "second", job([web.start], max_pages=20), {"nephila.dev/release": "second"})
     owner = "{.status.release} {.status.state}"
     ended = release.until(
-        lambda: all(release.get(f"crawljob/{one}", "{.status.state}") == "idle" for one in ("first", "second")), 120
+        lambda: all(release.get(f"crawljob/{one}", "{.status.state}") == "limit" for one in ("first", "second")), 120
     )
-    release.step("two jobs of two releases", began, "both idle" if ended else "not both ended")
+    release.step("two jobs of two releases", began, "both at their limit" if ended else "not both ended")
     for name, rows, one in (("first", 30, release), ("second", 20, second)):
         print(f"{name}: {release.get(f'crawljob/{name}', owner)}")
         release.rule(f"rows of the release {one.name}", one.rows(), rows)
