@@ -182,12 +182,9 @@ BOUNDS: dict[str, dict[str, Any]] = {
     "kafka.strimzi.storage": text(SIZE, empty=False),
     "blobStore.persistence.accessModes": MODES,
     "api.replicas": {"minimum": 1},
-    "operator.replicas": {"minimum": 1},
     "crawler.drainSeconds": {"minimum": 1, "maximum": 600},
-    "scheduler.replicas": {"minimum": 1},
     "downloader.replicas": {"minimum": 0},
     "parser.replicas": {"minimum": 0},
-    "storage.replicas": {"minimum": 1},
     "kafka.strimzi.replicas": {"minimum": 1},
 }
 

@@ -43,3 +43,16 @@ def test_it_may_reach_the_broker_and_the_database() -> None:
     policy = named(found, "NetworkPolicy", "web-nephila-backup")
     ports = {port["port"] for rule in policy["spec"]["egress"] for port in rule.get("ports", ())}
     assert {9092, 5432} <= ports
+
+
+def test_a_release_can_be_installed_without_running_services() -> None:
+    """A restore needs topics, broker and database, and no service that writes to them."""
+    services = {"scheduler", "downloader", "parser", "storage", "operator"}
+    found = objects("--set", ",".join(f"{name}.replicas=0" for name in services))
+    wanted = {
+        one["metadata"]["labels"]["app.kubernetes.io/component"]: one["spec"]["replicas"]
+        for one in found
+        if one["kind"] in ("Deployment", "StatefulSet")
+    }
+    assert {name for name, replicas in wanted.items() if not replicas} == services
+    assert [one["metadata"]["name"] for one in found if one["kind"] == "Job"]

@@ -123,18 +123,6 @@ async def refresh(consumer: AIOKafkaConsumer) -> None:
         await consumer._client.force_metadata_update()
 
 
-def apply_pauses(consumer: AIOKafkaConsumer, may_be_read: Callable[[TopicPartition], bool]) -> None:
-    """Pause partitions that must not be read now, resume the others."""
-    if consumer._subscription.subscription is None or consumer._subscription.reassignment_in_progress:
-        return
-    paused, assigned = consumer.paused(), consumer.assignment()
-    stop = {tp for tp in assigned if not may_be_read(tp)}
-    if stop - paused:
-        consumer.pause(*(stop - paused))
-    if paused - stop:
-        consumer.resume(*(paused - stop))
-
-
 def seek_back(consumer: AIOKafkaConsumer, positions: Mapping[TopicPartition, int]) -> None:
     """Read these partitions again from these offsets."""
     for tp, position in positions.items():

@@ -26,6 +26,7 @@ from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.consumer.commit_metadata import CommitMetadata
 from nephila.kernel.bus.kafka.consumer.inbox import Inbox, PartitionState, Phase
 from nephila.kernel.bus.kafka.consumer.offsets import PartitionPosition
+from nephila.kernel.bus.kafka.consumer.pauses import Pauses
 from nephila.kernel.bus.kafka.consumer.poll_size import PollSize
 from nephila.kernel.bus.kafka.consumer.start_position import (
     StartPosition,
@@ -68,6 +69,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self.config = config
         self._clock = clock
         self.inbox = Inbox(config, clock, claim_store, self._commit_metadata)
+        self._pauses = Pauses(self.inbox)
         self.listener: RebalanceListener | None = None
         self.on_member_crash: OnMemberCrash | None = None
         self.membership = Membership(config.name, clock.now(), settings)
@@ -218,14 +220,14 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 self._stop_partition(refused)
             if (wanted := self.inbox.missing_objects(tp)) is not None:
                 self._spawn(self._fetch_claim(tp, *wanted))
-        client.apply_pauses(consumer, self.inbox.open)
+        self._pauses.after_poll(consumer, batches)
 
     async def _fetch_claim(self, tp: TopicPartition, offset: int, names: Collection[str]) -> None:
         """Fetch the objects that a record names; the partition waits, which keeps the order."""
         await self.inbox.fetch(tp, names)
         if self.consumer is not None:
             client.seek_back(self.consumer, {tp: offset})
-            client.apply_pauses(self.consumer, self.inbox.open)
+            self._pauses.apply(self.consumer)
 
     # ---- committing
 
@@ -233,8 +235,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         while True:
             await asyncio.sleep(self.config.commit_interval_s)
             await self.commit()
-            if self.consumer is not None:
-                client.apply_pauses(self.consumer, self.inbox.open)
+            self._pauses.apply(self.consumer)
 
     async def commit(self, letting_go: frozenset[int] = frozenset()) -> None:
         """Commit all progress; what fails now is committed later."""
@@ -318,7 +319,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 opening[tp] = self.inbox.partition_states[tp] = PartitionState()
             elif state.position is not None:
                 consumer.seek(tp, state.position.next)
-        client.apply_pauses(consumer, self.inbox.open)
+        self._pauses.apply(consumer)
         if opening:
             self._spawn(self._open(opening))
         if (leaving := self.membership.leaving & self.membership.held.keys()) and not self._closing:
@@ -363,8 +364,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 "%s: members crashed repeatedly at one offset; the messages there are probed one by one", self.name
             )
             self._poison_task = self._spawn(self.inbox.isolation.run())
-        if self.consumer is not None:
-            client.apply_pauses(self.consumer, self.inbox.open)
+        self._pauses.apply(self.consumer)
 
     async def _mark(
         self, mine: dict[TopicPartition, PartitionState], found: dict[TopicPartition, StartPosition]
@@ -398,8 +398,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def _finish(self, partitions: frozenset[int]) -> None:
         self.inbox.leave(partitions, self.listener is not None)
-        if self.consumer is not None:
-            client.apply_pauses(self.consumer, self.inbox.open)
+        self._pauses.apply(self.consumer)
         if not await finish(self.listener, self.inbox, partitions, self.config.drain_s):
             log.warning("%s: work on %s was not finished in time; it is delivered again", self.name, sorted(partitions))
         await self.commit(partitions)

@@ -313,6 +313,11 @@ class Inbox:
             return False
         return not self._full(self.topics[tp.topic])
 
+    def gates(self) -> tuple[bool, ...]:
+        """What `open` asks beyond the state of a partition: whether poison is isolated, and whether each topic is full.
+        While it is the same, only partitions whose state has changed open or close."""
+        return (self.isolation.active, *(self._full(reader) for reader in self.topics.values()))
+
     def _full(self, reader: KafkaSubscription) -> bool:
         """Pause at the limit, resume at half of it: a pause discards what was read ahead."""
         share = 2 if reader.paused else 1
