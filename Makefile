@@ -32,6 +32,7 @@ $(DEV): $(STAMP)
 	@$(BIN)/python -m tools.kafka_broker install --optional
 	@$(BIN)/python -m tools.helm install --optional
 	@$(BIN)/python -m tools.prometheus install --optional
+	@$(BIN)/python -m tools.axe install --optional
 	@touch $@
 
 install: $(STAMP)  ## build .venv with everything (.venv/bin/nephila)
@@ -96,6 +97,11 @@ images: $(DEV)  ## build the images of all services from dist/ (ARGS='--dev --lo
 .PHONY: reproduce
 reproduce: $(DEV)  ## build images twice without a cache and compare their layers (ARGS='scheduler cli'; some minutes)
 	@$(BIN)/python -m tools.reproduce $(ARGS)
+
+.PHONY: axe
+axe: $(DEV)  ## axe over every screen of the console in Chromium, light and dark, wide and narrow: no serious finding (a minute)
+	@$(BIN)/python -m tools.axe install
+	@NEPHILA_REQUIRE_ALL=1 $(PYTEST) tests/console/test_accessibility_in_chromium.py $(ARGS)
 
 .PHONY: sbom
 sbom: $(DEV)  ## write dist/sbom/*.cdx.json: what each image contains (ARGS=--images: with the Debian packages of the built images)

@@ -10,6 +10,8 @@ from lxml import html as parser
 from nephila.console.application import SCREENS
 from nephila.console.messages import table
 from nephila.console.screens.studio_state import state_of
+from nephila.control import answers
+from nephila.control.local.backend import NoDeadLetters
 from nephila.control.requests import JobName
 from nephila.rulekit.studio.draft import Draft, DraftField, Pick, Source
 
@@ -28,7 +30,15 @@ STUDIO = state_of(
 )
 PATHS = (
     *("/", "/jobs", "/jobs?state=paused", "/jobs?q=zz", "/jobs/new", "/jobs/new?form=yaml", "/jobs/news"),
-    *("/jobs/news/edit", "/jobs/news/delete", "/pages", "/pages?outcome=failed&reason=http_404", "/pages?q=zz"),
+    *(
+        "/jobs/news/edit",
+        "/jobs/news/delete",
+        "/pages",
+        "/pages?outcome=failed&reason=http_404",
+        "/pages?q=zz",
+        "/pages?q=title",
+        "/pages?q=zz&in=url",
+    ),
     *(f"/page?url={JOB_URL}&tab={tab}" for tab in ("text", "links", "items", "history", "metadata")),
     *("/studio", "/studio?q=zz", f"/studio/{STUDIO}", f"/studio/{STUDIO}/save", f"/studio/{STUDIO}?links=1"),
     *("/hosts", "/hosts?job=news", "/items", "/items?q=zz", "/sites", "/rules", "/rules?name=shop", "/system"),
@@ -224,3 +234,45 @@ def test_every_text_of_the_console_is_in_the_table_of_messages():
     assert missing == []
     for text, translated in table("zh").items():
         assert sorted(re.findall(r"%\(\w+\)s", text)) == sorted(re.findall(r"%\(\w+\)s", translated)), text
+
+
+async def test_pages_are_found_by_their_words(tmp_path):
+    """The passage has its hits marked and is text; a search that cannot be read is told beside its box."""
+    async with console(tmp_path, "A <b>fox</b> & more") as rig:
+        browser = await rig.opened()
+        answer = await browser.get("/console/pages?q=fox")
+        page = parser.fromstring(answer.text)
+        assert page.xpath("//ol[@class='hits']//mark/text()") == ["fox", "fox"]
+        assert page.xpath("string(//ol[@class='hits']//p)") == "A <b>fox</b> & more"
+        wrong = await browser.get("/console/pages?q=lang:de+fox")
+        assert wrong.status_code == 400
+        assert "is no field of a search" in parser.fromstring(wrong.text).xpath("string(//p[@role='alert'])")
+        assert parser.fromstring(wrong.text).xpath("//input[@name='q' and @aria-invalid]/@value")[0] == "lang:de fox"
+
+
+async def test_a_dead_letter_is_replayed_by_its_button(tmp_path):
+    """One, or all; a refusal is shown as its reason."""
+    calls = []
+
+    class Letters(NoDeadLetters):
+        async def page(self, request):
+            letter = answers.DeadLetter(
+                id="3:120", at=1.0, service="parser", topic="pages", message="Page", job="news", url="http://a.test/x",
+                url_key="", partition=3, attempts=3, error="<b>no</b>", bytes=7, refused="",
+            )  # fmt: skip
+            return answers.DeadLetterList(dead_letters=[letter])
+
+        async def replay(self, request):
+            calls.append((request.ids, request.all))
+            refused = "" if request.ids else "its body is gone"
+            one = answers.Replayed(id="3:120", replayed=not refused, refused=refused)
+            return answers.ReplayedList(dead_letters=[one])
+
+    async with console(tmp_path) as rig:
+        rig.control._backend.letters = Letters()
+        browser = await rig.opened()
+        assert "&lt;b&gt;no&lt;/b&gt;" in (await browser.get("/console/system")).text
+        assert "published again" in (await browser.post("/console/system/replay", {"id": "3:120"})).text
+        answer = await browser.post("/console/system/replay", {})
+        assert (answer.status_code, "its body is gone" in answer.text) == (409, True)
+        assert calls == [(["3:120"], False), ([], True)]

@@ -66,6 +66,7 @@ SCREENS: Final[Sequence[tuple[str, str, Screen]]] = (
     ("GET", "/studio/{name}/rule.zip", studio_save.all_files),
     ("GET", "/system", system.system),
     ("POST", "/system/settings", system.change_setting),
+    ("POST", "/system/replay", system.replay),
 )
 """Method, path below /console, screen."""
 

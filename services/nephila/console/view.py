@@ -48,6 +48,8 @@ def environment() -> Environment:
     found.install_gettext_callables(translate, translate_count, newstyle=True)  # type: ignore[attr-defined]
     for name in ("clean", "rate", "when", "host", "cell"):
         found.filters[name] = getattr(words, name)
+    # A word of the API in the language of the request. `_()` would read a % in it as a place for a value.
+    found.filters["word"] = translate
     found.filters |= {"count": figures.count, "size": partial(figures.size, bytes_word="B"), "span": figures.span}
     found.globals |= {
         "path": words.path,
@@ -90,7 +92,7 @@ class View:
 
     def _in_language(self, name: str) -> str:
         """The address of this screen in another language."""
-        query = urlencode({**dict(self.request.query_params), "lang": name})
+        query = urlencode({**dict(self.request.query_params), "lang": name}, errors="replace")
         return f"{self.request.url.path}?{query}"
 
     def render(self, template: str, code: int = 200, /, **values: Any) -> Response:
@@ -111,7 +113,8 @@ class View:
             )
         )
         passed_ms = (time.perf_counter() - self.began) * 1000
-        return HTMLResponse(text, code, {"server-timing": f"app;dur={passed_ms:.1f}"})
+        # A lone surrogate, which no encoding has, is shown as a question mark.
+        return HTMLResponse(text.encode("utf-8", "replace"), code, {"server-timing": f"app;dur={passed_ms:.1f}"})
 
 
 def go(place: str) -> Response:

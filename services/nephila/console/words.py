@@ -80,8 +80,8 @@ def host(url: str) -> str:
 def path(*parts: str, **query: Any) -> str:
     """The address of a screen; fields without a value are left out."""
     found = {name: value for name, value in query.items() if value not in ("", None, 0)}
-    place = "/".join((BASE, *(urlencode({"": part})[1:].replace("+", "%20") for part in parts)))
-    return place + (f"?{urlencode(found)}" if found else "")
+    place = "/".join((BASE, *(urlencode({"": part}, errors="replace")[1:].replace("+", "%20") for part in parts)))
+    return place + (f"?{urlencode(found, errors='replace')}" if found else "")
 
 
 def followable(url: str) -> bool:

@@ -14,9 +14,12 @@ from nephila.console.view import View
 from nephila.control import answers, requests, screen_types
 from nephila.kernel.figures import span
 from nephila.kernel.reasons.table import words
+from nephila.kernel.runtime.errors import UsageError
 
 TABS = ("text", "links", "items", "history", "metadata")
 OUTCOMES = ("stored", "denied", "failed", "dropped")
+SEARCH_PAGE = 20
+"""Pages of a search on one screen."""
 DIFF_LINES = 2000
 """Lines of a text, at most, that are compared with the version before."""
 
@@ -34,15 +37,21 @@ class Step(NamedTuple):
 async def pages(view: View) -> Response:
     """GET /console/pages"""
     outcome = view.field("outcome") if view.field("outcome") in OUTCOMES else ""
+    words_of = view.field("q").strip()[:500]
+    # The index has stored pages; with an outcome, a reason or on request the search is a part of URL or title.
+    if words_of and not outcome and not view.field("reason") and view.field("in") != "url":
+        return await _search(view, words_of)
     request = screen_types.ListPages(
         job=view.field("job")[:1000],
         outcome=outcome,  # type: ignore[arg-type]
         reason=view.field("reason")[:200],
-        search=view.field("q").strip()[:500],
+        search=words_of,
         before=view.number("before"),
     )
     found, jobs = await asyncio.gather(view.control.list_pages(request), view.control.list_jobs(requests.Empty()))
     query = {"q": request.search, "job": request.job, "outcome": outcome, "reason": request.reason}
+    if words_of:
+        query["in"] = "url"
     return view.render(
         "pages.html",
         found=found,
@@ -51,6 +60,33 @@ async def pages(view: View) -> Response:
         jobs=[job.name for job in jobs.jobs[:200]],
         outcomes=OUTCOMES,
         reason_words=words(outcome, request.reason) if request.reason else "",
+        results=None,
+        problem="",
+    )
+
+
+async def _search(view: View, text: str) -> Response:
+    """Pages by their words. A search that cannot be read is told beside its box."""
+    request = screen_types.SearchPages(
+        query=text, job=view.field("job")[:1000], skip=min(view.number("skip"), 200), limit=SEARCH_PAGE
+    )
+    jobs = await view.control.list_jobs(requests.Empty())
+    results, problem = None, ""
+    try:
+        results = await view.control.search_pages(request)
+    except UsageError as error:
+        problem = str(error)
+    return view.render(
+        "pages.html",
+        400 if problem else 200,
+        query={"q": text, "job": request.job, "outcome": "", "reason": ""},
+        skip=request.skip,
+        results=results,
+        problem=problem,
+        found=None,
+        jobs=[job.name for job in jobs.jobs[:200]],
+        outcomes=OUTCOMES,
+        reason_words="",
     )
 
 

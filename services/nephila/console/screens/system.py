@@ -11,7 +11,7 @@ from nephila.console.screens.overview import optional
 from nephila.console.view import View, go
 from nephila.console.words import path
 from nephila.control import requests
-from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.errors import UsageError, UserError
 
 
 async def system(view: View) -> Response:
@@ -48,3 +48,13 @@ async def change_setting(view: View) -> Response:
         raise UsageError(str(error)) from None
     await view.control.change_settings(request)
     return go(path("system", notice="changed"))
+
+
+async def replay(view: View) -> Response:
+    """POST /console/system/replay: one dead letter, or all."""
+    letter = view.form.get("id", "")
+    request = requests.ReplayDeadLetters(ids=[letter]) if letter else requests.ReplayDeadLetters(all=True)
+    found = await view.control.replay_dead_letters(request)
+    if refused := [one.refused for one in found.dead_letters if not one.replayed]:
+        raise UserError(f"{len(refused):,} of {len(found.dead_letters):,} were not published again: {refused[0]}")
+    return go(path("system", notice="replayed"))
