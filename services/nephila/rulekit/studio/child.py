@@ -7,6 +7,7 @@ opened later.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -24,9 +25,11 @@ from nephila.rulekit.studio.rule import selection_of
 from nephila.rulekit.studio.seen import Offer
 from nephila.rulekit.studio.suggest import Pages, boxes, offers, texts_of
 from nephila.rulekit.studio.table import rows
-from nephila.rulekit.studio.work import Answer, FieldView, FoundLink, Job, View, Work, document_of
+from nephila.rulekit.studio.work import Answer, FieldView, FoundLink, Job, View, Work
 
 MAX_LINKS = 500
+KEPT = 24
+"""Pages whose trees are kept: those of one draft."""
 
 
 def run(payload: bytes) -> bytes:
@@ -40,10 +43,19 @@ def run(payload: bytes) -> bytes:
 
 
 def _pages(work: Work) -> Pages:
-    documents = [document_of(one) for one in work.pages]
+    documents = [
+        _document(one.url, one.encoding, one.content_type, one.body, tuple(sorted(one.facts.items())))
+        for one in work.pages
+    ]
     shown = documents[0]
     picked = {one.url for field in work.draft.fields for one in field.picks} | {shown.url}
     return Pages(shown, {one.url: one for one in documents if one.url in picked}, documents[1:])
+
+
+@lru_cache(maxsize=KEPT)
+def _document(url: str, encoding: str, content_type: str, body: bytes, facts: tuple[tuple[str, str], ...]) -> Document:
+    """The page with its trees, kept from one call to the next: a click is two calls on the same pages."""
+    return Document(body, url, encoding, content_type, dict(facts))
 
 
 def _step(work: Work, pages: Pages) -> Answer:

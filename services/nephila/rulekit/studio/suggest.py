@@ -7,6 +7,7 @@ cost (`induction`): how it does on the other pages counts more than its kind.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -58,7 +59,21 @@ def source_of(selection: Selection) -> Source:
 
 def offers(draft: Draft, field: DraftField, pages: Pages) -> list[Offer]:
     """Selectors that give every picked value and none of the refused ones: structured data, CSS, XPath."""
-    found = _in_boxes(draft.each, field, pages) if draft.each else _of_pages(field, pages)
+    example = DraftField("field", many=field.many, picks=field.picks)
+    return list(_offers(draft.each, example, pages.shown, tuple(pages.named.items()), tuple(pages.others)))
+
+
+@lru_cache(maxsize=1)
+def _offers(
+    each: str,
+    field: DraftField,
+    shown: Document,
+    named: tuple[tuple[str, Document], ...],
+    others: tuple[Document, ...],
+) -> list[Offer]:
+    """The last answer is kept: a click asks for it, and so does the screen behind it."""
+    pages = Pages(shown, dict(named), others)
+    found = _in_boxes(each, field, pages) if each else _of_pages(field, pages)
     found.sort(key=lambda one: one.cost)
     kept: list[Offer] = []
     for kind, most in OF_KIND.items():

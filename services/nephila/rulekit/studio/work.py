@@ -11,7 +11,6 @@ import msgspec
 
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.parser.rules import task
-from nephila.parser.rules.document import Document
 from nephila.parser.sandbox import BlockingSandbox, ChildError, Task
 from nephila.rulekit.stored_pages import StoredPage
 from nephila.rulekit.studio.draft import Draft, Step
@@ -100,11 +99,6 @@ def body_of(page: StoredPage) -> PageBody:
     """A stored page for the child."""
     document = page.document
     return PageBody(document.url, document.encoding, document.content_type, document.body, document.facts)
-
-
-def document_of(page: PageBody) -> Document:
-    """The page in the child."""
-    return Document(page.body, page.url, page.encoding, page.content_type, page.facts)
 
 
 class StudioProcess:
