@@ -14,7 +14,7 @@ DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
 BENCHES := $(shell sed -n "s/^\(bench[a-z-]*\):.*/\1/p" Makefile)
-.PHONY: canary chart images lock test-cluster show-metrics flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
+.PHONY: canary chart images lock test-cluster show-metrics show-firecrawl site flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -94,6 +94,10 @@ axe: $(DEV)  ## axe over every screen of the console in Chromium, light and dark
 	@$(BIN)/python -m tools.axe install
 	@NEPHILA_REQUIRE_ALL=1 $(PYTEST) tests/console/test_accessibility_in_chromium.py $(ARGS)
 
+.PHONY: reproduce
+reproduce: $(DEV)  ## build images twice without a cache and compare their layers (ARGS='scheduler cli'; some minutes)
+	@$(BIN)/python -m tools.reproduce $(ARGS)
+
 .PHONY: sbom
 sbom: $(DEV)  ## write dist/sbom/*.cdx.json: what each image contains (ARGS=--images: with the Debian packages of the built images)
 	@$(BIN)/python -m tools.sbom $(ARGS)
@@ -109,6 +113,13 @@ kube-score: $(DEV)  ## findings of kube-score over the chart's examples (ARGS=PR
 
 show-metrics: $(DEV)  ## every dashboard query answered by a real Prometheus over a live crawl; pictures into docs/ (10 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.metrics.show $(ARGS)
+
+site: $(DEV)  ## the documentation site in build/site/html (ARGS=--serve shows it)
+	@$(BIN)/python -m mkdocs --version > /dev/null 2>&1 || $(BIN)/python -m pip install --disable-pip-version-check -q 'mkdocs-material>=9.6,<10'
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m tools.site $(ARGS)
+
+show-firecrawl: $(DEV)  ## the official JavaScript client of Firecrawl against this program (1 minute; needs Node)
+	@PYTHONPATH=services:. $(BIN)/python -m tools.firecrawl_js
 
 judge: $(DEV)  ## the hostile web in its full size, crawled and judged from the server's log (some minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_judge $(ARGS)

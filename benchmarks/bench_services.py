@@ -24,7 +24,7 @@ from typing import Any
 import psycopg
 
 from benchmarks import measure, plainweb, report
-from tools.system import SERVICES, System, cpu_s
+from tools.system import READY_S, SERVICES, System, cpu_s
 
 PARTITIONS = 16
 BESIDE = ("broker", "database", "web server")
@@ -76,7 +76,7 @@ def once(web: plainweb.PlainWeb, args: argparse.Namespace, folder: Path, service
         members = [system.add(service) for service in args.services.split(",")]
         for member in members:
             system.start(member)
-        system.wait_ready(*members)
+        system.wait_ready(*members, within_s=READY_S + args.partitions / 2)
         ready = meter(system, servers)
         began = time.monotonic()
         result = system.nephila(*crawl(web, system, args.delay))

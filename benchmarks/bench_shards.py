@@ -23,8 +23,8 @@ import psycopg
 from nephila.kernel import messages as m
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost
-from nephila.storage.ledgers.shards import shard_of
 from nephila.storage.read.changes import feed
+from nephila.storage.source import shard_of
 from nephila.storage.writer import Writer
 
 from benchmarks.report import save, table
@@ -166,7 +166,6 @@ def main() -> None:
         "kills",
         "rows/s",
         "writer CPU-ms/row",
-        "servers' CPU-ms/row",
         "pages",
         "fetches",
         "feed",

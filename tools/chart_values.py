@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 import yaml
+from nephila.control.config import ControlConfig
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.dns.resolvers import RESOLVERS
 from nephila.downloader.http.fetchers import FETCHERS
@@ -39,6 +40,7 @@ CONFIGS: dict[str, type[msgspec.Struct]] = {
     "downloader": DownloaderConfig,
     "parser": ParserConfig,
     "storage": StorageConfig,
+    "api": ControlConfig,
     "operator": OperatorConfig,
 }
 SERVICES = ("scheduler", "downloader", "parser", "storage", "api", "operator")

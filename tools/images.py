@@ -1,6 +1,6 @@
 """Builds the images from dist/*.whl: services, the downloader with a browser, the command line; on request dev images.
 
-    python -m tools.images [--tag TAG] [--base IMAGE] [--dev] [--load COMMAND]
+    python -m tools.images [--tag TAG] [--base IMAGE] [--dev] [--push] [--load COMMAND]
 
 `--load` runs a command for each image, with the path of its archive as last word: `kind load image-archive`.
 """
@@ -21,6 +21,7 @@ from tools.release import version
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ("scheduler", "downloader", "parser", "storage", "operator", "cli")
+BASE = "python:3.11-slim-bookworm"
 DEV = {"nephila-dev-kafka": "kafka", "nephila-dev-postgres": "postgres"}
 
 
@@ -31,12 +32,20 @@ def docker(*words: str) -> str:
     return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def build(name: str, tag: str, file: Path, context: Path, arguments: dict[str, str]) -> str:
+def labels(root: Path) -> dict[str, str]:
+    """Build arguments for the labels of an image: the commit and its time, so that two builds have the same."""
+    words = ["git", "show", "--no-patch", "--format=%H %cI", "HEAD"]
+    found = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False).stdout.split()
+    return dict(zip(("REVISION", "CREATED"), found, strict=False))
+
+
+def build(name: str, tag: str, file: Path, context: Path, arguments: dict[str, str], *, cached: bool = True) -> str:
     """Build one image; its full name."""
     image = f"{name}:{tag}"
     words = [word for key, value in arguments.items() for word in ("--build-arg", f"{key}={value}")]
     network = ["--network", os.environ["NEPHILA_BUILD_NETWORK"]] if "NEPHILA_BUILD_NETWORK" in os.environ else []
-    docker("build", "--quiet", *network, "-f", str(file), *words, "-t", image, str(context))
+    cache = [] if cached else ["--no-cache"]
+    docker("build", "--quiet", *cache, *network, "-f", str(file), *words, "-t", image, str(context))
     return image
 
 
@@ -59,20 +68,18 @@ def dev_image(name: str, kind: str, tag: str, base: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tag", default=version())
-    parser.add_argument(
-        "--base", default="python:3.11-slim-bookworm", help="a Debian image with Python >= 3.11 and pip"
-    )
+    parser.add_argument("--base", default=BASE, help="a Debian image with Python >= 3.11 and pip")
     parser.add_argument("--repository", default="nephila")
     parser.add_argument(
         "--dev", action="store_true", help="also a broker and a database for clusters without a registry"
     )
+    parser.add_argument("--push", action="store_true", help="push the images to the registry in their names")
     parser.add_argument("--load", default="", help="command that loads an image archive into the cluster")
     options = parser.parse_args()
     wheels = list((ROOT / "dist").glob("nephila-*.whl"))
     if len(wheels) != 1:
         sys.exit(f"dist/ holds {len(wheels)} wheels of nephila, one is needed: run `make wheels`")
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    revision = {"REVISION": commit.stdout.strip()}
+    revision = labels(ROOT)
     built = []
     for service in IMAGES:
         arguments = {"SERVICE": service, "BASE": options.base, "VERSION": options.tag, **revision}
@@ -88,6 +95,8 @@ def main() -> None:
     print(f"{'image':<40} {'MB':>6} {'over base':>10}")
     for image in built:
         print(f"{image:<40} {size_mb(image):>6.0f} {size_mb(image) - base_mb:>10.0f}")
+    for image in built if options.push else []:
+        docker("push", "--quiet", image)
     if options.load:
         for image in built:
             with tempfile.NamedTemporaryFile(suffix=".tar") as archive:

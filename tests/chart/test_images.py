@@ -15,6 +15,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from tools.images import IMAGES
+from tools.reproduce import difference
 from tools.sbom import bill, locked
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +40,26 @@ def test_an_image_has_labels_a_user_and_no_volume(path: Path) -> None:
     assert all(f"org.opencontainers.image.{name}=" in text for name in LABELS)
     assert int(re.findall(r"^USER (\d+)$", text, re.MULTILINE)[-1]) > 10_000
     assert not re.search(r"^VOLUME", text, re.MULTILINE)
+
+
+def test_the_services_are_the_same_layers() -> None:
+    """A node loads them once; only labels differ, and these are set above all layers."""
+    stages = re.findall(r"^FROM (\S+)(?: AS (\S+))?$", DOCKERFILE.read_text(), re.MULTILINE)
+    parents = {name: parent for parent, name in stages}
+    assert {parents[name] for name in ("scheduler", "downloader", "parser", "storage", "cli")} == {"services"}
+    assert set(IMAGES) <= parents.keys()
+    assert stages[-1] == ("${SERVICE}", "")
+    last = DOCKERFILE.read_text().rpartition("FROM ${SERVICE}")[2]
+    assert not re.search(r"^(RUN|COPY|ADD)\b", last, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "number"),
+    [(["a", "b"], ["a", "b"], None), (["a", "b"], ["a", "c"], 1), (["a"], ["a", "b"], 1), (["a"], ["b"], 0)],
+)
+def test_the_lowest_layer_that_differs_is_named(first: list[str], second: list[str], number: int | None) -> None:
+    """A layer that is missing differs."""
+    assert difference(first, second) == number
 
 
 def test_a_service_image_has_a_health_check_and_a_stop_signal() -> None:

@@ -197,6 +197,7 @@ def test_labels_and_versions_replace_neither_broker_nor_database() -> None:
         ("downloader.logLevel=debug", {"downloader"}),
         ("downloader.config.concurrency=300", {"downloader"}),
         ("parser.config.window=99", {"parser"}),
+        ("api.config.console_names={crawl.example.org}", {"api"}),
         ("crawler.perAddress=8", {"scheduler", "downloader"}),
         ("crawler.logLevel=debug", {"scheduler", "downloader", "parser", "storage", "api", "operator"}),
     ],

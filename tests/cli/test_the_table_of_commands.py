@@ -13,6 +13,7 @@ from nephila.programs.output_directory import OutputDirectory, RunFile
 
 RUN_UNTIL_STOPPED = {
     "console",
+    "mcp",
     *("up", "webhooks run", "sites run", "audit label", "browser install"),
     *("scheduler", "downloader", "parser", "fetchparse", "storage", "api", "operator"),
 }

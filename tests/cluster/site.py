@@ -8,6 +8,7 @@ Each host has pages /0 to /N-1 in a binary tree, and its first page links to the
 from __future__ import annotations
 
 import json
+import random
 import sys
 import threading
 import time
@@ -15,7 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 PAGES = int(sys.argv[1])
 HOSTS = sys.argv[2:]
-WORDS = " ".join(f"word{number}" for number in range(400))
+WORDS = 400
+"""Words of a page. Each page has its own: near-copies without end would be isolated as a trap."""
 LOCK = threading.Lock()
 
 
@@ -33,7 +35,8 @@ class Handler(BaseHTTPRequestHandler):
             links += [f"http://{other}/0" for other in HOSTS] if page == 0 else []
         status = 200 if number.isdigit() and int(number) < PAGES else 404
         anchors = "".join(f"<li><a href='{link}'>page {link}</a></li>" for link in links)
-        body = f"<!doctype html><title>{host} {number}</title><p>{host} {number} {WORDS}</p><ul>{anchors}</ul>".encode()
+        words = " ".join(f"{one:x}" for one in random.Random(f"{host}/{number}").choices(range(1 << 32), k=WORDS))
+        body = f"<!doctype html><title>{host} {number}</title><p>{host} {number} {words}</p><ul>{anchors}</ul>".encode()
         sent = time.time()
         self.send_response(status)
         self.send_header("Content-Type", "text/html; charset=utf-8")

@@ -18,10 +18,12 @@ from nephila.control.local.backend import LocalBackend, Parts
 from nephila.control.local.rule_store import RuleStore
 from nephila.control.operations import Operations
 from nephila.control.requests import ApplyJob, ApplyRules
+from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.messages import Outcome
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.native import parse_url
 
+from tests.console import shop
 from tests.control.documents import document, rule
 from tests.control.http.asgi import Answer, AsgiClient
 from tests.scheduler.world import World, site
@@ -59,7 +61,8 @@ class Browser:
         self.shown = path
         if found := re.match(r"([^=]+)=([^;]*)", answer.headers.get("set-cookie", "")):
             self.cookies[found[1]] = found[2].strip('"')
-        if found := re.search(r'name="csrf" value="([^"]+)"', answer.text):
+        is_page = answer.headers.get("content-type", "").startswith("text/html")
+        if is_page and (found := re.search(r'name="csrf" value="([^"]+)"', answer.text)):
             self.csrf = html.unescape(found[1])
         if answer.status_code == 303:
             return await self._request("GET", answer.headers["location"], b"", headers={})
@@ -90,8 +93,11 @@ class ConsoleRig:
 
 
 @asynccontextmanager
-async def console(directory: Path, text: str = "Title", url: str = "http://a.test/7") -> AsyncIterator[ConsoleRig]:
-    """A program with a paused job, a rule, rows, links and items; `text` is in all that comes from the web."""
+async def console(
+    directory: Path, text: str = "Title", url: str = "http://a.test/7", *, allow_private: bool = False
+) -> AsyncIterator[ConsoleRig]:
+    """A program with a paused job, a rule, rows, links and items; `text` is in all that comes from the web.
+    `allow_private`: the studio may fetch from this machine."""
     async with running(directory) as storage:
         values = {"job": "news", "title": text, "text": text.encode("utf-8", "replace"), "meta": '{"shell":"x"}'}
         own = parse_url(url).fingerprint
@@ -106,8 +112,9 @@ async def console(directory: Path, text: str = "Title", url: str = "http://a.tes
         item = ("news", own.hex(), "shop", 1, 0)
         database.execute("INSERT INTO items VALUES (?, ?, ?, ?, ?, json_object('name', ?, 'price', 3))", (*item, text))
         database.commit()
+    shop.write(directory, {**shop.pages(), **hostile(text)})
     world = await World(directory / "frontier", site({"/0": []})).start()
-    parts = Parts(world.bus, world.clock, world.scheduler)
+    parts = Parts(world.bus, world.clock, world.scheduler, downloader=DownloaderConfig(allow_private=allow_private))
     backend = LocalBackend(parts, directory, ("sqlite",), rules=RuleStore(directory, world.bus))
     control = Operations(backend)
     turning = asyncio.ensure_future(_turn(world))
@@ -120,6 +127,12 @@ async def console(directory: Path, text: str = "Title", url: str = "http://a.tes
         yield ConsoleRig(app, control, allowed, clock, turning)
     finally:
         turning.cancel()
+
+
+def hostile(text: str) -> dict[str, str]:
+    """Pages of the shop that have the text as markup and as data."""
+    found = shop.product(30).replace("Table 30", text)
+    return {f"{shop.HOST}/p/{30 + number}": found for number in range(2)}
 
 
 async def _turn(world: World) -> None:

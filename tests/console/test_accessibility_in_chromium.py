@@ -43,5 +43,7 @@ async def test_no_screen_has_a_serious_finding(tmp_path, chromium, scheme, width
                 if path == "/login":
                     await page.goto(f"{base}/login?token={rig.access.sessions.invite()}")
         await server.close()
-        lines = sorted({f"{finding}: {node}" for of_path in found.values() for finding, nodes in of_path for node in nodes})
+        lines = sorted(
+            {f"{finding}: {node}" for of_path in found.values() for finding, nodes in of_path for node in nodes}
+        )
         assert not found, "\n".join([*lines, ", ".join(found)])

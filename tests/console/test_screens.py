@@ -9,13 +9,25 @@ import pytest
 from lxml import html as parser
 from nephila.console.application import SCREENS
 from nephila.console.messages import table
+from nephila.console.screens.studio_state import state_of
 from nephila.control import answers
 from nephila.control.local.backend import NoDeadLetters
 from nephila.control.requests import JobName
+from nephila.rulekit.studio.draft import Draft, DraftField, Pick, Source
 
+from tests.console import shop
 from tests.console.console_rig import console
 
 JOB_URL = "http%3A%2F%2Fa.test%2F7"
+STUDIO = state_of(
+    Draft(
+        f"{shop.HOST}/p/1",
+        name="tables",
+        pattern="/p/",
+        fields=(DraftField("title", Source("css", "h1"), picks=(Pick(f"{shop.HOST}/p/1", 7),)),),
+        active=0,
+    )
+)
 PATHS = (
     *("/", "/jobs", "/jobs?state=paused", "/jobs?q=zz", "/jobs/new", "/jobs/new?form=yaml", "/jobs/news"),
     *(
@@ -28,8 +40,10 @@ PATHS = (
         "/pages?q=zz&in=url",
     ),
     *(f"/page?url={JOB_URL}&tab={tab}" for tab in ("text", "links", "items", "history", "metadata")),
+    *("/studio", "/studio?q=zz", f"/studio/{STUDIO}", f"/studio/{STUDIO}/save", f"/studio/{STUDIO}?links=1"),
     *("/hosts", "/hosts?job=news", "/items", "/items?q=zz", "/sites", "/rules", "/rules?name=shop", "/system"),
 )
+STUDIO_FILES = {f"/studio/{{name}}/{name}" for name in ("frame", "rule.yaml", "rule.zip")}
 HOSTILE = (
     "<script>canary()</script>",
     '"><img src=x onerror=canary()>',
@@ -48,9 +62,9 @@ SOURCES = Path(__file__).parents[2] / "services" / "nephila" / "console"
 
 def test_every_screen_that_can_be_loaded_is_among_these():
     """A new screen is tested from its first day."""
-    loaded = {re.sub(r"\?.*", "", path).replace("news", "{name}") for path in PATHS}
+    loaded = {re.sub(r"\?.*", "", path).replace("news", "{name}").replace(STUDIO, "{name}") for path in PATHS}
     shown = {path for method, path, _ in SCREENS if method == "GET"}
-    assert shown - loaded == {"/search", "/items.csv", "/items.jsonl"}
+    assert shown - loaded == {"/search", "/items.csv", "/items.jsonl", *STUDIO_FILES}
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -70,7 +84,10 @@ async def test_every_screen_renders(tmp_path, lang):
 
 def check_markup(page):
     """No inline script or style, no handler, no request to another host without a click."""
-    assert page.xpath("//script[not(@src)] | //style | //iframe | //object | //embed") == []
+    assert page.xpath("//script[not(@src)] | //style | //object | //embed") == []
+    for frame in page.xpath("//iframe"):
+        assert frame.get("sandbox") == "allow-top-navigation-by-user-activation"
+        assert re.match("/console/studio/[^/]+/frame", frame.get("src"))
     for one in page.iter():
         assert not [name for name in one.attrib if name.startswith("on") or name == "style"], one.tag
         assert not str(one.get("href", "")).lower().strip().startswith(("javascript:", "data:"))

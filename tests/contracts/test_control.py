@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from nephila.cli.harvest.schemes import JobsOfControl
-from nephila.control import answers, api, requests, screen_types
+from nephila.control import answers, api, requests, screen_types, studio_types
 from nephila.control.api import Control
 from nephila.control.cluster.backend import ClusterBackend
 from nephila.control.http.application import application
@@ -36,8 +37,10 @@ from nephila.kernel.messages import (
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES, JOB_STATUS, JOBS, MEMBERS, SEEDS
+from nephila.rulekit.studio.draft import Draft, Step
 from nephila.scheduler.frontier.host_table import novelty_of
 
+from tests.console import shop
 from tests.control.documents import document, rule
 from tests.e2e.scheme_sites import PLATFORMS, SCHEME
 from tests.fake_kafka import FakeKafka, FakeKafkaBus
@@ -524,3 +527,58 @@ async def test_a_search_that_cannot_be_read_is_a_usage_error(rig):
     """One line that names the part."""
     with pytest.raises((UsageError, UserError), match=r"not closed|api\.store"):
         await rig.control.search_pages(screen_types.SearchPages(query='"fox'))
+
+
+async def test_a_rule_is_made_of_clicks_on_stored_pages(rig, tmp_path):
+    """A system over Kafka has no bodies of pages; there a page comes from the web."""
+    shop.write(tmp_path, shop.pages())
+    control, url = rig.control, f"{shop.HOST}/p/1"
+    found = await control.list_studio_pages(studio_types.ListStudioPages(search="/P/", limit=3))
+    if rig.has_settings:
+        assert (found.urls, found.total, found.complete) == ([], 0, True)
+        for work in (
+            control.open_studio_page(studio_types.OpenStudioPage(url=url)),
+            control.studio_view(studio_types.OfDraft(draft={"url": url})),
+        ):
+            with pytest.raises(api.NotFound, match="is not stored here"):
+                await work
+        return
+    assert (found.total, found.urls[0], found.complete) == (24, url, True)
+    draft = (await control.open_studio_page(studio_types.OpenStudioPage(url=url))).draft
+    for text in ("Table 1", "$10.50"):
+        frame = await control.studio_frame(studio_types.StudioFrameOf(draft=studio_types.document_of(draft)))
+        draft = (await control.studio_step(step(draft, frame.html, text))).draft
+    view = await control.studio_view(studio_types.OfDraft(draft=studio_types.document_of(draft)))
+    assert [(one.name, one.here, one.filled) for one in view.fields] == [("title", 1, 21), ("price", 1, 21)]
+    assert (view.matching.total, view.others.total, view.problem) == (24, 4, "")
+    made = await control.studio_rule(studio_types.OfDraft(draft=studio_types.document_of(draft)))
+    assert made.verdict == "created"
+    assert (await control.apply_rules(requests.ApplyRules(rules=[made.document]))).rules[0].verdict == "created"
+    assert (
+        await control.studio_rule(studio_types.OfDraft(draft=studio_types.document_of(draft)))
+    ).verdict == "unchanged"
+    with pytest.raises(UserError, match="rules are not committed here"):
+        await control.studio_commit(studio_types.CommitRule(draft=studio_types.document_of(draft)))
+
+
+def step(draft: Draft, html: str, text: str, kind: Step = "new") -> studio_types.StudioStep:
+    """A click on a text of the frame."""
+    (node,) = re.findall(rf'href="pick/(\d+)"[^>]*>{re.escape(text)}</a>', html)
+    return studio_types.StudioStep(draft=studio_types.document_of(draft), step=kind, node=int(node))
+
+
+async def test_the_studio_refuses_what_is_no_element_and_no_url(rig, tmp_path):
+    """Nothing is fetched."""
+    shop.write(tmp_path, shop.pages(1))
+    with pytest.raises(UsageError, match="is not a URL"):
+        await rig.control.open_studio_page(studio_types.OpenStudioPage(url="no url", source="web"))
+    if not rig.has_settings:
+        request = studio_types.StudioStep(draft={"url": f"{shop.HOST}/p/1"}, step="new", node=9_999_999)
+        with pytest.raises(UsageError, match="no element 9999999"):
+            await rig.control.studio_step(request)
+
+
+async def test_a_draft_of_another_form_is_refused(rig):
+    """With the place of the mistake."""
+    with pytest.raises(UsageError, match="mode"):
+        await rig.control.studio_view(studio_types.OfDraft(draft={"url": "http://a.test/", "mode": "fly"}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,19 @@ def test_the_workflow_runs_what_runs_elsewhere():
     assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
     assert job["steps"][0]["with"]["fetch-depth"] == 0
     assert file["permissions"] == {"contents": "read"}
+
+
+def test_a_release_has_signed_images_for_two_architectures():
+    """Only the jobs that push may write, and nothing is emulated."""
+    file = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
+    assert file[True] == {"push": {"tags": ["v*.*.*"]}}  # `on` is a word for true in YAML 1.1
+    assert file["permissions"] == {"contents": "read"}
+    machines = {one["arch"]: one["runner"] for one in file["jobs"]["images"]["strategy"]["matrix"]["include"]}
+    assert machines == {"amd64": "ubuntu-24.04", "arm64": "ubuntu-24.04-arm"}
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    runs = " ".join(step.get("run", "") for job in file["jobs"].values() for step in job["steps"])
+    assert set(re.findall(r"make ([a-z-]+)", runs)) <= targets
+    assert {"cosign sign", "cosign attest"} <= set(re.findall(r"cosign \w+", runs))
 
 
 @pytest.mark.parametrize("path", [path for path in FORMS if path.stem != "config"], ids=lambda path: path.stem)

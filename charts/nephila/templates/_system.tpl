@@ -11,6 +11,11 @@
 {{- if .Values.downloader.secrets.existingSecret -}}
 {{- $downloader = merge (dict) $downloader (dict "secrets" "/secrets") -}}
 {{- end -}}
+{{- $api := .Values.api.config -}}
+{{- /* The names of the Service: a browser in the cluster opens the console by one of them. */ -}}
+{{- $service := printf "%s-api" (include "nephila.fullname" .) -}}
+{{- $names := list $service (printf "%s.%s" $service .Release.Namespace) (printf "%s.%s.svc" $service .Release.Namespace) (printf "%s.%s.svc.cluster.local" $service .Release.Namespace) -}}
+{{- $api = merge (dict "console_names" (concat $names ($api.console_names | default list) | uniq)) $api -}}
 {{- $system := dict
   "bootstrap" (include "nephila.bootstrap" .)
   "partitions" (.Values.crawler.partitions | int)
@@ -24,6 +29,7 @@
   "downloader" $downloader
   "parser" .Values.parser.config
   "storage" .Values.storage.config
+  "api" $api
 -}}
 {{- with .Values.crawler.userAgent }}{{ $_ := set $system "user_agent" . }}{{ end -}}
 {{- with .Values.crawler.contact }}{{ $_ := set $system "contact" . }}{{ end -}}
@@ -37,7 +43,7 @@ restart it. */ -}}
 {{- $system := include "nephila.system" .root | fromYaml -}}
 {{- $own := list .component -}}
 {{- if and (eq .component "downloader") (eq .root.Values.crawler.topology "fetchparse") -}}{{- $own = append $own "parser" -}}{{- end -}}
-{{- range $section := list "scheduler" "downloader" "parser" "storage" -}}
+{{- range $section := list "scheduler" "downloader" "parser" "storage" "api" -}}
 {{- if not (has $section $own) -}}{{- $_ := unset $system $section -}}{{- end -}}
 {{- end -}}
 {{- if not (has .component (list "scheduler" "downloader")) -}}

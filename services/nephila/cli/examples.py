@@ -19,6 +19,7 @@ EXAMPLES: Final = {
     "jobs release": "nephila jobs release news example.org /calendar/* --out jobs",
     "forget": "nephila forget --match '^https://example.org/news/' --job news --out jobs",
     "console": "nephila console --out site",
+    "mcp": "nephila mcp --out site",
     "pages": "nephila pages --outcome failed --out site",
     "search": "nephila search '\"climate change\" host:example.org -sport' --out site",
     "hosts": "nephila hosts --out jobs",

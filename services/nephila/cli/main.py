@@ -153,6 +153,11 @@ COMMANDS = {
         "nephila.cli.services.up:up",
         "Run many jobs in one program, until it is stopped.",
     ),
+    "mcp": Command(
+        MANY,
+        "nephila.cli.services.mcp:mcp",
+        "Serve crawling to agents by the Model Context Protocol.",
+    ),
     "jobs": Command(
         MANY,
         "nephila.cli.jobs.command:app",
@@ -256,6 +261,7 @@ EXTRAS = {
     "google": "kafka",
     "kopf": "operator",
     "kubernetes": "operator",
+    "mcp": "mcp",
     "opentelemetry": "tracing",
     "prometheus_client": "kafka",
     "structlog": "kafka",

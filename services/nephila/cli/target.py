@@ -127,11 +127,13 @@ def with_target(find: Callable[..., ControlTarget] = target_of) -> Callable[[Cal
     return decorate
 
 
-def tcp_address(api: str, token_file: str) -> TcpAddress | None:
-    """What --api and --api-token-file say. Raises `UsageError`."""
+def tcp_address(api: str, token_file: str, *, firecrawl: bool = False) -> TcpAddress | None:
+    """What --api, --api-token-file and --firecrawl say. Raises `UsageError`."""
     if not api:
+        if firecrawl:
+            raise UsageError("--firecrawl needs --api HOST:PORT, where it is served")
         return None
     from nephila.control.http.tokens import host_and_port, read_token
     from nephila.programs.control_servers import TcpAddress
 
-    return TcpAddress(*host_and_port(api, "--api"), read_token(token_file, "--api-token-file"))
+    return TcpAddress(*host_and_port(api, "--api"), read_token(token_file, "--api-token-file"), firecrawl=firecrawl)

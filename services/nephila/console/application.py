@@ -22,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 from nephila.console import gate
 from nephila.console.messages import chosen, language
 from nephila.console.messages import translate as _
-from nephila.console.screens import hosts, items, jobs, overview, pages, rules, search, system
+from nephila.console.screens import hosts, items, jobs, overview, pages, rules, search, studio, studio_save, system
 from nephila.console.sessions import Session, Sessions
 from nephila.console.view import View, go
 from nephila.console.words import BASE
@@ -55,6 +55,15 @@ SCREENS: Final[Sequence[tuple[str, str, Screen]]] = (
     ("GET", "/items.jsonl", items.jsonl),
     ("GET", "/sites", rules.sites),
     ("GET", "/rules", rules.rules),
+    ("GET", "/studio", studio.start),
+    ("POST", "/studio", studio.fetch),
+    ("GET", "/studio/{name}", studio.show),
+    ("GET", "/studio/{name}/frame", studio.frame),
+    ("GET", "/studio/{name}/save", studio_save.save),
+    ("POST", "/studio/{name}/save", studio_save.apply),
+    ("POST", "/studio/{name}/commit", studio_save.commit),
+    ("GET", "/studio/{name}/rule.yaml", studio_save.rule_file),
+    ("GET", "/studio/{name}/rule.zip", studio_save.all_files),
     ("GET", "/system", system.system),
     ("POST", "/system/settings", system.change_setting),
     ("POST", "/system/replay", system.replay),
@@ -67,13 +76,14 @@ class Access:
     """Who may open the console."""
 
     sessions: Sessions
+    seal: gate.Seal
     names: Collection[str] = ()
     """Names of this server in addition to its addresses, localhost and the name of the machine."""
 
 
 def access(token: str = "", names: Collection[str] = (), clock: Clock | None = None) -> Access:
     """`token`: opens a session as often as it is given."""
-    return Access(Sessions(clock or SystemClock(), token), tuple(names))
+    return Access(Sessions(clock or SystemClock(), token), gate.Seal(), tuple(names))
 
 
 def routes(control: Control, access: Access) -> list[BaseRoute]:
@@ -103,6 +113,7 @@ class _Console:
             routes=[
                 Mount("/static", app=_Static(packages=[("nephila.console", "static")])),
                 Route("/login", self._open(self._login), methods=["GET", "POST"]),
+                Route("/studio/{name}/pick/{node:int}", self._open(self._picked)),
                 Route("/logout", self._guarded({"POST": self._logout}), methods=["POST"]),
                 *inside,
             ],
@@ -150,7 +161,7 @@ class _Console:
                 gate.check_origin(request)
                 form = await gate.read_form(request)
                 gate.check_csrf(form, session.csrf)
-            view = View(request, self._control, session, form)
+            view = View(request, self._control, session, form, self._access.seal)
             try:
                 return await screens["GET" if request.method == "HEAD" else request.method](view)
             except UserError as error:
@@ -166,7 +177,7 @@ class _Console:
 
     async def _login(self, request: Request) -> Response:
         sessions, address = self._access.sessions, request.client.host if request.client is not None else ""
-        view = View(request, self._control, None, {})
+        view = View(request, self._control, None, {}, self._access.seal)
         given = request.query_params.get("token", "")
         if request.method == "POST":
             gate.check_origin(request)
@@ -195,10 +206,17 @@ class _Console:
         gate.set_session(response, view.request, "")
         return response
 
+    # ---- the studio
+
+    async def _picked(self, request: Request) -> Response:
+        return studio.picked(View(request, self._control, None, {}, self._access.seal))
+
     # ---- errors
 
     def _message(self, request: Request, status: int, message: str) -> Response:
-        return View(request, self._control, None, {}).render("error.html", status, status=status, message=message)
+        return View(request, self._control, None, {}, self._access.seal).render(
+            "error.html", status, status=status, message=message
+        )
 
     async def _http_error(self, request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 404
@@ -206,7 +224,7 @@ class _Console:
 
     async def _nothing_here(self, request: Request, status: int) -> Response:
         message = _("There is no such screen.") if status == 404 else _("This cannot be done here.")
-        view = View(request, self._control, self._session(request), {})
+        view = View(request, self._control, self._session(request), {}, self._access.seal)
         return view.render("error.html", status, status=status, message=message)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import secrets
 import socket
 from collections.abc import Collection
 from typing import Final
@@ -43,6 +44,21 @@ class Refused(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
+
+
+class Seal:
+    """Marks texts that this server wrote; a restart ends them."""
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
+
+    def mark(self, text: str) -> str:
+        """The mark of a text."""
+        return hmac.new(self._key, text.encode(), "sha256").hexdigest()[:32]
+
+    def holds(self, text: str, mark: str) -> bool:
+        """Whether this is the mark of the text."""
+        return hmac.compare_digest(self.mark(text).encode(), mark.encode("utf-8", "replace"))
 
 
 def protect(response: Response) -> Response:

@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from nephila import __version__
 from nephila.console import plots, words
+from nephila.console.gate import Seal
 from nephila.console.messages import LANGUAGES, language, translate, translate_count
 from nephila.console.sessions import Session
 from nephila.control.api import Control
@@ -27,6 +28,7 @@ NAVIGATION = (
     ("items", "Items"),
     ("sites", "Sites"),
     ("rules", "Rules"),
+    ("studio", "Studio"),
     ("system", "System"),
 )
 """Screens of the rail: part of the path, and name."""
@@ -64,11 +66,14 @@ def environment() -> Environment:
 class View:
     """A request of a session."""
 
-    def __init__(self, request: Request, control: Control, session: Session | None, form: Mapping[str, str]) -> None:
+    def __init__(
+        self, request: Request, control: Control, session: Session | None, form: Mapping[str, str], seal: Seal
+    ) -> None:
         self.request = request
         self.control = control
         self.session = session
         self.form = form
+        self.seal = seal
         self.began = time.perf_counter()
 
     def field(self, name: str, default: str = "") -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from nephila.control import answers, requests, screen_types
+from nephila.control import answers, requests, screen_types, studio_types
 from nephila.kernel.runtime.errors import UserError
 
 MAX_JOBS = 10_000
@@ -130,6 +130,34 @@ class Control(Protocol):
     @over_http("GET", "/rule-health")
     async def rule_health(self, request: requests.Empty) -> answers.RuleHealthList:
         """Whether the rules still fit their sites."""
+
+    @over_http("GET", "/studio/pages")
+    async def list_studio_pages(self, request: studio_types.ListStudioPages) -> studio_types.StudioPages:
+        """Pages that the rule studio can open."""
+
+    @over_http("POST", "/studio/open")
+    async def open_studio_page(self, request: studio_types.OpenStudioPage) -> studio_types.StudioDraft:
+        """Begin a rule with a page."""
+
+    @over_http("POST", "/studio/step")
+    async def studio_step(self, request: studio_types.StudioStep) -> studio_types.StudioDraft:
+        """Change a draft of a rule by an element of its page."""
+
+    @over_http("POST", "/studio/view")
+    async def studio_view(self, request: studio_types.OfDraft) -> studio_types.StudioView:
+        """What a draft takes from the pages, and the selectors that are offered."""
+
+    @over_http("POST", "/studio/frame")
+    async def studio_frame(self, request: studio_types.StudioFrameOf) -> studio_types.StudioFrame:
+        """The page of a draft as HTML without effect."""
+
+    @over_http("POST", "/studio/rule")
+    async def studio_rule(self, request: studio_types.OfDraft) -> studio_types.StudioRule:
+        """The rule of a draft, its difference to the version in effect, and its tests."""
+
+    @over_http("POST", "/studio/commit")
+    async def studio_commit(self, request: studio_types.CommitRule) -> studio_types.RuleCommitted:
+        """Commit the rule of a draft to the working copy of the rules."""
 
     @over_http("GET", "/changes")
     async def list_changes(self, request: requests.ListChanges) -> answers.ChangeList:

@@ -7,7 +7,8 @@ and in which order it checks, publishes and answers, is in `operations.py`; a ba
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -19,6 +20,9 @@ from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, Ru
 from nephila.kernel.runtime.clock import Clock
 from nephila.scheduler.explain.explain import Explanation
 from nephila.storage.source import Source
+
+if TYPE_CHECKING:
+    from nephila.rulekit.stored_pages import StoredPage
 
 
 class DeadLetters(Protocol):
@@ -109,11 +113,26 @@ class Backend(Protocol):
     async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
         """Hosts with queued URLs or requests under way, and why each waits."""
 
+    # ---- single pages
+
+    async def fetch(self, url: str) -> StoredPage:
+        """One page from the web, now, without a job: robots.txt, the egress guard and the limits of size and time
+        count. Raises `UserError`."""
+        from nephila.downloader.fetch_page import config_of
+        from nephila.rulekit.try_page import stored_page
+
+        return await stored_page(url, config_of())
+
     # ---- rules
 
     @property
     def rules(self) -> Mapping[str, ParseRule]:
         """All rules by name."""
+
+    @property
+    def rules_directory(self) -> Path | None:
+        """The directory with the rules of files; None: there is none."""
+        return None
 
     def check_rule_change(self, names: Iterable[str] = ()) -> None:
         """Raise `UserError` where no rule can be changed, or one of these cannot."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from nephila import __version__
-from nephila.control import answers, api, job_view, requests, screen_types, stored_rows
+from nephila.control import answers, api, job_view, requests, screen_types, stored_rows, studio_types
 from nephila.control.backend import Backend, is_held, next_generation
 from nephila.control.changes import TableChanges
 from nephila.control.fetch_counts import FetchCounts
@@ -26,6 +27,9 @@ from nephila.kernel.messages import CrawlJob, ParseRule, Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.native import UrlError
 from nephila.storage.source import ENVIRONMENT
+
+if TYPE_CHECKING:
+    from nephila.control.studio import Studio
 
 
 class Operations(api.Control):
@@ -239,6 +243,36 @@ class Operations(api.Control):
 
     async def rule_health(self, request: requests.Empty) -> answers.RuleHealthList:
         return rule_health(self._backend.verdicts())
+
+    # ---- the studio
+
+    @cached_property
+    def _studio(self) -> Studio:
+        # What reads pages of rules is loaded by the first request: a crawl that nobody looks at does without.
+        from nephila.control.studio import Studio
+
+        return Studio(self._backend, self.explain)
+
+    async def list_studio_pages(self, request: studio_types.ListStudioPages) -> studio_types.StudioPages:
+        return await self._studio.pages(request)
+
+    async def open_studio_page(self, request: studio_types.OpenStudioPage) -> studio_types.StudioDraft:
+        return await self._studio.open(request)
+
+    async def studio_step(self, request: studio_types.StudioStep) -> studio_types.StudioDraft:
+        return await self._studio.step(request)
+
+    async def studio_view(self, request: studio_types.OfDraft) -> studio_types.StudioView:
+        return await self._studio.view(request)
+
+    async def studio_frame(self, request: studio_types.StudioFrameOf) -> studio_types.StudioFrame:
+        return await self._studio.frame(request)
+
+    async def studio_rule(self, request: studio_types.OfDraft) -> studio_types.StudioRule:
+        return await self._studio.rule(request)
+
+    async def studio_commit(self, request: studio_types.CommitRule) -> studio_types.RuleCommitted:
+        return await self._studio.commit(request)
 
     # ---- the system
 

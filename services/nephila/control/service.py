@@ -9,6 +9,7 @@ It takes part in no group and holds no partition: any number of replicas may run
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from nephila.control.cluster.backend import ClusterBackend
@@ -27,12 +28,15 @@ if TYPE_CHECKING:
 class ControlService:
     """`lifecycle.Service`; the program serves `control` over HTTP with `token`."""
 
-    def __init__(self, backend: ClusterBackend, token: str, console_names: tuple[str, ...] = ()) -> None:
-        """`console_names`: see `ControlConfig`."""
+    def __init__(
+        self, backend: ClusterBackend, token: str, console_names: tuple[str, ...] = (), *, firecrawl: bool = False
+    ) -> None:
+        """`console_names`, `firecrawl`: see `ControlConfig`."""
         self._backend = backend
         self.control = Operations(backend)
         self.token = token
         self.console_names = console_names
+        self.firecrawl = firecrawl
 
     async def start(self) -> None:
         """The bus delivers once it is started."""
@@ -57,5 +61,6 @@ def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
         place=kafka.config.bootstrap,
         rows=config.store or None,
         tenants=tenants(config.tenants, "api.tenants"),
+        rules_directory=Path(config.rules_directory) if config.rules_directory else None,
     )
-    return ControlService(backend, token, config.console_names)
+    return ControlService(backend, token, config.console_names, firecrawl=config.firecrawl)

@@ -48,6 +48,14 @@ def fetch_page(url: str, config: DownloaderConfig, *, obey_robots: bool = False,
     return run_loop(asyncio.wait_for(_fetch_page(seed_url(url), config, obey_robots), limit_s))
 
 
+async def fetch_allowed(url: str, config: DownloaderConfig) -> Page:
+    """The page at a URL, on a loop that runs; robots.txt counts. Raises `UserError`, also after `WAIT_S`."""
+    try:
+        return await asyncio.wait_for(_fetch_page(seed_url(url), config, obey_robots=True), WAIT_S)
+    except TimeoutError:
+        raise UserError(f"{url}: no answer in {WAIT_S:g} s") from None
+
+
 def fetch_robots(url: str, config: DownloaderConfig) -> tuple[str, bytes, str]:
     """The robots.txt that holds for a URL: its address, its bytes, and its meaning: rules, or everything is allowed or
     denied (`kernel.net.robots.policy_for`). Raises `UserError` when the host cannot be reached."""

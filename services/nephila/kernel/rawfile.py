@@ -87,6 +87,32 @@ def read(path: Path) -> Iterator[RawPage | DamagedMember]:
             yield _with_body(found, path) if isinstance(found, RawPage) and found.head.kept_in else found
 
 
+def scan(path: Path, start: int = 0) -> Iterator[tuple[int, int, RawPageHead]]:
+    """(offset, offset of the next member, head) of the pages of a file from `start` on; damaged members are left out.
+    O(bytes). Raises `OSError`."""
+    with path.open("rb") as file:
+        file.seek(start)
+        source = _Source(file)
+        while source.at_member():
+            begun = source.at
+            try:
+                head = _page(source.unpack(_MAX_HEAD_BYTES + MAX_BODY_BYTES)).head
+            except (zlib.error, ValueError, EOFError):
+                source.at = begun + 1
+                continue
+            yield begun, source.at, head
+
+
+def read_at(path: Path, offset: int) -> RawPage | DamagedMember:
+    """The page whose member begins at `offset`, with its body. Raises `OSError`."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        found = next(_members(file), None)
+    if not isinstance(found, RawPage):
+        return found or DamagedMember(offset, "the file ends before it")
+    return _with_body(found, path) if found.head.kept_in else found
+
+
 def _with_body(found: RawPage, path: Path) -> RawPage | DamagedMember:
     head = found.head
     first: RawPage | DamagedMember | None = None

@@ -52,6 +52,7 @@ class Assembly:
         self.clock = clock
         self.grace_s = grace_s
         self._directory = configs.storage.directory
+        self._downloader_config = configs.downloader
         self._on_fatal = on_fatal
         self.bus = bus
         # Storage first: a raw sink has to see a page before the parser makes its record.
@@ -100,6 +101,7 @@ class Assembly:
             self.scheduler,
             verdicts=self.judge.verdicts,
             no_browser=self._no_browser,
+            downloader=self._downloader_config,
             processes=(lambda: workers.pids) if workers is not None else tuple,
         )
 

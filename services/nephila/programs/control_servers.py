@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,8 @@ from nephila.control.api import Control
 from nephila.control.http.unix_socket import NAME, bind
 
 if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
+
     from nephila.control.http.server import HttpServer
 
 BACKLOG = 64
@@ -34,6 +36,21 @@ class TcpAddress(msgspec.Struct, frozen=True):
     token: str
     names: tuple[str, ...] = ()
     """Names by which browsers open the console, beside addresses, localhost and the name of this machine."""
+    firecrawl: bool = False
+    """Serve Firecrawl's API below /v2 too."""
+
+
+def client_routes(control: Control, token: str, names: Sequence[str] = (), *, firecrawl: bool) -> list[BaseRoute]:
+    """Routes of the clients of the control API that its server serves beside it: the console, and on request
+    Firecrawl's API. `names`: as in `TcpAddress`."""
+    from nephila.console.application import access, routes  # templates to load
+
+    found = list(routes(control, access(token, names)))
+    if firecrawl:
+        from nephila.adapters.firecrawl.application import routes as firecrawl_routes
+
+        found += firecrawl_routes(control, token)
+    return found
 
 
 class ControlServers:
@@ -74,12 +91,11 @@ class ControlServers:
         asyncio.get_running_loop().add_reader(listener, self._on_client)
 
     async def _open_tcp(self, tcp: TcpAddress) -> None:
-        from nephila.console.application import access, routes
         from nephila.control.http.application import application
         from nephila.control.http.server import tcp_server
 
-        console = routes(self._control, access(tcp.token, tcp.names))
-        app = application(self._control, token=tcp.token, metrics=self._metrics, beside=console)
+        clients = client_routes(self._control, tcp.token, tcp.names, firecrawl=tcp.firecrawl)
+        app = application(self._control, token=tcp.token, metrics=self._metrics, beside=clients)
         server = tcp_server(app, tcp.host, tcp.port, "--api")
         await server.open()
         self._tcp_server = server

@@ -8,17 +8,17 @@ page or without expected items fails.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from nephila.kernel.runtime.errors import UserError
 from nephila.parser.rules.load import RuleDocument, distinct
-from nephila.rulekit.files import find, read
-from nephila.rulekit.run_rule import RuleRunner
+from nephila.rulekit.files import FILE, find, read
+from nephila.rulekit.run_rule import RuleRunner, items_of
 from nephila.rulekit.second_pages import SecondPageItems
-from nephila.rulekit.stored_pages import pages_of
+from nephila.rulekit.stored_pages import StoredPage, pages_of
 
 SUFFIXES: Final = (".html", ".htm", ".json", ".warc.gz", ".warc")
 MAX_DIFFERENCES: Final = 10
@@ -86,6 +86,23 @@ def items_file(page: Path) -> Path:
     for suffix in SUFFIXES:
         stem = stem.removesuffix(suffix)
     return page.with_name(f"items{stem.removeprefix('page')}.json")
+
+
+def files_of(rule: str, document: RuleDocument, pages: Sequence[StoredPage]) -> Iterator[tuple[str, str]]:
+    """(name, text) of the files of a rule: itself, and pages with their present items, which `run` compares."""
+    yield FILE, rule
+    with RuleRunner() as runner:
+        for number, page in enumerate(pages, 1):
+            name = f"page{f'-{number}' if number > 1 else ''}.html"
+            yield name, _with_url(page)
+            items = items_of(runner.run(document, page))
+            yield items_file(Path(name)).name, json.dumps(items, indent=2, ensure_ascii=False) + "\n"
+
+
+def _with_url(page: StoredPage) -> str:
+    """The page with its URL at the start."""
+    text = page.document.source
+    return text if text.lstrip().startswith("<!-- url:") else f"<!-- url: {page.url} -->\n{text}"
 
 
 def _second_pages(runner: RuleRunner, document: RuleDocument, pages: Iterable[Path]) -> SecondPageItems:

@@ -6,7 +6,6 @@ passes `nephila rules test`.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,8 +17,7 @@ from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import extract
 from nephila.parser.rules.load import RuleDocument, load
 from nephila.rulekit.files import FILE
-from nephila.rulekit.fixtures import items_file
-from nephila.rulekit.run_rule import RuleRunner, items_of
+from nephila.rulekit.fixtures import files_of
 from nephila.rulekit.stored_pages import StoredPage
 from nephila.rulekit.try_page import page_of
 
@@ -71,29 +69,18 @@ def name_of(directory: Path) -> str:
 
 def write_files(directory: Path, rule: str, pages: Sequence[StoredPage]) -> list[Path]:
     """Write a rule, and its pages with their present items, which `nephila rules test` compares; returns the paths."""
-    paths = [directory / FILE]
-    document = load(rule.encode(), str(paths[0]))[0]
+    document = load(rule.encode(), str(directory / FILE))[0]
     directory.mkdir(parents=True, exist_ok=True)
-    paths[0].write_text(rule, encoding="utf-8")
-    with RuleRunner() as runner:
-        for number, page in enumerate(pages, 1):
-            file = directory / f"page{f'-{number}' if number > 1 else ''}.html"
-            items = items_of(runner.run(document, page))
-            file.write_bytes(_with_url(page))
-            items_file(file).write_text(json.dumps(items, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-            paths += [file, items_file(file)]
+    paths = []
+    for name, text in files_of(rule, document, pages):
+        paths.append(directory / name)
+        paths[-1].write_bytes(text.encode())
     return paths
 
 
 def _example(name: str) -> StoredPage:
     url = f"https://{name}.example/2026/first"
     return StoredPage(url, "text/html", "", _PAGE.format(name=name).encode(), "example")
-
-
-def _with_url(page: StoredPage) -> bytes:
-    """The page as UTF-8 with its URL at the start."""
-    text = page.document.source
-    return (text if text.lstrip().startswith("<!-- url:") else f"<!-- url: {page.url} -->\n{text}").encode()
 
 
 def _rule(name: str, page: StoredPage) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nephila.kernel.runtime.errors import UsageError, UserError, suggest
 from nephila.parser.rules.extract import Extraction
@@ -15,6 +15,10 @@ from nephila.rulekit.files import read_all
 from nephila.rulekit.run_rule import RuleRunner, items_of
 from nephila.rulekit.stored_pages import StoredPage, pages_of
 from nephila.rulekit.time_limit import TimeLimit
+
+if TYPE_CHECKING:
+    from nephila.downloader.config import DownloaderConfig
+    from nephila.kernel.messages import Page
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,17 @@ def page_of(
             fetched = fetch_page(target, config, limit_s=limit.left_s(step))
         except TimeoutError:
             raise limit.exceeded(step) from None
+    return _as_stored(fetched)
+
+
+async def stored_page(url: str, config: DownloaderConfig) -> StoredPage:
+    """The page fetched from a URL that robots.txt allows. Raises `UserError`."""
+    from nephila.downloader.fetch_page import fetch_allowed
+
+    return _as_stored(await fetch_allowed(url, config))
+
+
+def _as_stored(fetched: Page) -> StoredPage:
     body = bytes(fetched.body)
     return StoredPage(fetched.url, fetched.content_type, fetched.charset, body, fetched.url, fetched.fetched_at)
 

@@ -1,4 +1,4 @@
-"""The location of rows: the directory of a crawl, or the URL of a PostgreSQL database.
+"""The location of rows: the directory of a crawl, or the URL of one or several PostgreSQL databases.
 
 Invariant: no password is shown to people or stored in a file.
 """
@@ -6,6 +6,7 @@ Invariant: no password is shown to people or stored in a file.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from nephila.kernel.runtime.config import secret_variable
@@ -16,6 +17,8 @@ Source = Path | str
 
 ENVIRONMENT = "NEPHILA_STORAGE__STORE"
 """Environment variable for a URL with a password; NEPHILA_STORAGE__STORE_FILE names a file with it instead."""
+HOST_DIGITS: Final = 8
+"""Hexadecimal digits of a url_key that are of its host."""
 _SCHEMES = ("postgresql://", "postgres://")
 _SECRET = ("password", "sslpassword")
 
@@ -36,6 +39,16 @@ def require_driver() -> None:
 def addresses(store: str) -> list[str]:
     """The URLs of a setting `store`: one, or several with spaces between them."""
     return store.split()
+
+
+def each(source: Source) -> list[Source]:
+    """The places of the rows, in the order of their servers: one, or those of a `store` with several URLs."""
+    return [*addresses(source)] if isinstance(source, str) else [source]
+
+
+def shard_of(url_key: str, servers: int) -> int:
+    """The number of the server that has the rows of a key in hexadecimal, or of the first key with this prefix."""
+    return int(url_key[:HOST_DIGITS].ljust(HOST_DIGITS, "0"), 16) * servers >> 4 * HOST_DIGITS
 
 
 def without_password(store: str) -> str:

@@ -47,6 +47,12 @@ def example(document: Document, partial: tuple[str, ...] = (), **values: str | l
     return Example(document, values, frozenset(partial))
 
 
+def test_an_instruction_in_a_page_has_no_name_and_is_no_place():
+    """lexbor keeps <?xml ?> as a node without a tag."""
+    document = page("<p class=price>5</p><?xml version=1?><b>x</b>")
+    assert chosen([example(document, f="x")]).selection.expression == "b"
+
+
 FIRST = product("Lamp", "$12.50")
 SECOND = product("Long table", "$99.00", more="<dt>Colour</dt><dd>red</dd>", code="q8Rt2")
 THIRD = product("Chair of oak", "$7.00", code="mm3Kp", tags=("old", "sale"))

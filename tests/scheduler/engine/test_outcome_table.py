@@ -348,11 +348,27 @@ def test_a_fetch_before_its_host_was_free_is_counted() -> None:
     free_at = rig.host.pace.not_before + rig.frontier.time.utc_offset
     request = rig.next_request()
     for started_at, early in ((0.0, 0), (free_at, 0), (free_at - 0.9, 0), (free_at - 1.1, 1)):
-        rig.handler._check_pace(rig.host, rig.frontier.jobs[JOB], rig.outcome(request, started_at=started_at))
+        waiting = rig.frontier.in_flight.find(JOB, request.url_key)
+        assert waiting is not None
+        rig.handler._check_pace(rig.host, rig.frontier.jobs[JOB], waiting, rig.outcome(request, started_at=started_at))
         assert rig.frontier.counters.early_fetches == early
     rig.job(politeness=Politeness(delay="1s", concurrency_per_host=2, respect_robots=False))
     rig.end(request, result=FetchResult.FETCHED, status=200, started_at=free_at - 50.0)
     assert rig.frontier.counters.early_fetches == 1
+
+
+def test_a_fetch_is_not_early_because_an_outcome_came_again_after_its_start() -> None:
+    """A killed broker delivers outcomes again: the host waits anew, and the fetch in flight was in time."""
+    rig, first = leased(1)
+    rig.job("http://a.test/2")
+    rig.end(first, result=FetchResult.FETCHED, status=200)
+    second = rig.next_request()
+    started_at = rig.frontier.time.now + rig.frontier.time.utc_offset
+    rig.pass_time(3.0)
+    rig.end(first, result=FetchResult.FETCHED, status=200)
+    assert rig.host.pace.not_before + rig.frontier.time.utc_offset > started_at + 3.0
+    rig.end(second, result=FetchResult.FETCHED, status=200, started_at=started_at)
+    assert rig.frontier.counters.early_fetches == 0
 
 
 @pytest.mark.parametrize("name", TABLE)

@@ -15,7 +15,7 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS, RECEIPTS
 from nephila.scheduler.engine.invariants import check
 
-from tests.scheduler.world import Answer, World, links_of, site
+from tests.scheduler.world import JOB, Answer, World, links_of, site
 
 
 class Barren(World):
@@ -131,6 +131,27 @@ async def test_sitemaps_of_seed_hosts_are_found_and_read(tmp_path: Path) -> None
         "http://a.test/news", "http://b.test/", "http://b.test/sitemap.xml", "http://b.test/deep/2",
     }  # fmt: skip
     assert set(world.outcomes().values()) == {"stored"}
+    await world.scheduler.close()
+
+
+@pytest.mark.parametrize("later", ["another job", "the same job"])
+async def test_sitemaps_of_a_host_whose_robots_txt_is_known(tmp_path: Path, later: str) -> None:
+    """A job that wants sitemaps gets them at once, although another job, or itself before, had the host's robots.txt
+    read: it is not read again."""
+
+    def web(request: FetchRequest) -> Answer:
+        if request.kind is FetchKind.ROBOTS:
+            return Answer(body=b"Sitemap: http://a.test/map.xml")
+        return Answer(links=["http://a.test/deep/1"] if request.url.endswith("map.xml") else [])
+
+    world = await Listing(tmp_path, web).start()
+    world.crawl("http://a.test/", robots=True, delay_s=0.1)
+    world.run()
+    assert set(world.outcomes()) == {"http://a.test/"}
+    world.crawl("http://a.test/", job="k" if later == "another job" else JOB, robots=True, sitemaps=True, delay_s=0.1)
+    world.run()
+    assert {"http://a.test/map.xml", "http://a.test/deep/1"} <= set(world.outcomes())
+    assert sum(one.url.endswith("robots.txt") for one in world.fetched) == 1
     await world.scheduler.close()
 
 

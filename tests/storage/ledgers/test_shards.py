@@ -12,11 +12,10 @@ from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost
 from nephila.storage.ledgers.postgres import Postgres
-from nephila.storage.ledgers.shards import shard_of
 from nephila.storage.outputs import check_outputs, ledger_of
 from nephila.storage.read.changes import feed
 from nephila.storage.read.reader import count
-from nephila.storage.source import display_name, without_password
+from nephila.storage.source import display_name, shard_of, without_password
 from nephila.storage.writer import Writer
 
 from tests.storage.storage_rig import key, record

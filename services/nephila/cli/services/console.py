@@ -44,7 +44,7 @@ async def _serve(target: ControlTarget, host: str, port: int, *, browser: bool) 
     from nephila.control.http.server import tcp_server
     from nephila.kernel.runtime.stop_signals import stopped_by
 
-    async with _control(target) as control:
+    async with open_control(target) as control:
         allowed = access()
         server = tcp_server(application(None, beside=routes(control, allowed)), host, port, "--listen")
         await server.open()
@@ -68,7 +68,7 @@ async def _serve(target: ControlTarget, host: str, port: int, *, browser: bool) 
 
 
 @contextlib.asynccontextmanager
-async def _control(target: ControlTarget) -> AsyncIterator[Control]:
+async def open_control(target: ControlTarget) -> AsyncIterator[Control]:
     """The control API of the target; for a directory in which nothing runs, one over its stopped frontier."""
     from nephila.control.http.client import at_directory, at_url
     from nephila.control.http.tokens import read_token

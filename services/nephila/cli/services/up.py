@@ -19,7 +19,7 @@ from nephila.cli.lost_output import drop_lost_output
 from nephila.cli.options import DEFAULT_OUT, Out, values, with_options
 from nephila.cli.target import Api, ApiTokenFile, tcp_address
 from nephila.kernel.runtime.errors import UserError, without_resume
-from nephila.programs.options import CommandOptions
+from nephila.programs.options import RESULT, CommandOptions
 from nephila.programs.output_directory import JobRun, OutputDirectory, RunFile, cpu_seconds
 
 LOG_S = 60.0
@@ -45,6 +45,9 @@ def up(
     out: Out = DEFAULT_OUT,
     api: Api = "",
     api_token_file: ApiTokenFile = "",
+    firecrawl: Annotated[
+        bool, typer.Option("--firecrawl", help="Serve Firecrawl's API at --api too.", rich_help_panel=RESULT)
+    ] = False,
     webhooks: Annotated[
         str, typer.Option(metavar="FILE", help="Deliver changes of pages to the webhooks of this file.")
     ] = "",
@@ -52,7 +55,7 @@ def up(
     **options: Unpack[CommandOptions],
 ) -> None:
     """Run many jobs in DIR until it is stopped; see nephila jobs. Started again, it continues all of them."""
-    tcp = tcp_address(api, api_token_file)
+    tcp = tcp_address(api, api_token_file, firecrawl=firecrawl)
     raise typer.Exit(run_up(out, values(options), tcp, quiet=quiet, webhooks=webhooks))
 
 
@@ -129,7 +132,7 @@ def serve(
     beside: Callable[[], list[Collector]] = list,
 ) -> int:
     """Run until a signal; returns the exit code. Raises what ended the program otherwise. `companion`: runs beside
-    the services, with their control API, until its event is set; when it fails, the program ends."""
+    the services, with their control API, until its event is set; when it ends before, the program ends too."""
     from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
     from nephila.kernel.runtime.stop_signals import stopped_by
     from nephila.programs.serve import UpProgram
@@ -147,9 +150,11 @@ def serve(
             program.stop()
 
         def companion_ended(task: asyncio.Future[None]) -> None:
-            if not task.cancelled() and not stop.is_set() and (error := task.exception()) is not None:
+            if task.cancelled() or stop.is_set():
+                return
+            if (error := task.exception()) is not None:
                 failed.append(error)
-                program.stop()
+            program.stop()
 
         def ready(jobs: list[Job]) -> None:
             if companion is not None:

@@ -1,4 +1,4 @@
-// Enhances pages that work without it: the key for the search, fresh figures, the line of a mistake.
+// Enhances pages that work without it: the key for the search, fresh figures, the line of a mistake, fields of the studio.
 // It loads nothing but the page itself from the console, and sets no HTML that the page does not bring.
 "use strict";
 (() => {
@@ -25,6 +25,11 @@
     text.setSelectionRange(start, start + (lines[line] || "").length);
     text.scrollTop = Math.max(0, line - 5) * parseFloat(getComputedStyle(text).lineHeight);
   });
+
+  // A field of the studio is set when it changes; the button is for those without script.
+  for (const form of document.querySelectorAll("form[data-auto]")) {
+    form.addEventListener("change", () => { if (form.reportValidity()) form.requestSubmit(); });
+  }
 
   // A text that is not saved is not lost by a wrong click.
   const form = document.querySelector("form.wide");

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -81,6 +82,7 @@ class ClusterBackend(Backend):
         place: str,
         rows: Source | None = None,
         tenants: Collection[str] = (),
+        rules_directory: Path | None = None,
     ) -> None:
         """`place`: HOST:PORT of the broker, as commands name it. `rows`: the database of the rows, if it is known.
         `tenants`: names of those in the settings; empty: jobs may name any."""
@@ -89,6 +91,7 @@ class ClusterBackend(Backend):
         self.rows = rows
         self.letters = letters
         self._tenants = tenants
+        self._rules_directory = rules_directory
         self._bus = bus
         self._started = clock.monotonic()
         self._began = clock.now()
@@ -247,6 +250,10 @@ class ClusterBackend(Backend):
         )
 
     # ---- rules
+
+    @property
+    def rules_directory(self) -> Path | None:
+        return self._rules_directory
 
     @property
     def rules(self) -> Mapping[str, ParseRule]:

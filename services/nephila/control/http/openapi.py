@@ -33,7 +33,8 @@ def document() -> dict[str, Any]:
     """As JSON has it."""
     types = [*dict.fromkeys(route.answer for route in ROUTES), ErrorAnswer]
     bodies = [route.request for route in ROUTES if route.has_body]
-    _, components = msgspec.json.schema_components([*types, *bodies], ref_template=REF)
+    _, found = msgspec.json.schema_components([*types, *bodies], ref_template=REF)
+    components = msgspec.json.decode(msgspec.json.encode(found))  # a default may be a tuple, which JSON does not have
     paths: dict[str, Any] = {}
     for route in ROUTES:
         paths.setdefault(PREFIX + route.path, {})[route.method.lower()] = _operation(route, components)

@@ -11,7 +11,7 @@ import os
 import socket
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import msgspec
 
@@ -22,6 +22,7 @@ from nephila.control.local.explain import LocalExplain
 from nephila.control.local.rule_store import RuleStore
 from nephila.control.series import JobSeries
 from nephila.control.throughput import Rates
+from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.bus.contract import Bus, Receipt
 from nephila.kernel.documents import job_document
 from nephila.kernel.live_settings import SettingScope
@@ -34,6 +35,9 @@ from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.facts import Home
 from nephila.scheduler.standalone import Scheduler
 from nephila.storage.source import Source
+
+if TYPE_CHECKING:
+    from nephila.rulekit.stored_pages import StoredPage
 
 HOLD_S = 60.0
 """A held job continues after so long without further seeds: its client is gone."""
@@ -64,6 +68,8 @@ class Parts(msgspec.Struct, frozen=True):
     """Process ids of the workers."""
     no_browser: str = ""
     """Why pages cannot be rendered, with the remedy; empty: they can."""
+    downloader: DownloaderConfig = msgspec.field(default_factory=DownloaderConfig)
+    """How the program fetches: its name, addresses that it may ask."""
 
 
 class NoDeadLetters:
@@ -267,12 +273,22 @@ class LocalBackend(Backend):
     async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
         return job_view.hosts(self._scheduler, request, self.clock.monotonic())
 
+    async def fetch(self, url: str) -> StoredPage:
+        from nephila.rulekit.try_page import stored_page
+
+        # Beside the crawl: the downloader of this fetch must not wait behind the limits per address.
+        return await stored_page(url, msgspec.structs.replace(self._parts.downloader, per_address=0, address_gap_s=0.0))
+
     # ---- rules
 
     @property
     def rules(self) -> Mapping[str, ParseRule]:
         files = self._files.rules if self._files is not None else {}
         return {**(self._store.rules if self._store is not None else {}), **files}
+
+    @property
+    def rules_directory(self) -> Path | None:
+        return self._files.path if self._files is not None and self._files.path.is_dir() else None
 
     def check_rule_change(self, names: Iterable[str] = ()) -> None:
         self._rule_store()

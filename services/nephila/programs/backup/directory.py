@@ -22,7 +22,7 @@ from nephila.programs.backup.archive import Archive, Manifest
 from nephila.programs.output_directory import RESULT, OutputDirectory, RunFile
 from nephila.scheduler.durability.commit_log import CommitLog
 from nephila.storage.ledgers.schema import DATABASE, connect_readonly
-from nephila.storage.source import display_name, with_password
+from nephila.storage.source import addresses, display_name, with_password
 
 KIND: Final = "directory"
 TRIES: Final = 20
@@ -116,7 +116,11 @@ def _readonly(path: Path) -> sqlite3.Connection:
 
 
 def _postgres(url: str, writer: str, written: Archive, *, without_rows: bool) -> dict[str, int]:
-    """The dump, and the lengths of files, of one snapshot of the database."""
+    """The dump, and the lengths of files, of one snapshot of the database. Several servers have no files."""
+    if len(addresses(url)) > 1:
+        if not without_rows:
+            _dump(url, written)
+        return {}
     from nephila.storage.ledgers.postgres_link import connect, translate_errors
 
     with connect(url, readonly=True) as connection, translate_errors(url):
@@ -127,10 +131,14 @@ def _postgres(url: str, writer: str, written: Archive, *, without_rows: bool) ->
         lengths = {str(name): int(length) for name, length in connection.execute(query, (writer,))}
         if without_rows:
             return lengths
-        rows.dump(url, written.target(rows.DUMP), snapshot)
-    written.added(rows.DUMP)
-    written.manifest.rows = display_name(url)
+        _dump(url, written, snapshot)
     return lengths
+
+
+def _dump(url: str, written: Archive, snapshot: str = "") -> None:
+    for name in rows.dump(url, written.target, snapshot):
+        written.added(name)
+    written.manifest.rows = display_name(url)
 
 
 def _others(directory: Path) -> Iterator[Path]:
@@ -157,11 +165,11 @@ def restore(path: Path, manifest: Manifest, directory: OutputDirectory, *, witho
         raise UsageError(f"{directory.path} is not empty; restore into another --out")
     archive.verify(path, manifest)
     with directory.locked():
+        dumps = sorted(path / archive.FILES / file.name for file in manifest.files if rows.is_dump(file.name))
+        if dumps and not without_rows:
+            rows.restore(_store(path), dumps)
         for file in sorted(manifest.files, key=lambda file: file.name == directory.run_file.name):
-            if file.name == rows.DUMP:
-                if not without_rows:
-                    rows.restore(_store(path), path / archive.FILES / rows.DUMP)
-            else:
+            if not rows.is_dump(file.name):
                 archive.copy_to(path, file, directory.path / file.name)
 
 

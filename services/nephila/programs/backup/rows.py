@@ -1,14 +1,16 @@
-"""The dump of a PostgreSQL database, by pg_dump and pg_restore of PostgreSQL itself.
+"""The dumps of PostgreSQL databases, by pg_dump and pg_restore of PostgreSQL itself.
 
-pg_dump reads one snapshot of the database: all tables, the change feed with its position, and the lengths of files are
+pg_dump reads one snapshot of a database: all tables, the change feed with its position, and the lengths of files are
 of one instant. The password goes to the child in its environment, never on a command line.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,48 +18,62 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.storage.source import addresses, display_name, require_driver
 
 DUMP: Final = "rows.dump"
-"""Name of the dump in a backup, in the format "custom"."""
-
-DUMP_PROGRAMS: Final = "pg_dump and pg_restore"
+"""Name of the dump in a backup, in the format "custom"; of several servers see `names`."""
 
 
-def dump(url: str, target: Path, snapshot: str = "") -> None:
-    """Write the dump of a database. `snapshot`: of an open transaction (pg_export_snapshot). Raises `UserError`."""
-    words = ["--format=custom", "--no-owner", "--no-privileges", f"--file={target}"]
-    _run("pg_dump", url, [*words, *([f"--snapshot={snapshot}"] if snapshot else [])])
+def names(servers: int) -> list[str]:
+    """Names of the dumps of a `store` with so many servers."""
+    return [DUMP] if servers == 1 else [f"rows-{number:02}.dump" for number in range(servers)]
 
 
-def restore(url: str, source: Path) -> None:
-    """Fill an empty database from a dump, all of it or nothing. Raises `UserError` when it has tables of Nephila."""
-    require_empty(url)
-    _run(
-        "pg_restore",
-        url,
-        ["--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction", _dbname(url), str(source)],
-    )
+def is_dump(name: str) -> bool:
+    """Whether a file of a backup has this meaning."""
+    return re.fullmatch(r"rows(-[0-9]{2,})?[.]dump", name) is not None
 
 
-def require_empty(url: str) -> None:
-    """Raise `UserError` when a crawl has written to the database, or when it cannot be reached."""
+def dump(store: str, target: Callable[[str], Path], snapshot: str = "") -> list[str]:
+    """Write the dump of each server; their names. Each is of an instant of its own: the next one is later. `target` is
+    the path for a name. `snapshot`: of an open transaction (pg_export_snapshot) of one server. Raises `UserError`."""
+    servers = addresses(store)
+    found = names(len(servers))
+    for url, name in zip(servers, found, strict=True):
+        words = ["--format=custom", "--no-owner", "--no-privileges", f"--file={target(name)}"]
+        _run("pg_dump", url, [*words, *([f"--snapshot={snapshot}"] if snapshot else [])])
+    return found
+
+
+def require_as_many(store: str, dumps: Sequence[Path]) -> None:
+    """Raise `UserError` when a store has another number of servers: the rows of a host would be on a wrong one."""
+    if len(addresses(store)) != len(dumps):
+        raise UserError(
+            f"the backup has the rows of {len(dumps)} databases, and storage.store names {len(addresses(store))}; name "
+            f"as many, or use --without-rows"
+        )
+
+
+def restore(store: str, dumps: Sequence[Path]) -> None:
+    """Fill empty databases from their dumps, each as a whole or not at all. Raises `UserError` when one has tables of
+    Nephila."""
+    require_as_many(store, dumps)
+    require_empty(store)
+    for url, source in zip(addresses(store), dumps, strict=True):
+        words = ["--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
+        _run("pg_restore", url, [*words, _dbname(url), str(source)])
+
+
+def require_empty(store: str) -> None:
+    """Raise `UserError` when a crawl has written to one of the databases, or when one cannot be reached."""
     require_driver()
-    _require_one(url)
     from nephila.storage.ledgers.postgres_link import connect, translate_errors
     from nephila.storage.ledgers.postgres_schema import version
 
-    with connect(url, readonly=True) as connection, translate_errors(url):
-        if version(connection, url):
-            raise UserError(
-                f"{display_name(url)} has tables of nephila already; restore into an empty database (createdb), or "
-                "leave the rows out with --without-rows"
-            )
-
-
-def _require_one(store: str) -> None:
-    if len(addresses(store)) > 1:
-        raise UserError(
-            f"the rows are in {len(addresses(store))} databases: save and restore each by {DUMP_PROGRAMS}, after the "
-            "backup of the frontier, and use --without-rows"
-        )
+    for url in addresses(store):
+        with connect(url, readonly=True) as connection, translate_errors(url):
+            if version(connection, url):
+                raise UserError(
+                    f"{display_name(url)} has tables of nephila already; restore into an empty database (createdb), or "
+                    "leave the rows out with --without-rows"
+                )
 
 
 def _dbname(url: str) -> str:
@@ -68,7 +84,6 @@ def _dbname(url: str) -> str:
 
 def _run(program: str, url: str, words: list[str]) -> None:
     require_driver()
-    _require_one(url)
     from psycopg.conninfo import conninfo_to_dict
 
     path = shutil.which(program)

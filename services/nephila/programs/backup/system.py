@@ -5,6 +5,7 @@
     topics/outlinks/0007, topics/seeds/0007      links and seeds that the scheduler may not have taken
     topics/jobs, rules, settings, …              the newest message of each key
     rows.dump                                    the database, as of a later time; or PLACE/TIME.rows.dump beside it
+    rows-00.dump, rows-01.dump, …                the same of several servers, in the order of storage.store
 
 Offsets of the group are read first, then each frontier, then links and seeds up to their ends, then the rows. A page
 whose receipt is in a copied frontier had its links published before, so they are in the copy; a link that comes twice
@@ -62,8 +63,8 @@ def back_up(path: str, place: Path, now: float, *, without_rows: bool) -> Path:
 
         asyncio.run(main())
         if not without_rows:
-            rows.dump(system.rows, written.target(rows.DUMP))
-            written.added(rows.DUMP)
+            for name in rows.dump(system.rows, written.target):
+                written.added(name)
             written.manifest.rows = display_name(system.rows)
         return written.finish()
     except TemporaryError as error:
@@ -178,8 +179,9 @@ def restore(path: Path, manifest: Manifest, settings: str, *, without_rows: bool
     """Fill a system without a frontier. Raises `UserError`, and `UsageError` when something is there already."""
     saved = {file.name for file in manifest.files}
     beside = archive.rows_beside(path)
-    dump = path / archive.FILES / rows.DUMP if rows.DUMP in saved else beside if beside.exists() else None
-    with_rows = dump is not None and not without_rows
+    dumps = [path / archive.FILES / name for name in sorted(saved) if rows.is_dump(name)]
+    dumps = dumps or ([beside] if beside.exists() else [])
+    with_rows = bool(dumps) and not without_rows
     system, config = read(settings, with_rows=with_rows)
     archive.verify(path, manifest)
     files = path / archive.FILES
@@ -190,6 +192,7 @@ def restore(path: Path, manifest: Manifest, settings: str, *, without_rows: bool
     if base != system.partitions:
         raise UsageError(f"{path} is of a system with {base} partitions, and this one has {system.partitions}")
     if with_rows:
+        rows.require_as_many(system.rows, dumps)
         rows.require_empty(system.rows)
 
     async def main() -> None:
@@ -205,8 +208,8 @@ def restore(path: Path, manifest: Manifest, settings: str, *, without_rows: bool
         asyncio.run(main())
     except TemporaryError as error:
         raise UserError(f"{system.place}: {error}; empty the system and repeat the command") from None
-    if with_rows and dump is not None:
-        rows.restore(system.rows, dump)
+    if with_rows:
+        rows.restore(system.rows, dumps)
 
 
 async def load(bus: LogBus, system: System, files: Path, saved: Iterable[str]) -> None:

@@ -3,13 +3,14 @@
 A receipt says that a row is durable. A row that is missing, or older than its receipt, was lost by the database: a
 forced deletion, a restore of an older state. The broker keeps records as long as receipts (seven days), so a lost row
 is written again from its record, without a fetch. With `storage.retention` below seven days, rows that it has dropped
-are found as well. Memory: the receipts of one partition.
+are found as well. A partition that was split is read once for each of its parts. Memory: the receipts of one partition.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from nephila.kernel.bus.contract import LogBus, Receipt, all_of
@@ -18,7 +19,8 @@ from nephila.kernel.runtime.errors import TemporaryError, UserError
 from nephila.kernel.topics import JOBS, RECEIPTS, RECORDS
 from nephila.programs.check.result import JobCheck
 from nephila.programs.system_log import open_log, read
-from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
+from nephila.storage.ledgers.read_connection import ReadConnection, open_each
+from nephila.storage.source import shard_of
 
 Key = tuple[str, bytes]
 _KEYS: Final = 500
@@ -37,9 +39,9 @@ def check(path: str, *, repair: bool) -> list[JobCheck]:
     system, config = read(path, with_rows=True)
 
     async def main() -> list[JobCheck]:
-        with open_for_reading(system.rows) as connection:
+        with open_each(system.rows) as servers:
             async with open_log(system, config) as bus:
-                return await check_log(bus, bus.layout.count, rows_of(connection), repair=repair)
+                return await check_log(bus, rows_of(servers), repair=repair)
 
     try:
         return asyncio.run(main())
@@ -47,30 +49,37 @@ def check(path: str, *, repair: bool) -> list[JobCheck]:
         raise UserError(f"{system.place}: {error}; repeat the command") from None
 
 
-def rows_of(connection: ReadConnection) -> Rows:
-    """The rows behind a connection."""
+def rows_of(servers: Sequence[ReadConnection]) -> Rows:
+    """The rows of all servers, each key from its own."""
 
     def stored(uid: str, keys: Iterable[bytes]) -> Mapping[bytes, int]:
-        left, found = [key.hex() for key in keys], {}
-        for at in range(0, len(left), _KEYS):
-            part = left[at : at + _KEYS]
-            names = ", ".join(f":k{number}" for number in range(len(part)))
-            query = f"SELECT url_key, fetch_no FROM pages WHERE job = :job AND url_key IN ({names})"
-            values = {f"k{number}": key for number, key in enumerate(part)}
-            for key, fetch_no in connection.execute(query, {"job": uid, **values}):
-                found[bytes.fromhex(key)] = fetch_no
+        of_server: dict[int, list[str]] = defaultdict(list)
+        for key in keys:
+            of_server[shard_of(key.hex(), len(servers))].append(key.hex())
+        found: dict[bytes, int] = {}
+        for number, left in of_server.items():
+            for part in (left[at : at + _KEYS] for at in range(0, len(left), _KEYS)):
+                found.update(_stored(servers[number], uid, part))
         return found
 
     return stored
 
 
-async def check_log(bus: LogBus, partitions: int, rows: Rows, *, repair: bool) -> list[JobCheck]:
+def _stored(server: ReadConnection, uid: str, keys: Sequence[str]) -> Iterator[tuple[bytes, int]]:
+    names = ", ".join(f":k{number}" for number in range(len(keys)))
+    query = f"SELECT url_key, fetch_no FROM pages WHERE job = :job AND url_key IN ({names})"
+    values = {f"k{number}": key for number, key in enumerate(keys)}
+    for key, fetch_no in server.execute(query, {"job": uid, **values}):
+        yield bytes.fromhex(key), fetch_no
+
+
+async def check_log(bus: LogBus, rows: Rows, *, repair: bool) -> list[JobCheck]:
     """Compare partition by partition. Raises `TemporaryError`."""
     jobs: dict[str, CrawlJob] = {}
     async for _, messages in bus.read(JOBS, await bus.bounds(JOBS, [0])):
         jobs.update((job.uid, job) for _, job in messages)
     found = {uid: JobCheck(job=uid, ended=0) for uid, job in sorted(jobs.items()) if not job.deleted}
-    for partition in range(partitions):
+    for partition in range(bus.layout.count):
         lost = _missing(await _receipts(bus, partition, found), rows, found)
         if lost:
             records = await _records(bus, partition, lost)
@@ -79,13 +88,17 @@ async def check_log(bus: LogBus, partitions: int, rows: Rows, *, repair: bool) -
 
 
 async def _receipts(bus: LogBus, partition: int, jobs: Mapping[str, JobCheck]) -> dict[Key, int]:
-    """The highest number of a fetch with a receipt, for each URL."""
+    """The highest number of a fetch with a receipt, for each URL of a partition.
+
+    A receipt from before a split is on the partition that was split, and one that was forwarded is on both: each is
+    counted with the partition of its URL."""
     newest: dict[Key, int] = {}
-    async for _, messages in bus.read(RECEIPTS, await bus.bounds(RECEIPTS, [partition])):
+    async for _, messages in bus.read(RECEIPTS, await bus.bounds(RECEIPTS, bus.layout.lineage(partition))):
         for _, batch in messages:
             for receipt in batch.receipts if batch.job in jobs else ():
-                key = (batch.job, receipt.url_key)
-                newest[key] = max(newest.get(key, 0), receipt.fetch_no)
+                if bus.layout.of(receipt.url_key) == partition:
+                    key = (batch.job, receipt.url_key)
+                    newest[key] = max(newest.get(key, 0), receipt.fetch_no)
     return newest
 
 
@@ -106,7 +119,7 @@ def _missing(newest: Mapping[Key, int], rows: Rows, found: Mapping[str, JobCheck
 async def _records(bus: LogBus, partition: int, lost: Mapping[Key, int]) -> dict[Key, Record]:
     """The last record of each lost row."""
     records: dict[Key, Record] = {}
-    async for _, messages in bus.read(RECORDS, await bus.bounds(RECORDS, [partition])):
+    async for _, messages in bus.read(RECORDS, await bus.bounds(RECORDS, bus.layout.lineage(partition))):
         for _, record in messages:
             key = (record.job, record.url_key)
             if lost.get(key) == record.fetch_no:

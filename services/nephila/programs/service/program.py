@@ -30,6 +30,7 @@ from nephila.kernel.runtime.metrics import Metric, MetricsCollector, exposition,
 from nephila.kernel.runtime.stop_signals import stopped_by
 from nephila.kernel.runtime.waits import Backoff
 from nephila.kernel.topics import Topic
+from nephila.programs.control_servers import client_routes
 from nephila.programs.service.live_settings import LiveSettings
 from nephila.programs.service.member_heartbeat import MemberHeartbeat, counters_of, local_address
 
@@ -162,12 +163,11 @@ class ServiceProgram:
             return exposition(registry)
 
         control, token = getattr(self.service, "control", None), getattr(self.service, "token", "")
-        console: Sequence[BaseRoute] = ()
+        clients: Sequence[BaseRoute] = ()
         if control is not None:
-            from nephila.console.application import access, routes  # only the service `api` has templates to load
-
-            console = routes(control, access(token, getattr(self.service, "console_names", ())))
-        app = application(control, token=token, unready=self._unready, metrics=metrics, beside=console)
+            names, firecrawl = getattr(self.service, "console_names", ()), getattr(self.service, "firecrawl", False)
+            clients = client_routes(control, token, names, firecrawl=firecrawl)
+        app = application(control, token=token, unready=self._unready, metrics=metrics, beside=clients)
         self.server = tcp_server(app, host, port, "metrics_port")
         """/healthz, /readyz, /metrics; of the service `api` the control API as well."""
         inside = [counters_of(access(self.service), metrics) for _, access, metrics in kind.parts]

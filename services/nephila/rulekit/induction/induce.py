@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import nsmallest
 from itertools import islice
 from typing import Final
@@ -52,6 +52,8 @@ class Example:
     values: Mapping[str, str | list[str]]
     partial: frozenset[str] = frozenset()
     """Fields of which the list names some values only."""
+    without: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Field → values of the page that it must not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,13 @@ class Choice:
     """Its values on the first of the other pages."""
 
 
-def induce(examples: Sequence[Example], others: Sequence[Document] = ()) -> dict[str, list[Choice]]:
-    """Field → selections that give every named value, the best first; none where no selection does."""
+def induce(
+    examples: Sequence[Example], others: Sequence[Document] = (), most: int = MAX_CHOICES
+) -> dict[str, list[Choice]]:
+    """Field → selections that give every named value, the best first, `most` at most; none where no selection does."""
     names = dict.fromkeys(name for example in examples for name in example.values)
     rest = list(others)[:MAX_OTHERS]
-    return {name: _choices(name, examples, rest) for name in names}
+    return {name: _choices(name, examples, rest)[:most] for name in names}
 
 
 def _choices(name: str, examples: Sequence[Example], others: Sequence[Document]) -> list[Choice]:
@@ -83,9 +87,20 @@ def _choices(name: str, examples: Sequence[Example], others: Sequence[Document])
     named = [(document, values) for document, values in named if values]
     partial = any(name in one.partial for one in examples)
     kept = _kept(named, absent, many=many) or list(_united(named, absent, many=many))
+    refused = [(one.document, one.without[name]) for one in examples if one.without.get(name)]
+    kept = [one for one in kept if not _gives_any(one.selection, refused, many=many)]
     judged = [_judged(one, named, others, many=many, partial=partial) for one in kept]
     judged.sort(key=lambda one: one.cost)
-    return judged[:MAX_CHOICES]
+    return judged
+
+
+def _gives_any(selection: Selection, refused: Sequence[tuple[Document, Sequence[str]]], *, many: bool) -> bool:
+    """Whether it gives one of the values that it must not give."""
+    return any(
+        any(is_same(text, folded(one), document.url) for one in values)
+        for document, values in refused
+        for text in _texts(selection, document, 500 if many else 1)
+    )
 
 
 def _kept(named: _Named, absent: Sequence[Document], *, many: bool) -> list[Candidate]:

@@ -38,7 +38,8 @@ _ATTRIBUTES: Final = (
     "data-src",
     "data-value",
 )
-_SKIPPED: Final = frozenset(("script", "style", "template", "noscript", "html", "head", "-comment", "-text"))
+_SKIPPED: Final = frozenset(("script", "style", "template", "noscript", "html", "head", "-comment", "-text", None))
+"""None: an instruction, as <?xml ?>."""
 _LISTS: Final = frozenset(("ul", "ol", "dl", "table", "tbody", "tr", "select"))
 """Elements that hold several values; with one value they have the same text as it."""
 _KEY: Final = re.compile(r"[A-Za-z_]\w*$")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from nephila.parser.rules.spec import Selection
 from nephila.rulekit.fmt import format_rules
 from nephila.rulekit.induction.induce import Choice
 
@@ -18,29 +19,44 @@ _DATE_PART: Final = re.compile(r"(?:19|20)\d\d$|\d{1,2}$")
 def rule_text(name: str, pattern: str, choices: Mapping[str, Choice]) -> str:
     """The YAML of a rule. A field is required where every page that was seen has it."""
     fields = {field: _field(choice) for field, choice in choices.items()}
-    document = {
-        "apiVersion": "nephila.dev/v1",
-        "kind": "ParseRule",
-        "metadata": {"name": name},
-        "spec": {"match": {"url": pattern}, "fields": fields},
-    }
-    return format_rules(json.dumps(document, ensure_ascii=False).encode(), name)
+    return canonical(rule_document(name, {"match": {"url": pattern}, "fields": fields}))
+
+
+def rule_document(name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """The document of a rule."""
+    return {"apiVersion": "nephila.dev/v1", "kind": "ParseRule", "metadata": {"name": name}, "spec": spec}
+
+
+def canonical(document: dict[str, Any]) -> str:
+    """A document as YAML in the form of `nephila rules fmt`. Raises `UsageError`."""
+    return format_rules(json.dumps(document, ensure_ascii=False).encode(), document["metadata"]["name"])
 
 
 def _field(choice: Choice) -> dict[str, Any]:
-    one = choice.selection
-    keys: dict[str, Any] = {one.source: one.expression}
+    required = bool(choice.others) and choice.filled == choice.others and not choice.many
+    return field_keys(choice.selection, choice.type, many=choice.many, required=required)
+
+
+def selection_keys(one: Selection) -> dict[str, Any]:
+    """The keys of a selection."""
+    keys: dict[str, Any] = {one.source: one.expression} if one.source else {}
     if one.attr:
         keys["attr"] = one.attr
     if one.regex:
         keys["regex"] = one.regex
     if one.path:
         keys[one.path] = one.query
-    if choice.many:
+    return keys
+
+
+def field_keys(selection: Selection, kind: str, *, many: bool, required: bool) -> dict[str, Any]:
+    """The keys of a field; what is the default is left out."""
+    keys = selection_keys(selection)
+    if many:
         keys["all"] = True
-    if choice.type != "text":
-        keys["type"] = choice.type
-    if choice.others and choice.filled == choice.others and not choice.many:
+    if kind != "text":
+        keys["type"] = kind
+    if required:
         keys["required"] = True
     return keys
 

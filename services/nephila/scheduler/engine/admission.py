@@ -35,7 +35,7 @@ from nephila.scheduler.frontier.queue_entry import (
     unpack,
 )
 from nephila.scheduler.frontier.strategies import HEAD, SEED_PRIORITY, inherited
-from nephila.scheduler.politeness.robots import origin_of
+from nephila.scheduler.politeness.robots import OriginRobots, origin_of
 from nephila.scheduler.traps.url_shape import without_session
 
 LISTED_SITEMAP = 6
@@ -73,9 +73,19 @@ def add_seed(
         flags = entry_flags(True, render)
         entry = Entry(url_key, flags=flags, priority=SEED_PRIORITY, url=url, context=packed_context)
         admit(frontier, job, entry, host_key)
-    if job.ignore_robots:
-        add_sitemaps(frontier, job, host_key, origin_of(url, host_key), None)
+    if job.document.sitemaps:
+        origin = origin_of(url, host_key)
+        if job.ignore_robots:
+            add_sitemaps(frontier, job, host_key, origin, None)
+        elif (known := _known_robots(frontier, host_key, origin)) is not None:
+            add_sitemaps(frontier, job, host_key, origin, known.rules)
     return ""
+
+
+def _known_robots(frontier: Frontier, host_key: str, origin: str) -> OriginRobots | None:
+    """The robots.txt that was read last, also an expired one; without one the sitemaps are added when it is read."""
+    host = frontier.hosts.find(host_key)
+    return host.robots.get(origin) if host is not None else None
 
 
 def add_sitemaps(frontier: Frontier, job: Job, host_key: str, origin: str, robots: Robots | None) -> None:

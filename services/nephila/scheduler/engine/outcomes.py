@@ -83,7 +83,7 @@ class OutcomeHandler:
         host = waiting.host
         before = host.pace.not_before
         job = frontier.jobs.get(waiting.job)
-        self._check_pace(host, job, outcome)
+        self._check_pace(host, job, waiting, outcome)
         in_flight.answer(waiting, now, outcome.reason == BUSY)
         host.changed = True
         self._pace(host, job, outcome, row, now)
@@ -117,13 +117,14 @@ class OutcomeHandler:
             self._log_host(host, before, now)
             self.frontier.readiness.reschedule(host)
 
-    def _check_pace(self, host: Host, job: Job | None, outcome: FetchOutcome) -> None:
+    def _check_pace(self, host: Host, job: Job | None, waiting: Outstanding, outcome: FetchOutcome) -> None:
         """Count a fetch that began before its host might be fetched from. It would be a fault of this program: requests
-        are sent after that instant. Clocks of members may differ by `CLOCKS_S`."""
+        are sent after that instant. Clocks of members may differ by `CLOCKS_S`. A pause that was set after the lease,
+        by an outcome that came again, does not concern the fetch."""
         frontier = self.frontier
         may_start = host.pace.not_before + frontier.time.utc_offset
         if 0 < outcome.started_at < may_start - CLOCKS_S and frontier.hosts.fetches_alone(host, job):
-            frontier.counters.early_fetches += 1
+            frontier.counters.early_fetches += host.pace.set_at <= frontier.in_flight.leased_at(waiting)
 
     def _lease_start_utc(self, waiting: Outstanding) -> float:
         return self.frontier.in_flight.leased_at(waiting) + self.frontier.time.utc_offset

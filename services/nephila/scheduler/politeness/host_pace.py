@@ -40,6 +40,11 @@ class HostPace(msgspec.Struct):
     answered: bool = False
     """Whether the host has answered since its last refusal, with a status below 500."""
 
+    @property
+    def set_at(self) -> float:
+        """When `not_before` was set."""
+        return self.not_before - self.pause_s
+
     def after_fetch(self, now: float, delay_s: float) -> None:
         """A fetch ended now; the next may start `delay_s` later."""
         self._wait(now, delay_s)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.faults import read_fault
 from nephila.storage.ledgers.schema import DATABASE, check_pages, connect_readonly
-from nephila.storage.source import Source, addresses, display_name, require_driver
+from nephila.storage.source import Source, addresses, display_name, each, require_driver
 
 CHECK_BYTES: Final = 1_000_000_000
 """Maximum size of a nephila.db that is checked before an export, as `storage.check_bytes`."""
@@ -81,6 +81,13 @@ def open_for_reading(source: Source, *, check: bool = False) -> Iterator[ReadCon
     another version."""
     with _postgres(source) if isinstance(source, str) else _sqlite(source, check=check) as found:
         yield found
+
+
+@contextmanager
+def open_each(source: Source, *, check: bool = False) -> Iterator[list[ReadConnection]]:
+    """A connection to each of the places that the rows are at, in the order of `shard_of`. See `open_for_reading`."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(open_for_reading(one, check=check)) for one in each(source)]
 
 
 @contextmanager

@@ -25,15 +25,7 @@ from nephila.storage.ledgers.contract import Key
 from nephila.storage.ledgers.postgres import Postgres
 from nephila.storage.ledgers.read_connection import ReadConnection
 from nephila.storage.rows import FETCH_ID, JOB, URL_KEY, RowBatch
-from nephila.storage.source import addresses
-
-_HOST_DIGITS = 8
-"""Hexadecimal digits of a url_key that are of its host."""
-
-
-def shard_of(url_key: str, servers: int) -> int:
-    """The number of the server that has the rows of a key in hexadecimal, or of the first key with this prefix."""
-    return int(url_key[:_HOST_DIGITS].ljust(_HOST_DIGITS, "0"), 16) * servers >> 4 * _HOST_DIGITS
+from nephila.storage.source import HOST_DIGITS, addresses, shard_of
 
 
 class Shards:
@@ -96,7 +88,7 @@ class Shards:
 
     def pages_by_prefix(self, job: str, prefix: str) -> Iterable[tuple[str, str, str]]:
         """See `Ledger`."""
-        last = self._number(prefix[:_HOST_DIGITS].ljust(_HOST_DIGITS, "f"))
+        last = self._number(prefix[:HOST_DIGITS].ljust(HOST_DIGITS, "f"))
         for server in self._servers[self._number(prefix) : last + 1]:
             yield from server.pages_by_prefix(job, prefix)
 

@@ -16,7 +16,7 @@ from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.changes import ChangeRow
 from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, open_for_reading
 from nephila.storage.rows import iso
-from nephila.storage.source import Source, addresses
+from nephila.storage.source import Source, each
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -76,7 +76,7 @@ def feed(
     source: Source, *, since: str = "", job: str = "", change: str = "", limit: int = 1000, newest: bool = False
 ) -> FeedPage:
     """As `changes`, also of several servers. Raises `UsageError` for a position of another number of servers."""
-    servers: list[Source] = [*addresses(source)] if isinstance(source, str) else [source]
+    servers = each(source)
     positions = _split(parse_since(since), len(servers))
     parts = [
         changes(server, since=position, job=job, change=change, limit=limit, newest=newest)

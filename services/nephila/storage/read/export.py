@@ -1,6 +1,7 @@
 """Exports the rows of a finished or running crawl as JSON lines, CSV, Parquet or Markdown, in bounded memory.
 
-Rows come in the order in which they were first stored (on a server: of job and key). Each chunk is read in a
+Rows come in the order in which they were first stored (on a server: of job and key; of several servers, one after the
+other). Each chunk is read in a
 transaction of its own, so that a running crawl can checkpoint its write-ahead log. A file is written under a temporary
 name and renamed.
 """
@@ -15,12 +16,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar, cast
 
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.faults import write_fault
-from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
+from nephila.storage.ledgers.read_connection import ReadConnection, open_each
 from nephila.storage.read import items, warc_export
 from nephila.storage.read.tabular import cell, write_csv, write_jsonl
 from nephila.storage.rows import CHANGE, COLUMNS, META, Row, iso
@@ -83,8 +85,9 @@ def export(
             raise UsageError(f"--columns {name!r} is none of {', '.join(COLUMNS)}, meta.NAME")
     target = None if out is None or out == STDOUT else Path(out)
     try:
-        with open_for_reading(source, check=True) as connection:
-            rows = _rows(connection, all_outcomes, job, _instant(since) if changes else None)
+        begin = _instant(since) if changes else None
+        with open_each(source, check=True) as places:
+            rows = chain.from_iterable(_rows(one, all_outcomes, job, begin) for one in places)
             if format == "chunks":
                 write = partial(write_chunks, text=text, chars=chunk[0], overlap=chunk[1])
                 return _to_stdout(write, rows, shown) if target is None else _to_whole_file(target, write, rows)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import IO, Any, Final, NamedTuple
 
 from nephila.kernel.runtime.errors import UsageError
-from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
+from nephila.storage.ledgers.read_connection import ReadConnection, open_each
 from nephila.storage.read.tabular import cell, flat, write_csv, write_jsonl
 from nephila.storage.source import Source
 
@@ -60,18 +61,22 @@ def export_items(
     nested objects (price.amount); this needs a second pass over the table. `columns`: only these columns, in their
     order; data.NAME is a field with the name of a table column. JSON lines without `columns` keep nested objects.
     `format` is one of FORMATS. Raises `UserError`."""
-    with open_for_reading(source, check=True) as connection:
+    with open_each(source, check=True) as places:
+
+        def found() -> Iterator[Item]:
+            return chain.from_iterable(all_items(one, job) for one in places)
+
         if format == "jsonl" and not columns:
-            return _jsonl(stream, all_items(connection, job))
+            return _jsonl(stream, found())
         names: dict[str, None] = {}
-        for item in all_items(connection, job):
+        for item in found():
             names.update(dict.fromkeys(name for name, _ in flat(_object(item.data))))
         fixed = Item._fields[:-1]
         chosen = list(columns) or [*fixed, *names]
         unknown = [name for name in columns if name not in fixed and name.removeprefix("data.") not in names]
         if unknown and names:
             raise UsageError(f"--columns {unknown[0]!r} is none of {', '.join((*fixed, *names))}")
-        rows = (_cells(item, chosen, columns=bool(columns)) for item in all_items(connection, job))
+        rows = (_cells(item, chosen, columns=bool(columns)) for item in found())
         if format == "jsonl":
             return write_jsonl(stream, chosen, rows)
         return write_csv(stream, chosen, ([cell(value) for value in row] for row in rows), raw=raw_csv)

@@ -1,0 +1,348 @@
+"""Firecrawl's HTTP API below /v2, beside the control API and with its token.
+
+The official clients are its judges. Invariants: a body is bounded in bytes and time, an answer in pages; each error is
+{"success": false, "error": one line} with the status that the clients know; no input causes status 500. A crawl is a
+job whose name is its id, so a restart loses none; a cancelled crawl is a paused job. Ended crawls are deleted after a
+day, with the next one that starts; their rows stay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from nephila.adapters.firecrawl import options
+from nephila.adapters.firecrawl.documents import document, failed_document
+from nephila.adapters.scrapes import Busy, NotStored, Scrapes, WaitTimeout, url_key
+from nephila.adapters.site_map import site_map
+from nephila.control import requests, screen_types
+from nephila.control.api import Control, NotFound
+from nephila.kernel.runtime.clock import Clock, SystemClock
+from nephila.kernel.runtime.errors import UNREADABLE, NotReadyError, UsageError, UserError
+
+log = logging.getLogger(__name__)
+PREFIX: Final = "/v2"
+MAX_BODY: Final = 1 << 20
+BODY_S: Final = 30.0
+PAGE: Final = 20
+"""Documents of one answer."""
+ERRORS: Final = 200
+KEPT_S: Final = 86_400
+"""How long an ended crawl is known."""
+_CODES: Final = {"dns": "SCRAPE_DNS_RESOLUTION_ERROR", "tls": "SCRAPE_SSL_ERROR"}
+Work = Callable[[Request], Awaitable[Any]]
+
+
+class _Refused(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, status: int, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = {"success": False, "error": message, **({"code": code} if code else {})}
+
+
+def routes(control: Control, token: str, clock: Clock | None = None) -> list[BaseRoute]:
+    """The routes for the server of the control API. `token`: what clients send as their API key."""
+    api = FirecrawlApi(control, clock or SystemClock())
+    table: list[tuple[str, str, Work]] = [
+        ("POST", "/scrape", api.scrape),
+        ("POST", "/map", api.map),
+        ("POST", "/crawl", api.start_crawl),
+        ("GET", "/crawl/active", api.active_crawls),
+        ("POST", "/batch/scrape", api.start_batch),
+    ]
+    for kind, path in (("crawl", "/crawl/{id}"), ("batch", "/batch/scrape/{id}")):
+        table += [
+            ("GET", path, api.of_kind(api.status, kind)),
+            ("DELETE", path, api.of_kind(api.cancel, kind)),
+            ("GET", f"{path}/errors", api.of_kind(api.errors, kind)),
+        ]
+    found: list[BaseRoute] = [
+        Route(PREFIX + path, _guarded(token, work), methods=[method]) for method, path, work in table
+    ]
+    found.append(Route(PREFIX + "/{rest:path}", _guarded(token, _unknown), methods=["GET", "POST", "DELETE", "PATCH"]))
+    return found
+
+
+async def _unknown(request: Request) -> Any:
+    raise _Refused(404, f"{request.method} {request.url.path[:200]} is not an operation that is served here")
+
+
+def _guarded(token: str, work: Work) -> Callable[[Request], Awaitable[Response]]:
+    expected = f"Bearer {token}".encode()
+
+    async def answer(request: Request) -> Response:
+        if not hmac.compare_digest(request.headers.get("authorization", "").encode(), expected):
+            return _json(401, {"success": False, "error": "the API key is missing or wrong"})
+        try:
+            return _json(200, await work(request))
+        except _Refused as refused:
+            return _json(refused.status, refused.body)
+        except UserError as error:
+            return _json(_status(error), {"success": False, "error": str(error)})
+        except ClientDisconnect:
+            return Response(status_code=408)
+        except Exception:
+            log.exception("an operation of Firecrawl's API failed")
+            return _json(503, {"success": False, "error": "the operation failed; the log of the program says why"})
+
+    return answer
+
+
+def _status(error: UserError) -> int:
+    for kind, status in ((UsageError, 400), (NotFound, 404), (Busy, 429), (WaitTimeout, 408), (NotReadyError, 503)):
+        if isinstance(error, kind):
+            return status
+    return 409
+
+
+def _json(status: int, body: Any) -> Response:
+    return Response(msgspec.json.encode(body), status, media_type="application/json")
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    chunks, size = [], 0
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > MAX_BODY:
+                    raise _Refused(413, f"the body is longer than {MAX_BODY:,} bytes")
+                chunks.append(chunk)
+    except TimeoutError:
+        raise _Refused(408, f"the body did not arrive in {BODY_S:g} s") from None
+    try:
+        found = msgspec.json.decode(b"".join(chunks))
+    except UNREADABLE:
+        raise _Refused(400, "the body is not JSON") from None
+    if not isinstance(found, dict):
+        raise _Refused(400, "the body is not a JSON object")
+    return found
+
+
+class FirecrawlApi:
+    """The operations."""
+
+    def __init__(self, control: Control, clock: Clock) -> None:
+        self._control = control
+        self._clock = clock
+        self._scrapes = Scrapes(control, clock)
+        self._schemas: dict[str, Mapping[str, Any]] = {}
+
+    def of_kind(self, work: Callable[[Request, str, str], Awaitable[Any]], kind: str) -> Work:
+        """The operation on the crawls of a kind."""
+
+        async def call(request: Request) -> Any:
+            crawl = request.path_params["id"]
+            known = options.read_id(crawl)
+            if known is None or known.kind != kind:
+                raise _Refused(404, f"there is no {kind} {crawl[:100]!r}")
+            return await work(request, crawl, kind)
+
+        return call
+
+    async def scrape(self, request: Request) -> Any:
+        given = await _body(request)
+        wanted = options.scrape_options(given, beside=frozenset(("url",)))
+        url = options.text(given, "url")
+        try:
+            found = await self._scrapes.page(
+                url,
+                max_age_s=wanted.max_age_s,
+                wait_s=wanted.timeout_s,
+                render="always" if wanted.rendered else "never",
+            )
+        except NotStored as ended:
+            return {"success": True, "data": failed_document(_answered(ended.row), url)}
+        return {"success": True, "data": document(found, wanted.formats, wanted.schema, url)}
+
+    async def map(self, request: Request) -> Any:
+        given = await _body(request)
+        known = frozenset(("url", "search", "limit", "sitemap", "includeSubdomains", "timeout"))
+        options.scrape_options({name: value for name, value in given.items() if name not in known})
+        limit = options.number(given, "limit", 5000, 1, 100_000)
+        timeout = options.number(given, "timeout", options.DEFAULT_TIMEOUT_S * 1000, 1, 10**9) / 1000
+        search = given.get("search") or ""
+        if not isinstance(search, str):
+            raise _Refused(400, "search is not a text")
+        try:
+            found = await site_map(
+                self._control,
+                self._clock,
+                options.text(given, "url"),
+                search=search,
+                limit=int(limit),
+                wait_s=min(timeout, options.MAX_TIMEOUT_S),
+            )
+        except NotStored as ended:
+            _answered(ended.row)
+            raise _Refused(409, str(ended)) from None
+        links = [{"url": one.url, **({"title": one.title} if one.title else {})} for one in found]
+        return {"success": True, "links": links}
+
+    async def start_crawl(self, request: Request) -> Any:
+        given = await _body(request)
+        _, wanted = options.crawl_document("", given)
+        crawl = options.id_of("crawl", self._clock.now(), secrets.token_hex(6), wanted.formats)
+        job, _ = options.crawl_document(crawl, given)
+        return await self._start(request, job, crawl, "crawl", wanted)
+
+    async def start_batch(self, request: Request) -> Any:
+        given = await _body(request)
+        beside = frozenset(("urls", "ignoreInvalidURLs"))
+        wanted = options.scrape_options(given, beside=beside)
+        urls, invalid = [], []
+        for url in options.urls_of(given):
+            try:
+                url_key(url)
+                urls.append(url)
+            except UsageError:
+                invalid.append(url)
+        if invalid and (given.get("ignoreInvalidURLs") is not True or not urls):
+            raise _Refused(400, f"{invalid[0][:200]!a} is not a URL that can be crawled")
+        crawl = options.id_of("batch", self._clock.now(), secrets.token_hex(6), wanted.formats)
+        job = options.batch_document(crawl, urls, wanted)
+        started = await self._start(request, job, crawl, "batch/scrape", wanted)
+        return {**started, **({"invalidURLs": invalid} if invalid else {})}
+
+    async def _start(
+        self, request: Request, job: dict[str, Any], crawl: str, path: str, wanted: options.ScrapeOptions
+    ) -> dict[str, Any]:
+        await self._expire()
+        applied = await self._control.apply_job(requests.ApplyJob(job=job))
+        if applied.refused and applied.refused_count >= len(job["spec"]["seeds"]):
+            await self._control.delete_job(requests.JobName(name=crawl))
+            raise _Refused(400, f"{applied.refused[0].url[:200]}: {applied.refused[0].reason}")
+        if wanted.schema is not None:
+            self._schemas[crawl] = wanted.schema
+        return {"success": True, "id": crawl, "url": f"{_base(request)}/{path}/{crawl}"}
+
+    async def _expire(self) -> None:
+        """Delete the jobs of crawls that are older than a day and do not run."""
+        now = self._clock.now()
+        for job in (await self._control.list_jobs(requests.Empty())).jobs:
+            known = options.read_id(job.name)
+            if known is None or now - known.begun < KEPT_S:
+                continue
+            if job.state == "paused" or not (job.queued or job.in_flight):
+                await self._control.delete_job(requests.JobName(name=job.name))
+                self._schemas.pop(job.name, None)
+
+    async def status(self, request: Request, crawl: str, kind: str) -> Any:
+        known = options.read_id(crawl)
+        assert known is not None
+        before, limit = _whole(request, "before", 0), min(_whole(request, "limit", PAGE), PAGE)
+        wanted = screen_types.ListPages(job=crawl, outcome="stored", before=before, limit=max(limit, 1))
+        found = await self._control.list_pages(wanted)
+        state, total, completed = await self._state(crawl)
+        schema = self._schemas.get(crawl)
+        data = []
+        for row in found.pages:
+            try:
+                detail = await self._control.get_page(screen_types.GetPage(url=row.url, job=crawl))
+            except NotFound:
+                continue
+            if "list" not in detail.meta:  # a sitemap or a feed is no document
+                data.append(document(detail, known.formats, schema))
+        answer = {
+            "success": True,
+            "status": state,
+            "total": total,
+            "completed": completed,
+            "creditsUsed": 0,
+            "expiresAt": datetime.fromtimestamp(known.begun + KEPT_S, UTC).isoformat(),
+            "data": data,
+        }
+        if found.next:
+            path = "crawl" if kind == "crawl" else "batch/scrape"
+            answer["next"] = f"{_base(request)}/{path}/{crawl}?{urlencode({'before': found.next, 'limit': limit})}"
+        return answer
+
+    async def _state(self, crawl: str) -> tuple[str, int, int]:
+        """(status, URLs, pages stored)."""
+        try:
+            job = (await self._control.get_job(requests.JobName(name=crawl))).status
+        except NotFound:
+            raise _Refused(404, f"there is no crawl {crawl[:100]!r}, or it has expired") from None
+        ended = job.stored + job.denied + job.failed + job.dropped
+        left = job.queued + job.in_flight
+        if job.state == "paused":
+            return "cancelled", ended + left, job.stored
+        if left or (not ended and job.observed_generation < job.generation):
+            return "scraping", ended + left, job.stored
+        return ("completed" if job.stored else "failed"), ended, job.stored
+
+    async def cancel(self, request: Request, crawl: str, kind: str) -> Any:
+        state, _, _ = await self._state(crawl)
+        if state in ("completed", "failed"):
+            raise _Refused(409, f"the crawl {crawl} has ended already")
+        if state != "cancelled":
+            await self._control.pause_job(requests.JobName(name=crawl))
+        return {"success": True, "status": "cancelled"}
+
+    async def errors(self, request: Request, crawl: str, kind: str) -> Any:
+        await self._state(crawl)
+        errors, blocked = [], []
+        for outcome in ("failed", "denied"):
+            wanted = screen_types.ListPages(job=crawl, outcome=outcome, limit=ERRORS)
+            for row in (await self._control.list_pages(wanted)).pages:
+                if row.reason == "robots":
+                    blocked.append(row.url)
+                    continue
+                errors.append(
+                    {
+                        "id": row.url_key,
+                        "timestamp": row.fetched_at,
+                        "url": row.url,
+                        "code": row.reason,
+                        "error": row.words,
+                    }
+                )
+        return {"errors": errors, "robotsBlocked": blocked}
+
+    async def active_crawls(self, request: Request) -> Any:
+        found = await self._control.list_jobs(requests.Empty())
+        crawls = []
+        for job in found.jobs:
+            known = options.read_id(job.name)
+            if known is not None and known.kind == "crawl" and job.state != "paused" and job.queued + job.in_flight:
+                detail = await self._control.get_job(requests.JobName(name=job.name))
+                seeds = detail.document.get("spec", {}).get("seeds", [])
+                url = seeds[0].get("url", "") if seeds and isinstance(seeds[0], dict) else ""
+                crawls.append({"id": job.name, "teamId": job.tenant, "url": url, "options": None})
+        return {"success": True, "crawls": crawls}
+
+
+def _answered(row: screen_types.PageRow) -> screen_types.PageRow:
+    """The row of a page that its server answered; raises `_Refused` for every other end."""
+    if row.reason.startswith("http_"):
+        return row
+    message = f"{row.url[:500]}: {row.words}"
+    if row.reason == "robots":
+        raise _Refused(403, message)
+    raise _Refused(500, message, _CODES.get(row.reason, f"SCRAPE_{row.reason.upper()}"))
+
+
+def _base(request: Request) -> str:
+    return f"{request.url.scheme}://{request.headers.get('host', 'localhost')}{PREFIX}"
+
+
+def _whole(request: Request, name: str, default: int) -> int:
+    given = request.query_params.get(name)
+    if given is None:
+        return default
+    if not given.isascii() or not given.isdecimal() or len(given) > 18:
+        raise _Refused(400, f"{name} is {given[:50]!r}, not a whole number")
+    return int(given)

@@ -1,0 +1,69 @@
+"""Stored pages as documents of Firecrawl's API. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nephila.adapters.firecrawl.options import Format
+from nephila.control.screen_types import PageDetail, PageRow
+
+_META = {
+    "description": "description",
+    "og:title": "ogTitle",
+    "og:description": "ogDescription",
+    "og:image": "ogImage",
+    "og:url": "ogUrl",
+    "og:site_name": "ogSiteName",
+    "keywords": "keywords",
+}
+
+
+def document(
+    found: PageDetail, formats: Sequence[Format], schema: Mapping[str, Any] | None = None, asked: str = ""
+) -> dict[str, Any]:
+    """The document of a stored page. `asked`: the URL before its redirects."""
+    parts: dict[str, Any] = {"metadata": {**_metadata(found.page, asked), **_page_metadata(found)}}
+    if "markdown" in formats:
+        parts["markdown"] = found.text
+    if "links" in formats:
+        parts["links"] = [link.url for link in found.links]
+    if "json" in formats:
+        parts["json"] = _object(found, schema or {})
+        if parts["json"] is None:
+            parts["warning"] = "no rule extracts these fields from this page; make one with nephila rules init"
+    return parts
+
+
+def failed_document(row: PageRow, asked: str = "") -> dict[str, Any]:
+    """The document of a page that the server answered with an error."""
+    return {"markdown": "", "metadata": {**_metadata(row, asked), "error": row.words}}
+
+
+def _metadata(row: PageRow, asked: str) -> dict[str, Any]:
+    return {
+        "sourceURL": asked or row.url,
+        "url": row.url,
+        "statusCode": row.status,
+        "contentType": row.content_type,
+        "scrapeId": f"{row.job}-{row.url_key}-{row.fetch_no}",
+        "proxyUsed": "basic",
+        "cachedAt": row.fetched_at,
+    }
+
+
+def _page_metadata(found: PageDetail) -> dict[str, Any]:
+    said = {target: found.meta[name] for name, target in _META.items() if found.meta.get(name)}
+    return {"title": found.page.title, "language": found.lang or None, **said}
+
+
+def _object(found: PageDetail, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The item of a rule with the most of the schema's properties; None without any."""
+    wanted = schema.get("properties", {})
+    best: dict[str, Any] | None = None
+    for item in found.items:
+        if isinstance(item.data, dict):
+            taken = {name: item.data[name] for name in wanted if name in item.data}
+            if taken and len(taken) > len(best or {}):
+                best = taken
+    return best

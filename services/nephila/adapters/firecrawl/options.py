@@ -1,0 +1,240 @@
+"""Requests of Firecrawl's API: which options are honoured, which have no effect here, which are refused. Pure.
+
+An option that would change the answer and cannot be honoured is refused with its name and the remedy; never ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from nephila.kernel.runtime.errors import UsageError
+
+Format = Literal["markdown", "links", "json"]
+FORMATS: Final[Mapping[Format, str]] = {"markdown": "m", "links": "l", "json": "j"}
+"""Formats of a document, and the letter by which the id of a crawl holds them."""
+DEFAULT_LIMIT: Final = 10_000
+DEFAULT_TIMEOUT_S: Final = 60.0
+MAX_TIMEOUT_S: Final = 300.0
+MAX_URLS: Final = 1000
+"""URLs of one batch."""
+_WITHOUT_EFFECT: Final = frozenset((
+    *("origin", "integration", "blockAds", "fastMode", "skipTlsVerification", "storeInCache", "removeBase64Images"),
+    *("onlyMainContent", "maxConcurrency", "parsers", "zeroDataRetention", "deduplicateSimilarURLs", "auditMetadata"),
+))  # fmt: skip
+"""They speed Firecrawl's own service up, or ask for what is always so here. TLS is always verified, the main content is
+always what Markdown holds, and a host has one request at a time."""
+_REMEDIES: Final[Mapping[str, str]] = {
+    "actions": "steps of a browser are spec.browser.steps of a CrawlJob",
+    "headers": "headers of requests are --header of the program",
+    "includeTags": "parts of a page are fields of a rule: nephila rules init",
+    "excludeTags": "parts of a page are fields of a rule: nephila rules init",
+    "mobile": "set the User-Agent of the program",
+    "location": "a country is spec.proxyClass of a CrawlJob",
+    "webhook": "webhooks are --webhooks FILE of nephila up",
+    "ignoreRobotsTxt": "robots.txt is obeyed; spec.politeness.respectRobots of a CrawlJob decides",
+    "robotsUserAgent": "the product token of the program's User-Agent counts",
+    "ignoreQueryParameters": "exclude URLs by an expression in excludePaths",
+    "prompt": "there is no language model here; name the options themselves",
+    "proxy": "proxies are options of the program",
+}
+_REMEDY: Final = "leave it out"
+_HARMLESS: Final[Mapping[str, tuple[Any, ...]]] = {
+    "mobile": (False,),
+    "proxy": ("basic", "auto"),
+    "ignoreRobotsTxt": (False,),
+    "ignoreQueryParameters": (False,),
+    "headers": ({},),
+    "actions": ([],),
+    "includeTags": ([],),
+    "excludeTags": ([],),
+}
+"""Values by which an option asks for what is so anyway."""
+
+
+class ScrapeOptions(msgspec.Struct, frozen=True):
+    """What is wanted of a page."""
+
+    formats: tuple[Format, ...] = ("markdown",)
+    schema: Mapping[str, Any] | None = None
+    """JSON Schema of the format json."""
+    max_age_s: float = 0.0
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    rendered: bool = False
+
+
+def scrape_options(given: Mapping[str, Any], *, beside: frozenset[str] = frozenset()) -> ScrapeOptions:
+    """The options of a scrape; `beside`: names that the caller reads. Raises `UsageError`."""
+    known = {"formats", "maxAge", "timeout", "waitFor"} | beside
+    _refuse_unknown(given, known)
+    formats, schema = _formats(given.get("formats"))
+    wait_ms = number(given, "waitFor", 0, 0, 60_000)
+    return ScrapeOptions(
+        formats,
+        schema,
+        number(given, "maxAge", 0, 0, 10**12) / 1000,
+        min(number(given, "timeout", DEFAULT_TIMEOUT_S * 1000, 1, 10**9) / 1000, MAX_TIMEOUT_S),
+        wait_ms > 0,
+    )
+
+
+def _refuse_unknown(given: Mapping[str, Any], known: set[str] | frozenset[str]) -> None:
+    for name, value in given.items():
+        if name in known or name in _WITHOUT_EFFECT or value is None or value in _HARMLESS.get(name, ()):
+            continue
+        raise UsageError(f"{name[:100]} is not supported: {_REMEDIES.get(name, _REMEDY)}")
+
+
+def _formats(given: Any) -> tuple[tuple[Format, ...], Mapping[str, Any] | None]:
+    if given is None:
+        return ("markdown",), None
+    if not isinstance(given, list) or len(given) > 20:
+        raise UsageError("formats is not a list of formats")
+    found: dict[Format, None] = {}
+    schema = None
+    for one in given:
+        said = one.get("type") if isinstance(one, dict) else one
+        name = next((known for known in FORMATS if known == said), None)
+        if name is None:
+            raise UsageError(f"format {str(said)[:50]!r} is not supported: there are {', '.join(FORMATS)}")
+        if name == "json":
+            schema = one.get("schema") if isinstance(one, dict) else None
+            if not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict):
+                raise UsageError("format json needs a schema with properties; their names are the fields of a rule")
+        found[name] = None
+    return tuple(found), schema
+
+
+def crawl_document(job: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], ScrapeOptions]:
+    """The CrawlJob of a crawl, and what is wanted of its pages. Raises `UsageError`."""
+    known = frozenset((
+        *("url", "limit", "maxDiscoveryDepth", "includePaths", "excludePaths", "regexOnFullURL", "sitemap", "delay"),
+        *("crawlEntireDomain", "allowSubdomains", "allowExternalLinks", "scrapeOptions"),
+    ))  # fmt: skip
+    _refuse_unknown(given, known)
+    wanted = given.get("scrapeOptions") or {}
+    if not isinstance(wanted, dict):
+        raise UsageError("scrapeOptions is not an object")
+    options = scrape_options(wanted)
+    full = _flag(given, "regexOnFullURL")
+    depth = given.get("maxDiscoveryDepth")
+    scope: dict[str, Any] = {
+        "mode": _mode(given),
+        "maxPages": int(number(given, "limit", DEFAULT_LIMIT, 1, 10**9)),
+        "include": _patterns(given, "includePaths", full),
+        "exclude": _patterns(given, "excludePaths", full),
+    }
+    if depth is not None:
+        scope["maxDepth"] = int(number(given, "maxDiscoveryDepth", 0, 0, 10_000))
+    sitemap = given.get("sitemap", "include")
+    if sitemap not in ("include", "skip", "only", None):
+        raise UsageError(f"sitemap is {str(sitemap)[:50]!r}; it is include, skip or only")
+    if sitemap == "only":
+        scope["maxDepth"] = 0
+    spec: dict[str, Any] = {
+        "seeds": [text(given, "url")],
+        "scope": scope,
+        "sitemaps": sitemap != "skip",
+        "links": True,
+        "render": "always" if options.rendered else "never",
+    }
+    if (delay := number(given, "delay", 0, 0, 86_400)) > 0:
+        spec["politeness"] = {"delay": f"{delay:g}s"}
+    return _job(job, spec), options
+
+
+def batch_document(job: str, urls: list[str], options: ScrapeOptions) -> dict[str, Any]:
+    """The CrawlJob of a batch of pages."""
+    scope = {"mode": "any", "maxDepth": 0}
+    render = "always" if options.rendered else "never"
+    return _job(job, {"seeds": urls, "scope": scope, "links": True, "render": render})
+
+
+def _job(name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "nephila.dev/v1", "kind": "CrawlJob", "metadata": {"name": name}, "spec": spec}
+
+
+def _mode(given: Mapping[str, Any]) -> str:
+    if _flag(given, "allowExternalLinks"):
+        return "any"
+    if _flag(given, "allowSubdomains"):
+        return "domain"
+    return "host" if _flag(given, "crawlEntireDomain") else "prefix"
+
+
+def _patterns(given: Mapping[str, Any], name: str, full: bool) -> list[str]:
+    """Expressions on paths, as expressions on whole URLs."""
+    found = given.get(name) or []
+    if not isinstance(found, list) or len(found) > 100 or not all(isinstance(one, str) for one in found):
+        raise UsageError(f"{name} is not a list of at most 100 expressions")
+    return found if full else [_on_path(one) for one in found]
+
+
+def _on_path(pattern: str) -> str:
+    host = r"^[a-z]+://[^/?#]*"
+    if pattern.startswith("^"):
+        rest = pattern[1:]
+        return host + ("" if rest.startswith("/") else "/?") + f"(?:{rest})"
+    return f"{host}[^?#]*(?:{pattern})" if pattern.startswith("/") else f"{host}/[^?#]*(?:{pattern})"
+
+
+def text(given: Mapping[str, Any], name: str, most: int = 8000) -> str:
+    """A text that has to be there. Raises `UsageError`."""
+    found = given.get(name)
+    if not isinstance(found, str) or not found.strip() or len(found) > most:
+        raise UsageError(f"{name} is missing or not a text of at most {most:,} characters")
+    return found.strip()
+
+
+def urls_of(given: Mapping[str, Any]) -> list[str]:
+    """The URLs of a batch. Raises `UsageError`."""
+    found = given.get("urls")
+    if not isinstance(found, list) or not found or len(found) > MAX_URLS or not all(isinstance(u, str) for u in found):
+        raise UsageError(f"urls is not a list of 1 to {MAX_URLS:,} URLs")
+    return [one.strip() for one in found]
+
+
+def _flag(given: Mapping[str, Any], name: str) -> bool:
+    found = given.get(name)
+    if found is not None and not isinstance(found, bool):
+        raise UsageError(f"{name} is {str(found)[:50]!r}, not true or false")
+    return bool(found)
+
+
+def number(given: Mapping[str, Any], name: str, default: float, low: float, high: float) -> float:
+    """A number within bounds. Raises `UsageError`."""
+    found = given.get(name)
+    if found is None:
+        return default
+    if isinstance(found, bool) or not isinstance(found, int | float) or not low <= found <= high:
+        raise UsageError(f"{name} is {str(found)[:50]!r}, not a number from {low:g} to {high:g}")
+    return found
+
+
+_ID: Final = re.compile(r"(crawl|batch)-([0-9a-f]{12})[0-9a-f]{12}-([mlj]{1,3})")
+
+
+class CrawlId(msgspec.Struct, frozen=True):
+    """What the id of a crawl says. It is the name of its job, so a restart loses nothing of it."""
+
+    kind: str
+    begun: float
+    """Seconds since 1970 UTC."""
+    formats: tuple[Format, ...]
+
+
+def id_of(kind: Literal["crawl", "batch"], begun: float, random: str, formats: tuple[Format, ...]) -> str:
+    """The id of a crawl. `random`: twelve hexadecimal digits."""
+    return f"{kind}-{int(begun * 1000):012x}{random}-{''.join(FORMATS[one] for one in formats)}"
+
+
+def read_id(crawl: str) -> CrawlId | None:
+    """None when this is no id."""
+    found = _ID.fullmatch(crawl)
+    if found is None:
+        return None
+    formats = tuple(name for name, letter in FORMATS.items() if letter in found[3])
+    return CrawlId(found[1], int(found[2], 16) / 1000, formats)

@@ -1,0 +1,273 @@
+"""The operations of the rule studio: the pages of a draft are found, the work on them is done in a child process.
+
+A draft comes with each request. Kept between two of them: the last pages fetched from the web, in memory; the index of
+stored bodies; the child process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from nephila.control import requests
+from nephila.control import studio_types as types
+from nephila.control.api import NotFound
+from nephila.control.backend import Backend
+from nephila.kernel.messages import ParseRule
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.native import UrlError, parse_url
+from nephila.parser.rules import load
+from nephila.parser.rules.selectors import compiled
+from nephila.rulekit import working_copy
+from nephila.rulekit.fixtures import files_of
+from nephila.rulekit.induction.rule_text import canonical
+from nephila.rulekit.stored_bodies import StoredBodies
+from nephila.rulekit.stored_pages import StoredPage
+from nephila.rulekit.studio import rule
+from nephila.rulekit.studio.draft import Draft
+from nephila.rulekit.studio.work import PageBody, StudioProcess, Work, body_of
+
+OTHERS: Final = 20
+"""Other pages that a rule is tried on."""
+FIXTURES: Final = 3
+"""Pages that are stored beside a rule."""
+MAX_FETCHED: Final = 32
+MAX_FETCHED_BYTES: Final = 64 << 20
+LISTED: Final = 8
+"""URLs of a sample."""
+LINKS_EXPLAINED: Final = 200
+
+
+class Studio:
+    """See the module. `explain`: the operation of that name."""
+
+    def __init__(
+        self, backend: Backend, explain: Callable[[requests.ExplainUrl], Any], process: StudioProcess | None = None
+    ) -> None:
+        self._backend = backend
+        self._explain = explain
+        self._process = process or StudioProcess()
+        self._bodies = StoredBodies(backend.rows if isinstance(backend.rows, Path) else None)
+        self._fetched: OrderedDict[str, StoredPage] = OrderedDict()
+
+    # ---- pages
+
+    async def pages(self, request: types.ListStudioPages) -> types.StudioPages:
+        """See `Control.list_studio_pages`."""
+        urls, complete = await asyncio.to_thread(self._urls)
+        found = [url for url in urls if request.search.lower() in url.lower()]
+        return types.StudioPages(urls=found[: request.limit], total=len(found), complete=complete)
+
+    async def open(self, request: types.OpenStudioPage) -> types.StudioDraft:
+        """See `Control.open_studio_page`."""
+        try:
+            url = parse_url(request.url).href
+        except UrlError as error:
+            raise UsageError(f"{request.url[:100]!a} is not a URL that can be crawled: {error}") from None
+        if request.source == "web":
+            page = await self._backend.fetch(url)
+            self._keep(page)
+        else:
+            page = await asyncio.to_thread(self._page, request.url, url)
+        name = rule.name_of(page.url)
+        offered = {one.kind: one.pattern for one in rule.patterns(page.url, [])}
+        return types.StudioDraft(draft=Draft(page.url, request.job, name, offered.get("pages", offered["page"])))
+
+    def _keep(self, page: StoredPage) -> None:
+        self._fetched.pop(page.url, None)
+        self._fetched[page.url] = page
+        while len(self._fetched) > MAX_FETCHED or (
+            len(self._fetched) > 1 and sum(len(one.body) for one in self._fetched.values()) > MAX_FETCHED_BYTES
+        ):
+            self._fetched.popitem(last=False)
+
+    def _urls(self) -> tuple[list[str], bool]:
+        urls, complete = self._bodies.urls()
+        return [*self._fetched, *(url for url in urls if url not in self._fetched)], complete
+
+    def _page(self, *urls: str) -> StoredPage:
+        for url in urls:
+            if url in self._fetched:
+                return self._fetched[url]
+            found = self._bodies.page(url)
+            if found is not None:
+                return found
+        raise NotFound(
+            f"the body of {urls[0][:200]!a} is not stored here; open it from the web, or crawl with --keep-raw or "
+            "--format sqlite,warc"
+        )
+
+    def _bodies_of(self, draft: Draft) -> list[StoredPage]:
+        """The shown page, the pages with picks, then others that the pattern matches."""
+        shown = self._page(draft.url)
+        named = dict.fromkeys(one.url for field in draft.fields for one in field.picks if one.url != shown.url)
+        others = self._matching(draft.pattern, self._urls()[0])
+        found = [shown]
+        for url in dict.fromkeys((*named, *others)):
+            if len(found) > max(OTHERS, len(named)):
+                break
+            page = self._fetched.get(url) or self._bodies.page(url)
+            if page is not None and url != shown.url:
+                found.append(page)
+        return found
+
+    def _matching(self, pattern: str, urls: Iterable[str]) -> list[str]:
+        try:
+            expression = compiled("regex", pattern or ".")
+        except ValueError:
+            return []
+        return [url for url in urls if expression.search(url)]
+
+    # ---- the draft
+
+    async def step(self, request: types.StudioStep) -> types.StudioDraft:
+        """See `Control.studio_step`."""
+        draft = types.draft_of(request.draft)
+
+        def work() -> Draft | None:
+            return self._process.call(Work("step", draft, self._payload(draft), request.step, request.node)).draft
+
+        changed = await asyncio.to_thread(work)
+        if changed is None:
+            raise UserError("the step gave no draft")
+        return types.StudioDraft(draft=changed)
+
+    def _payload(self, draft: Draft) -> list[PageBody]:
+        return [body_of(page) for page in self._bodies_of(draft)]
+
+    async def frame(self, request: types.StudioFrameOf) -> types.StudioFrame:
+        """See `Control.studio_frame`."""
+        draft = types.draft_of(request.draft)
+        body = await asyncio.to_thread(lambda: body_of(self._page(draft.url)))
+        notes = await self._notes(draft, body) if request.links else {}
+        found = await asyncio.to_thread(self._process.call, Work("frame", draft, [body], notes=notes))
+        return types.StudioFrame(html=found.html, whole=found.whole)
+
+    async def _notes(self, draft: Draft, body: PageBody) -> dict[int, tuple[str, bool]]:
+        """Why the job of the draft follows each link of the page, or does not."""
+        links = (await asyncio.to_thread(self._process.call, Work("links", draft, [body]))).links
+        known: dict[str, tuple[str, bool]] = {"": ("no address that can be crawled", False)}
+        for url in dict.fromkeys(one.url for one in links if one.url):
+            if len(known) > LINKS_EXPLAINED:
+                break
+            known[url] = await self._note(url, draft.job)
+        return {one.node: known[one.url] for one in links if one.url in known}
+
+    async def _note(self, url: str, job: str) -> tuple[str, bool]:
+        try:
+            found = (await self._explain(requests.ExplainUrl(url=url, job=job))).explanation
+        except UserError as error:
+            return str(error)[:300], False
+        if not found.scope.admitted:
+            return f"out of scope: {found.scope.rule}"[:300], False
+        if found.robots is not None and not found.robots.allowed:
+            return f"robots.txt: {found.robots.rule}"[:300], False
+        return f"followed: {found.scope.rule}"[:300], True
+
+    async def view(self, request: types.OfDraft) -> types.StudioView:
+        """See `Control.studio_view`."""
+        return await asyncio.to_thread(self._view, types.draft_of(request.draft))
+
+    def _view(self, draft: Draft) -> types.StudioView:
+        pages = self._bodies_of(draft)
+        found = self._process.call(Work("view", draft, [body_of(page) for page in pages])).view
+        if found is None:
+            raise UserError("the work gave nothing to see")
+        urls = self._urls()[0]
+        matching = self._matching(draft.pattern, urls)
+        host, own = urlsplit(draft.url).netloc, set(matching)
+        others = [url for url in urls if url not in own and urlsplit(url).netloc == host]
+        named = [one.url for field in draft.fields for one in field.picks]
+        fields = [
+            types.StudioField(
+                name=one.name,
+                here=seen.here,
+                filled=sum(any(item.get(one.name) for item in row.items) for row in found.rows),
+            )
+            for one, seen in zip(draft.fields, found.fields, strict=True)
+        ]
+        return types.StudioView(
+            title=found.title,
+            fetched_at=pages[0].fetched_at,
+            bytes=len(pages[0].body),
+            offers=found.offers,
+            fields=fields,
+            rows=found.rows,
+            pages=len(found.rows),
+            boxes=found.boxes,
+            patterns=[
+                types.PatternOffer(kind=one.kind, pattern=one.pattern, matches=len(self._matching(one.pattern, urls)))  # type: ignore[arg-type]
+                for one in rule.patterns(draft.url, named)
+            ],
+            matching=_sample(matching),
+            others=_sample(others),
+            problem=_problem(draft),
+        )
+
+    # ---- the rule
+
+    async def rule(self, request: types.OfDraft) -> types.StudioRule:
+        """See `Control.studio_rule`."""
+        return await asyncio.to_thread(self._rule, types.draft_of(request.draft))
+
+    def _rule(self, draft: Draft) -> types.StudioRule:
+        content = rule.document_of(draft)
+        document = load.from_json(content)
+        text = canonical(content)
+        known = self._backend.rules.get(document.name)
+        wanted = ParseRule(document.name, document.text, document.rule.version)
+        seen = [page for page in self._bodies_of(draft) if document.rule.matches(page.url)][:FIXTURES]
+        files = [types.RuleFile(name=name, text=content) for name, content in files_of(text, document, seen)]
+        verdict: types.Verdict = "created" if known is None else "unchanged" if known == wanted else "changed"
+        return types.StudioRule(
+            text=text, document=content, verdict=verdict, diff=_diff(known, wanted) if known is not None else [],
+            files=files, working_copy=self._working_copy(),
+        )  # fmt: skip
+
+    def _working_copy(self) -> str:
+        directory = self._backend.rules_directory
+        return str(directory) if directory is not None and working_copy.is_working_copy(directory) else ""
+
+    async def commit(self, request: types.CommitRule) -> types.RuleCommitted:
+        """See `Control.studio_commit`."""
+        found = await self.rule(types.OfDraft(draft=request.draft))
+        if not found.working_copy:
+            raise UserError(
+                "rules are not committed here: start nephila up with --rules DIR in a working copy of git, or set "
+                "api.rules_directory"
+            )
+        name = found.document["metadata"]["name"]
+        message = request.message.strip() or f"Rule {name}, made in the studio"
+        files = [(one.name, one.text) for one in found.files]
+        made = await asyncio.to_thread(working_copy.commit, Path(found.working_copy), name, files, message)
+        return types.RuleCommitted(commit=made.id, folder=made.folder)
+
+
+def _sample(urls: Sequence[str]) -> types.UrlSample:
+    return types.UrlSample(total=len(urls), urls=list(urls[:LISTED]))
+
+
+def _problem(draft: Draft) -> str:
+    try:
+        load.from_json(rule.document_of(draft))
+    except UsageError as error:
+        return str(error) if draft.fields or draft.next_page.source else ""
+    return ""
+
+
+def _diff(known: ParseRule, wanted: ParseRule) -> list[str]:
+    before, after = (canonical(_short(load.from_text(one.document).content)).splitlines() for one in (known, wanted))
+    return list(difflib.unified_diff(before, after, n=3, lineterm=""))[2:]
+
+
+def _short(content: dict[str, Any]) -> dict[str, Any]:
+    """A document as people write it: messages have lists of one URL and empty conditions."""
+    match = {key: value for key, value in content["spec"]["match"].items() if value}
+    if len(match["url"]) == 1:
+        match["url"] = match["url"][0]
+    return {**content, "spec": {**content["spec"], "match": match}}

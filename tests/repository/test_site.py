@@ -1,0 +1,53 @@
+"""The documentation site: no link leads nowhere, no page is left out."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools import site
+
+
+@pytest.fixture(scope="module")
+def assembled() -> site.Site:
+    return site.assemble()
+
+
+def test_no_link_of_a_page_leads_nowhere(assembled):
+    assert assembled.broken == []
+
+
+def test_each_page_of_docs_is_in_the_site(assembled):
+    """A page that is not in the table would be found by search alone."""
+    wanted = {site.place_of(one) for one in site.tracked() if one.startswith("docs/") and one.endswith(".md")}
+    assert wanted - set(assembled.pages) == set()
+
+
+def test_links_are_those_of_the_site(assembled):
+    assert "](outputs.md)" in assembled.pages["walkthrough.md"]
+    assert "](contributing.md)" in assembled.pages["walkthrough.md"]
+    assert (
+        "](../code/scheduler.md)" in assembled.pages["architecture.md"]
+        or "](code/scheduler.md)" in assembled.pages["architecture.md"]
+    )
+    assert "services/nephila/kernel/topics.py)" not in assembled.pages["architecture.md"]
+
+
+def test_a_wrong_link_is_named_with_its_file(monkeypatch, tmp_path):
+    """Code is left alone."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("# A\n[b](b.md) [a](a.md#x) `[n](file)`\n```\n[c](c.md)\n```\n[s](../s.py)")
+    (tmp_path / "s.py").write_text("")
+    monkeypatch.setattr(site, "ROOT", tmp_path)
+    found = site.Site()
+    text = site._rewritten("docs/a.md", "a.md", {"docs/a.md": "a.md"}, found)
+    assert found.broken == ["docs/a.md: b.md"]
+    assert text.splitlines()[1:] == ["[b](b.md) [a](a.md#x) `[n](file)`", "```", "[c](c.md)", "```", "`s`"]
+
+
+def test_the_references_name_every_command_and_operation(assembled):
+    commands = assembled.pages["reference/commands.md"]
+    assert "### nephila rules induce" in commands
+    assert "| `--max-pages` |" in commands
+    operations = assembled.pages["reference/operations.md"]
+    assert "## POST /api/v1/jobs/{name}/pause" in operations
+    assert "| `held_generation` |" in operations
