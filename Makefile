@@ -73,6 +73,11 @@ mutants-core: $(DEV)  ## the same for the native core, with cargo-mutants, its u
 	 cargo mutants -d build/mutants-core/core --in-place --profile mutants --no-default-features \
 	 --minimum-test-timeout 120 -f '$(CORE_FILES)' $(ARGS) -- --tests
 
+FUZZ_S ?= 1800
+.PHONY: fuzz
+fuzz: $(DEV)     ## libFuzzer over responses and pages, FUZZ_S=1800 seconds each (ARGS='page --keep'; needs a nightly Rust and cargo-fuzz)
+	@$(BIN)/python -m tools.fuzz --seconds $(FUZZ_S) $(ARGS)
+
 bench-search: $(DEV)  ## searches over 10^6 generated pages, pairs of characters beside trigrams (some 15 minutes, 5 GB; ARGS='--rows 100000')
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_search $(ARGS)
 
@@ -89,14 +94,14 @@ bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs (about ten minutes, 
 images: $(DEV)  ## build the images of all services from dist/ (ARGS='--dev --load COMMAND', see python -m tools.images --help)
 	@$(BIN)/python -m tools.images $(ARGS)
 
+.PHONY: reproduce
+reproduce: $(DEV)  ## build images twice without a cache and compare their layers (ARGS='scheduler cli'; some minutes)
+	@$(BIN)/python -m tools.reproduce $(ARGS)
+
 .PHONY: axe
 axe: $(DEV)  ## axe over every screen of the console in Chromium, light and dark, wide and narrow: no serious finding (a minute)
 	@$(BIN)/python -m tools.axe install
 	@NEPHILA_REQUIRE_ALL=1 $(PYTEST) tests/console/test_accessibility_in_chromium.py $(ARGS)
-
-.PHONY: reproduce
-reproduce: $(DEV)  ## build images twice without a cache and compare their layers (ARGS='scheduler cli'; some minutes)
-	@$(BIN)/python -m tools.reproduce $(ARGS)
 
 .PHONY: sbom
 sbom: $(DEV)  ## write dist/sbom/*.cdx.json: what each image contains (ARGS=--images: with the Debian packages of the built images)
@@ -150,6 +155,9 @@ bench-browser: $(DEV)  ## 500 rendered pages beside Playwright, Crawlee and Craw
 	@test -x build/browser-rivals/bin/python || $(PYTHON) -m venv build/browser-rivals
 	@build/browser-rivals/bin/python -m pip install -q --disable-pip-version-check 'crawlee[playwright]' crawl4ai
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_browser --rivals build/browser-rivals $(ARGS)
+
+bench-page-threads: $(DEV)  ## pages/s and CPU per page by page threads, and the plot docs/page-threads.svg (about three minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_page_threads --plot docs/page-threads.svg $(ARGS)
 
 bench-simulation: $(DEV)  ## 100, 1,000 and 10,000 members on a virtual clock: joins, deaths, a region gone (some minutes, 3 GB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_simulation --plot docs/simulation.svg $(ARGS)
@@ -214,10 +222,10 @@ proto: $(DEV)  ## generate kernel/messages from proto/
 	@$(BIN)/python tools/protogen.py
 
 .PHONY: wheels
-wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (abi3), in dist/; needs Rust. PGO=1: the core is trained on a crawl first (docs/adr/0078)
+wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (abi3), in dist/; needs Rust. PGO=1: the core is trained on a crawl first, PGO=auto: where that can be done (docs/adr/0078)
 	@rm -rf build dist/nephila-*.whl
-	@$(if $(PGO),$(BIN)/python -m tools.profile_core build/core.profdata)
-	@$(if $(PGO),RUSTFLAGS="-Cprofile-use=$(CURDIR)/build/core.profdata") $(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir dist --config-settings=--build-option=--py-limited-api=cp311 .
+	@$(if $(PGO),$(BIN)/python -m tools.profile_core build/core.profdata $(if $(filter auto,$(PGO)),--optional))
+	@! test -f build/core.profdata || export RUSTFLAGS="-Cprofile-use=$(CURDIR)/build/core.profdata"; $(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir dist --config-settings=--build-option=--py-limited-api=cp311 .
 	@$(BIN)/python -m zipfile -l dist/nephila-*-cp311-abi3-*.whl | grep 'native/_core.abi3.so' > /dev/null || { echo "the native core was not built: install Rust (https://rustup.rs)"; exit 1; }
 	@du -h dist/nephila-*-cp311-abi3-*.whl
 

@@ -33,8 +33,12 @@ SCREENS = {
     "hosts": "hosts",
     "items": "items",
     "rules": "rules?name=shop",
+    "studio": "studio?url=http%3A%2F%2F127.0.0.1%3A{port}%2F14",
+    "studio-save": "studio?url=http%3A%2F%2F127.0.0.1%3A{port}%2F14",
     "system": "system",
 }
+CLICKED = ("Volume 14", "Author 0", "23.90")
+"""What becomes fields in the pictures of the studio."""
 WIDE, NARROW = (1280, 860), (375, 860)
 PAGES = 3000
 RULE = """apiVersion: nephila.dev/v1
@@ -122,6 +126,8 @@ async def pictures(address: str, port: int, names: list[str]) -> None:
                     state = await context.storage_state()
                 for name in names:
                     await page.goto(base + SCREENS[name].format(port=port))
+                    if name.startswith("studio"):
+                        await _make_rule(page, name)
                     shots[name].append(Image.open(BytesIO(await page.screenshot())).convert("RGB"))
                 await context.close()
         await browser.close()
@@ -139,6 +145,18 @@ async def pictures(address: str, port: int, names: list[str]) -> None:
         print(FOLDER / f"{name}.png", (FOLDER / f"{name}.png").stat().st_size)
 
 
+async def _make_rule(page: Any, name: str) -> None:
+    """Click values of the page in the frame; for `studio-save` go on to the rule."""
+    for text in CLICKED:
+        before = page.url
+        await page.frame_locator("iframe.page").get_by_role("link", name=text, exact=True).click()
+        await page.wait_for_url(lambda url, before=before: "pick" not in url and url != before)
+    await page.frame_locator("iframe.page").locator(".m0").wait_for()
+    if name == "studio-save":
+        await page.get_by_role("link", name="Save…").click()
+        await page.wait_for_url("**/save")
+
+
 def main() -> None:
     """See the module."""
     names = sys.argv[1:] or list(SCREENS)
@@ -151,7 +169,18 @@ def main() -> None:
         (Path(folder) / "jobs.yaml").write_text(JOBS.replace("SEEDS", seeds).replace("PORT", str(port)))
         (Path(folder) / "rules" / "shop").mkdir(parents=True)
         (Path(folder) / "rules" / "shop" / "rule.yaml").write_text(RULE)
-        up = [*nephila, "up", "--out", "crawls", "--allow-private", "--quiet", "--rules", "rules"]
+        up = [
+            *nephila,
+            "up",
+            "--out",
+            "crawls",
+            "--allow-private",
+            "--quiet",
+            "--rules",
+            "rules",
+            "--format",
+            "sqlite,raw",
+        ]
         with subprocess.Popen(up, cwd=folder) as program:
             try:
                 apply = [*nephila, "jobs", "apply", "-f", "jobs.yaml", "--out", "crawls"]

@@ -1,16 +1,18 @@
 """Trains the native core: a profile of a crawl with which the compiler arranges its code (profile-guided optimisation).
 
-usage: python -m tools.profile_core OUT.profdata [--pages DIR] [--crawled 600]
+usage: python -m tools.profile_core OUT.profdata [--pages DIR] [--crawled 600] [--optional]
 
 Builds the core with counters, crawls the HTML files below DIR from a server on loopback, and merges the counts. DIR is
-by default the documentation that comes with Rust: pages that no bench uses. A profile belongs to one compiler and one
-state of the sources; `make wheels PGO=1` makes one for each wheel. Needs `rustup component add llvm-tools`.
+by default the documentation that comes with Rust: pages that no bench uses; where it is not installed, pages of
+benchmarks/web/prose.py are written. A profile belongs to one compiler and one state of the sources; `make wheels PGO=1`
+makes one for each wheel. Needs `rustup component add llvm-tools`. `--optional`: without it, say so and write no file.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -18,9 +20,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks.web.prose import Prose
+
 ROOT = Path(__file__).resolve().parents[1]
 CORE = ROOT / "services/nephila/native/core"
 NAME = "_core.abi3.so"
+SEED = 78
 
 
 def sysroot() -> Path:
@@ -70,13 +75,26 @@ def crawl(core: Path, pages: Path, crawled: int, folder: Path) -> None:
         server.wait()
 
 
-def merge(counts: Path, profile: Path) -> None:
+def merger() -> Path | None:
+    """The program that merges counts, of the same LLVM as the compiler; None where it is not installed."""
+    return next(iter(sorted((sysroot() / "lib/rustlib").glob("*/bin/llvm-profdata"))), None)
+
+
+def merge(program: Path, counts: Path, profile: Path) -> None:
     """One profile of all counts."""
-    found = sorted((sysroot() / "lib/rustlib").glob("*/bin/llvm-profdata"))
-    if not found:
-        raise SystemExit("llvm-profdata is missing: rustup component add llvm-tools")
     profile.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run([str(found[0]), "merge", "-o", str(profile), str(counts)], check=True)
+    subprocess.run([str(program), "merge", "-o", str(profile), str(counts)], check=True)
+
+
+def write_pages(folder: Path, count: int) -> Path:
+    """Pages of 2 to 130 KB that link to each other, of another seed than those of the benches; returns their folder."""
+    prose, rng = Prose(SEED), random.Random(SEED)
+    for number in range(count):
+        hrefs = [f"../{rng.randrange(count)}/index.html" for _ in range(rng.randrange(5, 120))]
+        (folder / str(number)).mkdir(parents=True)
+        page = prose.page(prose.title(), hrefs, rng.randrange(2_000, 130_000))
+        (folder / str(number) / "index.html").write_bytes(page)
+    return folder
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -85,15 +103,24 @@ def main(argv: list[str] | None = None) -> int:
     options.add_argument("profile", type=Path)
     options.add_argument("--pages", type=Path, help="HTML files; by default the documentation of Rust")
     options.add_argument("--crawled", type=int, default=600)
+    options.add_argument("--optional", action="store_true", help="no error where llvm-profdata is missing")
     args = options.parse_args(argv)
-    pages = (args.pages or sysroot() / "share/doc/rust/html").resolve()
-    if not any(pages.glob("**/index.html")):
-        raise SystemExit(f"{pages} has no index.html: give --pages, or rustup component add rust-docs")
+    if (program := merger()) is None:
+        what = "llvm-profdata is missing: rustup component add llvm-tools"
+        if not args.optional:
+            raise SystemExit(what)
+        print(f"WARNING: no profile for the native core, which is some 10 % slower then; {what}", file=sys.stderr)
+        return 0
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
+        pages = (args.pages or sysroot() / "share/doc/rust/html").resolve()
+        if not any(pages.glob("**/index.html")):
+            if args.pages:
+                raise SystemExit(f"{pages} has no index.html")
+            pages = write_pages(folder / "pages", args.crawled)
         core = build(folder / "counts", ROOT / "build/profile")
         crawl(core, pages, args.crawled, folder)
-        merge(folder / "counts", args.profile.resolve())
+        merge(program, folder / "counts", args.profile.resolve())
     return 0
 
 

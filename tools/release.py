@@ -122,7 +122,7 @@ def build(number: str) -> None:
     dist = ROOT / "dist"
     for path in sorted([*dist.glob("nephila-*.tgz"), *dist.glob("nephila-*.oci.tar")]):
         path.unlink()
-    _run("make", "wheels")
+    _run("make", "wheels", "PGO=auto")
     try:
         for chart in ("charts/nephila", "charts/nephila/charts/nephila-crds"):
             _run(str(find()), "package", chart, "--destination", "dist")

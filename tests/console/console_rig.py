@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 from nephila.console.application import Access, access, routes
@@ -94,10 +95,10 @@ class ConsoleRig:
 
 @asynccontextmanager
 async def console(
-    directory: Path, text: str = "Title", url: str = "http://a.test/7", *, allow_private: bool = False
+    directory: Path, text: str = "Title", url: str = "http://a.test/7", **fetching: Any
 ) -> AsyncIterator[ConsoleRig]:
     """A program with a paused job, a rule, rows, links and items; `text` is in all that comes from the web.
-    `allow_private`: the studio may fetch from this machine."""
+    `fetching`: settings of the downloader, for pages that the studio fetches."""
     async with running(directory) as storage:
         values = {"job": "news", "title": text, "text": text.encode("utf-8", "replace"), "meta": '{"shell":"x"}'}
         own = parse_url(url).fingerprint
@@ -114,7 +115,7 @@ async def console(
         database.commit()
     shop.write(directory, {**shop.pages(), **hostile(text)})
     world = await World(directory / "frontier", site({"/0": []})).start()
-    parts = Parts(world.bus, world.clock, world.scheduler, downloader=DownloaderConfig(allow_private=allow_private))
+    parts = Parts(world.bus, world.clock, world.scheduler, downloader=DownloaderConfig(**fetching))
     backend = LocalBackend(parts, directory, ("sqlite",), rules=RuleStore(directory, world.bus))
     control = Operations(backend)
     turning = asyncio.ensure_future(_turn(world))

@@ -7,6 +7,7 @@ import io
 import zipfile
 from contextlib import asynccontextmanager
 
+import pytest
 from lxml import html as parser
 from nephila.console.screens.studio_state import draft_of, state_of
 from nephila.control.requests import Empty
@@ -33,7 +34,8 @@ async def site(robots: str):
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         path = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode()
         asked.append(path)
-        body = robots if path == "/robots.txt" else "<h1>Fresh</h1>"
+        script = "<script>document.querySelector('h1').textContent = 'Rendered'</script>"
+        body = robots if path == "/robots.txt" else f"<h1>Fresh</h1>{script}"
         kind = "text/plain" if path == "/robots.txt" else "text/html"
         writer.write(
             f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
@@ -70,6 +72,31 @@ async def test_a_page_is_fetched_from_the_web_through_robots_txt(tmp_path):
         assert draft.url == f"{base}/p/1"
         assert ">Fresh</a>" in await frame_of(browser, rig, draft)
         assert [one for one in asked if one != "/robots.txt"] == ["/p/1"]
+
+
+@pytest.mark.full
+async def test_a_page_is_fetched_as_a_browser_has_it(tmp_path, chromium):
+    """With robots.txt as well; its script has run there and is not in the frame."""
+    fetching = {"browser_enabled": True, "browser_executable": chromium, "browser_sandbox": False}
+    async with console(tmp_path, allow_private=True, **fetching) as rig, site("") as (base, asked):
+        browser = await rig.opened()
+        await browser.get("/console/studio")
+        answer = await browser.post("/console/studio", {"url": f"{base}/p/1", "rendered": "1"})
+        assert answer.status_code == 200, answer.text
+        found = await frame_of(browser, rig, draft_of(browser.shown.rpartition("/")[2]))
+        assert ">Rendered</a>" in found
+        assert "script" not in found
+        assert asked[0] == "/robots.txt"
+
+
+async def test_without_a_browser_a_page_is_not_rendered(tmp_path):
+    """And not fetched either."""
+    async with console(tmp_path, allow_private=True) as rig, site("") as (base, asked):
+        browser = await rig.opened()
+        await browser.get("/console/studio")
+        answer = await browser.post("/console/studio", {"url": f"{base}/p/1", "rendered": "1"})
+        assert (answer.status_code, asked) == (400, [])
+        assert "no page can be rendered here" in answer.text
 
 
 async def test_the_egress_guard_counts_for_the_studio(tmp_path):

@@ -41,7 +41,7 @@ def test_a_reading_is_of_one_body_url_and_charset() -> None:
 
 
 def test_readings_nobody_takes_are_dropped() -> None:
-    """The oldest first, above the bound."""
+    """The oldest first, above the bound; the newest stays, however large it is."""
     readings = [Reading(bytes([number]) * (MOST_BYTES // 4)) for number in range(5)]
     found = pages(*readings)
     assert found.waiting == 4
@@ -49,3 +49,5 @@ def test_readings_nobody_takes_are_dropped() -> None:
     assert found.take(readings[4].body, "http://a.test/", "utf-8") is not None
     found.put(Reading(b"y"))  # type: ignore[arg-type]
     assert found.waiting == 4
+    found.put(Reading(b"z" * (MOST_BYTES + 1)))  # type: ignore[arg-type]
+    assert found.waiting == 1

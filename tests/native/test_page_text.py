@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from nephila import native
+from nephila.parser.page.text import text_hash
 
 from .conftest import check_page, core_only, lines_of
 
@@ -49,6 +50,13 @@ def run(core: ModuleType, html: str, **limits: int) -> Any:
 def test_text(core: ModuleType, html: str, text: str) -> None:
     """Text is what a reader sees: one line per block, whitespace collapsed, references decoded."""
     assert run(core, html).text.decode() == text
+
+
+@pytest.mark.parametrize("html", ["<p>a<p>b", "", "<img src=x>", "<nav>menu</nav>" + "<p>A long sentence.</p>" * 9])
+def test_the_hash_is_of_the_main_text_or_all_text(core: ModuleType, html: str) -> None:
+    """`Record.text_hash`, as the parser makes it for a document."""
+    found = run(core, html)
+    assert found.text_hash == text_hash(found.main_text or found.text)
 
 
 def test_lines_carry_their_context(core: ModuleType) -> None:

@@ -13,6 +13,7 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import DEAD, OUTLINKS, PAGES, RECORDS
 from nephila.parser.config import ParserConfig
+from nephila.parser.page.text import text_hash
 from nephila.parser.sandbox import Sandbox
 from nephila.parser.service import Parser
 
@@ -43,6 +44,11 @@ class FakePass:
     link_flags: bytes = b""
     depth: int = 5
     links_left_out: int = 0
+
+    @property
+    def text_hash(self) -> bytes:
+        """As the native core makes it."""
+        return text_hash(self.main_text or self.text)
 
 
 def with_links(*urls: str, flags: bytes = b"", **more: Any) -> FakePass:

@@ -34,6 +34,17 @@ def test_a_release_has_signed_images_for_two_architectures():
     assert {"cosign sign", "cosign attest"} <= set(re.findall(r"cosign \w+", runs))
 
 
+def test_a_release_has_wheels_for_each_system():
+    """Built on machines of their own, tested without Rust at run time; only the jobs that push may write."""
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())["jobs"]
+    assert jobs["wheels"]["strategy"]["matrix"]["runner"] == [
+        *("ubuntu-24.04", "ubuntu-24.04-arm", "macos-15", "windows-2025"),
+    ]
+    (build,) = [step for step in jobs["wheels"]["steps"] if "cibuildwheel" in step.get("uses", "")]
+    assert build["env"]["CIBW_CONFIG_SETTINGS"] == "--build-option=--py-limited-api=cp311"
+    assert "permissions" not in jobs["wheels"]
+
+
 @pytest.mark.parametrize("path", [path for path in FORMS if path.stem != "config"], ids=lambda path: path.stem)
 def test_forms_have_what_the_host_requires(path):
     """Name, description, and a label for each field, whose id is unique."""

@@ -9,19 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_SEQUENCES = re.compile(
+from nephila.kernel.runtime.late_pattern import late_pattern
+
+_SEQUENCES = late_pattern(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI: colours, cursor, screen
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # OSC, DCS …: title, clipboard
     r"|\x1b[ -/]*[0-~]?"
 )
-_BLANKS = re.compile(r"[\s\x1c-\x1f\x85\u2028\u2029]+")
+_BLANKS = late_pattern(r"[\s\x1c-\x1f\x85\u2028\u2029]+")
 # Controls, soft hyphen, zero-width and direction marks (they make a URL read as another one), tags, lone surrogates.
-_HIDDEN = re.compile(
+_HIDDEN = late_pattern(
     r"[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
-_UNSEEN = re.compile(r"(?![\n\t]|\r\n)" + _HIDDEN.pattern)
-_MARKUP = re.compile(r"(\\*)(\[[a-z#/@][^[]*?])", re.IGNORECASE)
+_UNSEEN = late_pattern(r"(?![\n\t]|\r\n)" + _HIDDEN.pattern)
+_MARKUP = late_pattern(r"(\\*)(\[[a-z#/@][^[]*?])", re.IGNORECASE)
 _SLACK = 16
 """Text longer than this many times the limit is cut before escape sequences are removed."""
 

@@ -18,6 +18,7 @@ from nephila.kernel.documents.job_document import JobDocument
 from nephila.kernel.live_settings import SettingScope
 from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, RuleVerdict, Seed
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import UserError
 from nephila.scheduler.explain.explain import Explanation
 from nephila.storage.source import Source
 
@@ -115,9 +116,11 @@ class Backend(Protocol):
 
     # ---- single pages
 
-    async def fetch(self, url: str) -> StoredPage:
+    async def fetch(self, url: str, *, rendered: bool) -> StoredPage:
         """One page from the web, now, without a job: robots.txt, the egress guard and the limits of size and time
-        count. Raises `UserError`."""
+        count. `rendered`: as a browser has it. Raises `UserError`, also where there is no browser."""
+        if rendered:
+            raise UserError("this API has no browser; nephila up renders pages (nephila browser install)")
         from nephila.downloader.fetch_page import config_of
         from nephila.rulekit.try_page import stored_page
 

@@ -7,11 +7,13 @@ stored bodies; the child process.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import difflib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from nephila.control import requests
@@ -26,7 +28,7 @@ from nephila.parser.rules.selectors import compiled
 from nephila.rulekit import working_copy
 from nephila.rulekit.fixtures import files_of
 from nephila.rulekit.induction.rule_text import canonical
-from nephila.rulekit.stored_bodies import StoredBodies
+from nephila.rulekit.stored_bodies import Place, StoredBodies
 from nephila.rulekit.stored_pages import StoredPage
 from nephila.rulekit.studio import rule
 from nephila.rulekit.studio.draft import Draft
@@ -36,11 +38,22 @@ OTHERS: Final = 20
 """Other pages that a rule is tried on."""
 FIXTURES: Final = 3
 """Pages that are stored beside a rule."""
+MAX_READY_BYTES: Final = 32 << 20
+"""Bodies that were read and stay in memory: each step looks at the same pages."""
+LOOKED_AT: Final = 20_000
+"""URLs that a pattern is tried on."""
 MAX_FETCHED: Final = 32
 MAX_FETCHED_BYTES: Final = 64 << 20
 LISTED: Final = 8
 """URLs of a sample."""
 LINKS_EXPLAINED: Final = 200
+
+
+class Ready(NamedTuple):
+    """A page, and what is sent to the child process of it."""
+
+    page: StoredPage
+    body: PageBody
 
 
 class Studio:
@@ -54,6 +67,7 @@ class Studio:
         self._process = process or StudioProcess()
         self._bodies = StoredBodies(backend.rows if isinstance(backend.rows, Path) else None)
         self._fetched: OrderedDict[str, StoredPage] = OrderedDict()
+        self._ready: OrderedDict[Place, Ready] = OrderedDict()
 
     # ---- pages
 
@@ -69,11 +83,11 @@ class Studio:
             url = parse_url(request.url).href
         except UrlError as error:
             raise UsageError(f"{request.url[:100]!a} is not a URL that can be crawled: {error}") from None
-        if request.source == "web":
-            page = await self._backend.fetch(url)
+        if request.source != "stored":
+            page = await self._backend.fetch(url, rendered=request.source == "rendered")
             self._keep(page)
         else:
-            page = await asyncio.to_thread(self._page, request.url, url)
+            page = (await asyncio.to_thread(self._page, request.url, url)).page
         name = rule.name_of(page.url)
         offered = {one.kind: one.pattern for one in rule.patterns(page.url, [])}
         return types.StudioDraft(draft=Draft(page.url, request.job, name, offered.get("pages", offered["page"])))
@@ -90,30 +104,43 @@ class Studio:
         urls, complete = self._bodies.urls()
         return [*self._fetched, *(url for url in urls if url not in self._fetched)], complete
 
-    def _page(self, *urls: str) -> StoredPage:
+    def _page(self, *urls: str) -> Ready:
         for url in urls:
-            if url in self._fetched:
-                return self._fetched[url]
-            found = self._bodies.page(url)
-            if found is not None:
+            if (found := self._ready_page(url)) is not None:
                 return found
         raise NotFound(
             f"the body of {urls[0][:200]!a} is not stored here; open it from the web, or crawl with --keep-raw or "
             "--format sqlite,warc"
         )
 
-    def _bodies_of(self, draft: Draft) -> list[StoredPage]:
+    def _ready_page(self, url: str) -> Ready | None:
+        if (fetched := self._fetched.get(url)) is not None:
+            return Ready(fetched, body_of(fetched))
+        place = self._bodies.place(url)
+        known = self._ready.get(place) if place is not None else None
+        if known is not None or place is None:
+            return known
+        page = self._bodies.page(url)
+        if page is None:
+            return None
+        found = self._ready[place] = Ready(page, body_of(page))
+        with contextlib.suppress(KeyError):  # another thread may drop the same one
+            while sum(len(one.page.body) for one in list(self._ready.values())) > MAX_READY_BYTES:
+                self._ready.popitem(last=False)
+        return found
+
+    def _bodies_of(self, draft: Draft) -> list[Ready]:
         """The shown page, the pages with picks, then others that the pattern matches."""
         shown = self._page(draft.url)
-        named = dict.fromkeys(one.url for field in draft.fields for one in field.picks if one.url != shown.url)
+        named = dict.fromkeys(one.url for field in draft.fields for one in field.picks if one.url != shown.page.url)
         others = self._matching(draft.pattern, self._urls()[0])
         found = [shown]
         for url in dict.fromkeys((*named, *others)):
             if len(found) > max(OTHERS, len(named)):
                 break
-            page = self._fetched.get(url) or self._bodies.page(url)
-            if page is not None and url != shown.url:
-                found.append(page)
+            ready = self._ready_page(url) if url != shown.page.url else None
+            if ready is not None:
+                found.append(ready)
         return found
 
     def _matching(self, pattern: str, urls: Iterable[str]) -> list[str]:
@@ -121,7 +148,7 @@ class Studio:
             expression = compiled("regex", pattern or ".")
         except ValueError:
             return []
-        return [url for url in urls if expression.search(url)]
+        return [url for url in islice(urls, LOOKED_AT) if expression.search(url)]
 
     # ---- the draft
 
@@ -138,12 +165,12 @@ class Studio:
         return types.StudioDraft(draft=changed)
 
     def _payload(self, draft: Draft) -> list[PageBody]:
-        return [body_of(page) for page in self._bodies_of(draft)]
+        return [one.body for one in self._bodies_of(draft)]
 
     async def frame(self, request: types.StudioFrameOf) -> types.StudioFrame:
         """See `Control.studio_frame`."""
         draft = types.draft_of(request.draft)
-        body = await asyncio.to_thread(lambda: body_of(self._page(draft.url)))
+        body = (await asyncio.to_thread(self._page, draft.url)).body
         notes = await self._notes(draft, body) if request.links else {}
         found = await asyncio.to_thread(self._process.call, Work("frame", draft, [body], notes=notes))
         return types.StudioFrame(html=found.html, whole=found.whole)
@@ -175,13 +202,13 @@ class Studio:
 
     def _view(self, draft: Draft) -> types.StudioView:
         pages = self._bodies_of(draft)
-        found = self._process.call(Work("view", draft, [body_of(page) for page in pages])).view
+        found = self._process.call(Work("view", draft, [one.body for one in pages])).view
         if found is None:
             raise UserError("the work gave nothing to see")
         urls = self._urls()[0]
         matching = self._matching(draft.pattern, urls)
         host, own = urlsplit(draft.url).netloc, set(matching)
-        others = [url for url in urls if url not in own and urlsplit(url).netloc == host]
+        others = [url for url in urls[:LOOKED_AT] if url not in own and urlsplit(url).netloc == host]
         named = [one.url for field in draft.fields for one in field.picks]
         fields = [
             types.StudioField(
@@ -193,8 +220,8 @@ class Studio:
         ]
         return types.StudioView(
             title=found.title,
-            fetched_at=pages[0].fetched_at,
-            bytes=len(pages[0].body),
+            fetched_at=pages[0].page.fetched_at,
+            bytes=len(pages[0].page.body),
             offers=found.offers,
             fields=fields,
             rows=found.rows,
@@ -221,7 +248,7 @@ class Studio:
         text = canonical(content)
         known = self._backend.rules.get(document.name)
         wanted = ParseRule(document.name, document.text, document.rule.version)
-        seen = [page for page in self._bodies_of(draft) if document.rule.matches(page.url)][:FIXTURES]
+        seen = [one.page for one in self._bodies_of(draft) if document.rule.matches(one.page.url)][:FIXTURES]
         files = [types.RuleFile(name=name, text=content) for name, content in files_of(text, document, seen)]
         verdict: types.Verdict = "created" if known is None else "unchanged" if known == wanted else "changed"
         return types.StudioRule(

@@ -43,8 +43,9 @@ class OpenStudioPage(Request):
     url: Annotated[Url, Meta(min_length=1)]
     job: JobFilter = ""
     """Whose links are explained."""
-    source: Literal["stored", "web"] = "stored"
-    """The stored body, or the page fetched now: through robots.txt and the egress guard, kept in memory."""
+    source: Literal["stored", "web", "rendered"] = "stored"
+    """The stored body, or the page fetched now, as it is or as a browser has it: through robots.txt and the egress
+    guard, kept in memory."""
 
 
 class StudioDraft(msgspec.Struct, kw_only=True):

@@ -9,17 +9,17 @@ import asyncio
 from typing import Final, Self
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.service import build
+from nephila.downloader.service import build, build_browser
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult, Page
+from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult, Page, Render
 from nephila.kernel.net.robots import Policy, Robots, policy_for, product_token
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.process_setup import run_loop
 from nephila.kernel.seeds import seed_url
-from nephila.kernel.topics import OUTCOMES, PAGES, REQUESTS
+from nephila.kernel.topics import OUTCOMES, PAGES, requests_topic
 from nephila.native import parse_url
 
 MAX_HOPS: Final = 5
@@ -48,10 +48,12 @@ def fetch_page(url: str, config: DownloaderConfig, *, obey_robots: bool = False,
     return run_loop(asyncio.wait_for(_fetch_page(seed_url(url), config, obey_robots), limit_s))
 
 
-async def fetch_allowed(url: str, config: DownloaderConfig) -> Page:
-    """The page at a URL, on a loop that runs; robots.txt counts. Raises `UserError`, also after `WAIT_S`."""
+async def fetch_allowed(url: str, config: DownloaderConfig, *, rendered: bool = False) -> Page:
+    """The page at a URL, on a loop that runs; robots.txt counts. `rendered`: as a browser has it. Raises `UserError`,
+    also after `WAIT_S`."""
+    work = _fetch_page(seed_url(url), config, obey_robots=True, rendered=rendered)
     try:
-        return await asyncio.wait_for(_fetch_page(seed_url(url), config, obey_robots=True), WAIT_S)
+        return await asyncio.wait_for(work, WAIT_S)
     except TimeoutError:
         raise UserError(f"{url}: no answer in {WAIT_S:g} s") from None
 
@@ -83,9 +85,9 @@ def _rules_of(outcome: FetchOutcome, policy: Policy) -> bytes:
 
 
 class SingleFetcher:
-    """A downloader on a bus of its own that fetches single URLs."""
+    """A downloader on a bus of its own that fetches single URLs. `rendered`: and one with a browser."""
 
-    def __init__(self, config: DownloaderConfig) -> None:
+    def __init__(self, config: DownloaderConfig, *, rendered: bool = False) -> None:
         self._clock = SystemClock()
         self._bus = LocalBus(self._clock)
         self._pages: dict[_Key, Page] = {}
@@ -93,7 +95,9 @@ class SingleFetcher:
         self._number = 0
         self._bus.subscribe(PAGES, "one", self._on_page, credits=10)
         self._bus.subscribe(OUTCOMES, "one", self._on_outcome, credits=10)
-        self._downloader = build(config, self._bus, self._clock)
+        self._downloaders = [build(config, self._bus, self._clock)]
+        if rendered:
+            self._downloaders.append(build_browser(config, self._bus, self._clock))
         self._allowed: dict[str, tuple[Policy, Robots, str]] = {}
         self._agent = product_token(config.agent())
 
@@ -110,15 +114,22 @@ class SingleFetcher:
         delivery.ack()
 
     async def __aenter__(self) -> Self:
-        await self._downloader.start()
+        for one in self._downloaders:
+            await one.start()
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self._downloader.drain(0.0)
-        await self._downloader.close()
+        for one in reversed(self._downloaders):
+            await one.drain(0.0)
+            await one.close()
 
     async def fetch(
-        self, url: str, kind: FetchKind = FetchKind.UNSPECIFIED, *, any_type: bool = True
+        self,
+        url: str,
+        kind: FetchKind = FetchKind.UNSPECIFIED,
+        *,
+        any_type: bool = True,
+        render: Render = Render.UNSPECIFIED,
     ) -> tuple[FetchOutcome, Page | None]:
         """The outcome of a fetch, and its page. Raises `UserError` when no outcome comes. `any_type`: whatever the
         content type, else those of the settings."""
@@ -128,10 +139,10 @@ class SingleFetcher:
         now = self._clock.now()
         request = FetchRequest(
             "try", parts.fingerprint, url, parts.host_key, kind, fetch_no=key[1], attempt=1, start_by=now + WAIT_S,
-            lease_until=now + 2 * WAIT_S, seed=any_type,
+            lease_until=now + 2 * WAIT_S, seed=any_type, render=render,
         )  # fmt: skip
         waiting = self._waiting[key] = asyncio.get_running_loop().create_future()
-        self._bus.publish(REQUESTS, 0, request)
+        self._bus.publish(requests_topic(request), 0, request)
         try:
             outcome = await asyncio.wait_for(waiting, 2 * WAIT_S)
         except TimeoutError:
@@ -154,12 +165,13 @@ class SingleFetcher:
         return "" if rules.allowed(self._agent, parse_url(url).path_query) else Reason.ROBOTS
 
 
-async def _fetch_page(url: str, config: DownloaderConfig, obey_robots: bool) -> Page:
-    async with SingleFetcher(config) as fetcher:
+async def _fetch_page(url: str, config: DownloaderConfig, obey_robots: bool, rendered: bool = False) -> Page:
+    render = Render.ALWAYS if rendered else Render.UNSPECIFIED
+    async with SingleFetcher(config, rendered=rendered) as fetcher:
         for _ in range(MAX_HOPS + 1):
             if obey_robots and (refusal := await fetcher.refusal(url)):
                 raise UserError(f"{url}: {'denied' if refusal == Reason.ROBOTS else 'failed'}({refusal})")
-            outcome, page = await fetcher.fetch(url)
+            outcome, page = await fetcher.fetch(url, render=render)
             if outcome.result is FetchResult.REDIRECT and outcome.location:
                 url = parse_url(outcome.location, url).href
                 continue

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from nephila.native._core import ReadPage
 
-MOST_BYTES: Final = 16 << 20
+MOST_BYTES: Final = 4 << 20
 """Bodies whose readings are kept. Most pages reach the parser within the call that ends their fetch."""
 
 
@@ -31,10 +31,9 @@ class ReadPages:
 
     def put(self, page: ReadPage) -> None:
         """Keep a reading for `take`."""
-        body = page.body
-        self._pages[id(body)] = page
-        self._bytes += len(body)
-        while self._bytes > MOST_BYTES:
+        self._pages[id(page.body)] = page
+        self._bytes += len(page.body)
+        while self._bytes > MOST_BYTES and len(self._pages) > 1:
             oldest = self._pages.pop(next(iter(self._pages)))
             self._bytes -= len(oldest.body)
 

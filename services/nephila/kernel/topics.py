@@ -14,8 +14,20 @@ whole desired state of things by their keys on one partition: every member reads
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 from nephila.kernel import messages as m
+
+
+class Waiting(IntEnum):
+    """Who waits for the messages of a topic, the most urgent first."""
+
+    HOST = 0
+    """A host, for its next request."""
+    LINKS = 1
+    """The links of a page: no host, as long as others are queued."""
+    ROW = 2
+    """A row and its receipt: nothing but the window of URLs without receipt."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,8 +49,8 @@ class Topic:
     """How long a log is kept over a broker; a reader that is further behind than this refuses to go on."""
     leased: bool = False
     """Losing a message is harmless: its lease repeats it, or it is not needed. So its offset is committed when read."""
-    may_gather: bool = False
-    """No host waits for these messages: over a broker a reader may fetch them in larger batches."""
+    waiting: Waiting = Waiting.HOST
+    """Who waits for these messages: over a broker a reader that nobody waits for fetches them in larger batches."""
 
     def partitions(self, keyed: int) -> int:
         """How many partitions it has where keyed topics have so many."""
@@ -66,15 +78,15 @@ REQUESTS_BROWSER = Topic(
 )
 """Requests that a browser has to render, or may have to; the plain downloaders do not read them."""
 OUTCOMES = Topic("outcomes", m.FetchOutcome, ("downloader", "scheduler"), ("scheduler",))
-PAGES = Topic("pages", m.Page, ("downloader",), ("parser", "raw"), may_gather=True)
-EXCHANGES = Topic("exchanges", m.Page, ("downloader",), ("raw",), may_gather=True)
+PAGES = Topic("pages", m.Page, ("downloader",), ("parser", "raw"), waiting=Waiting.LINKS)
+EXCHANGES = Topic("exchanges", m.Page, ("downloader",), ("raw",), waiting=Waiting.LINKS)
 """Answers that are not pages (3xx, 4xx, robots.txt, ...), for sinks that keep raw pages; only with raw capture."""
 OUTLINKS = Topic("outlinks", m.Outlinks, ("parser", "scheduler"), ("scheduler",))
-RECORDS = Topic("records", m.Record, ("parser", "scheduler", "programs"), ("storage",), may_gather=True)
+RECORDS = Topic("records", m.Record, ("parser", "scheduler", "programs"), ("storage",), waiting=Waiting.ROW)
 RECEIPTS = Topic("receipts", m.Receipts, ("storage", "scheduler"), ("scheduler",))
 FRONTIER = Topic("frontier", m.FrontierRecord, ("scheduler",), ())
 RULE_STATS = Topic(
-    "rule-stats", m.RuleStats, ("parser",), ("parser",), retention_s=3600.0, leased=True, may_gather=True
+    "rule-stats", m.RuleStats, ("parser",), ("parser",), retention_s=3600.0, leased=True, waiting=Waiting.ROW
 )
 RULE_VERDICTS = Topic("rule-verdicts", m.RuleVerdict, ("parser",), ("parser", "judge", "control"), key="rule")
 JOB_STATUS = Topic("job-status", m.JobStatus, ("scheduler",), ("scheduler", "exchange", "control"), key="uid")
@@ -84,7 +96,7 @@ EXPLAIN_QUERIES = Topic("explain-queries", m.ExplainQuery, ("control",), ("sched
 EXPLAIN_ANSWERS = Topic("explain-answers", m.ExplainAnswer, ("scheduler",), ("control",), key="slot")
 SETTINGS = Topic("settings", m.Setting, ("control", "kernel"), ("program", "control"), key="name")
 MEMBERS = Topic("members", m.MemberStatus, ("programs",), ("control",), key="id", expires_s=86_400.0)
-CHANGES = Topic("changes", m.PageChange, ("storage",), (), may_gather=True)
+CHANGES = Topic("changes", m.PageChange, ("storage",), (), waiting=Waiting.ROW)
 """The change feed for readers outside of the system; no service reads it."""
 DEAD = Topic("dead", m.DeadLetter, ("kernel",), (), retention_s=30 * 86_400.0)
 """Written by the bus for every service; `nephila dead` reads it."""

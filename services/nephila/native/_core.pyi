@@ -58,6 +58,8 @@ class PagePass:
     @property
     def main_text(self) -> bytes: ...
     @property
+    def text_hash(self) -> bytes: ...
+    @property
     def link_count(self) -> int: ...
     @property
     def link_urls(self) -> bytes: ...
@@ -253,6 +255,7 @@ class ReadPage:
     charset: str
     encoding: str
     sha256: bytes
+    certain: bool
     def take(self) -> PagePass | None: ...
 
 class HttpClient:

@@ -71,7 +71,7 @@ class RecordBuilder:
         # A page without main text - a front page of links, a form - keeps all its text.
         wanted = job.parse.main_text
         text = found.main_text or found.text
-        record.text_hash = text_hash(text)
+        record.text_hash = found.text_hash
         set_simhash(record, job, text)
         if wanted == "all" or config.full_text:
             record.text = found.text

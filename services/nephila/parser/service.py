@@ -47,6 +47,7 @@ log = logging.getLogger(__name__)
 
 GROUP: Final = "parser"
 _DEFAULT_JOB: Final = JobSpec()
+_HTML_BODY: Final = BodyKind.HTML
 _KINDS: Final[Mapping[BodyKind, PageKind]] = {
     **dict.fromkeys(BodyKind, PageKind.FILE),
     **dict.fromkeys(TEXTS, PageKind.TEXT),
@@ -179,6 +180,9 @@ class Parser:
             return PageKind.REQUISITE
         if page.not_modified:
             return PageKind.NOT_MODIFIED
+        if p.read is not None and p.read.certain:
+            p.body_kind = _HTML_BODY
+            return HTML
         p.form = form_of(page.content_type, page.url, body)
         if p.form is not None:
             return PageKind.LIST

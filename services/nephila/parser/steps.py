@@ -129,8 +129,10 @@ class PageSteps:
 
     def encoding(self, p: PageInProgress) -> Answer:
         """Encoding; of long HTML by its start."""
-        page, kind = p.page, p.kind
-        if kind is TEXT:
+        page, kind, read = p.page, p.kind, p.read
+        if read is not None and read.certain:
+            p.encoding = read.encoding
+        elif kind is TEXT:
             p.encoding = encoding_of_text(p.body, page.charset, page.content_type or p.sniffed, self._classify)
         else:
             start = p.body if kind is HTML else p.body[: self.config.max_inline_bytes]
@@ -146,10 +148,10 @@ class PageSteps:
 
     def page_pass(self, p: PageInProgress) -> Answer:
         """Title, metadata, text and links."""
-        config, url, encoding = self.config, p.page.url, p.encoding
+        config, url, encoding, read = self.config, p.page.url, p.encoding, p.read
         most, most_text, agent = config.max_links, config.max_text_bytes, config.robots_agent
         if p.kind is HTML:
-            found = p.read.take() if p.read is not None and p.read.encoding == encoding else None
+            found = read.take() if read is not None and read.encoding == encoding else None
             if found is None:
                 found = self._page_pass(p.body, url, encoding, max_links=most, max_text_bytes=most_text, agent=agent)
             self.builder.from_pass(p, found)

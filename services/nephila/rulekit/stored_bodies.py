@@ -24,7 +24,9 @@ _HTML: Final = ("", "text/html", "application/xhtml+xml")
 _WARCS: Final = (".warc", ".warc.gz")
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
+    """Of a body."""
+
     file: Path
     offset: int
 
@@ -35,7 +37,7 @@ class StoredBodies:
     def __init__(self, directory: Path | None) -> None:
         """None: no bodies are known."""
         self._directory = directory
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, Place] = {}
         self._read: dict[Path, int] = {}
         """File → bytes of it that were read."""
         self._lock = threading.Lock()
@@ -46,12 +48,16 @@ class StoredBodies:
             complete = self._scan()
             return list(self._places), complete
 
-    def page(self, url: str) -> StoredPage | None:
-        """The page with its body; the last one where a URL was fetched several times."""
+    def place(self, url: str) -> Place | None:
+        """Where the last body of a URL is; None: it is not known."""
         with self._lock:
             if url not in self._places:
                 self._scan()
-            place = self._places.get(url)
+            return self._places.get(url)
+
+    def page(self, url: str) -> StoredPage | None:
+        """The page with its body; the last one where a URL was fetched several times."""
+        place = self.place(url)
         if place is None:
             return None
         try:
@@ -65,7 +71,7 @@ class StoredBodies:
             try:
                 for offset, end, url in self._new_pages(file):
                     if url and (url in self._places or len(self._places) < MAX_PAGES):
-                        self._places[url] = _Place(file, offset)
+                        self._places[url] = Place(file, offset)
                     self._read[file] = end
                     if time.monotonic() > until:
                         return False
@@ -105,7 +111,7 @@ def _is_html(content_type: str) -> bool:
     return content_type.partition(";")[0].strip().lower() in _HTML
 
 
-def _raw_page(place: _Place) -> StoredPage | None:
+def _raw_page(place: Place) -> StoredPage | None:
     found = rawfile.read_at(place.file, place.offset)
     if not isinstance(found, rawfile.RawPage):
         return None
@@ -113,7 +119,7 @@ def _raw_page(place: _Place) -> StoredPage | None:
     return StoredPage(head.url, head.content_type, head.charset, found.body, head.url, head.fetched_at)
 
 
-def _archived_page(place: _Place) -> StoredPage | None:
+def _archived_page(place: Place) -> StoredPage | None:
     with place.file.open("rb") as stream:
         stream.seek(place.offset)
         found = next(read_warc(stream, MAX_BYTES), None)

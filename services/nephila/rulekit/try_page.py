@@ -70,11 +70,11 @@ def page_of(
     return _as_stored(fetched)
 
 
-async def stored_page(url: str, config: DownloaderConfig) -> StoredPage:
-    """The page fetched from a URL that robots.txt allows. Raises `UserError`."""
+async def stored_page(url: str, config: DownloaderConfig, *, rendered: bool = False) -> StoredPage:
+    """The page fetched from a URL that robots.txt allows, as a browser has it if `rendered`. Raises `UserError`."""
     from nephila.downloader.fetch_page import fetch_allowed
 
-    return _as_stored(await fetch_allowed(url, config))
+    return _as_stored(await fetch_allowed(url, config, rendered=rendered))
 
 
 def _as_stored(fetched: Page) -> StoredPage:

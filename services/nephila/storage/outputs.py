@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 
 from nephila.kernel.runtime.errors import UsageError
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.ledgers.sqlite import Sqlite
 from nephila.storage.retention import retention_days
-from nephila.storage.sinks.bodies import Bodies
-from nephila.storage.sinks.chunks import Chunks
 from nephila.storage.sinks.contract import Sink
-from nephila.storage.sinks.item_files import ItemFiles
-from nephila.storage.sinks.jsonl import Jsonl
-from nephila.storage.sinks.markdown import Markdown
-from nephila.storage.sinks.parquet import Parquet
-from nephila.storage.sinks.search_index import SearchIndex
-from nephila.storage.sinks.warcs.warc import Warc
 from nephila.storage.source import addresses, is_url, require_driver
 
 
@@ -41,33 +34,30 @@ def _shards(config: StorageConfig) -> Ledger:
     return Shards(config)
 
 
-def _dataset(config: StorageConfig, ledger: Ledger) -> Sink:
-    # Imported here as well: outputs that send rows elsewhere load libraries that other crawls do not need.
-    from nephila.storage.sinks.remote.dataset import Dataset
+def _sink(module: str, name: str) -> Callable[[StorageConfig, Ledger], Sink]:
+    """A sink whose module is imported where it is chosen: most crawls have none, and some load libraries."""
 
-    return Dataset(config, ledger)
+    def build(config: StorageConfig, ledger: Ledger) -> Sink:
+        sink: Sink = getattr(import_module(f"nephila.storage.sinks.{module}"), name)(config, ledger)
+        return sink
 
-
-def _opensearch(config: StorageConfig, ledger: Ledger) -> Sink:
-    from nephila.storage.sinks.remote.opensearch import OpenSearch
-
-    return OpenSearch(config, ledger)
+    return build
 
 
 LEDGERS: dict[str, Callable[[StorageConfig], Ledger]] = {"sqlite": Sqlite, "postgres": _postgres}
 """Databases; one of them is always used."""
 
 SINKS: dict[str, Callable[[StorageConfig, Ledger], Sink]] = {
-    "chunks": Chunks,
-    "dataset": _dataset,
-    "items": ItemFiles,
-    "jsonl": Jsonl,
-    "markdown": Markdown,
-    "opensearch": _opensearch,
-    "parquet": Parquet,
-    "raw": Bodies,
-    "search": SearchIndex,
-    "warc": Warc,
+    "chunks": _sink("chunks", "Chunks"),
+    "dataset": _sink("remote.dataset", "Dataset"),
+    "items": _sink("item_files", "ItemFiles"),
+    "jsonl": _sink("jsonl", "Jsonl"),
+    "markdown": _sink("markdown", "Markdown"),
+    "opensearch": _sink("remote.opensearch", "OpenSearch"),
+    "parquet": _sink("parquet", "Parquet"),
+    "raw": _sink("bodies", "Bodies"),
+    "search": _sink("search_index", "SearchIndex"),
+    "warc": _sink("warcs.warc", "Warc"),
 }
 """Outputs in addition to the database."""
 

@@ -14,11 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 from nephila.kernel import messages as m
-from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of
+from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of, settle
 from nephila.kernel.item_parts import is_part
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.disk import free_bytes
@@ -43,6 +44,7 @@ GROUP = "storage"
 MAX_ITEM_BYTES = 2_000_000
 """Longest item that is published; brokers refuse a longer message, each time."""
 RAW_GROUP = "raw"
+_KIND = attrgetter("change")
 
 
 class ItemTopics(Protocol):
@@ -232,7 +234,8 @@ class Storage:
         record = delivery.message
         if not record.outcome or len(record.url_key) != 16:
             raise PermanentError(f"record without outcome or url_key: {record.url[:200]!r}")
-        hide_credentials(record)
+        if "@" in record.url or "@" in record.final_url:
+            hide_credentials(record)
         self._buffer.append(delivery)
         self._received += 1
         self._bytes += len(record.text) + (sum(map(len, record.items)) if record.items else 0)
@@ -361,13 +364,15 @@ class Storage:
         published = self._changes(result.changes)
         self._receipted += len(deliveries)
         # The lease repairs a lost receipt: the URL is fetched again, found durable, and a new receipt is published.
-        for delivery in deliveries:
-            delivery.ack_after(published) if published else delivery.ack()
+        if not published:
+            settle([*deliveries])
+        for delivery in deliveries if published else ():
+            delivery.ack_after(published)
 
     def _changes(self, changes: list[ChangeRow]) -> list[Receipt]:
         """Count changes, and publish them. The records are acknowledged after it, so a crash in between repeats the
         changes with the same ids."""
-        self.changes.update(change.change for change in changes)
+        self.changes.update(map(_KIND, changes))
         if not self._publish_changes:
             return []
         published = []

@@ -71,7 +71,7 @@ def test_an_option_and_its_field_have_the_same_default_words_and_bounds(name):
     """A row names the place in the document; what stands in both is equal."""
     kind, option = table()[name]
     section, field = place_of(JobSpec(), option.path)
-    wanted, _ = unwrapped(field.type)
+    wanted, _ = unwrapped(inspect.type_info(field.type))
     if isinstance(wanted, inspect.LiteralType):
         assert sorted(option.metavar.split("|")) == list(wanted.values)
     if isinstance(wanted, inspect.IntType) and option.least is not None:

@@ -17,8 +17,11 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.runtime.clock import ManualClock, SystemClock
 from nephila.kernel.topics import OUTLINKS, PAGES, RECORDS
-from nephila.native import parse_url
+from nephila.native import parse_url, sniff_encoding
 from nephila.parser.config import ParserConfig
+from nephila.parser.lists.detection import form_of
+from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
+from nephila.parser.page.charset import encoding_of
 from nephila.parser.service import build
 
 from tests.fetcher_fixtures import settings
@@ -51,6 +54,18 @@ PAGES_READ: dict[str, tuple[bytes, str]] = {
     "text": (b"<p>not html", "text/plain"),
     "nothing known": (b"<!doctype html><a href=/z>z</a>", ""),
     "deep": (b"<div>" * 3_000 + b"x", "text/html"),
+    "doctype": (b"\xef\xbb\xbf\r\n <!DocType HTML PUBLIC 'x'><title>t</title><a href=/x>x</a>" + ARTICLE, "text/html"),
+    "doctype, japanese": ("<!doctype html><p>日本語 <a href=/j>j</a>".encode("iso-2022-jp"), "text/html"),
+    "doctype, declared japanese": ("<!doctype html><p>日本語".encode("iso-2022-jp"), "text/html; charset=utf-8"),
+    "doctype, undeclared cyrillic": (f"<!doctype html><p>{RUSSIAN}".encode("cp1251"), "text/html"),
+    "doctype, wide": ("<!doctype html><p>wide".encode("utf-16le"), "text/html"),
+    "doctype of a feed": (
+        b"<!doctype rss><rss version='2.0'><channel><item><link>http://site.test/i</link></item></channel></rss>",
+        "text/html",
+    ),
+    "prefix of a feed": (b"<html:rss><item><link>http://site.test/i</link></item></html:rss>", "text/html"),
+    "an old page": (b"<html><body><a href=/o>o</a>", "text/html"),
+    "few words and scripts": (b"<!doctype html><script src=/app.js></script><div id=app></div>", "text/html"),
     "noise": (b"<a href=" + random.Random(3).randbytes(20_000), "text/html"),
 }
 
@@ -117,6 +132,28 @@ async def test_the_parser_takes_readings_that_come_after_it_was_made() -> None:
     await parser.drain(5.0)
     await parser.close()
     await fetcher.close()
+
+
+async def test_only_what_every_rule_calls_html_is_certain() -> None:
+    """A reading of such a page is used without asking further; kind, list and encoding of others are determined."""
+    read = ReadPages(ParserConfig())
+    fetcher = NativeFetcher(settings(page_threads=1), SystemClock(), None, read)
+    certain = []
+    for name, (body, kind) in PAGES_READ.items():
+        async with Server(response(body, *((f"Content-Type: {kind}",) if kind else ()))) as server:
+            target, key = TargetUrl(URL), parse_url(URL).fingerprint
+            origin = m.FetchRequest(job=name, url=URL, url_key=key)
+            route = direct_route(target, ("127.0.0.1",), server.port)
+            found = await get(fetcher, HttpRequest(target, route, origin=origin))
+        reading = read.take(found.body, URL, found.charset)
+        if reading is None or not reading.certain:
+            continue
+        certain.append(name)
+        assert form_of(found.content_type, URL, body) is None
+        assert kind_of(found.content_type, body[:HEAD_BYTES]) == (BodyKind.HTML, "")
+        assert encoding_of(body, found.charset, sniff_encoding) == reading.encoding
+    await fetcher.close()
+    assert certain == ["doctype", "doctype, declared japanese", "an old page", "few words and scripts"]
 
 
 async def test_requests_without_a_page_are_not_read() -> None:

@@ -64,7 +64,7 @@ async def fetch(view: View) -> Response:
     """POST /console/studio: a page from the web."""
     url = view.form.get("url", "").strip()
     try:
-        return await _opened(view, url, "web")
+        return await _opened(view, url, "rendered" if view.form.get("rendered") else "web")
     except UserError as error:
         found = await view.control.list_studio_pages(studio_types.ListStudioPages())
         return view.render("studio_start.html", 400, found=found, search="", problem=str(error), url=url)

@@ -273,11 +273,15 @@ class LocalBackend(Backend):
     async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
         return job_view.hosts(self._scheduler, request, self.clock.monotonic())
 
-    async def fetch(self, url: str) -> StoredPage:
+    async def fetch(self, url: str, *, rendered: bool) -> StoredPage:
         from nephila.rulekit.try_page import stored_page
 
+        if rendered and (self._parts.no_browser or not self._parts.downloader.browser_enabled):
+            raise UserError(f"no page can be rendered here: {self._parts.no_browser or 'there is no browser'}")
         # Beside the crawl: the downloader of this fetch must not wait behind the limits per address.
-        return await stored_page(url, msgspec.structs.replace(self._parts.downloader, per_address=0, address_gap_s=0.0))
+        alone = {"per_address": 0, "address_gap_s": 0.0, "browser_captures": "", "browser_verdicts": ""}
+        config = msgspec.structs.replace(self._parts.downloader, **alone)
+        return await stored_page(url, config, rendered=rendered)
 
     # ---- rules
 

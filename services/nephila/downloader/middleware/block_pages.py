@@ -13,6 +13,8 @@ from functools import lru_cache
 
 import re2
 
+from nephila.kernel.runtime.late_pattern import late_pattern
+
 SCAN_BYTES = 64 << 10
 PAGE_BYTES = 32 << 10
 """A page with status 2xx that is longer is content, unless a header says otherwise."""
@@ -100,7 +102,7 @@ _UNSEEN = _compile(
     r"(?is)<script\b.*?</script\s*>|<style\b.*?</style\s*>|<template\b.*?</template|<svg\b.*?</svg|<!--.*?-->|<[^>]*>"
 )
 _SPACE = _compile(r"(\s|&nbsp;)+")
-_LOGIN_PATH = re.compile(r"log-?_?[io]n|sign-?_?[iu][np]|auth|account|session|regist|passw|member|sso", re.I)
+_LOGIN_PATH = late_pattern(r"log-?_?[io]n|sign-?_?[iu][np]|auth|account|session|regist|passw|member|sso", re.I)
 
 
 LOGIN_PAGE = "a login page instead of content"

@@ -5,22 +5,22 @@ Texts are octets as Latin-1. A malformed Set-Cookie header is ignored, never an 
 
 from __future__ import annotations
 
-import re
 from calendar import timegm
 
 import msgspec
 
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.late_pattern import late_pattern
 
 MAX_BYTES = 4096
 """Limit of browsers for name and value of one cookie together; a longer cookie is ignored."""
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_DATE_TOKEN = re.compile(r"[^\x09\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
-_TIME = re.compile(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?!\d)")
-_DAY = re.compile(r"(\d{1,2})(?!\d)")
-_YEAR = re.compile(r"(\d{2,4})(?!\d)")
+_CONTROL = late_pattern(r"[\x00-\x08\x0a-\x1f\x7f]")
+_DATE_TOKEN = late_pattern(r"[^\x09\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
+_TIME = late_pattern(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?!\d)")
+_DAY = late_pattern(r"(\d{1,2})(?!\d)")
+_YEAR = late_pattern(r"(\d{2,4})(?!\d)")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_DIGITS = re.compile(r"-?[0-9]+\Z")
+_DIGITS = late_pattern(r"-?[0-9]+\Z")
 _WHITE = " \t"
 FOREVER = float("inf")
 

@@ -9,7 +9,6 @@ A host is fetched by one process at a time, so a rate holds over all members; af
 
 from __future__ import annotations
 
-import re
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
@@ -22,8 +21,9 @@ from nephila.kernel import messages as m
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.late_pattern import late_pattern
 
-_RATE = re.compile(r"(\d+(?:\.\d+)?)(?:(B|KB|MB|GB)/s|/(s|min|h))\Z")
+_RATE = late_pattern(r"(\d+(?:\.\d+)?)(?:(B|KB|MB|GB)/s|/(s|min|h))\Z")
 _BYTES = {"B": 1, "KB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
 SWEEP = 10_000

@@ -8,17 +8,18 @@ Forms of a line, the second one as many providers export lists:
 
 from __future__ import annotations
 
-import re
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from nephila.kernel.runtime.late_pattern import late_pattern
+
 SCHEMES = {"http": 8080, "https": 443, "socks5": 1080}
 """Known schemes with their default ports. https: TLS to the proxy, then CONNECT. socks5h, which curl uses, means
 socks5: `proxy_names` decides about names."""
-_WORD = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
-_COUNTRY = re.compile(r"[a-z]{2}\Z")
-_HOST = re.compile(r"[a-z0-9_.:-]{1,253}\Z")
+_WORD = late_pattern(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
+_COUNTRY = late_pattern(r"[a-z]{2}\Z")
+_HOST = late_pattern(r"[a-z0-9_.:-]{1,253}\Z")
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):

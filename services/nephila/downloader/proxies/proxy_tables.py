@@ -11,14 +11,16 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
+from nephila.kernel.runtime.late_pattern import late_pattern
+
 MAX_ROWS, MAX_CELLS, MAX_CELL_CHARS = 50_000, 40, 1000
 """Later rows, further cells and longer texts are not read."""
-_ROW = re.compile(r"<tr\b", re.I)
-_CELL = re.compile(r"<t[dh]\b[^<>]*>", re.I)
-_TAG = re.compile(r"<[^<>]*>")
-_END = re.compile(r"</t[dhr]\b|</table", re.I)
-_ADDRESS = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}\Z")
-_WITH_PORT = re.compile(r"([a-z0-9.-]+\.[a-z0-9-]+):(\d{1,5})\Z", re.I)
+_ROW = late_pattern(r"<tr\b", re.I)
+_CELL = late_pattern(r"<t[dh]\b[^<>]*>", re.I)
+_TAG = late_pattern(r"<[^<>]*>")
+_END = late_pattern(r"</t[dhr]\b|</table", re.I)
+_ADDRESS = late_pattern(r"(?:\d{1,3}\.){3}\d{1,3}\Z")
+_WITH_PORT = late_pattern(r"([a-z0-9.-]+\.[a-z0-9-]+):(\d{1,5})\Z", re.I)
 _COLUMNS = {
     "host": ("ip", "ip address", "address", "host", "hostname", "proxy", "proxy ip", "proxy address", "server"),
     "port": ("port", "proxy port"),

@@ -28,14 +28,15 @@ from nephila.downloader.proxies.selection import route_through
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.late_pattern import late_pattern
 
 ECHO_BYTES = 256 << 10
 REACH_S = 10.0
 """Time limit of a connection test."""
-_REVEALING = re.compile(
+_REVEALING = late_pattern(
     r"\b(via|forwarded|x-forwarded-for|x-forwarded-host|x-real-ip|client-ip|proxy-connection|x-proxy-id)\b", re.I
 )
-_ADDRESS = re.compile(
+_ADDRESS = late_pattern(
     r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.])|(?<![\w:])(?:[0-9a-fA-F]{1,4}:){3,7}[0-9a-fA-F]{1,4}"
 )
 

@@ -30,7 +30,7 @@ class Receipt(msgspec.Struct, eq=False):
 
     _waiting: int = 1
     """Parties that have not confirmed."""
-    _callbacks: list[Callable[[], None]] = []
+    _following: list[Follower] = []
 
     @property
     def done(self) -> bool:
@@ -42,18 +42,11 @@ class Receipt(msgspec.Struct, eq=False):
         if self._waiting <= 0:
             callback()
         else:
-            self._callbacks.append(callback)
+            self._following.append(callback)
 
     def resolve_one(self) -> None:
         """One of the awaited parties has confirmed."""
-        self._waiting -= 1
-        if self._waiting == 0 and self._callbacks:
-            self._call_back()
-
-    def _call_back(self) -> None:
-        callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            callback()
+        settle([self])
 
     def __await__(self) -> Generator[Any, None, None]:
         if self._waiting > 0:
@@ -68,43 +61,98 @@ def all_of(receipts: Iterable[Receipt]) -> Receipt:
     for receipt in receipts:
         if receipt._waiting > 0:
             gate._waiting += 1
-            receipt._callbacks.append(gate.resolve_one)
+            receipt._following.append(gate)
     return gate
+
+
+class Crediting(Protocol):
+    """Who has lent the credit of a delivery."""
+
+    credit: int
+    bus: Any
+    waiting: Any
+
+    def drain(self) -> None:
+        """Deliver waiting messages while there is credit."""
 
 
 class Delivery(msgspec.Struct, eq=False):
     """One message for one group, to be acked once; a second ack is ignored. `attempts` > 1: an earlier delivery failed
-    temporarily."""
+    temporarily. An ack calls `_on_ack`, or returns the credit to `_crediting` and confirms `_receipt`: five are made
+    per page, so without a closure."""
 
     message: Any
     partition: int
     _on_ack: Callable[[], None] | None
     attempts: int = 1
+    _crediting: Crediting | None = None
+    _receipt: Receipt | None = None
 
     @property
     def acked(self) -> bool:
         """True once acked."""
-        return self._on_ack is None
+        return self._on_ack is None and self._crediting is None
 
     def ack(self) -> None:
         """The effect of the message is durable, or others are responsible for it."""
-        on_ack = self._on_ack
-        if on_ack is not None:
-            self._on_ack = None
-            self.message = None
-            on_ack()
+        settle([self])
 
     def ack_after(self, receipts: Iterable[Receipt]) -> None:
         """Ack once all receipts have resolved."""
-        gate = None
+        first = gate = None
         for receipt in receipts:
-            if receipt._waiting > 0:
-                if gate is None:
-                    gate = Receipt(0, [self.ack])
-                gate._waiting += 1
-                receipt._callbacks.append(gate.resolve_one)
-        if gate is None:
-            self.ack()
+            if receipt._waiting <= 0:
+                continue
+            if first is None:
+                first = receipt
+                continue
+            if gate is None:
+                gate = Receipt(1, [self])
+                first._following.append(gate)
+            gate._waiting += 1
+            receipt._following.append(gate)
+        if first is None:
+            settle([self])
+        elif gate is None:
+            first._following.append(self)
+
+
+Follower = Receipt | Delivery | Callable[[], None]
+"""What happens when a receipt resolves: one party of another receipt has confirmed, a delivery is acked, or a call."""
+
+
+def settle(ended: list[Follower]) -> None:
+    """Ack these deliveries, confirm one party of these receipts, call the others; then all that follows from it.
+
+    One loop for all: an ack resolves a receipt, which acks a delivery, and so on. A turn of the scheduler, a flush of
+    storage ends hundreds of deliveries. The list grows meanwhile and belongs to this call.
+    """
+    for one in ended:
+        if isinstance(one, Delivery):
+            crediting, receipt = one._crediting, one._receipt
+            if crediting is None or receipt is None:
+                if one._on_ack is not None:
+                    on_ack, one._on_ack, one.message = one._on_ack, None, None
+                    on_ack()
+                continue
+            one._crediting = one.message = None
+            crediting.credit += 1
+            bus = crediting.bus
+            bus.unacked -= 1
+        elif isinstance(one, Receipt):
+            crediting, receipt = None, one
+        else:
+            one()
+            continue
+        receipt._waiting -= 1
+        if receipt._following and not receipt._waiting:
+            ended += receipt._following
+            receipt._following = []
+        if crediting is not None:
+            if crediting.waiting:
+                crediting.drain()
+            if not bus.unacked and bus.on_quiet is not None:
+                bus.on_quiet()
 
 
 Handler = Callable[[Delivery], None]

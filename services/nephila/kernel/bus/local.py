@@ -58,8 +58,12 @@ class LocalBus:
         count = len(groups)
         receipt = Receipt(count)
         self.unacked += count
-        for subscription in groups:
-            subscription.offer(partition, message, receipt)
+        for reader in groups:
+            if reader.credit > 0 and not reader.waiting:
+                reader.credit -= 1
+                reader.deliver(partition, message, receipt)
+            else:
+                reader.waiting.append((partition, message, receipt))
         return receipt
 
     def dead_letter(

@@ -38,36 +38,6 @@ class Deliverer(Protocol):
         """See `Bus.dead_letter`."""
 
 
-class CreditedDelivery(Delivery, eq=False, kw_only=True):
-    """A delivery whose ack returns the credit. Created five times per page, therefore without a closure."""
-
-    _subscription: Subscription | None
-    _receipt: Receipt
-
-    @property
-    def acked(self) -> bool:
-        """See `Delivery`."""
-        return self._subscription is None
-
-    def ack(self) -> None:
-        """See `Delivery`."""
-        subscription = self._subscription
-        if subscription is None:
-            return
-        self._subscription = self.message = None
-        bus = subscription.bus
-        subscription.credit += 1
-        bus.unacked -= 1
-        receipt = self._receipt
-        receipt._waiting -= 1
-        if receipt._callbacks and not receipt._waiting:
-            receipt._call_back()
-        if subscription.waiting:
-            subscription.drain()
-        if not bus.unacked and bus.on_quiet is not None:
-            bus.on_quiet()
-
-
 class Subscription:
     """One group on one topic."""
 
@@ -95,8 +65,9 @@ class Subscription:
         self.credit -= 1
         self._begin(partition, message, receipt)
 
-    def _deliver(self, partition: int, message: Any, receipt: Receipt, attempts: int = 1) -> None:
-        delivery = CreditedDelivery(message, partition, None, attempts, _subscription=self, _receipt=receipt)
+    def deliver(self, partition: int, message: Any, receipt: Receipt, attempts: int = 1) -> None:
+        """Call the handler; the caller has taken the credit."""
+        delivery = Delivery(message, partition, None, attempts, self, receipt)
         try:
             self.handler(delivery)
         except TemporaryError as error:
@@ -107,18 +78,18 @@ class Subscription:
         except Exception as error:
             self._dead_letter(message, error, attempts, delivery)
 
-    _begin = _deliver
+    _begin = deliver
     """The first delivery of a message."""
 
     def dead_letter(self, partition: int, message: Any, receipt: Receipt, error: BaseException, attempts: int) -> None:
         """End a message as a dead letter without delivering it."""
         self.credit -= 1
-        delivery = CreditedDelivery(message, partition, None, attempts, _subscription=self, _receipt=receipt)
+        delivery = Delivery(message, partition, None, attempts, self, receipt)
         self._dead_letter(message, error, attempts, delivery)
 
     def _later(self, partition: int, message: Any, receipt: Receipt, attempts: int, delay_s: float) -> None:
         clock = self.bus.clock
-        clock.call_at(clock.monotonic() + delay_s, lambda: self._deliver(partition, message, receipt, attempts + 1))
+        clock.call_at(clock.monotonic() + delay_s, lambda: self.deliver(partition, message, receipt, attempts + 1))
 
     def _dead_letter(self, message: Any, error: BaseException, attempts: int, delivery: Delivery) -> None:
         text = ascii(str(error))[1:-1][:500]

@@ -36,7 +36,7 @@ def load(cls: type[C], values: Mapping[str, Any], where: str, service: str = "")
     `where` names the source in error messages (a file, "command line"). Raises `UsageError` in one line, also for a
     number below 0 and one that is none: no setting means anything by it.
     """
-    known = {field.name for field in msgspec.structs.fields(cls)}
+    known = set(cls.__struct_fields__)
     secrets = secret_fields(cls)
     names = known | {name + FILE for name in secrets}
     for key in values:
@@ -59,19 +59,17 @@ def load(cls: type[C], values: Mapping[str, Any], where: str, service: str = "")
 def check_environment(sections: Mapping[str, type[msgspec.Struct]]) -> None:
     """Raise `UsageError` for a variable of these services that is not a setting; they may share one environment."""
     for service, cls in sections.items():
-        known = {field.name for field in msgspec.structs.fields(cls)}
+        known = set(cls.__struct_fields__)
         _environment(known | {name + FILE for name in secret_fields(cls)}, service)
 
 
 def secret_fields(cls: type[msgspec.Struct]) -> frozenset[str]:
     """Names of the settings of type `Secret`."""
-    fields = msgspec.inspect.type_info(cls)
-    assert isinstance(fields, msgspec.inspect.StructType)
-    kinds = {field.name: field.type for field in fields.fields}
+    # Not by msgspec.inspect, which describes each type in full: a program reads four of these structs at its start.
     return frozenset(
-        name
-        for name, kind in kinds.items()
-        if isinstance(kind, msgspec.inspect.Metadata) and (kind.extra or {}).get("secret")
+        field.name
+        for field in msgspec.structs.fields(cls)
+        if any((getattr(note, "extra", None) or {}).get("secret") for note in getattr(field.type, "__metadata__", ()))
     )
 
 

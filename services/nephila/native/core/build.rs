@@ -195,12 +195,11 @@ fn spread(keys: &[u128]) -> (u64, Vec<u16>) {
     }
 }
 
-/// The trees of the main-text model, two in one where their levels fit into a byte: half as many leaves to be looked up.
-/// Every row has the same number of levels.
+/// The trees of the main-text model. Every row has four levels.
 fn forest() -> String {
     let mut code = String::new();
     let mut names: Vec<String> = Vec::new();
-    let (mut depth, mut trees): (usize, Vec<Tree>) = (0, Vec::new());
+    let (mut largest, mut trees): (i16, Vec<String>) = (0, Vec::new());
     for row in rows("../maintext.txt") {
         let (head, tail) = row.split_once(':').expect("a row has a colon");
         match head {
@@ -213,39 +212,23 @@ fn forest() -> String {
             _ => {
                 let levels: Vec<(&str, &str)> =
                     head.split_whitespace().map(|level| level.split_once('>').expect("name>threshold")).collect();
-                depth = levels.len();
                 let column = |name: &str| names.iter().position(|known| known == name).expect("a known feature");
                 let columns: Vec<usize> = levels.iter().map(|level| column(level.0)).collect();
                 let thresholds: Vec<i16> = levels.iter().map(|level| level.1.parse().unwrap()).collect();
                 let leaves: Vec<i16> = tail.split_whitespace().map(|leaf| leaf.parse().unwrap()).collect();
-                assert_eq!(leaves.len(), 1 << depth);
-                trees.push((columns, thresholds, leaves));
+                assert_eq!((columns.len(), leaves.len()), (4, 16));
+                largest = leaves.iter().fold(largest, |most, leaf| most.max(leaf.abs()));
+                let bytes = |half: usize| leaves.iter().map(|leaf| leaf.to_le_bytes()[half]).collect::<Vec<_>>();
+                let (low, high) = (bytes(0), bytes(1));
+                trees.push(format!(
+                    "Tree {{ columns: {columns:?}, thresholds: {thresholds:?}, low: {low:?}, high: {high:?} }}"
+                ));
             }
         }
     }
-    if 2 * depth <= 8 {
-        trees = trees.chunks(2).map(|pair| united(&pair[0], pair.get(1))).collect();
-        depth *= 2;
-    }
-    let trees: Vec<String> = trees
-        .iter()
-        .map(|tree| format!("Tree {{ columns: {:?}, thresholds: {:?}, leaves: {:?} }}", tree.0, tree.1, tree.2))
-        .collect();
-    writeln!(code, "const DEPTH: usize = {depth};\nconst LEAVES: usize = {};", 1 << depth).unwrap();
-    writeln!(code, "struct Tree {{ columns: [u16; DEPTH], thresholds: [i16; DEPTH], leaves: [i16; LEAVES] }}").unwrap();
+    writeln!(code, "/// The sum of so many leaves is within i16.\nconst WITHIN_I16: usize = {};", i16::MAX / largest)
+        .unwrap();
     writeln!(code, "pub static NAMES: [&str; {}] = {names:?};", names.len()).unwrap();
     writeln!(code, "static TREES: [Tree; {}] = [{}];", trees.len(), trees.join(",\n")).unwrap();
     code
-}
-
-type Tree = (Vec<usize>, Vec<i16>, Vec<i16>);
-
-/// One tree with the sums of two; a missing one adds nothing.
-fn united(left: &Tree, right: Option<&Tree>) -> Tree {
-    let none = (left.0.clone(), left.1.clone(), vec![0; left.2.len()]);
-    let right = right.unwrap_or(&none);
-    let both = |a: &[usize], b: &[usize]| a.iter().chain(b).copied().collect();
-    let thresholds = left.1.iter().chain(&right.1).copied().collect();
-    let leaves = right.2.iter().flat_map(|b| left.2.iter().map(move |a| a + b)).collect();
-    (both(&left.0, &right.0), thresholds, leaves)
 }

@@ -7,6 +7,7 @@ time that grows with the square of some pages.
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from pathlib import Path
 from struct import pack
 from typing import Any, Final
@@ -27,6 +28,7 @@ from nephila.native.fallback.urls import (
 
 MAX_VALUE: Final = 8192
 MAX_META: Final = 100
+HASH_BYTES: Final = 8
 MAX_ANCHOR: Final = 200
 MAX_HREF: Final = 8192
 MAX_HREFS: Final = 16 << 20
@@ -266,6 +268,8 @@ class PagePass:
         kept = main_lines(lines) if main_text else []
         self.main_lines = pack(f"<{len(kept)}I", *kept)
         self.main_text = b"\n".join(texts[number] for number in kept)
+        text = self.main_text or self.text
+        self.text_hash = sha256(text).digest()[:HASH_BYTES] if text else b""
         self._links(page.links, max_links, set(kept), main_text)
 
     @staticmethod

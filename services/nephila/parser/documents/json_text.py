@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from nephila.kernel.runtime.late_pattern import late_pattern
 from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, DocumentContent
 from nephila.parser.page.text import one_line
 
@@ -22,7 +23,7 @@ MAX_DEPTH: Final = 32
 
 _TITLES: Final = ("title", "headline", "name")
 _ADDRESSES: Final = frozenset(("url", "uri", "href", "link", "permalink", "next", "prev", "previous", "first", "last"))
-_ESCAPE: Final = re.compile(r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|.)")
+_ESCAPE: Final = late_pattern(r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|.)")
 
 
 def read_json(text: str, max_links: int) -> DocumentContent:

@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 from nephila.kernel.documents.job_schema import Parse
 from nephila.kernel.fragment_routes import ROUTE, is_route
 from nephila.kernel.requisites import MAX_REQUISITES
+from nephila.kernel.runtime.late_pattern import late_pattern
 from nephila.native import to_utf8
 from nephila.parser.links.link_list import UnresolvedLink
 from nephila.parser.links.requisites import requisites_of_page
@@ -44,10 +45,12 @@ _NOFOLLOW: Final = frozenset(("nofollow", "ugc", "sponsored"))
 _NO_VALUE: Final = frozenset(("file", "password", "reset", "button", "image", "submit"))
 _HANDLERS: Final = ("onclick", "data-href", "data-url")
 # A URL in quotes: absolute, or a path of at least two letters. "</p>" and "/regex/" do not match.
-_IN_QUOTES: Final = re.compile(
+_IN_QUOTES: Final = late_pattern(
     r"""["'`](https?:\\?/\\?/[^\s"'`<>(){}]{4,2000}|/[A-Za-z0-9][\w./?=&%~+-]{1,500})["'`]"""
 )
-_PICTURE: Final = re.compile(r"\.(?:js|css|png|jpe?g|gif|svg|webp|ico|woff2?|ttf|mp[34]|webm)(?:$|[?#])", re.IGNORECASE)
+_PICTURE: Final = late_pattern(
+    r"\.(?:js|css|png|jpe?g|gif|svg|webp|ico|woff2?|ttf|mp[34]|webm)(?:$|[?#])", re.IGNORECASE
+)
 
 Found = Iterator[UnresolvedLink]
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from nephila.kernel import messages as m
 from nephila.kernel.requisites import MAX_REQUISITES, level_of
+from nephila.kernel.runtime.late_pattern import late_pattern
 from nephila.parser.links.link_list import UnresolvedLink, pack, resolve, run_to_end
 
 MAX_STYLE_BYTES: Final = 512 << 10
@@ -22,8 +23,8 @@ _MAX_SRCSET_CHARS: Final = 32 << 10
 _STYLE_RELS: Final = frozenset(("stylesheet",))
 _OTHER_RELS: Final = frozenset(("icon", "apple-touch-icon", "mask-icon", "preload", "modulepreload"))
 _SEPARATORS: Final = " \t\n\f\r,"
-_CANDIDATE: Final = re.compile(r"[\s,]*([^\s,]\S*[^\s,]|[^\s,])(?:\s+[^,]*)?(?:,|$)")
-_STYLE_URL: Final = re.compile(
+_CANDIDATE: Final = late_pattern(r"[\s,]*([^\s,]\S*[^\s,]|[^\s,])(?:\s+[^,]*)?(?:,|$)")
+_STYLE_URL: Final = late_pattern(
     r"""(?:url\(\s*|@import\s+)(?:"([^"\n]{1,8192})"|'([^'\n]{1,8192})'|([^\s"'();]{1,8192})\s*\))""",
     re.IGNORECASE,
 )

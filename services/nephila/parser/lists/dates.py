@@ -12,6 +12,8 @@ from email.utils import mktime_tz, parsedate_tz
 from functools import lru_cache
 from typing import Final
 
+from nephila.kernel.runtime.late_pattern import late_pattern
+
 EARLIEST: Final = 631_152_000.0
 """1990-01-01: no page is older; some systems write their epoch for an unknown date."""
 TOLERANCE_S: Final = 86_400.0
@@ -20,7 +22,7 @@ MAX_CHARS: Final = 64
 
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 # https://www.w3.org/TR/NOTE-datetime; databases print a blank for the T and a zone without colon.
-_W3C: Final = re.compile(
+_W3C: Final = late_pattern(
     r"(\d{4})(?!\d)(?:-(\d\d?)(?:-(\d\d?)(?:(?:[Tt]|\s+)(\d\d?):(\d\d)(?::(\d\d)(?:[.,]\d+)?)?\s*"
     r"(?:([+-])(\d\d):?(\d\d)?|[A-Za-z]{1,5})?)?)?)?(?!\d)"
 )

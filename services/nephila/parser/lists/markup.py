@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator
 from html.entities import html5
 from typing import Final
 
+from nephila.kernel.runtime.late_pattern import late_pattern
+
 MAX_TOKEN_BYTES: Final = 64 * 1024
 """A longer tag with its text is cut; URLs, dates and titles are far shorter."""
 
@@ -34,7 +36,7 @@ _PAUSE: Final[Token] = (b"", PAUSE, b"", b"")
 
 # No alternative but the sections reaches beyond the next "<"; a section without an end runs to the end of the buffer
 # (its group is b"" then). Together with possessive quantifiers this keeps matching linear.
-_TOKEN: Final = re.compile(
+_TOKEN: Final = late_pattern(
     rb"""<(?:
         (/?) ([A-Za-z_][^\s<>/"'=]*+) ((?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+) >
       | !\[CDATA\[ ( (?:[^]]++|](?!]>))*+ ) (?: ]]> | (\Z) )
@@ -44,12 +46,12 @@ _TOKEN: Final = re.compile(
     ) ([^<]*+)""",
     re.VERBOSE,
 )
-_CDATA_END, _COMMENT_END, _DOCTYPE_END = re.compile(rb"]]>"), re.compile(rb"-->"), re.compile(rb"]\s*+>")
+_CDATA_END, _COMMENT_END, _DOCTYPE_END = late_pattern(rb"]]>"), late_pattern(rb"-->"), late_pattern(rb"]\s*+>")
 _MARGIN: Final = 64
 """Bytes of a section kept back, since its end may be split between two pieces."""
 
-_ATTRIBUTE: Final = re.compile(rb"""([^\s"'=<>/]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
-_REFERENCE: Final = re.compile(r"&(?:#(?:[xX]([0-9A-Fa-f]{1,8})|([0-9]{1,8}))|([A-Za-z][A-Za-z0-9]{1,31}));")
+_ATTRIBUTE: Final = late_pattern(rb"""([^\s"'=<>/]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
+_REFERENCE: Final = late_pattern(r"&(?:#(?:[xX]([0-9A-Fa-f]{1,8})|([0-9]{1,8}))|([A-Za-z][A-Za-z0-9]{1,31}));")
 
 
 def tokens(pieces: Iterable[bytes]) -> Iterator[Token]:

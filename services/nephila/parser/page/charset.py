@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-import re
 from collections.abc import Callable
 from typing import Final
 
 import webencodings
+
+from nephila.kernel.runtime.late_pattern import late_pattern
 
 Sniff = Callable[[bytes, str | None], str]
 Classify = Callable[[bytes, tuple[str, ...]], str]
@@ -53,16 +54,16 @@ _LATIN_NAMES: Final = (
 _LATIN_SHARE: Final = 0.5
 """Of letters beyond ASCII that stand alone beside an ASCII one: above 0.5 in languages of the Latin script but
 Vietnamese (0.2 to 0.5), below 0.2 in all others (ADR 37)."""
-_LONE_LETTER: Final = re.compile(rb"(?<=[A-Za-z])[\xa0-\xff](?![\xa0-\xff])|(?<![\xa0-\xff])[\xa0-\xff](?=[A-Za-z])")
+_LONE_LETTER: Final = late_pattern(rb"(?<=[A-Za-z])[\xa0-\xff](?![\xa0-\xff])|(?<![\xa0-\xff])[\xa0-\xff](?=[A-Za-z])")
 _CYRILLIC: Final = {
-    "cp1251": re.compile(rb"[\xc0-\xdf](?=[\xe0-\xff])|(?<=[\xe0-\xff])\xff"),
-    "mac-cyrillic": re.compile(rb"[\x80-\x9f](?=[\xdf-\xfe])|(?<=[\xe0-\xfe])\xdf"),
+    "cp1251": late_pattern(rb"[\xc0-\xdf](?=[\xe0-\xff])|(?<=[\xe0-\xff])\xff"),
+    "mac-cyrillic": late_pattern(rb"[\x80-\x9f](?=[\xdf-\xfe])|(?<=[\xe0-\xfe])\xdf"),
 }
 """Most small letters are the same in both; capitals that begin a word, and the last letter of the alphabet, differ."""
 _CONTROLS: Final = bytes(0x20 if 0x80 <= byte < 0xA0 else byte for byte in range(0x100))
 
-_HIGH: Final = re.compile(rb"[\x80-\xff]")
-_TAG: Final = re.compile(rb"<[^<>]*>")
+_HIGH: Final = late_pattern(rb"[\x80-\xff]")
+_TAG: Final = late_pattern(rb"<[^<>]*>")
 _ASCII: Final = bytes(range(0x80))
 _ABOVE: Final = bytes(range(0xA0, 0x100))
 _PRESCAN_BYTES: Final = 1024
@@ -188,8 +189,8 @@ def _by_mark(body: bytes) -> str:
     return "utf-16be" if body.startswith(b"\xfe\xff") else ""
 
 
-_LITTLE: Final = re.compile(rb"(?:[\t\n\r ]\0){0,20}<\0[!?/A-Za-z]\0")
-_BIG: Final = re.compile(rb"(?:\0[\t\n\r ]){0,20}\0<\0[!?/A-Za-z]")
+_LITTLE: Final = late_pattern(rb"(?:[\t\n\r ]\0){0,20}<\0[!?/A-Za-z]\0")
+_BIG: Final = late_pattern(rb"(?:\0[\t\n\r ]){0,20}\0<\0[!?/A-Za-z]")
 
 
 def _by_zeros(body: bytes) -> str:
@@ -199,7 +200,7 @@ def _by_zeros(body: bytes) -> str:
     return "utf-16le" if _LITTLE.match(body) else "utf-16be" if _BIG.match(body) else ""
 
 
-_XML: Final = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._:-]+)["']""")
+_XML: Final = late_pattern(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._:-]+)["']""")
 
 
 def _xml_declared(body: bytes) -> str:

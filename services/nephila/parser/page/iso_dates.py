@@ -11,6 +11,8 @@ from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
+from nephila.kernel.runtime.late_pattern import late_pattern
+
 MAX_CHARS: Final = 200
 
 _MONTHS: Final = """
@@ -29,22 +31,22 @@ dec dez december dezember décembre decembre diciembre dicembre dezembro grudzie
 """.strip().splitlines()
 _MONTH: Final = {word: number for number, words in enumerate(_MONTHS, 1) for word in words.split()}
 _BETWEEN: Final = frozenset(("de", "del", "di", "of", "st", "nd", "rd", "th", "er", "the"))
-_WORDS: Final = re.compile(r"[^\W\d_]+|\d+")
-_ISO: Final = re.compile(
+_WORDS: Final = late_pattern(r"[^\W\d_]+|\d+")
+_ISO: Final = late_pattern(
     r"(?<!\d)\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?"
     r"(?:\s?(?:Z\b|UTC\b|GMT\b|[+-]\d\d(?::?\d\d)?))?(?!\d|\s?[ap]\.?m\b)",
     re.IGNORECASE,
 )
-_COMPACT: Final = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)?(Z|[+-]\d{4})?)?$")
-_YMD: Final = re.compile(r"(?<!\d)(\d{4})\s?[./年-]\s?(\d{1,2})\s?[./月-]\s?(\d{1,2})(?!\d)")
-_DMY: Final = re.compile(r"(?<!\d)(\d{1,2})\s?[./-]\s?(\d{1,2})\s?[./-]\s?(\d{4})(?!\d)")
+_COMPACT: Final = late_pattern(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)?(Z|[+-]\d{4})?)?$")
+_YMD: Final = late_pattern(r"(?<!\d)(\d{4})\s?[./年-]\s?(\d{1,2})\s?[./月-]\s?(\d{1,2})(?!\d)")
+_DMY: Final = late_pattern(r"(?<!\d)(\d{1,2})\s?[./-]\s?(\d{1,2})\s?[./-]\s?(\d{4})(?!\d)")
 # An offset is separated by a blank: 10:00-12:00 is a range.
-_CLOCK: Final = re.compile(
+_CLOCK: Final = late_pattern(
     r"(?<![\d:])(\d{1,2}):(\d\d)(?::(\d\d))?(?:\s?([ap]\.?m)\b)?\.?"
     r"(?:\s?(?:(?:UTC|GMT)(?![+-])|(?:\s|UTC|GMT)([+-]\d\d:?\d\d)(?![\w:])))?",
     re.IGNORECASE,
 )
-_ZULU: Final = re.compile(r"(?:UTC|GMT)$", re.IGNORECASE)
+_ZULU: Final = late_pattern(r"(?:UTC|GMT)$", re.IGNORECASE)
 
 
 def iso_date(text: str, formats: list[str] | None = None, day_first: bool | None = None) -> str:

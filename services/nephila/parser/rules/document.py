@@ -15,10 +15,11 @@ from typing import Any, Final
 
 import webencodings
 
+from nephila.kernel.runtime.late_pattern import late_pattern
 from nephila.parser.page.html_tree import css, html_tree
 from nephila.parser.rules.json_values import JsonError, objects, parse_json
 
-_JSON_TYPE: Final = re.compile(r"(application|text)/([\w.-]+\+)?json$")
+_JSON_TYPE: Final = late_pattern(r"(application|text)/([\w.-]+\+)?json$")
 _BLOCK_WORDS: Final = """
 br p div li tr td th h1 h2 h3 h4 h5 h6 section article header footer ul ol dl dd dt table blockquote pre figure
 figcaption main aside nav form hr script style template noscript
@@ -29,7 +30,7 @@ _RAW: Final = frozenset(("script", "style", "template", "noscript"))
 _BLOCK_NAMES: Final = frozenset(_BLOCKS) - _RAW
 _BREAKS: Final = frozenset(_BLOCKS)
 # Serialised HTML: "<" is markup except in raw elements, which are closed.
-_MARKUP: Final = re.compile(
+_MARKUP: Final = late_pattern(
     r"<!--.*?-->|<(script|style|template|noscript)\b[^>\"]*(?:\"[^\"]*\"[^>\"]*)*>.*?</\1>|"
     r"</?([a-zA-Z][^\s/>]*)[^>\"]*(?:\"[^\"]*\"[^>\"]*)*>",
     re.DOTALL,

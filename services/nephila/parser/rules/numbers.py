@@ -11,12 +11,14 @@ import re
 import unicodedata
 from typing import Any, Final
 
+from nephila.kernel.runtime.late_pattern import late_pattern
+
 MAX_CHARS: Final = 200
-_NUMBER: Final = re.compile(r"[-+\u2212]?\s?(?:\d[\d.,'\u2019\u00a0\u202f\u2009 ]*\d|\d)(?:[eE][-+]?\d{1,3})?")
-_THOUSANDS: Final = re.compile(r"\d*|\d{1,3}(?:\D\d{3})+|\d{1,2}(?:,\d\d)+,\d{3}")
-_MINUS: Final = re.compile(r"(?<![\w-])-\s?(?:[A-Za-z]{0,3}[$€£¥₹₽₩₺₴₪฿₫₱₦])\s?\d")
+_NUMBER: Final = late_pattern(r"[-+\u2212]?\s?(?:\d[\d.,'\u2019\u00a0\u202f\u2009 ]*\d|\d)(?:[eE][-+]?\d{1,3})?")
+_THOUSANDS: Final = late_pattern(r"\d*|\d{1,3}(?:\D\d{3})+|\d{1,2}(?:,\d\d)+,\d{3}")
+_MINUS: Final = late_pattern(r"(?<![\w-])-\s?(?:[A-Za-z]{0,3}[$€£¥₹₽₩₺₴₪฿₫₱₦])\s?\d")
 """Before the sign of a currency: -$5."""
-_BLANKS: Final = re.compile(r"[\u00a0\u202f\u2009 ]")
+_BLANKS: Final = late_pattern(r"[\u00a0\u202f\u2009 ]")
 
 SYMBOLS: Final = {
     "€": "EUR", "£": "GBP", "¥": "JPY", "円": "JPY", "元": "CNY", "₹": "INR", "₽": "RUB", "₩": "KRW", "₺": "TRY",
@@ -31,7 +33,7 @@ _CODES: Final = frozenset(
     NOK NZD PEN PHP PKR PLN QAR RON RSD RUB SAR SEK SGD THB TRY TWD UAH USD UYU VND ZAR
     """.split()  # noqa: SIM905 - a table of words
 )
-_WORD: Final = re.compile(r"(?:[A-Za-z]{1,3})?[$€£¥₹₽₩₺₴₪฿₫₱₦円元]|[^\W\d_]+")
+_WORD: Final = late_pattern(r"(?:[A-Za-z]{1,3})?[$€£¥₹₽₩₺₴₪฿₫₱₦円元]|[^\W\d_]+")
 
 
 def number(text: str, decimal: str = "") -> int | float:

@@ -7,13 +7,14 @@ lists the expressions with a bounded cost; all others run in a child process.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 import re2
+
+from nephila.kernel.runtime.late_pattern import late_pattern
 
 
 class Language(msgspec.Struct, frozen=True):
@@ -63,10 +64,10 @@ def _css(text: str) -> str:
     return text
 
 
-_STRINGS: Final = re.compile(r"\"[^\"]*\"|'[^']*'|\[[^\]]*\]")
-_BOUND: Final = re.compile(r"\s*([>+,])\s*")
-_UNBOUNDED: Final = re.compile(r"~|:has|contains|:(?:is|where|not)\([^)]*[\s(>+]")
-_COUNTED: Final = re.compile(r"(:nth-[a-z-]*)\([^)]*\)")
+_STRINGS: Final = late_pattern(r"\"[^\"]*\"|'[^']*'|\[[^\]]*\]")
+_BOUND: Final = late_pattern(r"\s*([>+,])\s*")
+_UNBOUNDED: Final = late_pattern(r"~|:has|contains|:(?:is|where|not)\([^)]*[\s(>+]")
+_COUNTED: Final = late_pattern(r"(:nth-[a-z-]*)\([^)]*\)")
 
 
 class Shape(msgspec.Struct, frozen=True):

@@ -248,7 +248,7 @@ def _judged(one: Candidate, named: _Named, others: Sequence[Document], *, many: 
     if many:
         values = sum(len(values) for _, values in named)
         extra = sum(map(len, own)) - values
-        cost += 4.0 * extra / (extra + values) + (0.0 if partial or not extra else _NOT_NAMED)
+        cost += (1.0 if partial else 4.0) * extra / (extra + values) + (0.0 if partial or not extra else _NOT_NAMED)
     else:
         cost += _AMBIGUOUS * (
             any(len(set(found)) > 1 for found in own) + 0.5 * any(len(set(found)) > 1 for found in given)

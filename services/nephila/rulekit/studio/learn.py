@@ -15,7 +15,7 @@ from nephila.rulekit.studio.draft import MAX_FIELDS, MAX_PICKS, Draft, DraftFiel
 from nephila.rulekit.studio.names import name_of
 from nephila.rulekit.studio.numbering import element, numbers, value_of
 from nephila.rulekit.studio.seen import Offer
-from nephila.rulekit.studio.suggest import Pages, best, boxes, offers, pick_of
+from nephila.rulekit.studio.suggest import Pages, best, boxes, css_of, offers, pick_of
 
 MAX_MARKED: Final = 500
 
@@ -137,9 +137,9 @@ def marked(draft: Draft, document: Document) -> Iterator[tuple[int, Any]]:
 
 
 def _taken(draft: Draft, field: DraftField, document: Document) -> Sequence[Any]:
-    if field.take.source == "css":
+    if expression := css_of(field.take):
         scopes = boxes(draft.each, document) if draft.each else [document.tree.root]
-        found = [css(scope, field.take.expression)[: MAX_MARKED if field.many else 1] for scope in scopes]
+        found = [css(scope, expression)[: MAX_MARKED if field.many else 1] for scope in scopes]
         return [node for one in found for node in one][:MAX_MARKED]
     picked = (element(document, one.node) for one in field.picks if one.url == document.url and not one.wrong)
     return [node for node in picked if node is not None]

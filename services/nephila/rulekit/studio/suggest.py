@@ -17,7 +17,7 @@ from nephila.parser.page.html_tree import css
 from nephila.parser.rules.document import Document
 from nephila.parser.rules.select import LexborElement, select, value_or_text
 from nephila.parser.rules.spec import Selection
-from nephila.rulekit.induction.css_paths import paths
+from nephila.rulekit.induction.css_paths import is_given_name, paths
 from nephila.rulekit.induction.induce import Choice, Example, induce
 from nephila.rulekit.induction.wanted import folded, type_of
 from nephila.rulekit.studio.draft import Draft, DraftField, Pick, Source
@@ -30,6 +30,10 @@ OF_KIND: Final = {"data": 2, "css": 3, "xpath": 2}
 """Selectors of a kind that are offered."""
 _ELSEWHERE: Final = 3.0
 """Cost of a selector that gives the value from another element than the one pointed at."""
+_ODD: Final = 6.0
+"""Cost of a list of which no element stands where the picked ones do."""
+_FEW: Final = 6.0
+"""Cost of a list, divided by its elements that stand there: a second value means the whole list."""
 MAX_VALUES: Final = 500
 
 
@@ -117,14 +121,45 @@ def _values(field: DraftField, url: str, document: Document) -> tuple[list[str],
 
 
 def _elsewhere(selection: Selection, picked: Sequence[tuple[Document, Sequence[Any]]]) -> float:
-    if selection.source != "css":
-        return 0.0
-    for document, nodes in picked:
+    expression = css_of(source_of(selection))
+    for document, nodes in picked if expression else ():
         wanted = {node.mem_id for node in nodes}
-        found = [node.mem_id for node in css(document.tree.root, selection.expression)[:MAX_VALUES]]
-        if wanted and (not found or not wanted.intersection(found[:1] if len(wanted) == 1 else found)):
+        found = css(document.tree.root, expression)[:MAX_VALUES]
+        ids = [node.mem_id for node in found]
+        if wanted and (not ids or not wanted.intersection(ids[:1] if len(wanted) == 1 else ids)):
             return _ELSEWHERE
+        if len(wanted) > 1:
+            return _unlike(found, nodes)
     return 0.0
+
+
+def css_of(take: Source) -> str:
+    """The CSS selector of the elements that it takes; empty for XPath and for data that are no elements of the page."""
+    if take.source == "itemprop" and '"' not in take.expression and "\\" not in take.expression:
+        return f'[itemprop~="{take.expression}"]'
+    return take.expression if take.source == "css" else ""
+
+
+def _unlike(found: Sequence[Any], nodes: Sequence[Any]) -> float:
+    """Cost of a list: a picked element that is not in it; elements in other places of the page than those picked; few
+    of those in the same places."""
+    ids, shapes = {node.mem_id for node in found}, {_shape(node) for node in nodes}
+    missed = sum(node.mem_id not in ids for node in nodes)
+    alike = sum(_shape(node) in shapes for node in found)
+    return _ELSEWHERE * missed + _ODD * (1 - alike / len(found)) + _FEW / max(alike, 1)
+
+
+def _shape(node: Any) -> tuple[str, ...]:
+    """Tags from the element to the root, and the classes that people gave to it and to the element around it."""
+    tags = [*_classes(node), *(_classes(node.parent) if node.parent is not None else ())]
+    while node is not None and len(tags) < 100:
+        tags.append(str(node.tag))
+        node = node.parent
+    return tuple(tags)
+
+
+def _classes(node: Any) -> list[str]:
+    return sorted(f".{one}" for one in (node.attributes.get("class") or "").split() if is_given_name(one))
 
 
 def _offer(choice: Choice, shown: Document, cost: float) -> Offer:

@@ -67,17 +67,19 @@ class Dispatcher:
         self._shares = Shares(frontier.quotas.share)
         self._refund: Callable[[], None] | None = None
         """Undoes the charge for a fetch that is not used yet."""
+        self._lease_s = frontier.config.start_by_s + frontier.config.lease_s
         self._effort = 0
         """Effort of this turn, see EFFORT_PER_TURN."""
 
     @property
     def room(self) -> bool:
         """Whether another URL may be leased."""
-        frontier = self.frontier
-        return (
-            len(frontier.in_flight.leases) < frontier.concurrency + frontier.concurrency // AHEAD
-            and len(frontier.in_flight.urls) < frontier.window
-        )
+        in_flight = self.frontier.in_flight
+        return len(in_flight.leases) < self._most_leases and len(in_flight.urls) < self.frontier.window
+
+    @property
+    def _most_leases(self) -> int:
+        return self.frontier.concurrency + self.frontier.concurrency // AHEAD
 
     def next_event(self) -> float | None:
         """When time alone gives work; None when nothing waits for time. Without room only the end of a lease gives
@@ -137,16 +139,28 @@ class Dispatcher:
             self._slots.leave(self._partition)
 
     def _dispatch_ready(self, now: float, out: TurnOutput) -> None:
-        moves = MOVED_PER_TURN
-        waiting, queues = self.frontier.readiness.waiting_for_address, self.frontier.addresses.heap
-        while self.room and self._effort <= EFFORT_PER_TURN:
+        frontier, moves, places = self.frontier, MOVED_PER_TURN, 0
+        job: Job | None = None
+        waiting, queues = frontier.readiness.waiting_for_address, frontier.addresses.heap
+        hot, next_ready = frontier.hosts.hot, frontier.store.next_ready
+        ready, prepared = frontier.readiness.ready, frontier.readiness.prepared
+        leases, urls, most = frontier.in_flight.leases, frontier.in_flight.urls, self._most_leases
+        while len(leases) < most and len(urls) < frontier.window and self._effort <= EFFORT_PER_TURN:
             if (waiting or queues) and self._serve_waiting_for_address(now, out):
+                places = 0
                 continue
-            moves -= self._fill(now, moves)
-            job = self._choose()
-            if job is None:
-                return
-            self._serve(self.frontier.hosts.get(self.frontier.readiness.ready.take(job.number)), job, now, out)
+            is_due = prepared.scheduled or ((due_at := next_ready()) is not None and due_at <= now)
+            if job is None or not places or is_due:
+                moves -= self._fill(now, moves)
+                job, places = self._choose()
+                if job is None:
+                    return
+            number = ready.take(job.number)
+            if number < 0:
+                places = 0
+                continue
+            places -= 1
+            self._serve(hot.get(number) or frontier.hosts.get(number), job, now, out)
 
     def _serve_waiting_for_address(self, now: float, out: TurnOutput) -> bool:
         """One fetch from the first host in an address queue; False when none has room."""
@@ -212,8 +226,8 @@ class Dispatcher:
     def _is_idle(job: Job, number: int) -> bool:
         return job.is_blocked or number in job.over_budget_hosts or number in job.waiting_hosts
 
-    def _choose(self) -> Job | None:
-        """The next job among those that can take a URL."""
+    def _choose(self) -> tuple[Job, int] | tuple[None, int]:
+        """The next job among those that can take a URL, and how many it may take before the choice is made again."""
         frontier = self.frontier
         numbered, ready = frontier.jobs.numbered, frontier.readiness.ready
         able = []
@@ -226,21 +240,29 @@ class Dispatcher:
         if self._slots is not None:
             return self._next_slot(self._slots, able)
         if len(able) > 1:
-            return self._next_share(able)
-        return able[0] if able else None
+            return self._next_share(able), 1
+        return (able[0], self._places(able[0])) if able else (None, 0)
+
+    def _places(self, job: Job) -> int:
+        """How many URLs the only job that can take some may take in a row. Each may need a lease or a robots.txt, and
+        takes at most one place of the page budget."""
+        if job.rooms or job.requisites:
+            return 1
+        prepared = 0 if job.ignore_robots else self.frontier.readiness.prepared.count(job.number)
+        return max(job.budget_left - prepared, 1) if job.max_pages else MOVED_PER_TURN
 
     def _next_share(self, able: list[Job]) -> Job:
         job = self.frontier.jobs[self._shares.next(able)]
         self._refund = partial(self._shares.refund, job)
         return job
 
-    def _next_slot(self, slots: Slots, able: list[Job]) -> Job | None:
+    def _next_slot(self, slots: Slots, able: list[Job]) -> tuple[Job, int] | tuple[None, int]:
         uid = slots.next(self._partition, able)
         if not uid:
-            return None
+            return None, 0
         job = self.frontier.jobs[uid]
         self._refund = partial(slots.refund, job)
-        return job
+        return job, 1
 
     @property
     def _partition(self) -> int:
@@ -294,16 +316,21 @@ class Dispatcher:
             if not job.ignore_robots:
                 self._effort += self._cost(host, entry)
             store.pop(host.number, job.number)
-            job.free_reservation(entry.url_key)
+            if job.reserved or job.priority_refetch:
+                job.free_reservation(entry.url_key)
             if reason:
                 self.endings.unfetched(host, job, entry, out, reason)
             elif job.ignore_robots or not self._denied(host, job, entry, out):
-                self._lease(host, job, entry, now, out)
+                request = self._request(host, job, entry)
+                address = host.address if job.policies.paced_by_address else ""
+                self._issue(request, Outstanding(job.uid, host, entry, request.attempt, address), job, now, out)
                 break
         if host.number in frontier.readiness.prepared.by_number:
             frontier.readiness.prepared.discard(host.number)
-        # Behind the hosts that are ready: a host with many forbidden URLs must not stay first.
-        frontier.readiness.schedule(host.number, now)
+        # Behind the hosts that are ready: a host with many forbidden URLs must not stay first. A host that is fetched
+        # from one at a time is scheduled by its outcome.
+        if not host.in_flight or job.policies.everywhere != 1:
+            frontier.readiness.schedule(host.number, now)
 
     def _priority_to_front(self, host: Host, job: Job) -> bool:
         """When only URLs with a claim on the page budget may be taken: move one of them to the front of the queue's
@@ -364,11 +391,6 @@ class Dispatcher:
             return False
         return True
 
-    def _lease(self, host: Host, job: Job, entry: Entry, now: float, out: TurnOutput) -> None:
-        request = self._request(host, job, entry)
-        address = host.address if job.policies.paced_by_address else ""
-        self._issue(request, Outstanding(job.uid, host, entry, request.attempt, address), job, now, out)
-
     def _request(self, host: Host, job: Job, entry: Entry) -> FetchRequest:
         request = FetchRequest(
             job.uid,
@@ -381,7 +403,7 @@ class Dispatcher:
             hops=entry.hops,
             priority=float(entry.priority),
             seed=bool(entry.flags & SEED),
-            context=unpack_context(entry.context),
+            context=unpack_context(entry.context) if entry.context else None,
             render=entry.render if entry.flags >> RENDER_SHIFT else job.render,
         )
         if entry.fetch_no > 1:
@@ -396,19 +418,19 @@ class Dispatcher:
             request.etag, request.last_modified = state.etag, state.last_modified
 
     def _issue(self, request: FetchRequest, waiting: Outstanding, job: Job | None, now: float, out: TurnOutput) -> None:
-        config = self.frontier.config
-        until = now + config.start_by_s + config.lease_s
+        until = now + self._lease_s
         request.dial_at = self.frontier.in_flight.lease(waiting, job, until, now)
-        self._complete(request, waiting, until)
-        out.requests.append((self.frontier.partitions[waiting.host.partition].number, request))
+        out.requests.append((self._complete(request, waiting, until), request))
 
-    def _complete(self, request: FetchRequest, waiting: Outstanding, until: float) -> None:
-        """Set the owner, the address and the instants of the lease."""
+    def _complete(self, request: FetchRequest, waiting: Outstanding, until: float) -> int:
+        """Set the owner, the address and the instants of the lease; returns the partition."""
         frontier = self.frontier
-        request.epoch = frontier.partitions[waiting.host.partition].epoch
+        partition = frontier.partitions[waiting.host.partition]
+        request.epoch = partition.epoch
         request.start_by = until - frontier.config.lease_s + frontier.time.utc_offset
         request.lease_until = waiting.lease_until
         request.address = waiting.address
+        return partition.number
 
     def resume(self, waiting: Outstanding, until: float, now: float) -> FetchRequest:
         """Continue a lease that another owner gave; returns its request, in case it was not consumed."""

@@ -95,9 +95,8 @@ class Endings:
         job.requisites.discard(entry.url_key)
         partition = frontier.partitions[waiting.host.partition]
         frontier.count_ended(job, partition, outcome)
-        frontier.pending.of(partition).ended.append(
-            EndedUrl(entry.url_key, waiting.job, waiting.host.key, entry.fetch_no, outcome)
-        )
+        commit = partition.pending or frontier.pending.of(partition)
+        commit.ended.append(EndedUrl(entry.url_key, waiting.job, waiting.host.key, entry.fetch_no, outcome))
         first = job.is_first_fetch(entry.url_key, entry.fetch_no)
         if outcome is STORED and first and not job.traps.off:
             self._yielded(job, waiting, receipt)

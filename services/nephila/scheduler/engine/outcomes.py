@@ -14,7 +14,7 @@ from nephila.kernel.messages import (
     UrlState,
 )
 from nephila.kernel.reasons.row import Pause, Retry, Row
-from nephila.kernel.reasons.table import Reason, row_of_outcome
+from nephila.kernel.reasons.table import Reason, row_of, row_of_outcome
 from nephila.native import UrlError
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import add_sitemaps, admit, anchor_scope
@@ -40,6 +40,9 @@ from nephila.scheduler.politeness.robots import from_outcome
 # Names of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
 _RETRACTED, _FETCHED, _NOT_MODIFIED = FetchResult.RETRACTED, FetchResult.FETCHED, FetchResult.NOT_MODIFIED
 _ROBOTS = FetchKind.ROBOTS
+_PASSING = Pause.PASSING
+_NO_REASON = row_of(Reason.NONE)
+"""The row of nearly all outcomes: it pauses nothing."""
 CLOCKS_S = 1.0
 """Largest difference of the clocks of two members that are ready."""
 SEED_HOPS = 5
@@ -68,8 +71,8 @@ class OutcomeHandler:
             return
         frontier = self.frontier
         in_flight = frontier.in_flight
-        waiting = in_flight.find(outcome.job, outcome.url_key)
-        row = row_of_outcome(outcome)
+        waiting = in_flight.urls.get((outcome.job, outcome.url_key)) or in_flight.find(outcome.job, outcome.url_key)
+        row = row_of_outcome(outcome) if outcome.reason else _NO_REASON
         if in_flight.notes_consumed and not row.no_outcome:
             in_flight.note_consumed(now, waiting is not None and in_flight.is_rendered(waiting))
         if (
@@ -83,7 +86,8 @@ class OutcomeHandler:
         host = waiting.host
         before = host.pace.not_before
         job = frontier.jobs.get(waiting.job)
-        self._check_pace(host, job, waiting, outcome)
+        if 0 < outcome.started_at < before + frontier.time.utc_offset - CLOCKS_S:
+            self._count_early(host, job, waiting)
         in_flight.answer(waiting, now, outcome.reason == BUSY)
         host.changed = True
         self._pace(host, job, outcome, row, now)
@@ -117,13 +121,12 @@ class OutcomeHandler:
             self._log_host(host, before, now)
             self.frontier.readiness.reschedule(host)
 
-    def _check_pace(self, host: Host, job: Job | None, waiting: Outstanding, outcome: FetchOutcome) -> None:
+    def _count_early(self, host: Host, job: Job | None, waiting: Outstanding) -> None:
         """Count a fetch that began before its host might be fetched from. It would be a fault of this program: requests
         are sent after that instant. Clocks of members may differ by `CLOCKS_S`. A pause that was set after the lease,
         by an outcome that came again, does not concern the fetch."""
         frontier = self.frontier
-        may_start = host.pace.not_before + frontier.time.utc_offset
-        if 0 < outcome.started_at < may_start - CLOCKS_S and frontier.hosts.fetches_alone(host, job):
+        if frontier.hosts.fetches_alone(host, job):
             frontier.counters.early_fetches += host.pace.set_at <= frontier.in_flight.leased_at(waiting)
 
     def _lease_start_utc(self, waiting: Outstanding) -> float:
@@ -145,11 +148,13 @@ class OutcomeHandler:
             delay_s = job.policies.delay_s(host.key, host.crawl_delay_s, pace.took_s)
         if delay_s > 0:
             pace.after_fetch(now, delay_s)
-        if is_refusal(outcome, row):
+        if (row is not _NO_REASON or outcome.retry_after_s > 0) and is_refusal(outcome, row):
             config, rng = self.frontier.config, self.frontier.rng
-            host.pace.after_refusal(now, outcome.retry_after_s, config, rng, row.pause is Pause.PASSING)
+            pace.after_refusal(now, outcome.retry_after_s, config, rng, row.pause is _PASSING)
         elif 0 < outcome.status < 500:
-            host.pace.after_answer(self.frontier.config, now)
+            pace.answered = True
+            if pace.backoff_s:
+                pace.after_answer(self.frontier.config, now)
 
     def _account(self, host: Host, job: Job, outcome: FetchOutcome) -> None:
         """Count a fetch in the job's budget for the host."""

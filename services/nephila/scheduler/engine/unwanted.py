@@ -16,7 +16,7 @@ than three."""
 
 def unwanted(frontier: Frontier, host: Host, job: Job, entry: Entry) -> Reason | None:
     """Why a queued URL is no longer fetched: it left the scope, or belongs to a trap."""
-    if job.left_scope(entry, host.key):
+    if job.rechecks_scope and job.left_scope(entry, host.key):
         return Reason.EXCLUDED
     if entry.hops == TOO_LONG:
         return Reason.SITEMAP_CHAIN

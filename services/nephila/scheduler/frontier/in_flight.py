@@ -190,7 +190,9 @@ class InFlight:
         if job is not None:
             job.lease()
         dial_at = self._begin_fetch(key, waiting, until, now)
-        self._pending.of(self._pending.partitions[waiting.host.partition]).leased.append(self.logged(waiting))
+        partition = self._pending.partitions[waiting.host.partition]
+        commit = partition.pending or self._pending.of(partition)
+        commit.leased.append(self.logged(waiting))
         return dial_at
 
     def restore(self, waiting: Outstanding) -> None:
@@ -255,7 +257,9 @@ class InFlight:
             waiting.receipted = receipt
             self._log(waiting)
             return False
-        self._remove(waiting)
+        key = (waiting.job, waiting.entry.url_key)
+        del self.urls[key]
+        self.without_receipt.pop(key, None)
         if before is FETCHED:
             job.end_lease()
         return True

@@ -113,7 +113,8 @@ class Job:
         self.quarantines: dict[tuple[str, str], Quarantine] = {}
         """(host, path pattern) → the quarantine, also after its release."""
         # An earlier generation may have queued URLs under another scope.
-        self._recheck = spec.generation > 1
+        self.rechecks_scope = spec.generation > 1
+        """Queued URLs may have left the scope."""
         self.due_table = DueTable(spec.uid)
         """URLs that are fetched repeatedly, and when."""
         self._apply(spec, ())
@@ -153,7 +154,7 @@ class Job:
 
     def change(self, spec: CrawlJob) -> None:
         """Apply a new desired state. It holds for queued URLs too."""
-        self._recheck = self._recheck or spec_of(spec).scope != self.document.scope
+        self.rechecks_scope = self.rechecks_scope or spec_of(spec).scope != self.document.scope
         self.forget_rejected()
         scope = self.scope
         self._apply(spec, ())
@@ -243,7 +244,7 @@ class Job:
         if self.rooms:
             self._count_lease(1)
         self.dispatched += 1
-        self.note_change()
+        self._changed.add(self.uid)
 
     def restore_lease(self) -> None:
         """A URL that another owner took from its queue is outstanding here."""
@@ -290,9 +291,8 @@ class Job:
 
     def free_reservation(self, url_key: bytes) -> None:
         """Free the reservation of a URL that is taken or has ended."""
-        if self.reserved or self.priority_refetch:
-            self.reserved.discard(url_key)
-            self.priority_refetch.discard(url_key)
+        self.reserved.discard(url_key)
+        self.priority_refetch.discard(url_key)
 
     def may_take(self, url_key: bytes) -> bool:
         """Whether this URL may be taken. The last pages of the budget are for URLs with a reservation or priority."""
@@ -301,7 +301,8 @@ class Job:
         if url_key in self.reserved:
             return self.has_room
         before = len(self.reserved) + (len(self.priority_refetch) if url_key not in self.priority_refetch else 0)
-        return not self._stopped and self.budget_left > before
+        places = self.max_pages if self.page_quota is None else self.page_quota
+        return not self._stopped and places - self.ended[STORED] - self.leased > before
 
     @property
     def budget_spent(self) -> bool:
@@ -341,7 +342,7 @@ class Job:
 
     def left_scope(self, entry: Entry, host_key: str) -> str:
         """Why a queued URL no longer belongs to the job, or the empty string."""
-        if not self._recheck:
+        if not self.rechecks_scope:
             return ""
         if entry.flags & SEED or is_requisite(entry.context):
             return self.scope.excluded(entry.url)

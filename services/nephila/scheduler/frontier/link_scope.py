@@ -7,18 +7,18 @@ Python.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from nephila.kernel.net.public_suffix import registrable_domain
+from nephila.kernel.runtime.late_pattern import late_pattern
 from nephila.native import LinkScope
 
 _ESCAPE: Final = r"\\[-!\"#$%&'()*+,./:;=?@\[\\\]^_`{|}~]"
 _SET: Final = rf"\[\^?(?:[0-9A-Za-z]-[0-9A-Za-z]|[0-9A-Za-z_./:=@%,;!#+*?()|$ ]|{_ESCAPE}|\\[dws])+-?\]"
 _ONE: Final = rf"[0-9A-Za-z_/:@%&=~#,;!'\" -]|{_ESCAPE}|\\[dwsDWS]|\.|{_SET}"
 _REPEAT: Final = r"(?:[*+?]|\{\d+(?:,\d*)?\})\??"
-_COMMON: Final = re.compile(rf"(?:\(\?i\))?(?:(?:{_ONE}|\))(?:{_REPEAT})?|\((?:\?:)?|[|^$])*")
+_COMMON: Final = late_pattern(rf"(?:\(\?i\))?(?:(?:{_ONE}|\))(?:{_REPEAT})?|\((?:\?:)?|[|^$])*")
 
 
 def is_common(pattern: str) -> bool:

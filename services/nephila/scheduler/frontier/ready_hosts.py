@@ -96,12 +96,18 @@ class ReadyHosts:
 
     def take(self, job: int) -> int:
         """Remove and return the first host of a job; -1 when none is ready."""
-        host = self._first(job) if job in self._heaps else None
-        if host is None:
+        heap, by_host = self._heaps.get(job), self.by_host
+        if heap is None:
             return -1
-        heapq.heappop(self._heaps[job])
-        del self.by_host[host]
-        return host
+        while heap:
+            entry = heapq.heappop(heap)
+            host = entry & _HOST
+            known = by_host.get(host)
+            if known is not None and known[0] == entry >> _HOST_BITS & _STAMP:
+                del by_host[host]
+                return host
+        del self._heaps[job]
+        return -1
 
     def discard(self, host: int) -> bool:
         """Remove a host; True when it was ready."""

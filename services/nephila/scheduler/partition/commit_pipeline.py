@@ -14,7 +14,7 @@ from functools import partial
 
 import msgspec
 
-from nephila.kernel.bus.contract import Bus, Delivery, Receipt
+from nephila.kernel.bus.contract import Bus, Delivery, Receipt, settle
 from nephila.kernel.messages import FrontierCommit, Seed
 from nephila.kernel.runtime.failpoints import reach
 from nephila.kernel.topics import RECORDS, SEEDS, requests_topic
@@ -152,8 +152,7 @@ class CommitPipeline:
         publish = self._bus.publish
         for partition, record in batch.out.records:
             publish(RECORDS, partition, record)
-        for delivery in batch.acks:
-            delivery.ack()
+        settle([*batch.acks])
         self._counts.requests += len(batch.out.requests)
         for partition, request in batch.out.requests:
             publish(requests_topic(request), partition, request)

@@ -207,9 +207,7 @@ class PartitionOwner:
 
     def begin_turn(self) -> float:
         """Take the current time over into the frontier; returns it (monotonic)."""
-        now = self.clock.monotonic()
-        self._time.begin(now, self.clock.now())
-        return now
+        return self._time.read(self.clock)
 
     def put_job(self, spec: CrawlJob) -> None:
         """The desired state of a job. No effect where it is the present one: a program that starts publishes the jobs
@@ -284,16 +282,16 @@ class PartitionOwner:
     def outlinks(self, delivery: Delivery) -> None:
         """Links of a page."""
         links: Outlinks = delivery.message
-        self.begin_turn()
+        self._time.read(self.clock)
         add_links(self.frontier, links)
         self.taken(delivery)
 
     def outcome(self, delivery: Delivery) -> None:
         """A fetch has ended."""
         outcome: FetchOutcome = delivery.message
-        if is_error(outcome):
+        if outcome.reason and is_error(outcome):
             self.counts.errors[outcome.reason] += 1
-        self.dispatcher.outcomes.outcome(outcome, self.begin_turn(), self._out)
+        self.dispatcher.outcomes.outcome(outcome, self._time.read(self.clock), self._out)
         self.taken(delivery)
 
     def receipts(self, delivery: Delivery) -> None:

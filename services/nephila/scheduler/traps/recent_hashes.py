@@ -62,19 +62,17 @@ class RecentHashSet:
 
     def _grow(self) -> None:
         old = self._slots
-        self._slots = array("Q", bytes(8 * max(_FIRST, 2 * len(old))))
+        self._slots = slots = array("Q", bytes(8 * max(_FIRST, 2 * len(old))))
         self._filled = 0
+        buckets = len(slots) // _WAYS
         # In reverse: within a bucket the most recent hash comes first, and the last one added becomes the first.
         for key in reversed(old):
             if key:
-                self._add_old(key)
-
-    def _add_old(self, key: int) -> None:
-        at = self._bucket(key)
-        bucket = self._slots[at : at + _WAYS]
-        self._filled += not bucket.pop()
-        bucket.insert(0, key)
-        self._slots[at : at + _WAYS] = bucket
+                at = key % buckets * _WAYS
+                bucket = slots[at : at + _WAYS]
+                self._filled += not bucket.pop()
+                bucket.insert(0, key)
+                slots[at : at + _WAYS] = bucket
 
     def pack(self) -> bytes:
         """The slots, little-endian."""

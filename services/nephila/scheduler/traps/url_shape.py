@@ -12,22 +12,24 @@ import re
 from typing import Final, NamedTuple
 from urllib.parse import unquote_plus
 
+from nephila.kernel.runtime.late_pattern import late_pattern
+
 _YEAR_S: Final = 31_556_952
 _HINTS: Final = ("alend", "vent", "genda", "onth", "ear=", "ate=", "ermin")
 """Parts of the words below. A URL with none of them is not checked as a calendar."""
-_CALENDAR: Final = re.compile(r"(?i)(?:^|[/?&;._-])(?:calend[aeo]r|calendrier|calendario|kalender|kalendar)")
-_SCHEDULE: Final = re.compile(
+_CALENDAR: Final = late_pattern(r"(?i)(?:^|[/?&;._-])(?:calend[aeo]r|calendrier|calendario|kalender|kalendar)")
+_SCHEDULE: Final = late_pattern(
     r"(?i)(?:^|[/?&;._-])(?:events?|evento?s?|agenda|veranstaltungen|termine|months?|(?:start|end|from|to)?_?date)(?=[/?&=._-]|$)"
 )
-_YEAR_PARAMETER: Final = re.compile(r"(?i)[?&]year=\d{4}(?:&.*)?&month=|[?&]month=[^&]*(?:&.*)?&year=\d{4}")
-_DATE: Final = re.compile(r"[/=](\d{4})[/-](0?[1-9]|1[0-2])(?=[/&?#-]|$)")
-_YEAR: Final = re.compile(r"(?i)[?&]year=(\d{4})(?=&|$)")
+_YEAR_PARAMETER: Final = late_pattern(r"(?i)[?&]year=\d{4}(?:&.*)?&month=|[?&]month=[^&]*(?:&.*)?&year=\d{4}")
+_DATE: Final = late_pattern(r"[/=](\d{4})[/-](0?[1-9]|1[0-2])(?=[/&?#-]|$)")
+_YEAR: Final = late_pattern(r"(?i)[?&]year=(\d{4})(?=&|$)")
 _SESSION_HINTS: Final = ("sess", "sid=", "(s(", "zenid=")
-_SESSION: Final = re.compile(
+_SESSION: Final = late_pattern(
     r"(?i)(?P<path>;jsessionid=[^/?#;]*|\(S\([0-9a-z]{16,}\)\)/)"
     r"|(?<=[?&])(?:jsessionid|phpsessid|php_sessid|aspsessionid\w*|session_?id|sess_?id|sid|oscsid|zenid)=(?P<value>[^&#]*)&?"
 )
-_TOKEN: Final = re.compile(r"(?=[^.!,-]*[0-9])[0-9A-Za-z][0-9A-Za-z_.!,-]{15,}")
+_TOKEN: Final = late_pattern(r"(?=[^.!,-]*[0-9])[0-9A-Za-z][0-9A-Za-z_.!,-]{15,}")
 """A session id: sixteen characters or more without word separators, with a digit in its first part."""
 
 

@@ -8,19 +8,19 @@ with "." between them. Every function raises `UserError` in one line.
 from __future__ import annotations
 
 import heapq
-import re
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.late_pattern import late_pattern
 from nephila.storage.changes import ChangeRow
 from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, open_for_reading
 from nephila.storage.rows import iso
 from nephila.storage.source import Source, each
 
-_ID = re.compile(r"[0-9a-f]{32}")
-_NUMBER = re.compile(r"[0-9]{1,18}")
-_VECTOR = re.compile(r"[0-9]{1,18}([.][0-9]{1,18})+")
+_ID = late_pattern(r"[0-9a-f]{32}")
+_NUMBER = late_pattern(r"[0-9]{1,18}")
+_VECTOR = late_pattern(r"[0-9]{1,18}([.][0-9]{1,18})+")
 _COLUMNS = ", ".join(ChangeRow._fields)
 
 

@@ -15,17 +15,19 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-_HEADING: Final = re.compile(r"(#{1,6})\s+(.*?)\s*#*$")
-_FENCE: Final = re.compile(r"(`{3,}|~{3,})")
-_TABLE_RULE: Final = re.compile(r"\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?$")
-_INLINE: Final = re.compile(
+from nephila.kernel.runtime.late_pattern import late_pattern
+
+_HEADING: Final = late_pattern(r"(#{1,6})\s+(.*?)\s*#*$")
+_FENCE: Final = late_pattern(r"(`{3,}|~{3,})")
+_TABLE_RULE: Final = late_pattern(r"\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?$")
+_INLINE: Final = late_pattern(
     r"(?<!`)(`+)(?!`)(?P<code>.+?)(?<!`)\1(?!`)|\\(?P<escaped>[!-/:-@\[-`{-~])|!?\[|\]\([^)\s]*\)|\*+"
 )
 """Marks within a line, as the core writes them: code, escapes, links, pictures, emphasis."""
 _BREAKS: Final = (
-    re.compile(r"\n"),
-    re.compile(r"[.!?…][\"')\]]*\s+|[。！？；]"),
-    re.compile(r"\s+"),
+    late_pattern(r"\n"),
+    late_pattern(r"[.!?…][\"')\]]*\s+|[。！？；]"),
+    late_pattern(r"\s+"),
 )
 """Where a long text is divided: line ends, sentences, words."""
 _HEAD_SHARE: Final = 4

@@ -7,13 +7,13 @@ characters: a file is opened in terminals and editors, and its text comes from t
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
 
 from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.late_pattern import late_pattern
 from nephila.storage.rows import COLUMNS, TEXT, Row
 
 FOLDER = "markdown"
@@ -22,11 +22,11 @@ MarkdownOf = Callable[[Row], str]
 """Returns the Markdown of a row's text; "" if there is none."""
 _FRONT = ("url", "title", "lang", "fetched_at", "status", "content_type", "outcome", "reason", "final_url", "sha256")
 _SLUG_CHARS = 60
-_UNSAFE = re.compile(r"[^a-z0-9._-]+")
+_UNSAFE = late_pattern(r"[^a-z0-9._-]+")
 # Controls but line feed and tab, and marks that change the direction of text.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_CONTROLS = late_pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 # Valid in JSON; YAML forbids them or reads them as line ends, or they change the direction of text.
-_NOT_YAML = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
+_NOT_YAML = late_pattern("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 
 
 def write_stream(stream: IO[bytes], rows: Iterator[Row], text: MarkdownOf) -> int:

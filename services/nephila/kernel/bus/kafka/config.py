@@ -87,10 +87,14 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gather_bytes: int = 256 << 10
     """Size of an answer after which there is no pause."""
     patient_s: float = 0.1
-    """As gather_s, where no host waits: for pages and records, and for all that a scheduler reads while every job has a
-    delay of 0.5 s or more."""
+    """As gather_s, where no host waits: for pages, and for all that a scheduler reads while every job has a delay of
+    0.5 s or more."""
     patient_bytes: int = 512 << 10
     """As gather_bytes, with patient_s."""
+    rows_s: float = 1.0
+    """As gather_s, for records: their rows and receipts come that much later, in fewer transactions and messages."""
+    rows_bytes: int = 256 << 10
+    """As gather_bytes, with rows_s. The pause is shorter where so many bytes arrive sooner."""
     inline_bytes: int = 512 << 10
     """A message that is larger when compressed goes to the blob store, and its name into the record."""
     blobs: str = ""

@@ -228,7 +228,8 @@ impl EndedFetch {
             None => (Cow::Borrowed(""), String::new()),
         };
         let reading = done.reading.and_then(|reading| reading.downcast::<PageReading>().ok());
-        let page = reading.map(|reading| Py::new(py, ReadPage::new(*reading, body.clone().unbind()))).transpose()?;
+        let page = reading.map(|reading| Py::new(py, ReadPage::new(*reading, body.clone().unbind())));
+        let page = page.transpose()?;
         let wire_body = response.wire_body.map(|body| PyBytes::new(py, &body));
         let first = (response.head.status, headers, body, response.wanted, wire_body, response.wire_bytes);
         let rest = (

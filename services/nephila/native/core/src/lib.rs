@@ -1,7 +1,8 @@
 //! The native core of Nephila: page pass, URL identity, encoding sniffing, MD5 trie, host store. Layouts:
 //! ../../README.md.
 //!
-//! Invariant: safe Rust only; host keys, canonical URLs and fingerprints equal those of the fallback (../../fallback).
+//! Invariant: safe Rust only (vector code is in the crate nephila-wide, wide/); host keys, canonical URLs and
+//! fingerprints equal those of the fallback (../../fallback).
 
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,7 @@ mod md5;
 mod meta;
 mod near_copies;
 mod page;
+pub mod page_check;
 #[cfg(unix)]
 mod page_reader;
 mod pass;

@@ -1,7 +1,9 @@
 //! MD5 of many short messages at once: eight lanes side by side, which the compiler turns into vector code.
 //!
 //! One MD5 is a chain of 64 dependent steps, so a single message leaves most of the core idle; a page's hundred URLs do
-//! not depend on each other. Plain Rust, no intrinsics: the same code is SSE2, AVX2 or NEON by target.
+//! not depend on each other. Plain Rust, no intrinsics: the same code is SSE2, AVX2 or NEON.
+
+use nephila_wide::Work;
 
 const LANES: usize = 8;
 
@@ -49,7 +51,7 @@ macro_rules! steps {
     ($n:ident, $state:ident, $block:ident: $($i:literal)*) => { $(step::<$n, $i>($state, $block);)* };
 }
 
-#[inline(never)]
+#[inline(always)]
 fn compress<const N: usize>(state: &mut [Lanes<N>; 4], block: &[Lanes<N>; 16]) {
     steps!(N, state, block: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
         32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63);
@@ -74,6 +76,18 @@ fn load(message: &[u8], index: usize, blocks: usize) -> Option<[u8; 64]> {
     Some(block)
 }
 
+struct Group<'m, const N: usize>([&'m [u8]; N]);
+
+impl<const N: usize> Work for Group<'_, N> {
+    type Found = [[u8; 16]; N];
+
+    #[inline(always)]
+    fn run(self) -> Self::Found {
+        group(self.0)
+    }
+}
+
+#[inline(always)]
 fn group<const N: usize>(messages: [&[u8]; N]) -> [[u8; 16]; N] {
     let mut state = [[0u32; N]; 4];
     for (word, start) in state.iter_mut().zip(START) {
@@ -133,7 +147,7 @@ pub fn digest_all<'m>(count: usize, message: impl Fn(usize) -> &'m [u8], mut put
             for (lane, slot) in messages.iter_mut().enumerate().take(size) {
                 *slot = message(first + lane);
             }
-            for (lane, found) in group(messages).into_iter().enumerate().take(size) {
+            for (lane, found) in nephila_wide::widest(Group(messages)).into_iter().enumerate().take(size) {
                 put(first + lane, found);
             }
         }

@@ -26,12 +26,37 @@ pub struct PageOptions {
     robots_agent: String,
 }
 
+/// Bytes in which an HTML page shows that it is one: `body_kind.py` looks at as many.
+const HEAD_BYTES: usize = 512;
+/// How such a page begins, in lower case. No list of links and no file of another format does.
+const STARTS: [&[u8]; 4] = [b"<!doctype html", b"<html", b"<head", b"<body"];
+/// Bytes that are searched for escape sequences, as SCAN_BYTES of `charset.py`.
+const SCAN_BYTES: usize = 256 << 10;
+const ESCAPE: u8 = 0x1b;
+
+/// Whether a body of an HTML type is HTML by each rule of `body_kind.py` and `lists/detection.py`. False: unknown.
+fn is_html(body: &[u8]) -> bool {
+    let head = &body[..body.len().min(HEAD_BYTES)];
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    STARTS.iter().any(|start| {
+        let (Some(begin), next) = (head.get(..start.len()), head.get(start.len())) else { return false };
+        begin.eq_ignore_ascii_case(start) && next.is_some_and(|byte| byte.is_ascii_whitespace() || *byte == b'>')
+    })
+}
+
+/// Whether `charset.py` has no rule that may replace this encoding: none was sniffed, or ISO-2022-JP looks like UTF-8.
+fn is_settled(encoding: &str, charset: &str, body: &[u8]) -> bool {
+    let japanese = || memchr::memchr(ESCAPE, &body[..body.len().min(SCAN_BYTES)]).is_some();
+    !encoding.is_empty() && (encoding != "utf-8" || !charset.is_empty() || !japanese())
+}
+
 /// What a page thread has made of one body.
 pub struct PageReading {
     url: String,
     charset: String,
     encoding: String,
     sha256: Digest,
+    certain: bool,
     found: Option<PagePass>,
 }
 
@@ -41,18 +66,20 @@ impl PageReader for PageOptions {
         response.head.status < 300 && response.body.len() <= self.max_inline_bytes && HTML.contains(&&*kind)
     }
 
-    fn read(&self, url: &str, response: &Response) -> Option<Reading> {
+    fn read(&self, url: &str, response: &Response) -> Option<(Reading, usize)> {
         let body = &response.body;
         let charset = media::charset(response.head.get("content-type").unwrap_or(""));
         let encoding = encoding::sniff(body, (!charset.is_empty()).then_some(&charset));
         let sha256 = digest(&SHA256, body);
+        let certain = is_html(body) && is_settled(&encoding, &charset, body);
         let pass = || {
             let document = document_of(url).filter(|_| !encoding.is_empty())?;
             read_page(body, document, &encoding, self.max_links, self.max_text_bytes, true, &self.robots_agent).ok()
         };
         // A page whose pass fails is read again by the parser, which reports it.
         let found = catch_unwind(AssertUnwindSafe(pass)).unwrap_or_default();
-        Some(Box::new(PageReading { url: url.to_owned(), charset, encoding, sha256, found }))
+        let size = found.as_ref().map_or(0, PagePass::size_bytes);
+        Some((Box::new(PageReading { url: url.to_owned(), charset, encoding, sha256, certain, found }), size))
     }
 }
 
@@ -72,13 +99,16 @@ pub struct ReadPage {
     #[pyo3(get)]
     encoding: String,
     sha256: Digest,
+    /// Whether it is HTML of this encoding whatever rule of the parser is asked.
+    #[pyo3(get)]
+    certain: bool,
     found: Mutex<Option<PagePass>>,
 }
 
 impl ReadPage {
     pub fn new(reading: PageReading, body: Py<PyBytes>) -> ReadPage {
-        let PageReading { url, charset, encoding, sha256, found } = reading;
-        ReadPage { body, url, charset, encoding, sha256, found: Mutex::new(found) }
+        let PageReading { url, charset, encoding, sha256, certain, found } = reading;
+        ReadPage { body, url, charset, encoding, sha256, certain, found: Mutex::new(found) }
     }
 }
 

@@ -1,10 +1,12 @@
 //! page_pass for Python: one call without the GIL; results are converted when they are read.
 
+use std::mem::size_of;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
+use ring::digest::{digest, SHA256};
 use url::Url;
 
 use crate::links::{self, Links};
@@ -12,23 +14,28 @@ use crate::page::Page;
 use crate::text::Line;
 use crate::{encoding, entities, maintext, urls_py};
 
+/// Bytes of `text_hash`.
+const HASH_BYTES: usize = 8;
+
 /// What the page pass found. Buffers are little-endian; their layouts are in services/nephila/native/README.md.
 #[pyclass(module = "nephila.native._core", frozen)]
 #[derive(Default)]
 pub struct PagePass {
-    title: String,
+    pub title: String,
     lang: String,
     base: String,
     canonical: String,
     robots: String,
     description: String,
-    meta: Vec<(String, String)>,
+    pub meta: Vec<(String, String)>,
     refresh: String,
-    text: Vec<u8>,
-    lines: Vec<Line>,
-    main_lines: Vec<u32>,
-    main_text: Vec<u8>,
-    links: Links,
+    pub text: Vec<u8>,
+    pub lines: Vec<Line>,
+    pub main_lines: Vec<u32>,
+    pub main_text: Vec<u8>,
+    /// Empty without text.
+    text_hash: Vec<u8>,
+    pub links: Links,
     links_left_out: u32,
     depth: u32,
 }
@@ -98,6 +105,10 @@ impl PagePass {
         PyBytes::new(py, &self.main_text)
     }
     #[getter]
+    fn text_hash<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.text_hash)
+    }
+    #[getter]
     fn link_count(&self) -> usize {
         self.links.ends.len()
     }
@@ -143,9 +154,26 @@ impl PagePass {
     }
 }
 
+impl PagePass {
+    /// Bytes of the text, its lines and the links: nearly all of its memory.
+    pub fn size_bytes(&self) -> usize {
+        let texts = self.text.capacity() + self.main_text.capacity() + self.links.urls.capacity();
+        let lines = self.lines.capacity() * size_of::<Line>() + self.main_lines.capacity() * 4;
+        texts + lines + self.links.fingerprints.capacity() + self.links.anchors.capacity()
+    }
+}
+
 fn owned(bytes: Vec<u8>) -> String {
     // Valid already (cut at characters): from_utf8 does not copy.
     String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
+}
+
+/// The start of the SHA-256 of a text, as `parser/page/text.py`.
+fn text_hash(text: &[u8]) -> Vec<u8> {
+    match text {
+        [] => Vec::new(),
+        _ => digest(&SHA256, text).as_ref()[..HASH_BYTES].to_vec(),
+    }
 }
 
 fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bool, agent: &str) -> PagePass {
@@ -161,6 +189,7 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bo
         maintext::Main::default()
     };
     links::mark_main(&page, &main.lines, &mut found);
+    let hash = text_hash(if main.text.is_empty() { &page.text.text } else { &main.text });
     let head = std::mem::take(&mut page.head);
     let left_out = found.left_out;
     let canonical = head.canonical.map(|raw| links::resolve_one(&base, &entities::decode(raw, true, true)));
@@ -178,6 +207,7 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bo
         lines: std::mem::take(&mut page.text.lines),
         main_lines: main.lines,
         main_text: main.text,
+        text_hash: hash,
         links: found,
         links_left_out: page.left_out.saturating_add(left_out),
         depth: if page.tok.crowded { u32::MAX } else { page.stack.depth() },

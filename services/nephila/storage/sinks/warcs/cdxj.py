@@ -17,6 +17,7 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 import msgspec
 
+from nephila.kernel.runtime.late_pattern import late_pattern
 from nephila.storage.sinks.warcs.captures import header_block, member_heads
 
 SUFFIX: Final = ".cdxj"
@@ -27,15 +28,15 @@ _HEAD_BYTES: Final = 64 << 10
 _END: Final = b"\r\n\r\n"
 _TYPES: Final = ("response", "revisit")
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-_WWW: Final = re.compile(r"www\d*\.")
-_SLASHES: Final = re.compile(r"/{2,}")
-_STATUS: Final = re.compile(r"HTTP/\S+ +(\d{3})")
+_WWW: Final = late_pattern(r"www\d*\.")
+_SLASHES: Final = late_pattern(r"/{2,}")
+_STATUS: Final = late_pattern(r"HTTP/\S+ +(\d{3})")
 _PATH_SESSIONS: Final = (
-    re.compile(r"(.*/)\((?:[a-z]\([0-9a-z]{24}\))+\)/([^?]+\.aspx.*)"),
-    re.compile(r"(.*/)\([0-9a-z]{24}\)/([^?]+\.aspx.*)"),
+    late_pattern(r"(.*/)\((?:[a-z]\([0-9a-z]{24}\))+\)/([^?]+\.aspx.*)"),
+    late_pattern(r"(.*/)\([0-9a-z]{24}\)/([^?]+\.aspx.*)"),
 )
 _QUERY_SESSIONS: Final = tuple(
-    re.compile(rf"(.*?)(?:{pattern})(?:&(.*))?")
+    late_pattern(rf"(.*?)(?:{pattern})(?:&(.*))?")
     for pattern in (
         "jsessionid=[0-9a-z]{32}",
         "phpsessid=[0-9a-z]{32}",

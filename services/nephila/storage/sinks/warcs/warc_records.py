@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import ipaddress
-import re
 import socket
 import uuid
 import zlib
@@ -20,16 +19,17 @@ from typing import Any
 
 from nephila import __version__
 from nephila.kernel import messages as m
+from nephila.kernel.runtime.late_pattern import late_pattern
 from nephila.kernel.url_credentials import without_credentials
 from nephila.storage.rows import iso, unpack_links
 from nephila.storage.sinks.warcs.captures import Capture
 
 _CRLF = b"\r\n"
-_LINE_END = re.compile(rb"\r?\n")
-_UNSAFE = re.compile(r"[\x00-\x20\x7f<>\"]")
+_LINE_END = late_pattern(rb"\r?\n")
+_UNSAFE = late_pattern(r"[\x00-\x20\x7f<>\"]")
 _REVISIT = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
-_AGENT = re.compile(rb"(?im)^user-agent:[ \t]*([^\r\n]*)")
-_RECORD_ID = re.compile(rb"WARC-Record-ID: (\S+)")
+_AGENT = late_pattern(rb"(?im)^user-agent:[ \t]*([^\r\n]*)")
+_RECORD_ID = late_pattern(rb"WARC-Record-ID: (\S+)")
 _GZIP_WBITS = 31
 _GZIP_LEVEL = 6
 _IGZIP_LEVEL = 2

@@ -163,3 +163,28 @@ async def test_a_request_for_a_part_waits_briefly(broker, client):
     await client.send(1, whole(a0=5, a1=5))
     waits = [request.build(FetchRequest_v11).max_wait_time for request in broker.sent]
     assert waits == [IDLE_WAIT_MS, PARTIAL_WAIT_MS]
+
+
+@pytest.mark.parametrize(
+    ("size", "passed_s", "pause_s"),
+    [(0, 9.0, 0.0), (100, 9.0, 0.0), (10, 9.0, 2.0), (50, 0.5, 1.0), (1, 0.001, 0.1)],
+    ids=["silence", "full", "slow", "as fast as fills one in a second", "first of many"],
+)
+def test_a_pause_is_no_longer_than_it_takes_to_fill_an_answer(size, passed_s, pause_s):
+    assert Pause(2.0, 100).after(size, passed_s) == pytest.approx(pause_s)
+
+
+async def test_the_pause_follows_the_rate_of_the_last_two_answers(broker, client, clock):
+    broker.answer = answer(b"r" * 50)
+    await client.send(1, whole(a0=5))
+    clock.advance(2.0)
+    await client.send(1, whole(a0=6))
+    broker.answer = answer(b"r" * 80)
+    clock.advance(2.0)
+    await client.send(1, whole(a0=7))
+    broker.answer = answer(b"r" * 99)
+    waiting = asyncio.ensure_future(client.send(1, whole(a0=8)))
+    await asyncio.sleep(0)
+    clock.advance(2.0)
+    await waiting
+    assert len(broker.sent) == 4

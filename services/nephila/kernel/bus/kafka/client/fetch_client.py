@@ -10,6 +10,7 @@ what the last answered request named. A request without an answer ends the sessi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from aiokafka.protocol.fetch import FetchRequest
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.waits import sleep
+from nephila.kernel.topics import Waiting
 
 IDLE_WAIT_MS = 500
 """How long the broker holds a request without records."""
@@ -34,12 +36,16 @@ Forgotten = list[tuple[str, list[int]]]
 
 
 def gather_fetches(
-    consumer: AIOKafkaConsumer, config: KafkaConfig, clock: Clock, may_gather: Callable[[], bool]
+    consumer: AIOKafkaConsumer, config: KafkaConfig, clock: Clock, waiting: Callable[[], Waiting]
 ) -> None:
-    """Let a started consumer fetch as the module says. `may_gather`: no host waits for its messages at present."""
-    brief, patient = Pause(config.gather_s, config.gather_bytes), Pause(config.patient_s, config.patient_bytes)
+    """Let a started consumer fetch as the module says. `waiting`: who waits for its messages at present."""
+    pauses = {
+        Waiting.HOST: Pause(config.gather_s, config.gather_bytes),
+        Waiting.LINKS: Pause(config.patient_s, config.patient_bytes),
+        Waiting.ROW: Pause(config.rows_s, config.rows_bytes),
+    }
     consumer._fetcher._client = FetchClient(
-        consumer._client, clock, lambda: patient if may_gather() else brief, lambda: len(consumer.assignment())
+        consumer._client, clock, lambda: pauses[waiting()], lambda: len(consumer.assignment())
     )
 
 
@@ -48,7 +54,14 @@ class Pause(NamedTuple):
 
     seconds: float
     full_bytes: int
-    """After an answer of this size there is none."""
+    """After an answer of this size there is none. At a rate of bytes that would fill an answer sooner, the pause is
+    that much shorter."""
+
+    def after(self, size: int, passed_s: float) -> float:
+        """Seconds after an answer of this size, `passed_s` after the answer before."""
+        if not 0 < size < self.full_bytes:
+            return 0.0
+        return min(self.seconds, max(passed_s, 0.0) * self.full_bytes / size)
 
 
 class FetchClient:
@@ -78,21 +91,24 @@ class FetchClient:
         answer = await self._client.send(node_id, fetch)
         session.answered(answer, fetch.session[1])
         size = sum(len(entry[-1] or b"") for _, entries in answer.topics for entry in entries)
-        pause = self._pause()
-        session.resume_at = self._clock.monotonic() + pause.seconds if 0 < size < pause.full_bytes else 0.0
+        now = self._clock.monotonic()
+        session.resume_at = now + self._pause().after(size, now - session.answered_at)
+        session.answered_at = now
         return answer
 
 
 class _Session:
     """What one broker knows of this consumer."""
 
-    __slots__ = ("_offsets", "_sent", "epoch", "id", "resume_at")
+    __slots__ = ("_offsets", "_sent", "answered_at", "epoch", "id", "resume_at")
 
     def __init__(self) -> None:
         self.id = 0
         """0: no session."""
         self.epoch = 0
         """Number of the next request; 0 begins a session, and ends the one of `id`."""
+        self.answered_at = -math.inf
+        """When the last answer came (monotonic)."""
         self.resume_at = 0.0
         """No request before this time (monotonic)."""
         self._offsets: Offsets = {}

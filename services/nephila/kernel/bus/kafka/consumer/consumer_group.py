@@ -121,7 +121,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             await consumer.stop()
             raise
         client.watch_heartbeats(consumer, self._clock, self._session.on_answer)
-        gather_fetches(consumer, self.config, self._clock, lambda: self.inbox.may_gather)
+        gather_fetches(consumer, self.config, self._clock, lambda: self.inbox.waiting)
 
     async def close(self) -> None:
         """Finish the messages in handlers, commit, and leave the group, so that the others need not wait for the

@@ -28,7 +28,7 @@ from nephila.kernel.bus.kafka.wire import UnknownFormat, message_of, seal, unsea
 from nephila.kernel.messages import Frame
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UserError
-from nephila.kernel.topics import DEAD
+from nephila.kernel.topics import DEAD, Waiting
 
 log = logging.getLogger(__name__)
 
@@ -109,9 +109,10 @@ class Inbox:
         self._changed = asyncio.Event()
 
     @property
-    def may_gather(self) -> bool:
-        """No host waits for the messages read here."""
-        return self.patient or all(reader.topic.may_gather for reader in self.topics.values())
+    def waiting(self) -> Waiting:
+        """Who waits for the messages read here."""
+        most_urgent = min((reader.topic.waiting for reader in self.topics.values()), default=Waiting.HOST)
+        return max(most_urgent, Waiting.LINKS) if self.patient else most_urgent
 
     def ended(self) -> None:
         """A message has been processed."""

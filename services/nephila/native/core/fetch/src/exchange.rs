@@ -3,7 +3,7 @@
 use crate::body::Body;
 use crate::chunked::Chunked;
 use crate::coding::Codings;
-use crate::config::{Config, DRAIN_BYTES};
+use crate::config::{Config, DRAIN_BYTES, RESERVE_BYTES};
 use crate::error::{FetchError, Reason};
 use crate::framing::{framing, is_exact, keeps_alive, Length};
 use crate::head::{Head, HeadReader};
@@ -91,7 +91,12 @@ impl Exchange {
         }
     }
 
-    /// The body is collected in this buffer, which has served an earlier one.
+    /// Whether a byte of the response has arrived.
+    pub fn begun(&self) -> bool {
+        !matches!(self.state, State::Head) || self.reader.begun()
+    }
+
+    /// The body is collected in this buffer, which has served an earlier one. Called before the first byte.
     pub fn collect_in(&mut self, mut buffer: Vec<u8>) {
         buffer.clear();
         self.buffer = buffer;
@@ -126,6 +131,15 @@ impl Exchange {
             _ => return None,
         };
         (size > covered).then(|| size.min(body.limit().max(body.size())))
+    }
+
+    /// Size that the body has or will have as far as that is known, at most RESERVE_BYTES beyond what has arrived.
+    pub fn expected(&self) -> u64 {
+        let size = self.size().max(self.received_bytes());
+        match self.state {
+            State::Known(left) if self.keep == 0 => size + left.min(RESERVE_BYTES),
+            _ => size,
+        }
     }
 
     /// Decoded bytes of the body so far.

@@ -10,14 +10,15 @@ use std::time::Instant;
 
 use mio::{Poll, Waker};
 
+use crate::ahead::{Ahead, Share};
 use crate::config::Config;
 use crate::exchange::{Response, Wanted};
-use crate::pages::{PageReader, PageThreads, Reading, Share};
+use crate::pages::{PageReader, PageThreads, Reading};
 use crate::thread::{Worker, WAKE};
 use crate::tunnel::Hop;
 
-/// At most 32 MiB in all.
-const SPARES: usize = 128;
+/// Bytes of buffers that are kept for further bodies.
+const SPARE_BYTES: usize = 2 << 20;
 const SPARE_LEAST: usize = 4 << 10;
 const SPARE_MOST: usize = 256 << 10;
 
@@ -61,7 +62,7 @@ pub struct Done {
     pub page_url: String,
     /// What the reader has made of the body.
     pub reading: Option<Reading>,
-    /// Of the memory for bodies that are read.
+    /// Of the bound for bodies that have arrived.
     pub share: Option<Share>,
 }
 
@@ -78,12 +79,20 @@ pub enum Event {
     Done(Box<Done>),
 }
 
-/// What handle and thread share.
+/// Empty buffers, and the sum of their sizes.
+#[derive(Default)]
+struct Spare {
+    buffers: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+/// What handle and threads share.
 pub struct Shared {
     commands: Mutex<Vec<Command>>,
     events: Mutex<Vec<Event>>,
     /// Buffers of bodies that were handed over, for further ones.
-    spare: Mutex<Vec<Vec<u8>>>,
+    spare: Mutex<Spare>,
+    pub ahead: Arc<Ahead>,
     idle: std::sync::atomic::AtomicUsize,
     bell: UnixStream,
 }
@@ -115,7 +124,10 @@ impl Shared {
     /// A buffer for a body. Memory that is returned to the allocator and taken again by another thread costs a page
     /// fault per 4 KiB, more than the copy of a body.
     pub fn take_spare(&self) -> Vec<u8> {
-        lock(&self.spare).pop().unwrap_or_default()
+        let mut spare = lock(&self.spare);
+        let buffer = spare.buffers.pop().unwrap_or_default();
+        spare.bytes -= buffer.capacity();
+        buffer
     }
 
     /// A body was handed over.
@@ -124,8 +136,9 @@ impl Shared {
             return;
         }
         let mut spare = lock(&self.spare);
-        if spare.len() < SPARES {
-            spare.push(buffer);
+        if spare.bytes + buffer.capacity() <= SPARE_BYTES {
+            spare.bytes += buffer.capacity();
+            spare.buffers.push(buffer);
         }
     }
 
@@ -137,7 +150,7 @@ impl Shared {
 /// Ends its thread when it is dropped.
 pub struct Fetcher {
     shared: Arc<Shared>,
-    waker: Waker,
+    waker: Arc<Waker>,
     listener: UnixStream,
     thread: Option<JoinHandle<()>>,
 }
@@ -149,12 +162,13 @@ impl Fetcher {
         listener.set_nonblocking(true)?;
         bell.set_nonblocking(true)?;
         let poll = Poll::new()?;
-        let waker = Waker::new(poll.registry(), WAKE)?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
         let shared = Arc::new(Shared {
             commands: Mutex::default(),
             events: Mutex::default(),
             spare: Mutex::default(),
             idle: Default::default(),
+            ahead: Ahead::new(Arc::clone(&waker)),
             bell,
         });
         let pages = match pages {

@@ -4,6 +4,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(unix)]
+pub mod ahead;
 pub mod body;
 pub mod chunked;
 pub mod coding;

@@ -4,15 +4,11 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::exchange::Response;
 use crate::fetcher::{Done, Event, Shared};
-
-/// Bytes of bodies that wait, are read, or were read and are not taken; beyond it a body is handed over unread.
-const AHEAD_BYTES: usize = 32 << 20;
 
 /// What a reader makes of a body.
 pub type Reading = Box<dyn Any + Send>;
@@ -20,26 +16,8 @@ pub type Reading = Box<dyn Any + Send>;
 pub trait PageReader: Send + Sync {
     /// Whether `read` has a use for this response. Called in the I/O thread.
     fn wants(&self, response: &Response) -> bool;
-    /// Called in a page thread; a panic is as None.
-    fn read(&self, url: &str, response: &Response) -> Option<Reading>;
-}
-
-/// A share of AHEAD_BYTES, until it is dropped.
-#[derive(Debug)]
-pub struct Share(Arc<AtomicUsize>, usize);
-
-impl Share {
-    fn take(all: &Arc<AtomicUsize>, bytes: usize) -> Option<Share> {
-        let before = all.fetch_add(bytes, Ordering::Relaxed);
-        let share = Share(Arc::clone(all), bytes);
-        (before == 0 || before + bytes <= AHEAD_BYTES).then_some(share)
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        self.0.fetch_sub(self.1, Ordering::Relaxed);
-    }
+    /// The reading and its size in bytes. Called in a page thread; a panic is as None.
+    fn read(&self, url: &str, response: &Response) -> Option<(Reading, usize)>;
 }
 
 #[derive(Default)]
@@ -78,7 +56,6 @@ impl Queue {
 pub struct PageThreads {
     reader: Arc<dyn PageReader>,
     queue: Arc<Queue>,
-    ahead: Arc<AtomicUsize>,
     threads: Vec<JoinHandle<()>>,
     /// Of this turn: an event of the I/O thread precedes the end of its fetch.
     held: VecDeque<Box<Done>>,
@@ -92,20 +69,17 @@ impl PageThreads {
             std::thread::Builder::new().name("page".into()).spawn(move || run(&*reader, &queue, &shared))
         };
         let threads = (0..threads.max(1)).map(start).collect::<io::Result<Vec<_>>>()?;
-        Ok(PageThreads { reader, queue, ahead: Arc::default(), threads, held: VecDeque::new() })
+        Ok(PageThreads { reader, queue, threads, held: VecDeque::new() })
     }
 
-    /// Keeps the end of a fetch until `flush`, to be read; or returns it, to be handed over as it is.
-    pub fn offer(&mut self, mut done: Box<Done>) -> Option<Box<Done>> {
-        if done.page_url.is_empty() || done.response.error.is_some() || !self.reader.wants(&done.response) {
-            return Some(done);
-        }
-        done.share = Share::take(&self.ahead, done.response.body.len());
-        if done.share.is_none() {
-            return Some(done);
-        }
+    /// Whether a page thread has a use for this end of a fetch.
+    pub fn wants(&self, done: &Done) -> bool {
+        !done.page_url.is_empty() && done.response.error.is_none() && self.reader.wants(&done.response)
+    }
+
+    /// Keeps the end of a fetch until `flush`, to be read.
+    pub fn hold(&mut self, done: Box<Done>) {
         self.held.push_back(done);
-        None
     }
 
     /// Gives the bodies of this turn to the threads.
@@ -132,7 +106,11 @@ impl Drop for PageThreads {
 fn run(reader: &dyn PageReader, queue: &Queue, shared: &Shared) {
     while let Some(mut done) = queue.next() {
         let read = || reader.read(&done.page_url, &done.response);
-        done.reading = catch_unwind(AssertUnwindSafe(read)).unwrap_or_default();
+        let found = catch_unwind(AssertUnwindSafe(read)).unwrap_or_default();
+        if let (Some((_, size)), Some(share)) = (&found, &mut done.share) {
+            share.grow(*size);
+        }
+        done.reading = found.map(|(reading, _)| reading);
         shared.publish(&mut vec![Event::Done(done)]);
     }
 }

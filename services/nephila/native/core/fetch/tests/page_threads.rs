@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::spawn;
 
+use nephila_fetch::ahead::AHEAD_BYTES;
 use nephila_fetch::config::Config;
 use nephila_fetch::exchange::{Response, Wanted};
 use nephila_fetch::fetcher::{Done, Event, Fetcher, Submit};
 use nephila_fetch::pages::{PageReader, Reading};
 
-const BODY: usize = 1 << 20;
+const BODY: usize = 200 << 10;
+const COUNT: u64 = 150;
 
 /// Answers a connection for each of `bodies`.
 fn serve(bodies: Vec<Vec<u8>>) -> u16 {
@@ -72,12 +74,12 @@ impl PageReader for Sizes {
         !response.body.is_empty()
     }
 
-    fn read(&self, url: &str, response: &Response) -> Option<Reading> {
+    fn read(&self, url: &str, response: &Response) -> Option<(Reading, usize)> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let _open: MutexGuard<'_, ()> = self.gate.lock().unwrap();
         drop(_open);
         assert!(!response.body.starts_with(b"!"), "a fault");
-        Some(Box::new(format!("{url} {}", response.body.len())))
+        Some((Box::new(format!("{url} {}", response.body.len())), response.body.len()))
     }
 }
 
@@ -105,20 +107,50 @@ fn a_fault_costs_one_reading_and_every_fetch_ends() {
     }
 }
 
-#[test]
-fn bodies_beyond_the_bound_are_handed_over_unread() {
-    let (fetcher, gate, calls) = start(1);
-    let port = serve(vec![vec![b'x'; BODY]; 40]);
-    let closed = gate.lock().unwrap();
-    for id in 0..40 {
-        fetcher.submit(request(id, port, "u"));
-    }
+/// Calls `submit` for `count` bodies of BODY bytes, and returns the port that serves them.
+fn submit_many(fetcher: &Fetcher, count: u64) {
+    let port = serve(vec![vec![b'x'; BODY]; count as usize]);
+    (0..count).for_each(|id| fetcher.submit(request(id, port, "u")));
     fetcher.flush();
-    let unread = ends(&fetcher, 8);
-    assert!(unread.iter().all(|done| done.reading.is_none() && done.response.body.len() == BODY));
-    assert!(fetcher.drain().is_empty() && calls.load(Ordering::Relaxed) <= 1);
+}
+
+#[test]
+fn no_response_begins_beyond_the_bound_until_bodies_are_dropped() {
+    let (fetcher, gate, _) = start(1);
+    let closed = gate.lock().unwrap();
+    submit_many(&fetcher, COUNT);
+    let ahead = fetcher.shared().ahead.clone();
+    while !ahead.is_full() {
+        std::thread::yield_now();
+    }
     drop(closed);
-    assert!(ends(&fetcher, 32).iter().all(|done| done.reading.is_some()));
+    let first = ends(&fetcher, AHEAD_BYTES / BODY / 4);
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    // Responses that had begun have ended, and each reading is as large as its body; the others are in their sockets.
+    let most = ahead.bytes();
+    assert!((AHEAD_BYTES..AHEAD_BYTES * 5 / 2).contains(&most), "{most}");
+    let mut left = COUNT as usize - first.len();
+    drop(first);
+    while left > 0 {
+        let some = ends(&fetcher, 1);
+        assert!(some.iter().all(|done| done.reading.is_some() && done.response.body.len() == BODY));
+        left -= some.len();
+    }
+    assert_eq!(ahead.bytes(), 0);
+}
+
+#[test]
+fn a_response_that_waits_for_other_bodies_is_not_slow() {
+    let config = Config { headers_timeout_s: 0.2, total_timeout_s: 30.0, ..Config::default() };
+    let fetcher = Fetcher::start(config, None).unwrap();
+    let share = fetcher.shared().ahead.share(AHEAD_BYTES);
+    fetcher.submit(request(0, serve(vec![b"abc".to_vec()]), ""));
+    fetcher.flush();
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    assert!(fetcher.drain().is_empty());
+    drop(share);
+    let done = ends(&fetcher, 1).pop().unwrap();
+    assert!(done.response.error.is_none() && done.response.body == b"abc");
 }
 
 #[test]

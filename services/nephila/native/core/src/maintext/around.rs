@@ -63,6 +63,7 @@ pub fn likes(out: &mut Columns, view: &View<'_>) {
 }
 
 /// Of the boxes around a line, and of the smallest that holds 30 % and 60 % of the prose.
+#[inline(always)]
 pub fn containers(out: &mut Columns, view: &View<'_>) {
     let count = view.lines.len() as u32;
     let mut spans = vec![(count, 0u32); view.boxes.len()];
@@ -94,6 +95,7 @@ pub fn containers(out: &mut Columns, view: &View<'_>) {
     }
 }
 
+#[inline(always)]
 fn measure(view: &View<'_>, (first, end): (u32, u32)) -> [i16; 4] {
     if first >= end {
         return [0; 4];

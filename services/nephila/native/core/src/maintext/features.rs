@@ -5,6 +5,8 @@
 //! Invariant: the columns are in the order of `FEATURES`, each with one number for each line.
 //! O(lines + boxes + bytes).
 
+use nephila_wide::Work;
+
 use crate::boxes::Box;
 use crate::text::Line;
 
@@ -12,16 +14,33 @@ use super::view::{Columns, View};
 use super::{around, lines, whole, FEATURES};
 
 /// All columns one after the other, in the order of `FEATURES`.
-pub fn features(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8]) -> Vec<i16> {
-    let view = View::new(text, lines, boxes);
-    let mut out = Columns { data: Vec::with_capacity(lines.len() * FEATURES.len()) };
-    let boiler = lines::own(&mut out, &view);
-    lines::places(&mut out, &view);
-    lines::neighbours(&mut out, &view);
-    lines::windows(&mut out, &view);
-    around::likes(&mut out, &view);
-    around::containers(&mut out, &view);
-    whole::headings(&mut out, &view, title, &boiler);
-    whole::page(&mut out, &view);
-    out.data
+pub fn features(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8]) -> Columns {
+    nephila_wide::widest(Features { text, lines, boxes, title })
+}
+
+/// The columns are loops over numbers: AVX2 handles twice as many of them at once.
+struct Features<'a> {
+    text: &'a [u8],
+    lines: &'a [Line],
+    boxes: &'a [Box],
+    title: &'a [u8],
+}
+
+impl Work for Features<'_> {
+    type Found = Columns;
+
+    #[inline(always)]
+    fn run(self) -> Columns {
+        let view = View::new(self.text, self.lines, self.boxes);
+        let mut out = Columns::new(self.lines.len(), FEATURES.len());
+        let boiler = lines::own(&mut out, &view);
+        lines::places(&mut out, &view);
+        lines::neighbours(&mut out, &view);
+        lines::windows(&mut out, &view);
+        around::likes(&mut out, &view);
+        around::containers(&mut out, &view);
+        whole::headings(&mut out, &view, self.title, &boiler);
+        whole::page(&mut out, &view);
+        out
+    }
 }

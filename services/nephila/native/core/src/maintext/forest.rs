@@ -1,35 +1,32 @@
 //! The main-text model: a sum over small symmetric trees, generated from maintext.txt. Whole numbers only.
 
+use nephila_wide::{add_leaves, Tree};
+
+use super::view::Columns;
+
 include!(concat!(env!("OUT_DIR"), "/forest.rs"));
 
 /// Thousandths of log-odds from one entry of `CHANCES` to the next; the middle one is even odds.
 const STEP: i32 = 100;
-/// Lines at a time: their answers stay in the nearest cache, and the loops over them are vector code.
+/// Lines at a time: their columns stay in the nearer caches.
 const BLOCK: usize = 256;
 
 /// For each line an index into `CHANCES`, its chance of being main text in 1,024ths. O(lines · trees).
-pub fn chances(columns: &[i16], count: usize) -> Vec<u8> {
-    let mut found = Vec::with_capacity(count);
-    let mut start = 0;
-    while start < count {
-        let size = BLOCK.min(count - start);
+pub fn chances(columns: &Columns) -> Vec<u8> {
+    let mut found = Vec::with_capacity(columns.stride);
+    for start in (0..columns.stride).step_by(BLOCK) {
+        let size = BLOCK.min(columns.stride - start);
         let mut scores = [BIAS; BLOCK];
-        for tree in &TREES {
-            let mut leaf = [0u16; BLOCK];
-            for level in 0..DEPTH {
-                let from = tree.columns[level] as usize * count + start;
-                let threshold = tree.thresholds[level];
-                for (leaf, value) in leaf[..size].iter_mut().zip(&columns[from..from + size]) {
-                    *leaf |= u16::from(*value > threshold) << level;
-                }
-            }
-            for (score, leaf) in scores[..size].iter_mut().zip(&leaf[..size]) {
-                *score += i32::from(tree.leaves[*leaf as usize & (LEAVES - 1)]);
+        for trees in TREES.chunks(WITHIN_I16) {
+            let mut sums = [0i16; BLOCK];
+            add_leaves(trees, &columns.data, columns.stride, start, &mut sums[..size]);
+            for (score, sum) in scores.iter_mut().zip(sums) {
+                *score += i32::from(sum);
             }
         }
         found.extend(scores[..size].iter().map(|score| entry(*score)));
-        start += size;
     }
+    found.truncate(columns.count);
     found
 }
 

@@ -8,6 +8,8 @@ use super::windows::{flat, gauss, GAUSS_NARROW, GAUSS_WIDE};
 
 /// Of a line its first bytes are looked at for digits, capitals and the like.
 const LOOK_BYTES: usize = 256;
+/// Bytes that are counted side by side.
+const CHUNK: usize = 32;
 /// How many lines above (positive) or below.
 const NEIGHBOURS: [isize; 4] = [1, -1, 2, -2];
 
@@ -61,6 +63,7 @@ const ANY: [u32; 24] = [
     GROUP_JOIN,
 ];
 /// Also how many words of the first two text groups a line has.
+#[inline(always)]
 pub fn own(out: &mut Columns, view: &View<'_>) -> Vec<i16> {
     let lines = view.lines;
     out.put(lines.iter().map(|line| fit(i64::from(line.len))));
@@ -103,21 +106,38 @@ struct Look {
 }
 
 impl Look {
+    #[inline(always)]
     fn at(text: &[u8]) -> Self {
         let head = &text[..text.len().min(LOOK_BYTES)];
-        let (mut digits, mut capitals, mut signs) = (0u16, 0u16, 0u16);
-        for b in head {
-            digits += u16::from(b.is_ascii_digit());
-            capitals += u16::from(b.is_ascii_uppercase());
-            signs += u16::from((*b == b'|') | (*b == b'>') | (*b == b'/') | (*b == b'@'));
+        // A byte of each sum for every place in a chunk: 256 bytes make sums of at most 8, which fit.
+        let mut sums = [[0u8; CHUNK]; 3];
+        let mut chunks = head.chunks_exact(CHUNK);
+        for chunk in &mut chunks {
+            for at in 0..CHUNK {
+                let kinds = kinds(chunk[at]);
+                sums[0][at] += kinds[0];
+                sums[1][at] += kinds[1];
+                sums[2][at] += kinds[2];
+            }
+        }
+        let mut counts = sums.map(|sums| sums.iter().map(|sum| u64::from(*sum)).sum::<u64>());
+        for b in chunks.remainder() {
+            let kinds = kinds(*b);
+            (0..3).for_each(|kind| counts[kind] += u64::from(kinds[kind]));
         }
         let size = head.len() as u64;
-        Look {
-            digits: share(u64::from(digits), size) as i16,
-            capitals: share(u64::from(capitals), size) as i16,
-            signs: signs as i16,
-        }
+        Look { digits: share(counts[0], size) as i16, capitals: share(counts[1], size) as i16, signs: counts[2] as i16 }
     }
+}
+
+/// 1 where a byte is a digit, a capital, a sign.
+#[inline(always)]
+fn kinds(b: u8) -> [u8; 3] {
+    [
+        u8::from(b.wrapping_sub(b'0') < 10),
+        u8::from(b.wrapping_sub(b'A') < 26),
+        u8::from(b == b'|') | u8::from(b == b'>') | u8::from(b == b'/') | u8::from(b == b'@'),
+    ]
 }
 
 /// 1 as a sentence ends, 2 a colon, 3 a comma or semicolon, else 0.
@@ -135,6 +155,7 @@ fn ending(text: &[u8]) -> i16 {
     }
 }
 
+#[inline(always)]
 pub fn places(out: &mut Columns, view: &View<'_>) {
     let count = view.lines.len();
     out.put((0..count).map(|at| fit(at as i64)));
@@ -143,6 +164,7 @@ pub fn places(out: &mut Columns, view: &View<'_>) {
     out.put((0..count).map(|at| share(view.sums[at][0], view.total(0)) as i16));
 }
 
+#[inline(always)]
 pub fn neighbours(out: &mut Columns, view: &View<'_>) {
     let bytes: Vec<i16> = view.lines.iter().map(|line| fit(i64::from(line.len))).collect();
     for column in [&bytes, &view.shares, &view.kinds] {
@@ -153,6 +175,7 @@ pub fn neighbours(out: &mut Columns, view: &View<'_>) {
     }
 }
 
+#[inline(always)]
 pub fn windows(out: &mut Columns, view: &View<'_>) {
     let text: Vec<i32> = view.lines.iter().map(|line| (line.len - line.link).min(400) as i32).collect();
     let linked: Vec<i32> = view.lines.iter().map(|line| line.link.min(400) as i32).collect();

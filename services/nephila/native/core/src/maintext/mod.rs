@@ -49,7 +49,7 @@ pub fn main_text(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8], artic
         return Main::default();
     }
     let known = &lines[..lines.len().min(MAX_LINES)];
-    choose(chances(&features(text, known, boxes, title), known.len()), text, lines, boxes, article)
+    choose(chances(&features(text, known, boxes, title)), text, lines, boxes, article)
 }
 
 /// The main text by the chances of the first `MAX_LINES` lines (entries of `CHANCES`); there is a line.
@@ -82,7 +82,8 @@ fn choose(mut found: Vec<u8>, text: &[u8], lines: &[Line], boxes: &[Box], articl
 
 /// The features of the first `MAX_LINES` lines, as the model is trained on them.
 pub fn table(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8]) -> Vec<i16> {
-    features(text, &lines[..lines.len().min(MAX_LINES)], boxes, title)
+    let columns = features(text, &lines[..lines.len().min(MAX_LINES)], boxes, title);
+    columns.data.chunks(columns.stride.max(1)).flat_map(|column| &column[..columns.count]).copied().collect()
 }
 
 /// The main text by other scores (thousandths of log-odds) than the model's: how a new one is judged.

@@ -1,5 +1,7 @@
 //! Measures of a page for the main-text model, and their columns.
 
+use nephila_wide::LINES;
+
 use crate::boxes::Box;
 use crate::tags::*;
 use crate::text::Line;
@@ -40,19 +42,29 @@ pub struct View<'a> {
     pub sums: Vec<[u64; 3]>,
 }
 
-/// The columns, one behind the other.
+/// The columns, one behind the other, each padded to `stride` numbers.
 pub struct Columns {
     pub data: Vec<i16>,
+    /// Lines: the numbers of a column that mean something.
+    pub count: usize,
+    pub stride: usize,
 }
 
 impl Columns {
-    #[inline]
+    pub fn new(count: usize, columns: usize) -> Self {
+        let stride = count.next_multiple_of(LINES);
+        Columns { data: Vec::with_capacity(columns * stride), count, stride }
+    }
+
+    #[inline(always)]
     pub fn put(&mut self, column: impl Iterator<Item = i16>) {
         self.data.extend(column);
+        self.data.resize(self.data.len().next_multiple_of(LINES), 0);
     }
 }
 
 impl<'a> View<'a> {
+    #[inline(always)]
     pub fn new(text: &'a [u8], lines: &'a [Line], boxes: &'a [Box]) -> Self {
         let shares: Vec<i16> =
             lines.iter().map(|line| share(u64::from(line.link), u64::from(line.len)) as i16).collect();

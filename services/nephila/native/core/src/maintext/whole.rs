@@ -30,6 +30,7 @@ const IN_ARTICLE: u16 = 1 << 5;
 const IN_MAIN: u16 = 1 << 6;
 const CONTEXT_SHARES: [u16; 3] = [IN_ARTICLE, IN_MAIN, IN_BODY];
 
+#[inline(always)]
 pub fn headings(out: &mut Columns, view: &View<'_>, title: &[u8], boiler: &[i16]) {
     let count = view.kinds.len();
     let h1 = view.kinds.iter().position(|kind| *kind == H1_KIND);
@@ -68,6 +69,7 @@ fn titled(view: &View<'_>, title: &[u8]) -> Option<usize> {
     found
 }
 
+#[inline(always)]
 pub fn page(out: &mut Columns, view: &View<'_>) {
     let (count, total) = (view.lines.len(), view.total(0));
     let sizes: Vec<u32> = view.lines.iter().map(|line| line.len).collect();
@@ -91,6 +93,7 @@ pub fn page(out: &mut Columns, view: &View<'_>) {
 }
 
 /// Bytes of the lines that `of` is true of. The text of a page is below 2^32 bytes.
+#[inline(always)]
 fn bytes<T: Copy>(sizes: &[u32], column: &[T], of: impl Fn(T) -> bool) -> u64 {
     let sum: u32 = sizes.iter().zip(column).map(|(size, one)| size & u32::from(of(*one)).wrapping_neg()).sum();
     u64::from(sum)

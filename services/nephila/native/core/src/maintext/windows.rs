@@ -8,6 +8,7 @@ pub const GAUSS_WIDE: [i32; 13] = [102, 99, 90, 77, 62, 47, 33, 22, 14, 8, 5, 2,
 const FLAT: usize = 15;
 
 /// Zero beyond the ends. Values up to 600: the sums stay far below 2^31. O(lines · weights).
+#[inline(always)]
 pub fn gauss(column: &[i32], weights: &[i32]) -> Vec<i32> {
     let (count, side) = (column.len(), weights.len() - 1);
     let mut padded = vec![0; count + 2 * side];
@@ -27,6 +28,7 @@ pub fn gauss(column: &[i32], weights: &[i32]) -> Vec<i32> {
 }
 
 /// The mean over `FLAT` lines on both sides. O(lines).
+#[inline(always)]
 pub fn flat(column: &[i32]) -> Vec<i32> {
     let mut sums = Vec::with_capacity(column.len() + 1);
     let mut sum = 0i64;

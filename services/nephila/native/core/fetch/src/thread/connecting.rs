@@ -88,6 +88,8 @@ impl Worker {
             exchange: None,
             covered: RESERVE_BYTES,
             waits: false,
+            share: None,
+            stalled: false,
             pending: Vec::new(),
             requests: 0,
             progress: 0,
@@ -106,6 +108,7 @@ impl Worker {
             self.pool.remove(number);
         }
         connection.role = Role::Closed;
+        connection.share = None;
         let _ = self.poll.registry().deregister(connection.link.stream()); // the socket is closed in any case
         self.closed.push(number);
     }
@@ -115,9 +118,7 @@ impl Worker {
         fetch.serving = Some(number);
         let connection = &mut self.links[number];
         connection.role = Role::Serving(id);
-        let mut exchange = Exchange::new(fetch.submit.wanted.clone(), connection.requests > 0);
-        exchange.collect_in(self.shared.take_spare());
-        connection.exchange = Some(exchange);
+        connection.exchange = Some(Exchange::new(fetch.submit.wanted.clone(), connection.requests > 0));
         connection.requests += 1;
         connection.head_at = None;
         connection.covered = RESERVE_BYTES;

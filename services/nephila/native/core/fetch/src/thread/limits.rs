@@ -44,7 +44,7 @@ impl Worker {
                 Some(exchange) if exchange.has_head() => Phase::Body,
                 Some(_) => Phase::Headers,
             };
-            if serving.is_some_and(|one| one.waits) {
+            if serving.is_some_and(|one| one.waits || one.stalled) {
                 if let Some(detail) = fetch.times.passed_in_wait(&self.config, now) {
                     late.push((id, detail));
                 }

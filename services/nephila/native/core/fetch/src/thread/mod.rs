@@ -16,6 +16,7 @@ use mio::{Events, Poll, Token};
 use rustls::ClientConfig;
 use slab::Slab;
 
+use crate::ahead::Share;
 use crate::config::{Config, MAX_DIALS, SENT_S};
 use crate::deadlines::Times;
 use crate::exchange::Exchange;
@@ -47,6 +48,10 @@ struct Connection {
     covered: u64,
     /// It waits for memory: nothing is read.
     waits: bool,
+    /// Of the bound for bodies, for the one that arrives.
+    share: Option<Share>,
+    /// Its response begins when bodies that have arrived leave their bound.
+    stalled: bool,
     /// Bytes that were read before the wait.
     pending: Vec<u8>,
     requests: u32,
@@ -86,6 +91,8 @@ pub struct Worker {
     staggers: VecDeque<(f64, u64, usize)>,
     /// Connections with data that was not read in their turn.
     again: VecDeque<usize>,
+    /// Connections with `stalled`.
+    stalled: Vec<usize>,
     events: Vec<Event>,
     /// When `events` are published, if none of them is urgent.
     events_due: f64,
@@ -110,6 +117,7 @@ impl Worker {
             pool,
             staggers: VecDeque::new(),
             again: VecDeque::new(),
+            stalled: Vec::new(),
             events: Vec::new(),
             events_due: f64::INFINITY,
             pages,
@@ -139,6 +147,7 @@ impl Worker {
             for command in self.shared.take_commands() {
                 self.on_command(command);
             }
+            self.resume();
             for _ in 0..self.again.len() {
                 if let Some(number) = self.again.pop_front() {
                     self.on_ready(number, false);

@@ -27,7 +27,7 @@ enum Fed {
 
 impl Worker {
     pub(super) fn read(&mut self, number: usize, id: u64) {
-        if self.links[number].waits {
+        if self.links[number].waits || self.stalls(number) {
             return;
         }
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -77,10 +77,41 @@ impl Worker {
         }
     }
 
+    /// Whether a response has to wait with its first byte: other bodies have arrived and fill their bound.
+    fn stalls(&mut self, number: usize) -> bool {
+        let connection = &mut self.links[number];
+        let Some(exchange) = connection.exchange.as_mut().filter(|exchange| !exchange.begun()) else { return false };
+        if !self.shared.ahead.is_full() {
+            return false;
+        }
+        if !connection.stalled {
+            connection.stalled = true;
+            self.stalled.push(number);
+        }
+        true
+    }
+
+    /// Responses that have waited begin in this turn, as long as the bound allows it.
+    pub(super) fn resume(&mut self) {
+        if self.stalled.is_empty() || self.shared.ahead.is_full() {
+            return;
+        }
+        for number in self.stalled.drain(..) {
+            if let Some(connection) = self.links.get_mut(number).filter(|one| one.stalled) {
+                connection.stalled = false;
+                self.again.push_back(number);
+            }
+        }
+    }
+
     /// Gives bytes to the reader. A coded body gets them in slices, so that its memory is reserved in between.
     fn feed(&mut self, number: usize, id: u64, data: &[u8]) -> Fed {
         let connection = &mut self.links[number];
         let Some(exchange) = connection.exchange.as_mut() else { return Fed::More };
+        if !data.is_empty() && !exchange.begun() {
+            exchange.collect_in(self.shared.take_spare());
+            connection.share = Some(self.shared.ahead.share(0));
+        }
         let mut rest = data;
         while !rest.is_empty() || exchange.has_backlog() {
             let size = match exchange.has_backlog() {
@@ -103,6 +134,9 @@ impl Worker {
                     return Fed::Done { clean: false };
                 }
                 Ok(false) => {}
+            }
+            if let Some(share) = &mut connection.share {
+                share.set(exchange.expected() as usize);
             }
             if let Some(size) = exchange.needs(connection.covered) {
                 connection.covered = size;
@@ -129,6 +163,7 @@ impl Worker {
         let Some(exchange) = connection.exchange.take() else { return };
         let response = exchange.into_response();
         let (address, head_at) = (Some(connection.key.0), connection.head_at);
+        let share = connection.share.take();
         if response.reuse && clean && !connection.ended {
             connection.role = Role::Idle;
             connection.waits = false;
@@ -140,16 +175,19 @@ impl Worker {
             self.close(number);
         }
         let page_url = self.fetches.remove(&id).map(|fetch| fetch.submit.page_url).unwrap_or_default();
-        let done = Box::new(Done { id, response, address, head_at, page_url, reading: None, share: None });
+        let size = response.body.len() + response.wire_body.as_ref().map_or(0, Vec::len);
+        let mut done = Box::new(Done { id, response, address, head_at, page_url, reading: None, share });
         if done.response.head.status != 0 {
             self.events.retain(|event| !matches!(event, Event::Sent(of) if *of == id));
             // follows from the response
         }
-        let unread = match &mut self.pages {
-            Some(pages) => pages.offer(done),
-            None => Some(done),
-        };
-        self.events.extend(unread.map(Event::Done));
+        if let Some(share) = &mut done.share {
+            share.set(size);
+        }
+        match &mut self.pages {
+            Some(pages) if pages.wants(&done) => pages.hold(done),
+            _ => self.events.push(Event::Done(done)),
+        }
     }
 
     /// A fetch ends without a connection.

@@ -1,5 +1,5 @@
 //! Any bytes of a server through heads, chunks and decoders: no panic, bounded output, the same outcome at each split.
-//! Corpus: `tar xf corpus.tar.gz`; then `cargo +nightly fuzz run response corpus -- -max_len=4096 -max_total_time=1800`.
+//! `make fuzz` runs it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

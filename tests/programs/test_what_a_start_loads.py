@@ -1,0 +1,86 @@
+"""What a crawl of one page imports: modules that it does not need are not there (docs/adr/0181)."""
+
+import http.server
+import subprocess
+import sys
+import threading
+
+import pytest
+
+MOST = 705
+"""Modules of a start at most, those of Python and of libraries among them."""
+NEVER = (
+    "aiohttp",
+    "chardet",
+    "jinja2",
+    "lxml",
+    "nephila.api",
+    "nephila.console",
+    "nephila.control.http.application",
+    "nephila.harvest",
+    "nephila.kernel.bus.kafka",
+    "nephila.kernel.documents.json_schema",
+    "nephila.operator",
+    "nephila.programs.workers",
+    "nephila.storage.ledgers.postgres",
+    "nephila.storage.sinks.bodies",
+    "nephila.storage.sinks.chunks",
+    "nephila.storage.sinks.markdown",
+    "nephila.storage.sinks.parquet",
+    "nephila.storage.sinks.warcs",
+    "prometheus_client",
+    "psycopg",
+    "pyarrow",
+    "pypdfium2",
+    "selectolax",
+    "starlette",
+    "tldextract",
+    "uvicorn",
+)
+CRAWL = """
+import sys
+from nephila.__main__ import main
+sys.argv = ["nephila", "crawl", *sys.argv[1:]]
+code = main()
+print(code, *sys.modules, sep="\\n")
+"""
+
+
+class _Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<title>One</title><p>A page without links.")
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    """Names of the modules after a crawl of one page."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    words = [f"http://127.0.0.1:{server.server_port}/", "--allow-private", "--delay", "0", "--workers", "0", "--quiet"]
+    words += ["--out", str(tmp_path_factory.mktemp("start") / "out")]
+    try:
+        ran = subprocess.run([sys.executable, "-c", CRAWL, *words], capture_output=True, text=True, check=True)
+    finally:
+        server.shutdown()
+        server.server_close()
+    code, *names = ran.stdout.split()
+    assert code == "0", ran.stderr
+    return names
+
+
+@pytest.mark.parametrize("name", NEVER)
+def test_it_is_not_loaded(name, loaded):
+    """It would take time of every start, and is for other programs or other options."""
+    assert [module for module in loaded if module == name or module.startswith(f"{name}.")] == []
+
+
+def test_the_number_of_modules_is_bounded(loaded):
+    """A module takes 0.2 to 0.3 ms of a start, however small it is."""
+    assert "nephila.programs.crawl.program" in loaded
+    assert len(loaded) <= MOST
