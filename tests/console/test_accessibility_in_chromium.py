@@ -43,7 +43,6 @@ async def test_no_screen_has_a_serious_finding(tmp_path, chromium, scheme, width
                 if path == "/login":
                     await page.goto(f"{base}/login?token={rig.access.sessions.invite()}")
         await server.close()
-        lines = sorted(
-            {f"{finding}: {node}" for of_path in found.values() for finding, nodes in of_path for node in nodes}
-        )
+        nodes = [f"{name}: {node}" for of_path in found.values() for name, several in of_path for node in several]
+        lines = sorted(set(nodes))
         assert not found, "\n".join([*lines, ", ".join(found)])

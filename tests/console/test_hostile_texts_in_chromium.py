@@ -72,8 +72,8 @@ async def test_nothing_of_a_stranger_runs_or_is_loaded(chromium):
             await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
             assert await page.evaluate("window.ran") == 0, path
             foreign = await page.evaluate(
-                "[...document.querySelectorAll('main :is(script, style, link, iframe, object, embed, img, video,"
-                ' audio, base, meta, image, use, foreignObject, template, form:not([action^="/console"])),'
+                "[...document.querySelectorAll('main :is(script, style, link, iframe:not([sandbox]), object, embed,"
+                ' img, video, audio, base, meta, image, use, foreignObject, template, form:not([action^="/console"])),'
                 ' main a[href]:not([href^="/console"]):not([href^="http"])\')].map((one) => one.outerHTML)'
             )
             assert foreign == [], path

@@ -88,7 +88,9 @@ def _print(found: screen_types.SearchResults, skip: int) -> None:
     for one in found.hits:
         typer.echo(f"{_line(one.title) or '(no title)'}\n  {sanitize(one.url, 2000)}  {one.fetched_at[:10]}")
         typer.echo(f"  {_line(one.passage)}\n")
-    count = f"{found.total:,} pages or more" if found.total >= 1000 or not found.complete else f"{found.total:,} pages"
+    count = f"{found.total:,} page{'s' if found.total != 1 else ''}"
+    if found.total >= 1000 or not found.complete:
+        count += " or more"
     note(
         f"{count}"
         + (f"; further ones: --skip {skip + len(found.hits)}" if found.total > skip + len(found.hits) else "")
