@@ -72,7 +72,7 @@ async def running(directory: Path, answer: Callable[[Request], Reply | None] = s
             SchedulerConfig(directory=str(directory / "frontier"), address_gap_s=0.0),
             DownloaderConfig(allow_private=True, host_map=(web.host_map,), address_gap_s=0.0, per_address=0),
             ParserConfig(),
-            StorageConfig(directory=directory, flush_interval_s=0.02),
+            StorageConfig(directory=directory, flush_interval_s=0.02, formats=("sqlite", "raw")),
         )
         program = UpProgram(configs, SystemClock())
         ready = asyncio.Event()

@@ -48,7 +48,7 @@ async def test_the_official_client_scrapes_maps_and_crawls(tmp_path):
             client.batch_scrape, ["http://d.test/green", "http://e.test/black"], formats=["links"], poll_interval=1
         )
         page, old, none, private, mapped, crawl, batch = await asyncio.gather(
-            called(client.scrape, "http://a.test/", formats=["markdown", "links"]),
+            called(client.scrape, "http://a.test/", formats=["markdown", "links", "rawHtml"]),
             called(client.scrape, "http://b.test/old"),
             called(client.scrape, "http://f.test/none"),
             called(client.scrape, "http://g.test/private/x"),
@@ -57,7 +57,8 @@ async def test_the_official_client_scrapes_maps_and_crawls(tmp_path):
             batched,
             return_exceptions=True,
         )
-        assert "Teas is the subject" in page.markdown
+        assert page.markdown.startswith("# Teas")
+        assert "<h1>Teas</h1>" in page.raw_html
         assert page.links == ["http://a.test/green", "http://a.test/black"]
         assert (page.metadata.title, page.metadata.status_code, page.metadata.language) == ("Teas", 200, "en")
         assert (old.metadata.url, old.metadata.source_url) == ("http://b.test/green", "http://b.test/old")

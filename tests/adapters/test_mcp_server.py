@@ -29,6 +29,7 @@ async def test_an_agent_reads_maps_crawls_and_asks(tmp_path):
             text, failed = await called(client, "read_page", url="http://a.test/green")
             assert not failed
             assert "title: Green tea" in text
+            assert "# Green tea" in text
             text, failed = await called(client, "start_crawl", url="http://b.test/", name="teas", max_pages=5)
             assert not failed
             for _ in range(3):

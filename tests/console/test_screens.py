@@ -39,7 +39,10 @@ PATHS = (
         "/pages?q=title",
         "/pages?q=zz&in=url",
     ),
-    *(f"/page?url={JOB_URL}&tab={tab}" for tab in ("text", "links", "items", "history", "metadata")),
+    *(
+        f"/page?url={JOB_URL}&tab={tab}"
+        for tab in ("text", "markdown", "source", "links", "items", "history", "metadata")
+    ),
     *("/studio", "/studio?q=zz", f"/studio/{STUDIO}", f"/studio/{STUDIO}/save", f"/studio/{STUDIO}?links=1"),
     *("/hosts", "/hosts?job=news", "/items", "/items?q=zz", "/sites", "/rules", "/rules?name=shop", "/system"),
 )

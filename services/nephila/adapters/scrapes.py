@@ -30,6 +30,8 @@ WAIT_S: Final = 60.0
 """Longest wait for a page unless the caller sets one."""
 MAX_WAITING: Final = 1000
 """URLs that are awaited at once; a further request is refused."""
+BODY_CHARS: Final = 2_000_000
+"""Characters of a page in one answer."""
 _PAGES: Final = 10
 """Lists of rows that one look reads at most."""
 _REDIRECTS: Final = 10
@@ -91,6 +93,21 @@ class Scrapes:
                 raise NotStored(found.page)
             return found
         raise UserError(f"{url[:500]}: more than {_REDIRECTS} redirects")
+
+    async def markdown(self, found: screen_types.PageDetail) -> str:
+        """The page as Markdown where its body is stored, else its text."""
+        if "html" not in found.page.content_type:
+            return found.text
+        try:
+            body = await self.control.get_body(screen_types.GetBody(url=found.page.url, limit=BODY_CHARS))
+        except NotFound:
+            return found.text
+        return body.text or found.text
+
+    async def source(self, found: screen_types.PageDetail) -> str:
+        """The source of the page. Raises `NotFound` where its body is not stored."""
+        request = screen_types.GetBody(url=found.page.url, form="source", limit=BODY_CHARS)
+        return (await self.control.get_body(request)).text
 
     async def _stored(self, url: str, job: str) -> screen_types.PageDetail | None:
         try:

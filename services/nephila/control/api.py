@@ -99,6 +99,10 @@ class Control(Protocol):
     async def get_page(self, request: screen_types.GetPage) -> screen_types.PageDetail:
         """One URL with text, links, items and fetches."""
 
+    @over_http("GET", "/page/body")
+    async def get_body(self, request: screen_types.GetBody) -> screen_types.Body:
+        """The body of a stored HTML page, as Markdown or as its source."""
+
     @over_http("GET", "/items")
     async def list_items(self, request: screen_types.ListItems) -> screen_types.ItemList:
         """Items that rules extracted."""

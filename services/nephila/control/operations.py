@@ -244,6 +244,9 @@ class Operations(api.Control):
     async def rule_health(self, request: requests.Empty) -> answers.RuleHealthList:
         return rule_health(self._backend.verdicts())
 
+    async def get_body(self, request: screen_types.GetBody) -> screen_types.Body:
+        return await self._studio.body(request)
+
     # ---- the studio
 
     @cached_property

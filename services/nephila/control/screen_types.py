@@ -48,6 +48,17 @@ class GetPage(Request):
     job: JobFilter = ""
 
 
+class GetBody(Request):
+    """The body of a stored page."""
+
+    url: Annotated[Url, Meta(min_length=1)]
+    form: Literal["markdown", "source"] = "markdown"
+    start: Annotated[int, Meta(ge=0, le=1 << 40)] = 0
+    """The first character."""
+    limit: Annotated[int, Meta(ge=1, le=2_000_000)] = 200_000
+    """Characters at most."""
+
+
 class ListItems(Request):
     """Items in the order of job, page, rule and number."""
 
@@ -189,6 +200,18 @@ class PageDetail(msgspec.Struct, kw_only=True):
     fetches: list[dict[str, Any]]
     """The last rows of the table `fetches`, the newest last."""
     previous: PageVersion | None
+
+
+class Body(msgspec.Struct, kw_only=True):
+    """A part of a body as text."""
+
+    url: str
+    content_type: str
+    fetched_at: float
+    """Seconds since 1970 UTC; 0: not known."""
+    text: str
+    chars: int
+    """Of the whole text."""
 
 
 class Item(msgspec.Struct, kw_only=True):

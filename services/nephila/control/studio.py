@@ -1,4 +1,4 @@
-"""The operations of the rule studio: the pages of a draft are found, the work on them is done in a child process.
+"""The operations of the rule studio, and stored bodies: pages are found here, a child process works on drafts.
 
 A draft comes with each request. Kept between two of them: the last pages fetched from the web, in memory; the index of
 stored bodies; the child process.
@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from nephila.control import requests
+from nephila.control import requests, screen_types
 from nephila.control import studio_types as types
 from nephila.control.api import NotFound
 from nephila.control.backend import Backend
 from nephila.kernel.messages import ParseRule
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.native import UrlError, parse_url
+from nephila.parser.markdown import document_markdown
 from nephila.parser.rules import load
 from nephila.parser.rules.selectors import compiled
 from nephila.rulekit import working_copy
@@ -76,6 +77,29 @@ class Studio:
         urls, complete = await asyncio.to_thread(self._urls)
         found = [url for url in urls if request.search.lower() in url.lower()]
         return types.StudioPages(urls=found[: request.limit], total=len(found), complete=complete)
+
+    async def body(self, request: screen_types.GetBody) -> screen_types.Body:
+        """See `Control.get_body`."""
+        try:
+            url = parse_url(request.url).href
+        except UrlError as error:
+            raise UsageError(f"{request.url[:100]!a} is not a URL that can be crawled: {error}") from None
+        return await asyncio.to_thread(self._body, request, url)
+
+    def _body(self, request: screen_types.GetBody, url: str) -> screen_types.Body:
+        page = next((page for name in dict.fromkeys((request.url, url)) if (page := self._bodies.page(name))), None)
+        if page is None:
+            raise NotFound(
+                f"no body of {request.url[:200]!a} is stored here: crawl with --keep-raw or --format sqlite,warc"
+            )
+        if request.form == "markdown":
+            text = document_markdown(page.body, page.url, page.content_type, page.charset).decode("utf-8", "replace")
+        else:
+            text = page.document.source
+        part = text[request.start : request.start + request.limit]
+        return screen_types.Body(
+            url=page.url, content_type=page.content_type, fetched_at=page.fetched_at, text=part, chars=len(text)
+        )
 
     async def open(self, request: types.OpenStudioPage) -> types.StudioDraft:
         """See `Control.open_studio_page`."""

@@ -9,6 +9,7 @@ day, with the next one that starts; their rows stay.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import logging
 import secrets
@@ -166,7 +167,21 @@ class FirecrawlApi:
             )
         except NotStored as ended:
             return {"success": True, "data": failed_document(_answered(ended.row), url)}
-        return {"success": True, "data": document(found, wanted.formats, wanted.schema, url)}
+        return {"success": True, "data": await self._document(found, wanted.formats, wanted.schema, url)}
+
+    async def _document(
+        self,
+        found: screen_types.PageDetail,
+        formats: tuple[options.Format, ...],
+        schema: Mapping[str, Any] | None,
+        asked: str = "",
+    ) -> dict[str, Any]:
+        markdown = await self._scrapes.markdown(found) if "markdown" in formats else ""
+        source = None
+        if "rawHtml" in formats:
+            with contextlib.suppress(NotFound):
+                source = await self._scrapes.source(found)
+        return document(found, formats, schema, asked, markdown=markdown, source=source)
 
     async def map(self, request: Request) -> Any:
         given = await _body(request)
@@ -255,7 +270,7 @@ class FirecrawlApi:
             except NotFound:
                 continue
             if "list" not in detail.meta:  # a sitemap or a feed is no document
-                data.append(document(detail, known.formats, schema))
+                data.append(await self._document(detail, known.formats, schema))
         answer = {
             "success": True,
             "status": state,

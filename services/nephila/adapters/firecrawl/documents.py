@@ -20,12 +20,22 @@ _META = {
 
 
 def document(
-    found: PageDetail, formats: Sequence[Format], schema: Mapping[str, Any] | None = None, asked: str = ""
+    found: PageDetail,
+    formats: Sequence[Format],
+    schema: Mapping[str, Any] | None = None,
+    asked: str = "",
+    *,
+    markdown: str = "",
+    source: str | None = None,
 ) -> dict[str, Any]:
-    """The document of a stored page. `asked`: the URL before its redirects."""
+    """The document of a stored page. `asked`: the URL before its redirects. `source`: None: its body is not stored."""
     parts: dict[str, Any] = {"metadata": {**_metadata(found.page, asked), **_page_metadata(found)}}
     if "markdown" in formats:
-        parts["markdown"] = found.text
+        parts["markdown"] = markdown
+    if "rawHtml" in formats:
+        parts["rawHtml"] = source
+        if source is None:
+            parts["warning"] = "the body is not stored: run nephila up with --keep-raw"
     if "links" in formats:
         parts["links"] = [link.url for link in found.links]
     if "json" in formats:

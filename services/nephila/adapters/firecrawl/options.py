@@ -13,8 +13,8 @@ import msgspec
 
 from nephila.kernel.runtime.errors import UsageError
 
-Format = Literal["markdown", "links", "json"]
-FORMATS: Final[Mapping[Format, str]] = {"markdown": "m", "links": "l", "json": "j"}
+Format = Literal["markdown", "links", "rawHtml", "json"]
+FORMATS: Final[Mapping[Format, str]] = {"markdown": "m", "links": "l", "rawHtml": "r", "json": "j"}
 """Formats of a document, and the letter by which the id of a crawl holds them."""
 DEFAULT_LIMIT: Final = 10_000
 DEFAULT_TIMEOUT_S: Final = 60.0
@@ -214,7 +214,7 @@ def number(given: Mapping[str, Any], name: str, default: float, low: float, high
     return found
 
 
-_ID: Final = re.compile(r"(crawl|batch)-([0-9a-f]{12})[0-9a-f]{12}-([mlj]{1,3})")
+_ID: Final = re.compile(r"(crawl|batch)-([0-9a-f]{12})[0-9a-f]{12}-([mlrj]{1,4})")
 
 
 class CrawlId(msgspec.Struct, frozen=True):

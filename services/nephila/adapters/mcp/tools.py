@@ -46,9 +46,9 @@ class Tools:
         start: Annotated[int, Field(ge=0, description="First character; the `next` of the answer before.")] = 0,
         max_chars: Annotated[int, Field(ge=100, le=MOST_CHARS)] = 20_000,
     ) -> str:
-        """Read one page: title, text and facts. It is fetched by robots.txt unless a fresh copy is stored."""
+        """Read one page: facts, title, and its text as Markdown. Fetched politely unless a fresh copy is stored."""
         found = await self.scrapes.page(url, max_age_s=max_age_s, render=render)
-        page, text = found.page, visible(found.text)
+        page, text = found.page, visible(await self.scrapes.markdown(found))
         part = text[start : start + max_chars]
         end = start + len(part)
         facts = [f"title: {visible(page.title)[:500]}", f"fetched: {page.fetched_at}, status {page.status}"]

@@ -16,10 +16,12 @@ from nephila.kernel.figures import span
 from nephila.kernel.reasons.table import words
 from nephila.kernel.runtime.errors import UsageError
 
-TABS = ("text", "links", "items", "history", "metadata")
+TABS = ("text", "markdown", "source", "links", "items", "history", "metadata")
 OUTCOMES = ("stored", "denied", "failed", "dropped")
 SEARCH_PAGE = 20
 """Pages of a search on one screen."""
+BODY_CHARS = 200_000
+"""Characters of a body on one screen."""
 DIFF_LINES = 2000
 """Lines of a text, at most, that are compared with the version before."""
 
@@ -110,7 +112,13 @@ async def page(view: View) -> Response:
         detail=detail,
         steps=steps(explained, detail),
         diff=difference(detail) if detail is not None and tab == "history" else [],
+        body=await _body(view, url, tab) if detail is not None and tab in ("markdown", "source") else None,
     )
+
+
+async def _body(view: View, url: str, form: str) -> screen_types.Body | None:
+    request = screen_types.GetBody(url=url, form="source" if form == "source" else "markdown", limit=BODY_CHARS)
+    return await optional(view.control.get_body(request))
 
 
 def steps(explained: answers.Explained | None, detail: screen_types.PageDetail | None) -> list[Step]:
