@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 from nephila.adapters import scrapes
@@ -10,9 +11,9 @@ from nephila.adapters.scrapes import Busy, NotStored, Scrapes, WaitTimeout
 from nephila.adapters.site_map import site_map
 from nephila.control import requests
 from nephila.kernel.runtime.clock import SystemClock
-from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.errors import UsageError, UserError
 
-from tests.adapters.adapter_rig import running
+from tests.adapters.adapter_rig import running, shop
 
 
 async def test_a_page_is_fetched_once_for_all_who_ask_for_it(tmp_path):
@@ -53,15 +54,27 @@ async def test_redirects_are_followed_and_refusals_are_named(tmp_path):
 
 
 async def test_a_wait_ends_and_says_what_the_url_waits_for(tmp_path, monkeypatch):
+    """While robots.txt does not come, as many wait as may; each URL stays queued, and is fetched later."""
     monkeypatch.setattr(scrapes, "MAX_WAITING", 3)
-    async with running(tmp_path) as rig:
+    come = threading.Event()
+
+    def slow(request):
+        if request.path == "/robots.txt":
+            come.wait(60)
+        return shop(request)
+
+    async with running(tmp_path, slow) as rig:
         pages = Scrapes(rig.control, SystemClock())
-        asked = [pages.page(f"http://a.test/?{number}", wait_s=1.5) for number in range(5)]
+        asked = [pages.page(f"http://a.test/?{number}", wait_s=1.0) for number in range(5)]
         found = await asyncio.gather(*asked, return_exceptions=True)
-        assert [type(one) for one in found[3:]] == [Busy, Busy]
+        assert sorted(type(one).__name__ for one in found) == ["Busy", "Busy", *["WaitTimeout"] * 3]
         late = [str(one) for one in found if isinstance(one, WaitTimeout)]
-        assert late
-        assert all("is fetched from every 1 s" in one for one in late)
+        assert all("has not ended in time: Waiting: " in one for one in late), late
+        assert any("robots.txt of a.test is fetched first" in one for one in late), late
+        assert isinstance(next(one for one in found if isinstance(one, Busy)), UserError)
+        come.set()
+        waited = late[0].split()[0]
+        assert (await pages.page(waited, max_age_s=60)).page.url == waited
         await pages.close()
 
 
