@@ -118,7 +118,8 @@ async def page(view: View) -> Response:
 
 async def _body(view: View, url: str, form: str) -> screen_types.Body | None:
     request = screen_types.GetBody(url=url, form="source" if form == "source" else "markdown", limit=BODY_CHARS)
-    return await optional(view.control.get_body(request))
+    found: screen_types.Body | None = await optional(view.control.get_body(request))
+    return found
 
 
 def steps(explained: answers.Explained | None, detail: screen_types.PageDetail | None) -> list[Step]:
