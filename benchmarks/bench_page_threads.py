@@ -8,6 +8,7 @@ crawler with its start, threads included. Wall time is that of a machine without
 
 import argparse
 import os
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -32,6 +33,7 @@ def once(serving: Serving, folder: Path, threads: int) -> dict[str, Any]:
     process = measure.start(["taskset", "-c", cores, *command], measure.cores()[1], log=folder / "log", env=env)
     cost = measure.wait(process, started)
     urls = bench_pages.stored_urls(out)
+    shutil.rmtree(out)  # the next run would be refused, and the pages of this one counted as its own
     return {
         "shape": shape.name,
         "threads": threads,
