@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, Literal
 
-import msgspec
-
 from nephila.control import requests, screen_types
 from nephila.control.api import Control, NotFound
 from nephila.kernel.fragment_routes import parse_routed
@@ -164,7 +162,8 @@ class Scrapes:
         try:
             added = await self.control.add_seeds(requests.AddSeeds(name=job, urls=[url]))
         except NotFound:
-            added = await self.control.apply_job(requests.ApplyJob(job=_document(job, url, render)))
+            spec = {"seeds": [url], "scope": {"mode": "any", "maxDepth": 0}, "links": True, "render": render}
+            added = await self.control.apply_job(requests.ApplyJob(job=crawl_job(job, spec)))
         if added.refused:
             raise UsageError(f"{url[:500]}: {added.refused[0].reason}")
 
@@ -228,29 +227,6 @@ def url_key(url: str) -> str:
         raise UsageError(f"{url[:100]!a} is not a URL that can be crawled: {error}") from None
 
 
-def _document(job: str, url: str, render: Render) -> dict[str, Any]:
-    return {
-        "apiVersion": "nephila.dev/v1",
-        "kind": "CrawlJob",
-        "metadata": {"name": job},
-        "spec": {"seeds": [url], "scope": {"mode": "any", "maxDepth": 0}, "links": True, "render": render},
-    }
-
-
-class PageText(msgspec.Struct, kw_only=True, frozen=True):
-    """A part of the text of a page."""
-
-    text: str
-    start: int
-    """Its first character."""
-    chars: int
-    """Of the whole text."""
-    next: int
-    """Where the rest begins; 0: this was the end."""
-
-
-def part_of(text: str, chars: int, start: int, most: int) -> PageText:
-    """At most `most` characters from `start`."""
-    cut = text[start : start + most]
-    end = start + len(cut)
-    return PageText(text=cut, start=start, chars=chars, next=end if end < len(text) else 0)
+def crawl_job(name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """A CrawlJob document."""
+    return {"apiVersion": "nephila.dev/v1", "kind": "CrawlJob", "metadata": {"name": name}, "spec": spec}

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from nephila.adapters.scrapes import WAIT_S, NotStored, WaitTimeout, url_key
+from nephila.adapters.scrapes import WAIT_S, NotStored, WaitTimeout, crawl_job, url_key
 from nephila.control import requests, screen_types
 from nephila.control.api import Control, NotFound
 from nephila.kernel.runtime.clock import Clock
@@ -44,8 +44,7 @@ async def site_map(
         await control.delete_job(requests.JobName(name=job))
     except NotFound:
         pass
-    started = clock.now()
-    applied = await control.apply_job(requests.ApplyJob(job=_document(job, url)))
+    applied = await control.apply_job(requests.ApplyJob(job=crawl_job(job, _spec(url))))
     if applied.refused:
         raise UserError(f"{url[:500]}: {applied.refused[0].reason}")
     deadline = clock.monotonic() + wait_s
@@ -59,10 +58,10 @@ async def site_map(
                 raise WaitTimeout(f"{url[:500]} has not ended in time: the job {job} is {status.state}")
             break
         await sleep(clock, POLL_S)
-    return await _links(control, job, key, search.lower(), limit, started)
+    return await _links(control, job, key, search.lower(), limit)
 
 
-async def _links(control: Control, job: str, key: str, search: str, limit: int, started: float) -> list[FoundUrl]:
+async def _links(control: Control, job: str, key: str, search: str, limit: int) -> list[FoundUrl]:
     rows = (await control.list_pages(screen_types.ListPages(job=job, limit=200))).pages
     rows.sort(key=lambda row: row.url_key != key)
     found: dict[str, FoundUrl] = {}
@@ -80,20 +79,11 @@ async def _links(control: Control, job: str, key: str, search: str, limit: int, 
     return list(found.values())
 
 
-def _document(job: str, url: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "nephila.dev/v1",
-        "kind": "CrawlJob",
-        "metadata": {"name": job},
-        "spec": {
-            "seeds": [url],
-            "scope": {
-                "mode": "domain",
-                "include": [f"^{re.escape(url)}/?$", SITEMAP],
-                "maxDepth": 3,
-                "maxPages": MAX_DOCUMENTS,
-            },
-            "sitemaps": True,
-            "links": True,
-        },
+def _spec(url: str) -> dict[str, Any]:
+    bounds = {
+        "mode": "domain",
+        "include": [f"^{re.escape(url)}/?$", SITEMAP],
+        "maxDepth": 3,
+        "maxPages": MAX_DOCUMENTS,
     }
+    return {"seeds": [url], "scope": bounds, "sitemaps": True, "links": True}

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from nephila.adapters.scrapes import crawl_job
 from nephila.kernel.runtime.errors import UsageError
 
 Format = Literal["markdown", "links", "rawHtml", "json"]
@@ -143,18 +144,14 @@ def crawl_document(job: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
     }
     if (delay := number(given, "delay", 0, 0, 86_400)) > 0:
         spec["politeness"] = {"delay": f"{delay:g}s"}
-    return _job(job, spec), options
+    return crawl_job(job, spec), options
 
 
 def batch_document(job: str, urls: list[str], options: ScrapeOptions) -> dict[str, Any]:
     """The CrawlJob of a batch of pages."""
     scope = {"mode": "any", "maxDepth": 0}
     render = "always" if options.rendered else "never"
-    return _job(job, {"seeds": urls, "scope": scope, "links": True, "render": render})
-
-
-def _job(name: str, spec: dict[str, Any]) -> dict[str, Any]:
-    return {"apiVersion": "nephila.dev/v1", "kind": "CrawlJob", "metadata": {"name": name}, "spec": spec}
+    return crawl_job(job, {"seeds": urls, "scope": scope, "links": True, "render": render})
 
 
 def _mode(given: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from pydantic import Field
 
-from nephila.adapters.scrapes import Render, Scrapes
+from nephila.adapters.scrapes import Render, Scrapes, crawl_job
 from nephila.adapters.site_map import site_map
 from nephila.adapters.untrusted import marked, visible
 from nephila.control import answers, requests, screen_types
@@ -82,13 +82,8 @@ class Tools:
     ) -> dict[str, Any]:
         """Start a crawl, or change the one of this name. It goes on in the background: see crawl_status."""
         bounds = {"mode": scope, "maxDepth": max_depth, "maxPages": max_pages, "include": include, "exclude": exclude}
-        document = {
-            "apiVersion": "nephila.dev/v1",
-            "kind": "CrawlJob",
-            "metadata": {"name": name},
-            "spec": {"seeds": [url], "scope": bounds, "sitemaps": True, "links": True, "rules": rules},
-        }
-        return _plain(await self.control.apply_job(requests.ApplyJob(job=document)))
+        spec = {"seeds": [url], "scope": bounds, "sitemaps": True, "links": True, "rules": rules}
+        return _plain(await self.control.apply_job(requests.ApplyJob(job=crawl_job(name, spec))))
 
     async def crawl_status(
         self,
