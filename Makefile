@@ -8,6 +8,7 @@ WEB    ?= build/plain-web
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST ?= $(BIN)/python -m pytest
 WCXB   ?= ../shared/data/wcxb-dev
+READABILITY ?= ../shared/data/readability-test-pages/test-pages.tar.xz
 DOCS   ?= $(HOME)/.cache/nephila-bench/documentation
 STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
@@ -175,6 +176,9 @@ bench-workers: $(DEV)  ## CPU per page and pages/s with 0, 1 and 2 worker proces
 bench-maintext: $(DEV)  ## main text on pages with a truth (WCXB=DIR), and code, paragraphs and rows of documentation (DOCS=CACHE)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_maintext $(WCXB) $(ARGS)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_documentation $(DOCS) $(filter --rivals,$(ARGS))
+
+bench-metadata: $(DEV)  ## title, authors, dates, language, description, section, image on pages with a truth (WCXB=DIR, READABILITY=TAR); ARGS=--rivals
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_metadata $(WCXB) --articles $(READABILITY) $(ARGS)
 
 bench-markdown: $(DEV)  ## Markdown of documentation pages: headings, code, rows, items, links kept (DOCS=DIR of unpacked packages)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_markdown $(DOCS) $(ARGS)
