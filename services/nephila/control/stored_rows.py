@@ -13,7 +13,7 @@ from nephila.kernel.runtime.errors import UNREADABLE, UsageError, UserError
 from nephila.kernel.seeds import url_errors
 from nephila.native import parse_url
 from nephila.storage.ledgers.read_connection import NoTables
-from nephila.storage.read import recent_rows
+from nephila.storage.read import item_table, recent_rows
 from nephila.storage.search.passages import Fragment
 from nephila.storage.search.query import parse
 from nephila.storage.search.search import search
@@ -88,12 +88,18 @@ def item_list(source: Source | None, request: screen_types.ListItems) -> screen_
     place = there(source)
     if not job_view.is_there(place):
         return screen_types.ItemList(items=[], rules=[])
+    wanted = item_table.Wanted(**{name: getattr(request, name) for name in item_table.Wanted._fields})
+    if wanted.test and not wanted.field:
+        raise UsageError("field: name the field that is compared")
+    if wanted.test in ("above", "below") and not item_table.is_number(wanted.value):
+        raise UsageError(f"value: {wanted.value[:100]!a} is not a number; above and below compare numbers")
     try:
-        found = recent_rows.items(place, **msgspec.structs.asdict(request))
+        found = item_table.items(place, wanted, after=request.after, limit=request.limit)
     except (ValueError, RecursionError):
         raise UsageError(f"after: {request.after[:100]!a} is not the `next` of an answer") from None
     items = [screen_types.Item(**{**item._asdict(), "data": _json(item.data)}) for item in found.items]
-    return screen_types.ItemList(items=items, rules=recent_rows.rules_of_items(place, request.job), next=found.next)
+    rules = item_table.rules_of_items(place, request.job)
+    return screen_types.ItemList(items=items, rules=rules, next=found.next, complete=found.complete)
 
 
 def there(source: Source | None) -> Source:
