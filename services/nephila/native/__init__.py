@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         UrlError,
         UrlParts,
         best_of_srcset,
+        blocks,
         is_storable,
         is_tidy,
         markdown,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         parse_any,
         parse_url,
         quoted,
+        recoded,
         robots_rule,
         robots_sitemaps,
         simhash,
@@ -75,6 +77,7 @@ else:
     UrlError = _chosen.UrlError
     UrlParts = _chosen.UrlParts
     best_of_srcset = _chosen.best_of_srcset
+    blocks = _chosen.blocks
     is_storable = _chosen.is_storable
     is_tidy = _chosen.is_tidy
     markdown = _chosen.markdown
@@ -82,6 +85,7 @@ else:
     parse_any = _chosen.parse_any
     parse_url = _chosen.parse_url
     quoted = _chosen.quoted
+    recoded = _chosen.recoded
     robots_rule = _chosen.robots_rule
     robots_sitemaps = _chosen.robots_sitemaps
     simhash = _chosen.simhash
@@ -126,6 +130,7 @@ __all__ = [
     "UrlError",
     "UrlParts",
     "best_of_srcset",
+    "blocks",
     "check_implementation",
     "is_storable",
     "is_tidy",
@@ -135,6 +140,7 @@ __all__ = [
     "parse_url",
     "partition_of",
     "quoted",
+    "recoded",
     "robots_rule",
     "robots_sitemaps",
     "simhash",

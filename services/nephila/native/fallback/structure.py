@@ -1,0 +1,18 @@
+"""Structures are made and read by the native core alone: here no page has one, and Markdown is the plain text."""
+
+from __future__ import annotations
+
+
+def markdown(structure: bytes, text: bytes, url: str, links: str = "inline", nowhere: str = "") -> bytes:
+    """Nothing: see the module."""
+    return b""
+
+
+def recoded(structure: bytes, text: bytes, stored: bytes) -> bytes:
+    """Nothing: see the module."""
+    return b""
+
+
+def blocks(structure: bytes, text: bytes, url: str) -> bytes:
+    """Nothing: see the module."""
+    return b""
