@@ -1,8 +1,8 @@
 """Markdown of documentation pages beside rivals: what is kept of headings, code, paragraphs, table cells and links, and
 how many lines of a page are boilerplate.
 
-`python -m benchmarks.bench_markdown CACHE [--rivals] [--pages 25]`: CACHE is a directory outside of the repository, the
-sets are downloaded there (documentation_sets.py). The truth is what stands in the element that holds a page's
+`python -m benchmarks.bench_markdown CACHE [--rivals] [--pages 25]`: CACHE is a directory outside of the repository; the
+sets come there (documentation_sets.py). The truth is what stands in the element that holds a page's
 content, read by lxml; the Markdown is rendered by markdown-it and read in the same way. A heading counts with its level,
 a line of code with its indentation, a cell and a paragraph by their words. A line is boilerplate if most of its words
 stand nowhere in the content; trafilatura has the page, markdownify the content itself (it does not look for one).
@@ -138,10 +138,10 @@ def measure(sets: dict[str, list[Page]], make: Make) -> None:
 
 def show(name: str, sums: Counter[str]) -> None:
     """A row."""
-    cells = [
-        f"{sums[one] / sums[f'all {one}']:.3f} of {sums[f'all {one}']}" if sums[f"all {one}"] else "-" for one in WHAT
-    ]
+    whole = [(sums[one], sums[f"all {one}"]) for one in WHAT]
+    cells = [f"{kept / known:.3f} of {known}" if known else "-" for kept, known in whole]
     count = max(sums["pages"], 1)
+    lines, ms = sums["lines"] / count, sums["ms"] / count / 1000
     print(f"| {name} ({sums['pages']}) | {' | '.join(cells)} | {lines:.2f} | {ms:.2f} |", flush=True)
 
 
