@@ -3,9 +3,9 @@ how many lines of a page are boilerplate.
 
 `python -m benchmarks.bench_markdown CACHE [--rivals] [--pages 25]`: CACHE is a directory outside of the repository; the
 sets come there (documentation_sets.py). The truth is what stands in the element that holds a page's
-content, read by lxml; the Markdown is rendered by markdown-it and read in the same way. A heading counts with its level,
-a line of code with its indentation, a cell and a paragraph by their words. A line is boilerplate if most of its words
-stand nowhere in the content; trafilatura has the page, markdownify the content itself (it does not look for one).
+content, read by lxml; the Markdown is rendered by markdown-it and read in the same way. A heading counts with its
+level, a line of code with its indentation, a cell and a paragraph by their words. A line is boilerplate if most of its
+words stand nowhere in the content; trafilatura has the page, markdownify the content itself (it does not look for one).
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def units(root: Any) -> dict[str, Counter[Any]]:
                     found["code lines"][line.rstrip()] += 1
         elif tag in ("td", "th"):
             # A cell with blocks that no cell of Markdown can have is none.
-            if not node.xpath("ancestor-or-self::*//table//table|.//pre|.//h1|.//h2|.//h3|.//h4"):
-                if text := words(node.text_content()):
-                    found["cells"][text] += 1
+            text = words(node.text_content())
+            if text and not node.xpath("ancestor-or-self::*//table//table|.//pre|.//h1|.//h2|.//h3|.//h4"):
+                found["cells"][text] += 1
         elif tag == "p":
             if len(node.text_content().split()) >= LEAST_WORDS and not node.xpath("ancestor::table|ancestor::pre"):
                 found["paragraphs"][words(node.text_content())] += 1
@@ -159,9 +159,8 @@ def main() -> None:
     if arguments.rivals:
         makers |= {"trafilatura": trafilatura_markdown, "markdownify (content)": markdownify_markdown}
     for name, make in makers.items():
-        print(
-            f"\n{name}\n\n| set (pages) | {' | '.join(WHAT)} | boilerplate lines/page | ms/page |\n|{' --- |' * (len(WHAT) + 3)}"
-        )
+        print(f"\n{name}\n\n| set (pages) | {' | '.join(WHAT)} | boilerplate lines/page | ms/page |")
+        print(f"|{' --- |' * (len(WHAT) + 3)}")
         measure(sets, make)
 
 
