@@ -1,8 +1,8 @@
 """Whole documentation sets of ten generators: where each comes from, and the element that holds a page's content.
 
 Packages of Debian come by `apt-get download` and are unpacked; nothing is installed. Man pages are rendered by mandoc
-of such a package. A set of a generator that no package holds is a site that the generator builds from the Markdown of this
-repository (`pip install mkdocs-material sphinx-book-theme myst-nb`), or is left out with a line.
+of such a package. A set of a generator that no package holds is a site that the generator builds from the Markdown of
+this repository (`pip install mkdocs-material sphinx-book-theme myst-nb`), or is left out with a line.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ SETS: Final = (
     DocumentationSet("rustdoc", "rust-doc", f"{DOCUMENTATION}/rust-doc/html/std/*/*.html",
                      '//*[@id="main-content"]',
                      './/a[@class="anchor" or contains(@class,"srclink") or @class="doc-anchor"]'
-                     '|.//*[@id="toggle-all-docs"]|.//*[@class="out-of-band" or @id="copy-path" or @class="rightside" or @class="sub-variant"]'),
+                     '|.//*[@id="toggle-all-docs" or @id="copy-path" or @class="rightside" or @class="sub-variant"]'
+                     '|.//*[@class="out-of-band"]'),
     DocumentationSet("javadoc", "openjdk-17-doc", f"{DOCUMENTATION}/*/api/java.base/java/**/*.html", "//main",
                      './/*[@class="sub-nav"]|.//a[@class="anchor-link"]'),
     DocumentationSet("DocBook", "postgresql-doc-15", f"{DOCUMENTATION}/postgresql-doc-15/html/*.html",

@@ -102,7 +102,7 @@ class Studio:
 
     def _markdown(self, request: screen_types.GetBody, url: str) -> screen_types.Body:
         rows = self._backend.rows
-        for name in dict.fromkeys((request.url, url)) if rows is not None else ():
+        for name in dict.fromkeys((request.url, url)):
             row = _row(rows, name)
             if row is not None and row[SHA256]:
                 at = datetime.fromisoformat(row[FETCHED_AT]).timestamp() if row[FETCHED_AT] else 0.0
@@ -306,7 +306,9 @@ class Studio:
         return types.RuleCommitted(commit=made.id, folder=made.folder)
 
 
-def _row(rows: Source, url: str) -> Row | None:
+def _row(rows: Source | None, url: str) -> Row | None:
+    if rows is None:
+        return None
     try:
         return stored_row(rows, parse_url(url).fingerprint)
     except (UrlError, NoTables):

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         robots_sitemaps,
         simhash,
         sniff_encoding,
+        structure_by,
         to_utf8,
         trimmed,
     )
@@ -90,6 +91,7 @@ else:
     robots_sitemaps = _chosen.robots_sitemaps
     simhash = _chosen.simhash
     sniff_encoding = _chosen.sniff_encoding
+    structure_by = _chosen.structure_by
     to_utf8 = _chosen.to_utf8
     trimmed = _chosen.trimmed
 
@@ -145,6 +147,7 @@ __all__ = [
     "robots_sitemaps",
     "simhash",
     "sniff_encoding",
+    "structure_by",
     "to_utf8",
     "trimmed",
 ]

@@ -158,9 +158,7 @@ class RecordBuilder:
         """Fill in record and links from a document."""
         config, page, job, record = self._config, p.page, p.job, p.record
         record.title = content.title[: config.max_title_chars]
-        record.text = content.text
-        if config.markdown:
-            record.markdown = content.markdown
+        record.text, record.structure = content.text, content.structure
         record.text_hash = text_hash(content.text)
         set_simhash(record, job, content.text)
         record.lang = content.lang[:MAX_LANG_CHARS]

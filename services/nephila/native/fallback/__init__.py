@@ -12,7 +12,7 @@ from nephila.native.fallback.near_copies import NearCopyIndex, simhash
 from nephila.native.fallback.page import TAGS, PagePass, page_pass
 from nephila.native.fallback.robots import RobotsRules, robots_rule, robots_sitemaps
 from nephila.native.fallback.srcset import best_of_srcset
-from nephila.native.fallback.structure import blocks, markdown, recoded
+from nephila.native.fallback.structure import blocks, markdown, recoded, structure_by
 from nephila.native.fallback.texts import is_storable, is_tidy, quoted, sniff_encoding, to_utf8, trimmed
 from nephila.native.fallback.trie import Trie
 from nephila.native.fallback.urls import UrlError, UrlParts, parse_any, parse_url
@@ -42,6 +42,7 @@ __all__ = [
     "robots_sitemaps",
     "simhash",
     "sniff_encoding",
+    "structure_by",
     "to_utf8",
     "trimmed",
 ]
