@@ -10,7 +10,8 @@ from nephila.control import api, job_view, screen_types
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.reasons.table import words
 from nephila.kernel.runtime.errors import UNREADABLE, UsageError, UserError
-from nephila.native import UrlError, parse_url
+from nephila.kernel.seeds import url_errors
+from nephila.native import parse_url
 from nephila.storage.ledgers.read_connection import NoTables
 from nephila.storage.read import recent_rows
 from nephila.storage.search.passages import Fragment
@@ -26,21 +27,21 @@ NO_ROWS = (
 
 def page_list(source: Source | None, request: screen_types.ListPages) -> screen_types.PageList:
     """See `Control.list_pages`."""
-    if not job_view.is_there(_there(source)):
+    if not job_view.is_there(there(source)):
         return screen_types.PageList(pages=[])
     values = msgspec.structs.asdict(request)
-    found = recent_rows.rows(_there(source), **values)
+    found = recent_rows.rows(there(source), **values)
     return screen_types.PageList(pages=[_row(row) for row in found.rows], next=found.next)
 
 
 def search_results(source: Source | None, request: screen_types.SearchPages) -> screen_types.SearchResults:
     """See `Control.search_pages`."""
-    there = _there(source)
+    place = there(source)
     parse(request.query)  # a search that cannot be read is told where there are no rows, too
-    if not job_view.is_there(there):
+    if not job_view.is_there(place):
         return screen_types.SearchResults(hits=[], total=0, complete=True, behind=0)
     try:
-        found = search(there, request.query, job=request.job, skip=request.skip, limit=request.limit)
+        found = search(place, request.query, job=request.job, skip=request.skip, limit=request.limit)
     except NoTables:
         return screen_types.SearchResults(hits=[], total=0, complete=True, behind=0)
     hits = [
@@ -60,12 +61,10 @@ def _fragments(found: list[Fragment]) -> list[screen_types.Fragment]:
 
 def page_detail(source: Source | None, request: screen_types.GetPage) -> screen_types.PageDetail:
     """See `Control.get_page`."""
-    try:
+    with url_errors(request.url):
         keys = [*dict.fromkeys((parse_routed(request.url).fingerprint, parse_url(request.url).fingerprint))]
-    except UrlError as error:
-        raise UsageError(f"{request.url[:100]!a} is not a URL that can be crawled: {error}") from None
-    there = _there(source)
-    found = recent_rows.stored_row(there, request.job, keys) if job_view.is_there(there) else None
+    place = there(source)
+    found = recent_rows.stored_row(place, request.job, keys) if job_view.is_there(place) else None
     if found is None:
         raise api.NotFound(f"there is no row of {request.url[:200]!a}; see nephila explain")
     row = found.row
@@ -79,25 +78,26 @@ def page_detail(source: Source | None, request: screen_types.GetPage) -> screen_
         items=[
             screen_types.PageItem(rule=rule, version=version, data=_json(data)) for rule, version, data in found.items
         ],
-        fetches=job_view.fetches(there, row["job"], row["url"]),
+        fetches=job_view.fetches(place, row["job"], row["url"]),
         previous=screen_types.PageVersion(**found.previous) if found.previous is not None else None,
     )
 
 
 def item_list(source: Source | None, request: screen_types.ListItems) -> screen_types.ItemList:
     """See `Control.list_items`."""
-    there = _there(source)
-    if not job_view.is_there(there):
+    place = there(source)
+    if not job_view.is_there(place):
         return screen_types.ItemList(items=[], rules=[])
     try:
-        found = recent_rows.items(there, **msgspec.structs.asdict(request))
+        found = recent_rows.items(place, **msgspec.structs.asdict(request))
     except (ValueError, RecursionError):
         raise UsageError(f"after: {request.after[:100]!a} is not the `next` of an answer") from None
     items = [screen_types.Item(**{**item._asdict(), "data": _json(item.data)}) for item in found.items]
-    return screen_types.ItemList(items=items, rules=recent_rows.rules_of_items(there, request.job), next=found.next)
+    return screen_types.ItemList(items=items, rules=recent_rows.rules_of_items(place, request.job), next=found.next)
 
 
-def _there(source: Source | None) -> Source:
+def there(source: Source | None) -> Source:
+    """Where the rows are. Raises `UserError` where that is not known."""
     if source is None:
         raise UserError(NO_ROWS)
     return source
