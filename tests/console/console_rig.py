@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from nephila.console.application import Access, access, routes
+from nephila.console.application import routes
+from nephila.console.logins import Access
+from nephila.control.access.authority import Authority, administrator
 from nephila.control.http.application import application
 from nephila.control.local.backend import LocalBackend, Parts
 from nephila.control.local.rule_store import RuleStore
@@ -122,8 +124,9 @@ async def console(
     await control.apply_rules(ApplyRules(rules=[rule()]))
     await control.apply_job(ApplyJob(job=document(paused=True)))
     clock = ManualClock()
-    allowed = access(TOKEN, ("console.test",), clock)
-    app = application(control, token=TOKEN, beside=routes(control, allowed))
+    authority = Authority(control, administrator(TOKEN))
+    allowed = Access(authority, ("console.test",), clock)
+    app = application(control, authority=authority, beside=routes(allowed))
     try:
         yield ConsoleRig(app, control, allowed, clock, turning)
     finally:

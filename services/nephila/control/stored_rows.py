@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -24,48 +25,65 @@ NO_ROWS = (
 )
 
 
-def page_list(source: Source | None, request: screen_types.ListPages) -> screen_types.PageList:
+Jobs = Collection[str] | None
+"""The jobs whose rows may be read; None: all rows."""
+
+
+def page_list(source: Source | None, request: screen_types.ListPages, jobs: Jobs) -> screen_types.PageList:
     """See `Control.list_pages`."""
     if not job_view.is_there(_there(source)):
         return screen_types.PageList(pages=[])
     values = msgspec.structs.asdict(request)
-    found = recent_rows.rows(_there(source), **values)
+    del values["job"]
+    found = recent_rows.rows(_there(source), jobs=jobs, **values)
     return screen_types.PageList(pages=[_row(row) for row in found.rows], next=found.next)
 
 
-def search_results(source: Source | None, request: screen_types.SearchPages) -> screen_types.SearchResults:
+def search_results(source: Source | None, request: screen_types.SearchPages, jobs: Jobs) -> screen_types.SearchResults:
     """See `Control.search_pages`."""
     there = _there(source)
     parse(request.query)  # a search that cannot be read is told where there are no rows, too
     if not job_view.is_there(there):
         return screen_types.SearchResults(hits=[], total=0, complete=True, behind=0)
     try:
-        found = search(there, request.query, job=request.job, skip=request.skip, limit=request.limit)
+        parts = [search(there, request.query, job=job, limit=request.skip + request.limit) for job in _each(jobs)]
     except NoTables:
         return screen_types.SearchResults(hits=[], total=0, complete=True, behind=0)
+    every = [hit for part in parts for hit in part.hits][request.skip :][: request.limit]
     hits = [
         screen_types.SearchHit(
             **{name: getattr(hit, name) for name in ("url", "url_key", "job", "lang", "fetched_at")},
             title=_fragments(hit.title),
             passage=_fragments(hit.passage),
         )
-        for hit in found.hits
+        for hit in every
     ]
-    return screen_types.SearchResults(hits=hits, total=found.total, complete=found.complete, behind=found.behind)
+    return screen_types.SearchResults(
+        hits=hits,
+        total=sum(part.total for part in parts),
+        complete=all(part.complete for part in parts),
+        behind=max((part.behind for part in parts), default=0),
+    )
+
+
+def _each(jobs: Jobs) -> Collection[str]:
+    """What one query after the other is limited to; the empty string is no limit."""
+    return [""] if jobs is None else jobs
 
 
 def _fragments(found: list[Fragment]) -> list[screen_types.Fragment]:
     return [screen_types.Fragment(text=one.text, hit=one.hit) for one in found]
 
 
-def page_detail(source: Source | None, request: screen_types.GetPage) -> screen_types.PageDetail:
+def page_detail(source: Source | None, request: screen_types.GetPage, jobs: Jobs) -> screen_types.PageDetail:
     """See `Control.get_page`."""
     try:
         keys = [*dict.fromkeys((parse_routed(request.url).fingerprint, parse_url(request.url).fingerprint))]
     except UrlError as error:
         raise UsageError(f"{request.url[:100]!a} is not a URL that can be crawled: {error}") from None
     there = _there(source)
-    found = recent_rows.stored_row(there, request.job, keys) if job_view.is_there(there) else None
+    rows = (recent_rows.stored_row(there, job, keys) for job in _each(jobs)) if job_view.is_there(there) else ()
+    found = max((row for row in rows if row is not None), key=lambda one: str(one.row["fetched_at"]), default=None)
     if found is None:
         raise api.NotFound(f"there is no row of {request.url[:200]!a}; see nephila explain")
     row = found.row
@@ -84,17 +102,26 @@ def page_detail(source: Source | None, request: screen_types.GetPage) -> screen_
     )
 
 
-def item_list(source: Source | None, request: screen_types.ListItems) -> screen_types.ItemList:
-    """See `Control.list_items`."""
+def item_list(source: Source | None, request: screen_types.ListItems, jobs: Jobs) -> screen_types.ItemList:
+    """See `Control.list_items`. Of several jobs: one after the other, by name."""
     there = _there(source)
     if not job_view.is_there(there):
         return screen_types.ItemList(items=[], rules=[])
-    try:
-        found = recent_rows.items(there, **msgspec.structs.asdict(request))
-    except (ValueError, RecursionError):
-        raise UsageError(f"after: {request.after[:100]!a} is not the `next` of an answer") from None
-    items = [screen_types.Item(**{**item._asdict(), "data": _json(item.data)}) for item in found.items]
-    return screen_types.ItemList(items=items, rules=recent_rows.rules_of_items(there, request.job), next=found.next)
+    values = msgspec.structs.asdict(request)
+    del values["job"], values["limit"]
+    items: list[screen_types.Item] = []
+    following = ""
+    for job in sorted(_each(jobs)):
+        if following or len(items) == request.limit:
+            break
+        try:
+            found = recent_rows.items(there, job=job, limit=request.limit - len(items), **values)
+        except (ValueError, RecursionError):
+            raise UsageError(f"after: {request.after[:100]!a} is not the `next` of an answer") from None
+        items += [screen_types.Item(**{**item._asdict(), "data": _json(item.data)}) for item in found.items]
+        following = found.next
+    rules = {rule for job in _each(jobs) for rule in recent_rows.rules_of_items(there, job)}
+    return screen_types.ItemList(items=items, rules=sorted(rules), next=following)
 
 
 def _there(source: Source | None) -> Source:

@@ -17,6 +17,7 @@ import msgspec
 
 from nephila import __version__
 from nephila.control import answers, api, job_view, requests, screen_types
+from nephila.control.access.change_log import ChangeLog, FileLog
 from nephila.control.backend import Backend, DeadLetters, is_held, next_generation
 from nephila.control.local.explain import LocalExplain
 from nephila.control.local.rule_store import RuleStore
@@ -115,6 +116,7 @@ class LocalBackend(Backend):
         self.clock = parts.clock
         self.rows: Source | None = rows or directory
         self.letters: DeadLetters = NoDeadLetters()
+        self.log: ChangeLog = FileLog(directory, parts.clock)
         self._once = once
         self._continued_by = home.goes_on
         self._rates = Rates()

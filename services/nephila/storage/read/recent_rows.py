@@ -8,10 +8,10 @@ On PostgreSQL `fetches` has no index on `id`: there a page of rows costs a scan 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
-from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, open_for_reading
+from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, only_jobs, open_for_reading
 from nephila.storage.rows import COLUMNS
 from nephila.storage.source import Source
 
@@ -77,31 +77,40 @@ class FoundItems(NamedTuple):
 def rows(
     source: Source,
     *,
-    job: str = "",
+    jobs: Collection[str] | None = None,
     outcome: str = "",
     reason: str = "",
     search: str = "",
     before: int = 0,
     limit: int = 50,
 ) -> FoundRows:
-    """The newest rows behind `before`. A URL is listed once, at its newest fetch. `search`: part of the URL or of the
-    title; letters of ASCII in any case. Fewer rows than `limit` may be found although older ones follow: see `next`."""
-    terms = {name: value for name, value in (("job", job), ("outcome", outcome), ("reason", reason)) if value}
+    """The newest rows of these jobs, of all for None, behind `before`. A URL is listed once, at its newest fetch.
+    `search`: part of the URL or of the title; letters of ASCII in any case. Fewer rows than `limit` may be found
+    although older ones follow: see `next`."""
+    terms = {name: value for name, value in (("outcome", outcome), ("reason", reason)) if value}
     try:
         with open_for_reading(source) as connection:
-            return _rows(connection, terms, search, before, limit)
+            return _rows(connection, jobs, terms, search, before, limit)
     except NoTables:
         return FoundRows([], 0)
 
 
-def _rows(connection: ReadConnection, terms: Mapping[str, str], search: str, before: int, limit: int) -> FoundRows:
+def _rows(
+    connection: ReadConnection,
+    jobs: Collection[str] | None,
+    terms: Mapping[str, str],
+    search: str,
+    before: int,
+    limit: int,
+) -> FoundRows:
     first, last = connection.execute("SELECT min(id), max(id) FROM fetches", {}).fetchone()
     if last is None:
         return FoundRows([], 0)
     top = min(before, last + 1) if before else last + 1
     floor = max(top - (SEARCHED if search else LOOKED_AT), first)
-    where = "".join(f" AND f.{name} = :{name}" for name in terms)
-    values: dict[str, Any] = {**terms, "top": top, "floor": floor, "limit": limit}
+    condition, named = only_jobs("f.job", jobs)
+    where = condition + "".join(f" AND f.{name} = :{name}" for name in terms)
+    values: dict[str, Any] = {**named, **terms, "top": top, "floor": floor, "limit": limit}
     if search:
         where += f" AND ({_contains('p.url')} OR {_contains('p.title')})"
         values["part"] = _pattern(search)
