@@ -2,7 +2,8 @@
 
 Nothing is kept between the two requests of a login: state, nonce and code verifier are made from the key of this
 process and one random value, which the browser keeps in a cookie for `LOGIN_S`. So nobody can fill a memory, and a
-callback that another browser began is refused. Keys of the provider are kept for `KEPT_S`, and read again for an unknown key.
+callback that another browser began is refused. Keys of the provider are kept for `KEPT_S`, and read again for an
+unknown key.
 """
 
 from __future__ import annotations
