@@ -176,6 +176,11 @@ bench-maintext: $(DEV)  ## main text on pages with a truth (WCXB=DIR), and code,
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_maintext $(WCXB) $(ARGS)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_documentation $(DOCS) $(filter --rivals,$(ARGS))
 
+CHARSETS ?= $(HOME)/.cache/nephila-bench/charsets
+bench-charsets: $(DEV)  ## encodings of undeclared pages by encoding and length, beside four detectors (CHARSETS=CACHE WCXB=DIR; two minutes)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_charsets $(CHARSETS) --wcxb $(WCXB) --rivals $(ARGS)
+
 bench-markdown: $(DEV)  ## Markdown of documentation pages: headings, code, rows, items, links kept (DOCS=DIR of unpacked packages)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_markdown $(DOCS) $(ARGS)
 

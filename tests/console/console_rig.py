@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 from nephila.console.application import routes
 from nephila.console.logins import Access
 from nephila.control.access.authority import Authority, administrator
+from nephila.control.audit_types import DrawSample
 from nephila.control.http.application import application
 from nephila.control.local.backend import LocalBackend, Parts
 from nephila.control.local.rule_store import RuleStore
@@ -123,6 +124,7 @@ async def console(
     turning = asyncio.ensure_future(_turn(world))
     await control.apply_rules(ApplyRules(rules=[rule()]))
     await control.apply_job(ApplyJob(job=document(paused=True)))
+    await control.draw_sample(DrawSample(sample="first", size=5))
     clock = ManualClock()
     authority = Authority(control, administrator(TOKEN))
     allowed = Access(authority, ("console.test",), clock)

@@ -15,6 +15,7 @@ EXAMPLES: Final = {
     "jobs resume": "nephila jobs resume news --out jobs",
     "jobs delete": "nephila jobs delete news --out jobs",
     "jobs seeds": "nephila jobs seeds news https://example.org/new --out jobs",
+    "jobs exclude": "nephila jobs exclude news /calendar/ --out jobs",
     "jobs quarantines": "nephila jobs quarantines news --out jobs",
     "jobs release": "nephila jobs release news example.org /calendar/* --out jobs",
     "forget": "nephila forget --match '^https://example.org/news/' --job news --out jobs",

@@ -11,7 +11,8 @@ from nephila.control import api, job_view, screen_types
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.reasons.table import words
 from nephila.kernel.runtime.errors import UNREADABLE, UsageError, UserError
-from nephila.native import UrlError, parse_url
+from nephila.kernel.seeds import url_errors
+from nephila.native import parse_url
 from nephila.storage.ledgers.read_connection import NoTables
 from nephila.storage.read import recent_rows
 from nephila.storage.search.passages import Fragment
@@ -31,22 +32,22 @@ Jobs = Collection[str] | None
 
 def page_list(source: Source | None, request: screen_types.ListPages, jobs: Jobs) -> screen_types.PageList:
     """See `Control.list_pages`."""
-    if not job_view.is_there(_there(source)):
+    if not job_view.is_there(there(source)):
         return screen_types.PageList(pages=[])
     values = msgspec.structs.asdict(request)
     del values["job"]
-    found = recent_rows.rows(_there(source), jobs=jobs, **values)
+    found = recent_rows.rows(there(source), jobs=jobs, **values)
     return screen_types.PageList(pages=[_row(row) for row in found.rows], next=found.next)
 
 
 def search_results(source: Source | None, request: screen_types.SearchPages, jobs: Jobs) -> screen_types.SearchResults:
     """See `Control.search_pages`."""
-    there = _there(source)
+    place = there(source)
     parse(request.query)  # a search that cannot be read is told where there are no rows, too
-    if not job_view.is_there(there):
+    if not job_view.is_there(place):
         return screen_types.SearchResults(hits=[], total=0, complete=True, behind=0)
     try:
-        parts = [search(there, request.query, job=job, limit=request.skip + request.limit) for job in _each(jobs)]
+        parts = [search(place, request.query, job=job, limit=request.skip + request.limit) for job in _each(jobs)]
     except NoTables:
         return screen_types.SearchResults(hits=[], total=0, complete=True, behind=0)
     every = [hit for part in parts for hit in part.hits][request.skip :][: request.limit]
@@ -77,12 +78,10 @@ def _fragments(found: list[Fragment]) -> list[screen_types.Fragment]:
 
 def page_detail(source: Source | None, request: screen_types.GetPage, jobs: Jobs) -> screen_types.PageDetail:
     """See `Control.get_page`."""
-    try:
+    with url_errors(request.url):
         keys = [*dict.fromkeys((parse_routed(request.url).fingerprint, parse_url(request.url).fingerprint))]
-    except UrlError as error:
-        raise UsageError(f"{request.url[:100]!a} is not a URL that can be crawled: {error}") from None
-    there = _there(source)
-    rows = (recent_rows.stored_row(there, job, keys) for job in _each(jobs)) if job_view.is_there(there) else ()
+    place = there(source)
+    rows = (recent_rows.stored_row(place, job, keys) for job in _each(jobs)) if job_view.is_there(place) else ()
     found = max((row for row in rows if row is not None), key=lambda one: str(one.row["fetched_at"]), default=None)
     if found is None:
         raise api.NotFound(f"there is no row of {request.url[:200]!a}; see nephila explain")
@@ -97,15 +96,15 @@ def page_detail(source: Source | None, request: screen_types.GetPage, jobs: Jobs
         items=[
             screen_types.PageItem(rule=rule, version=version, data=_json(data)) for rule, version, data in found.items
         ],
-        fetches=job_view.fetches(there, row["job"], row["url"]),
+        fetches=job_view.fetches(place, row["job"], row["url"]),
         previous=screen_types.PageVersion(**found.previous) if found.previous is not None else None,
     )
 
 
 def item_list(source: Source | None, request: screen_types.ListItems, jobs: Jobs) -> screen_types.ItemList:
     """See `Control.list_items`. Of several jobs: one after the other, by name."""
-    there = _there(source)
-    if not job_view.is_there(there):
+    place = there(source)
+    if not job_view.is_there(place):
         return screen_types.ItemList(items=[], rules=[])
     values = msgspec.structs.asdict(request)
     del values["job"], values["limit"]
@@ -115,16 +114,17 @@ def item_list(source: Source | None, request: screen_types.ListItems, jobs: Jobs
         if following or len(items) == request.limit:
             break
         try:
-            found = recent_rows.items(there, job=job, limit=request.limit - len(items), **values)
+            found = recent_rows.items(place, job=job, limit=request.limit - len(items), **values)
         except (ValueError, RecursionError):
             raise UsageError(f"after: {request.after[:100]!a} is not the `next` of an answer") from None
         items += [screen_types.Item(**{**item._asdict(), "data": _json(item.data)}) for item in found.items]
         following = found.next
-    rules = {rule for job in _each(jobs) for rule in recent_rows.rules_of_items(there, job)}
+    rules = {rule for job in _each(jobs) for rule in recent_rows.rules_of_items(place, job)}
     return screen_types.ItemList(items=items, rules=sorted(rules), next=following)
 
 
-def _there(source: Source | None) -> Source:
+def there(source: Source | None) -> Source:
+    """Where the rows are. Raises `UserError` where that is not known."""
     if source is None:
         raise UserError(NO_ROWS)
     return source

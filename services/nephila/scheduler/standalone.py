@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.engine.forget_urls import Forgotten, forget_urls
 from nephila.scheduler.engine.refetch import Refetch
 from nephila.scheduler.engine.release_quarantine import release_quarantine
+from nephila.scheduler.explain.exclusion_trial import ExclusionTrial, Partition
 from nephila.scheduler.frontier.frontier import FrontierCounters
 from nephila.scheduler.partition.commit_pipeline import SchedulerCounters
 from nephila.scheduler.partition.member import Member, MemberState
@@ -258,6 +259,12 @@ class Scheduler(Member):
             return False
         self.partition.wake()
         return True
+
+    def try_exclusion(self, job: str, exclude: Sequence[str]) -> ExclusionTrial | None:
+        """A walk that tells which queued URLs of a job these expressions would remove; None without the job. Raises
+        `UsageError` for an expression that is not one."""
+        known = self.frontier.jobs.get(job)
+        return ExclusionTrial([Partition(self.frontier, known)], exclude, self.clock) if known is not None else None
 
     def forget(self, job: str, urls: Iterable[tuple[str, Outcome]]) -> Forgotten | None:
         """Forget URLs of a job, each with how it has ended; None without the job."""

@@ -1,7 +1,8 @@
 """The log of changes: who changed what over the control API, and when. Durable and bounded.
 
 One program keeps it in DIR/control-log.jsonl; a system over Kafka in the topic `control-log` (`cluster/log.py`). The
-newest entry comes first. A further batch of seeds of one job by the same caller within `MERGED_S` adds no entry.
+newest entry comes first. A further batch of seeds of one job, or a further label of one sample, by
+the same caller within `MERGED_S` adds no entry.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FILE: Final = "control-log.jsonl"
 MAX_BYTES: Final = 2 << 20
 """Of one file: some 8,000 entries. The file before it is kept, older ones are deleted."""
 MERGED_S: Final = 60.0
-_BATCHES: Final = frozenset({"add_seeds"})
+_BATCHES: Final = frozenset({"add_seeds", "label_row"})
 
 
 class ChangeLog(Protocol):
@@ -49,7 +50,7 @@ class Entries:
         self._batch: tuple[tuple[str, str, str], float] = (("", "", ""), float("-inf"))
 
     def make(self, who: str, operation: str, subject: str, change: str) -> ControlChange | None:
-        """The entry; None for a further batch of seeds."""
+        """The entry; None for a further batch."""
         key, now = (who, operation, subject), self._clock.monotonic()
         if operation in _BATCHES and key == self._batch[0] and now - self._batch[1] < MERGED_S:
             return None

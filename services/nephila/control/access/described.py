@@ -109,6 +109,9 @@ DESCRIBED: Final[Mapping[str, Described]] = {
     "release_quarantine": Described(
         lambda request: f"job {request.name}: {request.host}{request.pattern}", result=lambda answer: answer.verdict
     ),
+    "exclude": Described(_job_name, _job),
+    "draw_sample": Described(lambda request: f"sample {request.sample}".strip(), result=lambda answer: answer.name),
+    "label_row": Described(lambda request: f"sample {request.sample}", result=lambda answer: "labelled"),
     "forget": Described(_job_name, result=lambda answer: f"{answer.forgotten} URLs forgotten"),
     "apply_rules": Described(lambda request: f"rules {', '.join(_rule_names(request))}", _rules),
     "delete_rule": Described(lambda request: f"rule {request.name}", _rule),

@@ -26,6 +26,7 @@ class Role(IntEnum):
 
 OPERATIONS: Final[Mapping[Role, tuple[str, ...]]] = {
     Role.VIEWER: (
+        *("try_exclusion", "list_samples", "get_sample"),
         *("list_jobs", "get_job", "list_directories", "list_quarantines", "explain"),
         *("list_pages", "search_pages", "get_page", "get_body", "list_items", "count_outcomes", "get_series"),
         *("list_hosts", "list_rules", "rule_health", "list_changes", "list_dead_letters", "list_members", "status"),
@@ -33,6 +34,7 @@ OPERATIONS: Final[Mapping[Role, tuple[str, ...]]] = {
     ),
     Role.EDITOR: (
         *("apply_job", "delete_job", "pause_job", "resume_job", "add_seeds", "release_quarantine", "forget"),
+        *("exclude", "draw_sample", "label_row"),
         *("apply_rules", "delete_rule"),
         *("list_studio_pages", "open_studio_page", "studio_step", "studio_view", "studio_frame", "studio_rule"),
         *("studio_commit", "replay_dead_letters"),
@@ -46,6 +48,7 @@ NOT_FOR_TENANTS: Final = frozenset(
         *("get_body", "list_studio_pages", "open_studio_page", "studio_step", "studio_view", "studio_frame"),
         *("studio_rule", "studio_commit", "list_members", "list_dead_letters", "replay_dead_letters"),
         *("get_settings", "change_settings", "list_control_log"),
+        *("list_samples", "draw_sample", "get_sample", "label_row"),
     }
 )
 """Operations that nobody who is limited to tenants may use."""

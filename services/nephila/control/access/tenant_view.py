@@ -125,6 +125,9 @@ class TenantBackend(Backend):
     async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> answers.UrlsForgotten:
         return await self._inner.forget(job, urls)
 
+    async def try_exclusion(self, job: CrawlJob, exclude: Sequence[str]) -> answers.ExclusionTried:
+        return await self._inner.try_exclusion(job, exclude)
+
     async def explain(self, url: str, name: str) -> Explanation:
         if name:
             return await self._inner.explain(url, self._known(name))
