@@ -49,6 +49,7 @@ PATHS = (
     *("/studio", "/studio?q=zz", f"/studio/{STUDIO}", f"/studio/{STUDIO}/save", f"/studio/{STUDIO}?links=1"),
     *("/audit", "/audit/first", "/audit/first?number=1"),
     *("/hosts", "/hosts?job=news", "/items", "/items?q=zz", "/sites", "/rules", "/rules?name=shop", "/system"),
+    *("/log", "/log?who=token&search=zz"),
 )
 STUDIO_FILES = {f"/studio/{{name}}/{name}" for name in ("frame", "rule.yaml", "rule.zip")}
 HOSTILE = (

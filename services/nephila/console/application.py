@@ -10,20 +10,23 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from nephila.console import gate
+from nephila.console.live import CSRF, VIEWERS, Live
 from nephila.console.logins import Access, Logins, view_of
 from nephila.console.messages import chosen, language
 from nephila.console.messages import translate as _
 from nephila.console.screens import (
     audit,
+    control_log,
     hosts,
     items,
     jobs,
@@ -38,6 +41,7 @@ from nephila.console.screens import (
 from nephila.console.sessions import Session
 from nephila.console.view import View, go
 from nephila.console.words import BASE
+from nephila.control.access.caller import Caller
 from nephila.control.api import Forbidden, NotFound
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 
@@ -81,11 +85,14 @@ SCREENS: Final[Sequence[tuple[str, str, Screen]]] = (
     ("POST", "/studio/{name}/commit", studio_save.commit),
     ("GET", "/studio/{name}/rule.yaml", studio_save.rule_file),
     ("GET", "/studio/{name}/rule.zip", studio_save.all_files),
+    ("GET", "/log", control_log.control_log),
     ("GET", "/system", system.system),
     ("POST", "/system/settings", system.change_setting),
     ("POST", "/system/replay", system.replay),
 )
 """Method, path below /console, screen."""
+LIVE: Final = {"/": overview.overview, "/jobs": jobs.jobs, "/hosts": hosts.hosts, "/system": system.system}
+"""Screens whose figures stay fresh, beside that of a job."""
 
 
 def routes(access: Access) -> list[BaseRoute]:
@@ -103,6 +110,7 @@ class _Console:
     def __init__(self, access: Access) -> None:
         self._access = access
         self._logins = Logins(access)
+        self._live = Live()
         self._under_way = 0
 
     def application(self) -> Starlette:
@@ -118,6 +126,7 @@ class _Console:
                 Route("/oidc", self._open(self._logins.oidc)),
                 Route("/oidc/callback", self._open(self._logins.oidc_callback)),
                 Route("/studio/{name}/pick/{node:int}", self._open(self._picked)),
+                Route("/live", self._guarded({"GET": self._watch})),
                 Route("/logout", self._guarded({"POST": self._logins.logout}), methods=["POST"]),
                 *inside,
             ],
@@ -176,6 +185,36 @@ class _Console:
     def _view(self, request: Request, session: Session | None = None, form: dict[str, str] | None = None) -> View:
         return view_of(self._access, request, session, form)
 
+    # ---- fresh figures
+
+    async def _watch(self, view: View) -> Response:
+        """GET /console/live?at=…: events with the part of a screen that changes."""
+        at = urlsplit(view.field("at"))
+        screen = LIVE.get(at.path.removeprefix(BASE)) or (jobs.job if _is_job(at.path) else None)
+        session = view.session
+        if screen is None or session is None or self._live.viewers >= VIEWERS:
+            raise gate.Refused(404 if screen is None else 503, _("There is no such screen."))
+        # What is rendered is the same for all of one role and its tenants; the name of a user is not in it.
+        caller = Caller("viewers", session.caller.role, session.caller.tenants)
+        shared = Session(caller, CSRF, session.by_proxy, session.opened, session.used)
+        words = language.get()
+
+        async def render() -> str:
+            language.set(words)
+            request = Request({**view.request.scope, "path": at.path, "query_string": at.query.encode(),
+                               "path_params": {"name": unquote(at.path.rpartition("/")[2])}})  # fmt: skip
+            text = bytes((await screen(self._view(request, shared))).body).decode()
+            return text[text.index("<div data-part=") : text.rindex("</main>")]
+
+        key = (caller.role, caller.tenants, words, at.path, at.query)
+
+        def csrf() -> str:
+            found = self._logins.watching(view.request)
+            return found.csrf if found is not None else ""
+
+        events = self._live.events(key, render, csrf)
+        return StreamingResponse(events, media_type="text/event-stream")
+
     # ---- the studio
 
     async def _picked(self, request: Request) -> Response:
@@ -194,6 +233,10 @@ class _Console:
         message = _("There is no such screen.") if status == 404 else _("This cannot be done here.")
         view = self._view(request, self._logins.session(request))
         return view.render("error.html", status, status=status, message=message)
+
+
+def _is_job(path: str) -> bool:
+    return path.startswith(f"{BASE}/jobs/") and path.count("/") == 3 and not path.endswith("/new")
 
 
 class _Static(StaticFiles):

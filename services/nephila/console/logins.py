@@ -69,8 +69,15 @@ class Logins:
 
     def session(self, request: Request) -> Session | None:
         """The session of a request."""
+        return self._session(request, used="x-refresh" not in request.headers)
+
+    def watching(self, request: Request) -> Session | None:
+        """The session of a viewer who gets fresh figures: watching is no use of a session."""
+        return self._session(request, used=False)
+
+    def _session(self, request: Request, *, used: bool) -> Session | None:
         cookie = request.cookies.get(gate.cookie_name(request), "")
-        found = self._access.sessions.find(cookie, used="x-refresh" not in request.headers)
+        found = self._access.sessions.find(cookie, used=used)
         if found is not None and found.by_proxy and self._from_proxy(request) != found.caller:
             self._access.sessions.close(cookie)
             return None
