@@ -73,8 +73,8 @@ async def test_nothing_of_a_stranger_runs_or_is_loaded(chromium):
             assert await page.evaluate("window.ran") == 0, path
             foreign = await page.evaluate(
                 "[...document.querySelectorAll('main :is(script, style, link, iframe:not([sandbox]), object, embed,"
-                ' img:not([src^="/console/page/screenshot"]), video, audio, base, meta, image, use, foreignObject, template,'
-                ' form:not([action^="/console"])),'
+                ' img:not([src^="/console/page/screenshot"]), video, audio, base, meta, image, use, foreignObject,'
+                ' template, form:not([action^="/console"])),'
                 ' main a[href]:not([href^="/console"]):not([href^="http"])\')].map((one) => one.outerHTML)'
             )
             assert foreign == [], path
