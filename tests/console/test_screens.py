@@ -59,6 +59,7 @@ PATHS = (
         "/rules?name=shop",
         "/system",
     ),
+    *("/log", "/log?who=token&search=zz"),
 )
 STUDIO_FILES = {f"/studio/{{name}}/{name}" for name in ("frame", "rule.yaml", "rule.zip")}
 HOSTILE = (

@@ -10,14 +10,16 @@ from pathlib import Path
 from nephila.kernel.runtime.errors import UserError
 from nephila.native import KEY_VERSION
 from nephila.storage.faults import cannot_open, damaged, read_fault
-from nephila.storage.rows import COLUMNS
+from nephila.storage.rows import STORED_COLUMNS
 
 DATABASE = "nephila.db"
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 INTEGERS = {"status", "depth", "bytes", "fetch_no", "rule_version", "near_copy_bits"}
-"""Columns of `pages` that hold numbers; all others are text."""
+"""Columns of `pages` that hold numbers,"""
+BLOBS = {"structure"}
+"""and those that hold bytes; all others are text."""
 
 CHANGES = (
     "CREATE TABLE changes (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, at TEXT NOT NULL,"
@@ -57,9 +59,15 @@ PREVIOUS = (
     " PRIMARY KEY (job, url_key))"
 )
 """The previous text of each changed page (versions.py)."""
+
+
+def _kind(name: str) -> str:
+    return "INTEGER" if name in INTEGERS else "BLOB" if name in BLOBS else "TEXT"
+
+
 TABLES = (
     "CREATE TABLE pages ("
-    + ", ".join(f"{name} {'INTEGER' if name in INTEGERS else 'TEXT'} NOT NULL" for name in COLUMNS)
+    + ", ".join(f"{name} {_kind(name)} NOT NULL" for name in STORED_COLUMNS)
     + ", PRIMARY KEY (job, url_key))",
     "CREATE TABLE fetches (id INTEGER PRIMARY KEY, job TEXT NOT NULL, url_key TEXT NOT NULL, fetch_no INTEGER NOT NULL,"
     " attempt INTEGER NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, status INTEGER NOT NULL,"
@@ -91,8 +99,26 @@ def create(connection: sqlite3.Connection, created_by: str) -> None:
     connection.execute("COMMIT")
 
 
+STRUCTURE = "ALTER TABLE pages ADD COLUMN structure BLOB NOT NULL DEFAULT x''"
+"""From version 4 to 5. Rows of version 4 have no structure until their pages are fetched again."""
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """Bring a database of version 4 to this one; nothing happens to others. Raises `sqlite3.Error`."""
+    with contextlib.suppress(sqlite3.OperationalError):  # another program's, or one of them has no such tables
+        if connection.execute("SELECT value FROM meta WHERE name = 'schema_version'").fetchone() != ("4",):
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.execute(STRUCTURE)
+            connection.execute("UPDATE meta SET value = '5' WHERE name = 'schema_version'")
+        finally:
+            connection.execute("COMMIT")
+
+
 def prepare(connection: sqlite3.Connection, path: Path, created_by: str) -> None:
     """Create the tables in an empty database. Raises `UserError` for an unusable database, `sqlite3.Error`."""
+    _upgrade(connection)
     if not version(connection, path):
         create(connection, created_by)
     connection.execute(FINDS)
@@ -169,6 +195,8 @@ def connect_readonly(directory: Path) -> sqlite3.Connection:
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None, timeout=30)
     try:
+        if mode == "mode=rw":
+            _upgrade(connection)
         if not version(connection, path):
             raise UserError(f"{path} is empty: no crawl has written to it yet")
         connection.execute("PRAGMA query_only = ON")

@@ -14,7 +14,7 @@ import msgspec
 from nephila.kernel.shells import SHELL
 from nephila.storage.ledgers.read_connection import NoTables, open_for_reading
 from nephila.storage.ledgers.schema import HISTORY
-from nephila.storage.rows import COLUMNS
+from nephila.storage.rows import COLUMNS, STORED_COLUMNS, Row
 from nephila.storage.sinks.jsonl import json_object
 from nephila.storage.source import Source
 
@@ -140,6 +140,14 @@ def row(source: Source, job: str | None, url_key: bytes) -> dict[str, Any] | Non
     with open_for_reading(source) as connection:
         found = connection.execute(query, values).fetchone()
         return dict(zip(COLUMNS, found, strict=True)) if found else None
+
+
+def stored_row(source: Source, url_key: bytes) -> Row | None:
+    """The row of a URL, of the job that fetched it last, in the order of `STORED_COLUMNS`."""
+    query = f"SELECT {', '.join(STORED_COLUMNS)} FROM pages WHERE url_key = :key ORDER BY fetched_at DESC LIMIT 1"
+    with open_for_reading(source) as connection:
+        found: Row | None = connection.execute(query, {"key": url_key.hex()}).fetchone()
+        return found
 
 
 def history(source: Source, job: str, url_key: bytes) -> list[dict[str, Any]]:
