@@ -227,7 +227,13 @@ class Operations(api.Control):
         return await asyncio.to_thread(stored_rows.search_results, self._backend.rows, request)
 
     async def get_page(self, request: screen_types.GetPage) -> screen_types.PageDetail:
-        return await asyncio.to_thread(stored_rows.page_detail, self._backend.rows, request)
+        return await asyncio.to_thread(stored_rows.page_detail, self._backend.rows, request, self._backend.captures)
+
+    async def list_links_in(self, request: screen_types.GetPage) -> screen_types.LinksIn:
+        return await asyncio.to_thread(stored_rows.links_in, self._backend.rows, request)
+
+    async def get_screenshot(self, request: screen_types.GetScreenshot) -> screen_types.Screenshot:
+        return await asyncio.to_thread(stored_rows.screenshot, self._backend.rows, self._backend.captures, request)
 
     async def list_items(self, request: screen_types.ListItems) -> screen_types.ItemList:
         return await asyncio.to_thread(stored_rows.item_list, self._backend.rows, request)

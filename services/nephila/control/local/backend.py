@@ -114,6 +114,7 @@ class LocalBackend(Backend):
         self.place = home.out
         self.clock = parts.clock
         self.rows: Source | None = rows or directory
+        self.captures = Path(parts.downloader.browser_captures or directory / "captures")
         self.letters: DeadLetters = NoDeadLetters()
         self._once = once
         self._continued_by = home.goes_on
