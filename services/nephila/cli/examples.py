@@ -21,6 +21,7 @@ EXAMPLES: Final = {
     "forget": "nephila forget --match '^https://example.org/news/' --job news --out jobs",
     "console": "nephila console --out site",
     "mcp": "nephila mcp --out site",
+    "frontier": "nephila frontier --out frontier",
     "pages": "nephila pages --outcome failed --out site",
     "search": "nephila search '\"climate change\" host:example.org -sport' --out site",
     "hosts": "nephila hosts --out jobs",

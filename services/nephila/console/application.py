@@ -70,6 +70,7 @@ SCREENS: Final[Sequence[tuple[str, str, Screen]]] = (
     ("GET", "/items", items.items),
     ("GET", "/items.csv", items.csv),
     ("GET", "/items.jsonl", items.jsonl),
+    ("GET", "/items.parquet", items.parquet),
     ("GET", "/audit", audit.samples),
     ("POST", "/audit", audit.draw),
     ("GET", "/audit/{name}", audit.sample),

@@ -1,4 +1,4 @@
-"""The operations on audit samples. Rows and labels are read and written in a thread; a label is stored when answered."""
+"""The operations on audit samples. Rows and labels are read and written in a thread; an answered label is stored."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from nephila.kernel.runtime.errors import UNREADABLE, UsageError, UserError
 from nephila.kernel.seeds import url_errors
 from nephila.native import parse_url
 from nephila.storage.ledgers.read_connection import NoTables
-from nephila.storage.read import recent_rows
+from nephila.storage.read import item_table, recent_rows
 from nephila.storage.search.passages import Fragment
 from nephila.storage.search.query import parse
 from nephila.storage.search.search import search
@@ -106,21 +106,27 @@ def item_list(source: Source | None, request: screen_types.ListItems, jobs: Jobs
     place = there(source)
     if not job_view.is_there(place):
         return screen_types.ItemList(items=[], rules=[])
-    values = msgspec.structs.asdict(request)
-    del values["job"], values["limit"]
+    values = {name: getattr(request, name) for name in item_table.Wanted._fields}
+    if request.test and not request.field:
+        raise UsageError("field: name the field that is compared")
+    if request.test in ("above", "below") and not item_table.is_number(request.value):
+        raise UsageError(f"value: {request.value[:100]!a} is not a number; above and below compare numbers")
+    if request.sort and len(_each(jobs)) > 1:
+        raise UsageError("job: name one of your jobs; an order is that of one job's items")
     items: list[screen_types.Item] = []
-    following = ""
+    following, complete = "", True
     for job in sorted(_each(jobs)):
         if following or len(items) == request.limit:
             break
+        wanted = item_table.Wanted(**{**values, "job": job})
         try:
-            found = recent_rows.items(place, job=job, limit=request.limit - len(items), **values)
+            found = item_table.items(place, wanted, after=request.after, limit=request.limit - len(items))
         except (ValueError, RecursionError):
             raise UsageError(f"after: {request.after[:100]!a} is not the `next` of an answer") from None
         items += [screen_types.Item(**{**item._asdict(), "data": _json(item.data)}) for item in found.items]
-        following = found.next
-    rules = {rule for job in _each(jobs) for rule in recent_rows.rules_of_items(place, job)}
-    return screen_types.ItemList(items=items, rules=sorted(rules), next=following)
+        following, complete = found.next, complete and found.complete
+    rules = {rule for job in _each(jobs) for rule in item_table.rules_of_items(place, job)}
+    return screen_types.ItemList(items=items, rules=sorted(rules), next=following, complete=complete)
 
 
 def there(source: Source | None) -> Source:
