@@ -188,6 +188,9 @@ bench-charsets: $(DEV)  ## encodings of undeclared pages by encoding and length,
 bench-metadata: $(DEV)  ## title, authors, dates, language, description, section, image on pages with a truth (WCXB=DIR, READABILITY=TAR); ARGS=--rivals
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_metadata $(WCXB) --articles $(READABILITY) $(ARGS)
 
+bench-pdf: $(DEV)  ## headings, cells of tables and words of PDF manuals in 18 languages beside the HTML of the same source (CHARSETS=CACHE; a minute)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_pdf $(CHARSETS) $(ARGS)
+
 bench-markdown: $(DEV)  ## Markdown of documentation pages: headings, code, rows, items, links kept (DOCS=DIR of unpacked packages)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_markdown $(DOCS) $(ARGS)
 

@@ -547,15 +547,19 @@ async def test_rows_and_items_of_a_database_that_is_empty_or_unknown(rig):
     for operation, request in (
         ("list_pages", screen_types.ListPages()),
         ("get_page", screen_types.GetPage(url="http://a.test/0")),
+        ("get_screenshot", screen_types.GetScreenshot(url="http://a.test/0")),
+        ("list_links_in", screen_types.GetPage(url="http://a.test/0")),
         ("list_items", screen_types.ListItems()),
         ("search_pages", screen_types.SearchPages(query="fox")),
     ):
         if rig.has_settings:
             with pytest.raises(UserError, match=r"api\.store"):
                 await getattr(rig.control, operation)(request)
-        elif operation == "get_page":
-            with pytest.raises(api.NotFound, match="no row"):
-                await rig.control.get_page(request)
+        elif operation in ("get_page", "get_screenshot"):
+            with pytest.raises(api.NotFound, match=r"no (row|screenshot)"):
+                await getattr(rig.control, operation)(request)
+        elif operation == "list_links_in":
+            assert (await rig.control.list_links_in(request)).links == []
         elif operation == "search_pages":
             assert (await rig.control.search_pages(request)).hits == []
         else:

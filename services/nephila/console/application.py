@@ -66,6 +66,7 @@ SCREENS: Final[Sequence[tuple[str, str, Screen]]] = (
     ("POST", "/jobs/{name}/exclude", jobs.apply_exclusion),
     ("GET", "/pages", pages.pages),
     ("GET", "/page", pages.page),
+    ("GET", "/page/screenshot", pages.screenshot),
     ("GET", "/hosts", hosts.hosts),
     ("GET", "/items", items.items),
     ("GET", "/items.csv", items.csv),

@@ -111,6 +111,14 @@ class Control(Protocol):
     async def get_page(self, request: screen_types.GetPage) -> screen_types.PageDetail:
         """One URL with text, links, items and fetches."""
 
+    @over_http("GET", "/page/links-in")
+    async def list_links_in(self, request: screen_types.GetPage) -> screen_types.LinksIn:
+        """Links that lead to a URL, where links are stored."""
+
+    @over_http("GET", "/page/screenshot")
+    async def get_screenshot(self, request: screen_types.GetScreenshot) -> screen_types.Screenshot:
+        """The screenshot of a rendered page, where they are kept."""
+
     @over_http("GET", "/page/body")
     async def get_body(self, request: screen_types.GetBody) -> screen_types.Body:
         """The body of a stored HTML page, as Markdown or as its source."""

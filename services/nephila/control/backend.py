@@ -47,6 +47,8 @@ class Backend(Protocol):
     clock: Clock
     rows: Source | None
     """The database of the rows; None where it is not known."""
+    captures: Path | None = None
+    """The directory of what browsers captured of pages; None where it is not known."""
     letters: DeadLetters
     series: JobSeries
     log: ChangeLog

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,6 +22,11 @@ from nephila.storage.search.query import parse
 from nephila.storage.search.search import search
 from nephila.storage.source import Source
 
+HISTORY = 100
+"""Fetches of one URL that are listed."""
+MAX_SCREENSHOT = 20_000_000
+_PNG = b"\x89PNG\r\n\x1a\n"
+_FETCH_ID = re.compile(r"[0-9a-f]{32}-\d+-\d+")
 NO_ROWS = (
     "rows are read from the database of the rows, and this API has none: set api.store "
     "(for --bootstrap: NEPHILA_STORAGE__STORE)"
@@ -76,13 +83,62 @@ def _fragments(found: list[Fragment]) -> list[screen_types.Fragment]:
     return [screen_types.Fragment(text=one.text, hit=one.hit) for one in found]
 
 
-def page_detail(source: Source | None, request: screen_types.GetPage, jobs: Jobs) -> screen_types.PageDetail:
-    """See `Control.get_page`."""
-    with url_errors(request.url):
-        keys = [*dict.fromkeys((parse_routed(request.url).fingerprint, parse_url(request.url).fingerprint))]
-    place = there(source)
+def _keys(url: str) -> list[bytes]:
+    """Keys under which a job may have a URL: with its route, and without. Raises `UsageError`."""
+    with url_errors(url):
+        return [*dict.fromkeys((parse_routed(url).fingerprint, parse_url(url).fingerprint))]
+
+
+def links_in(source: Source | None, request: screen_types.GetPage, jobs: Jobs) -> screen_types.LinksIn:
+    """See `Control.list_links_in`."""
+    keys, place = _keys(request.url), there(source)
+    if not job_view.is_there(place):
+        return screen_types.LinksIn(links=[], complete=True)
+    parts = [recent_rows.links_to(place, job, keys) for job in _each(jobs)]
+    links = [
+        screen_types.Link(url=url, text=text, outcome=outcome) for part in parts for url, text, outcome in part.links
+    ]
+    return screen_types.LinksIn(links=links, complete=all(part.complete for part in parts))
+
+
+def screenshot(
+    source: Source | None, request: screen_types.GetScreenshot, jobs: Jobs, captures: Path | None
+) -> screen_types.Screenshot:
+    """See `Control.get_screenshot`."""
+    keys, place = _keys(request.url), there(source)
+    found = _newest(place, jobs, keys)
+    path = _screenshot_of(captures, found.row) if found is not None else None
+    if path is None:
+        raise api.NotFound(f"there is no screenshot of {request.url[:200]!a}; a job takes them with browser.capture")
+    try:
+        body = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read {path.name}: {error.strerror}") from None
+    if len(body) > MAX_SCREENSHOT or not body.startswith(_PNG):
+        raise UserError(f"{path.name} is no PNG, or larger than {MAX_SCREENSHOT:,} bytes")
+    return screen_types.Screenshot(content_type="image/png", body=body)
+
+
+def _newest(place: Source, jobs: Jobs, keys: list[bytes]) -> recent_rows.StoredRow | None:
+    """The row of a URL, of the job that fetched it last."""
     rows = (recent_rows.stored_row(place, job, keys) for job in _each(jobs)) if job_view.is_there(place) else ()
-    found = max((row for row in rows if row is not None), key=lambda one: str(one.row["fetched_at"]), default=None)
+    return max((row for row in rows if row is not None), key=lambda one: str(one.row["fetched_at"]), default=None)
+
+
+def _screenshot_of(captures: Path | None, row: Mapping[str, Any]) -> Path | None:
+    """That of the fetch of the row, if there is a file of it."""
+    name = row["fetch_id"]
+    path = captures / f"{name}.png" if captures is not None and _FETCH_ID.fullmatch(name) else None
+    return path if path is not None and path.is_file() else None
+
+
+def page_detail(
+    source: Source | None, request: screen_types.GetPage, jobs: Jobs, captures: Path | None = None
+) -> screen_types.PageDetail:
+    """See `Control.get_page`. `captures`: the directory of screenshots."""
+    keys = _keys(request.url)
+    place = there(source)
+    found = _newest(place, jobs, keys)
     if found is None:
         raise api.NotFound(f"there is no row of {request.url[:200]!a}; see nephila explain")
     row = found.row
@@ -96,7 +152,8 @@ def page_detail(source: Source | None, request: screen_types.GetPage, jobs: Jobs
         items=[
             screen_types.PageItem(rule=rule, version=version, data=_json(data)) for rule, version, data in found.items
         ],
-        fetches=job_view.fetches(place, row["job"], row["url"]),
+        fetches=job_view.fetches(place, row["job"], row["url"], HISTORY),
+        screenshot=_screenshot_of(captures, row) is not None,
         previous=screen_types.PageVersion(**found.previous) if found.previous is not None else None,
     )
 

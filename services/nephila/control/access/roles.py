@@ -28,7 +28,17 @@ OPERATIONS: Final[Mapping[Role, tuple[str, ...]]] = {
     Role.VIEWER: (
         *("try_exclusion", "list_samples", "get_sample"),
         *("list_jobs", "get_job", "list_directories", "list_quarantines", "explain"),
-        *("list_pages", "search_pages", "get_page", "get_body", "list_items", "count_outcomes", "get_series"),
+        *(
+            "list_pages",
+            "search_pages",
+            "get_page",
+            "list_links_in",
+            "get_screenshot",
+            "get_body",
+            "list_items",
+            "count_outcomes",
+            "get_series",
+        ),
         *("list_hosts", "list_rules", "rule_health", "list_changes", "list_dead_letters", "list_members", "status"),
         "get_settings",
     ),

@@ -115,6 +115,7 @@ class LocalBackend(Backend):
         self.place = home.out
         self.clock = parts.clock
         self.rows: Source | None = rows or directory
+        self.captures = Path(parts.downloader.browser_captures or directory / "captures")
         self.letters: DeadLetters = NoDeadLetters()
         self.log: ChangeLog = FileLog(directory, parts.clock)
         self._once = once

@@ -173,8 +173,9 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     text_hash: bytes = b""
     # What the rule makes of the page: a JSON object each, UTF-8.
     items: list[bytes] = msgspec.field(default_factory=list)
-    # The main text as Markdown, UTF-8, where the program is to make it; else empty.
-    markdown: bytes = b""
+    # The structure of the page beside the text (services/nephila/native/README.md); empty where there is
+    # none.
+    structure: bytes = b""
     # A browser rendered the page.
     rendered: bool = False
     # Kinds of the captures of the page, each once.

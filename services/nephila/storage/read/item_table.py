@@ -183,7 +183,7 @@ def _with_urls(connection: ReadConnection, rows: list[Any]) -> list[FoundItem]:
     for job, key, *_ in rows:
         if (job, key) not in urls:
             urls[job, key] = connection.execute(query, {"job": job, "key": key}).fetchone()
-    return [FoundItem(*row, urls[row[0], row[1]][0]) for row in rows if urls[row[0], row[1]]]
+    return [FoundItem._make((*row, urls[row[0], row[1]][0])) for row in rows if urls[row[0], row[1]]]
 
 
 # ---- values

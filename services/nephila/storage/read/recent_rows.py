@@ -20,7 +20,10 @@ LOOKED_AT: Final = 200_000
 SEARCHED: Final = 20_000
 """Fetches of one query whose rows are searched: some 100 ms."""
 LINKS: Final = 500
-"""Links of one page that are listed."""
+"""Links of one page, or to one page, that are listed."""
+LINKS_LOOKED_AT: Final = 300_000
+"""Links of one query for those that lead to a page: some 100 ms. The table has no index on targets, since a page has
+some fifty links and each would be a write at a random place."""
 ITEMS: Final = 100
 """Items of one page that are listed."""
 TEXT_CHARS: Final = 200_000
@@ -149,3 +152,32 @@ def _stored(connection: ReadConnection, job: str, key: str) -> StoredRow | None:
         [tuple(item) for item in items],
         dict(zip(columns, previous, strict=True)) if previous is not None else None,
     )
+
+
+class FoundLinks(NamedTuple):
+    """Links that lead to a page."""
+
+    links: list[tuple[str, str, str]]
+    """(URL of the page with the link, text of the link, outcome of that page)."""
+    complete: bool
+    """All links were looked at, and no more than LINKS lead there."""
+
+
+def links_to(source: Source, job: str, keys: list[bytes]) -> FoundLinks:
+    """Links to a URL, by its keys, among the first `LINKS_LOOKED_AT` links of all jobs. `job`: of this one; empty: of
+    all."""
+    only = "l.job = :job AND " if job else ""
+    names = {f"key{number}": key.hex() for number, key in enumerate(keys)}
+    looked_at = f"(SELECT job, from_key, to_key, anchor FROM links LIMIT {LINKS_LOOKED_AT})"
+    query = (
+        f"SELECT p.url, l.anchor, p.outcome FROM {looked_at} AS l JOIN pages AS p ON p.job = l.job AND"
+        f" p.url_key = l.from_key WHERE {only}l.to_key IN ({', '.join(f':{name}' for name in names)}) LIMIT {LINKS}"
+    )
+    more = f"SELECT count(*) FROM (SELECT 1 FROM links LIMIT {LINKS_LOOKED_AT + 1}) AS l"
+    try:
+        with open_for_reading(source) as connection:
+            found = [tuple(row) for row in connection.execute(query, {"job": job, **names}).fetchall()]
+            (links,) = connection.execute(more, {}).fetchone()
+    except NoTables:
+        return FoundLinks([], True)
+    return FoundLinks(found, links <= LINKS_LOOKED_AT and len(found) < LINKS)
