@@ -180,6 +180,11 @@ bench-maintext: $(DEV)  ## main text on pages with a truth (WCXB=DIR), and code,
 bench-metadata: $(DEV)  ## title, authors, dates, language, description, section, image on pages with a truth (WCXB=DIR, READABILITY=TAR); ARGS=--rivals
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_metadata $(WCXB) --articles $(READABILITY) $(ARGS)
 
+CHARSETS ?= $(HOME)/.cache/nephila-bench/charsets
+bench-charsets: $(DEV)  ## encodings of undeclared pages by encoding and length, beside four detectors (CHARSETS=CACHE WCXB=DIR; two minutes)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_charsets $(CHARSETS) --wcxb $(WCXB) --rivals $(ARGS)
+
 bench-markdown: $(DEV)  ## Markdown of documentation pages: headings, code, rows, items, links kept (DOCS=DIR of unpacked packages)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_markdown $(DOCS) $(ARGS)
 

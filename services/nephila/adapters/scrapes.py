@@ -11,15 +11,16 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from nephila.control import requests, screen_types
 from nephila.control.api import Control, NotFound
+from nephila.kernel.documents.job_document import crawl_job
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.runtime.waits import sleep
-from nephila.native import UrlError
+from nephila.kernel.seeds import url_errors
 
 Render = Literal["never", "auto", "always"]
 POLL_S: Final = 0.1
@@ -221,12 +222,5 @@ def _identity(rows: Sequence[screen_types.PageRow]) -> tuple[str, str]:
 
 def url_key(url: str) -> str:
     """The key of its row. Raises `UsageError`."""
-    try:
+    with url_errors(url):
         return parse_routed(url).fingerprint.hex()
-    except UrlError as error:
-        raise UsageError(f"{url[:100]!a} is not a URL that can be crawled: {error}") from None
-
-
-def crawl_job(name: str, spec: dict[str, Any]) -> dict[str, Any]:
-    """A CrawlJob document."""
-    return {"apiVersion": "nephila.dev/v1", "kind": "CrawlJob", "metadata": {"name": name}, "spec": spec}

@@ -25,7 +25,7 @@ from nephila.kernel.documents.job_document import document_of, spec_of, urls_of
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.messages import CrawlJob, ParseRule, Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.native import UrlError
+from nephila.kernel.seeds import url_errors
 from nephila.storage.source import ENVIRONMENT
 
 if TYPE_CHECKING:
@@ -185,10 +185,8 @@ class Operations(api.Control):
         return answer
 
     async def explain(self, request: requests.ExplainUrl) -> answers.Explained:
-        try:
+        with url_errors(request.url):
             href = parse_routed(request.url).href
-        except UrlError as error:
-            raise UsageError(f"{request.url[:100]!a} is not a URL that can be crawled: {error}") from None
         if not request.job and not self._backend.jobs():
             raise api.NotFound("there is no job yet; see nephila jobs apply")
         return answers.Explained(explanation=await self._backend.explain(href, request.job))

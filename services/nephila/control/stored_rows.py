@@ -10,7 +10,8 @@ from nephila.control import api, job_view, screen_types
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.reasons.table import words
 from nephila.kernel.runtime.errors import UNREADABLE, UsageError, UserError
-from nephila.native import UrlError, parse_url
+from nephila.kernel.seeds import url_errors
+from nephila.native import parse_url
 from nephila.storage.ledgers.read_connection import NoTables
 from nephila.storage.read import recent_rows
 from nephila.storage.search.passages import Fragment
@@ -60,10 +61,8 @@ def _fragments(found: list[Fragment]) -> list[screen_types.Fragment]:
 
 def page_detail(source: Source | None, request: screen_types.GetPage) -> screen_types.PageDetail:
     """See `Control.get_page`."""
-    try:
+    with url_errors(request.url):
         keys = [*dict.fromkeys((parse_routed(request.url).fingerprint, parse_url(request.url).fingerprint))]
-    except UrlError as error:
-        raise UsageError(f"{request.url[:100]!a} is not a URL that can be crawled: {error}") from None
     there = _there(source)
     found = recent_rows.stored_row(there, request.job, keys) if job_view.is_there(there) else None
     if found is None:

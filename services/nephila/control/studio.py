@@ -22,7 +22,8 @@ from nephila.control.api import NotFound
 from nephila.control.backend import Backend
 from nephila.kernel.messages import ParseRule
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.native import UrlError, parse_url
+from nephila.kernel.seeds import url_errors
+from nephila.native import parse_url
 from nephila.parser.markdown import document_markdown
 from nephila.parser.rules import load
 from nephila.parser.rules.selectors import compiled
@@ -80,10 +81,8 @@ class Studio:
 
     async def body(self, request: screen_types.GetBody) -> screen_types.Body:
         """See `Control.get_body`."""
-        try:
+        with url_errors(request.url):
             url = parse_url(request.url).href
-        except UrlError as error:
-            raise UsageError(f"{request.url[:100]!a} is not a URL that can be crawled: {error}") from None
         return await asyncio.to_thread(self._body, request, url)
 
     def _body(self, request: screen_types.GetBody, url: str) -> screen_types.Body:
@@ -103,10 +102,8 @@ class Studio:
 
     async def open(self, request: types.OpenStudioPage) -> types.StudioDraft:
         """See `Control.open_studio_page`."""
-        try:
+        with url_errors(request.url):
             url = parse_url(request.url).href
-        except UrlError as error:
-            raise UsageError(f"{request.url[:100]!a} is not a URL that can be crawled: {error}") from None
         if request.source != "stored":
             page = await self._backend.fetch(url, rendered=request.source == "rendered")
             self._keep(page)

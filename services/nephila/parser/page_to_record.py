@@ -158,6 +158,8 @@ class RecordBuilder:
         config, page, job, record = self._config, p.page, p.job, p.record
         record.title = content.title[: config.max_title_chars]
         record.text = content.text
+        if config.markdown:
+            record.markdown = content.markdown
         record.text_hash = text_hash(content.text)
         set_simhash(record, job, content.text)
         record.lang = content.lang[:MAX_LANG_CHARS]

@@ -22,6 +22,8 @@ from nephila.kernel.shells import SHELL, SHELL_LINKS, is_shell
 from nephila.native import to_utf8
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import DocumentContent
+from nephila.parser.documents.office.metadata import read_office
+from nephila.parser.documents.office.task import OFFICE, office_kind, office_payload, with_text
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.documents.read import read_document
 from nephila.parser.in_progress import HTML, NO_PASS, TEXT, PageCall, PageInProgress, PageKind, Work
@@ -174,6 +176,19 @@ class PageSteps:
 
         return work
 
+    def office(self, p: PageInProgress) -> Answer:
+        """Metadata of an office file, then text and links by a child."""
+        metadata = read_office(p.body)
+        kind, limits = office_kind(p.body, metadata), (self.config.max_text_bytes, self.config.max_links)
+        self.builder.from_document(p, metadata)
+        if not kind:
+            return None
+
+        def use(found: DocumentContent) -> None:
+            self.builder.from_document(p, with_text(metadata, found))
+
+        return self._in_child(p, OFFICE, lambda body: office_payload(body, kind, *limits), use)
+
     def document(self, p: PageInProgress) -> Answer:
         """Text, metadata and links of other documents; each reader bounds itself."""
         config, parse, media_type = self.config, p.job.parse, p.page.content_type
@@ -294,6 +309,7 @@ STEPS: Final[tuple[StepRow, ...]] = (
     StepRow(PageSteps.encoding, _DECODED),
     StepRow(PageSteps.page_pass, _HTML, child="above `max_inline_bytes`"),
     StepRow(PageSteps.pdf, frozenset((PageKind.PDF,)), child="always"),
+    StepRow(PageSteps.office, frozenset((PageKind.OFFICE,)), child="always", problem="text_problem"),
     StepRow(PageSteps.document, frozenset((PageKind.TEXT, PageKind.FILE))),
     StepRow(PageSteps.shell, _INLINE, "rendered: no", lambda _, __, rendered: not rendered),
     StepRow(PageSteps.markdown, _INLINE, "`markdown`", lambda config, *_: config.markdown),

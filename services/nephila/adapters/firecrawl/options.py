@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from nephila.adapters.scrapes import crawl_job
+from nephila.kernel.documents.job_document import crawl_job
 from nephila.kernel.runtime.errors import UsageError
 
 Format = Literal["markdown", "links", "rawHtml", "json"]

@@ -110,16 +110,12 @@ async def create(view: View) -> Response:
         host = urlsplit(url if "://" in url else f"https://{url}").hostname or ""
     except ValueError:
         host = ""
-    content: dict[str, Any] = {
-        "apiVersion": API_VERSION,
-        "kind": "CrawlJob",
-        "metadata": {"name": name or "".join(c if c.isalnum() and c.isascii() else "-" for c in host).strip("-")[:60]},
-        "spec": {"seeds": [url if "://" in url else f"https://{url}"]},
-    }
+    named = name or "".join(c if c.isalnum() and c.isascii() else "-" for c in host).strip("-")[:60]
+    spec: dict[str, Any] = {"seeds": [url if "://" in url else f"https://{url}"]}
     if pages and int(pages):
-        content["spec"]["scope"] = {"maxPages": int(pages)}
+        spec["scope"] = {"maxPages": int(pages)}
     try:
-        document = job_document.from_json(content, FILE)
+        document = job_document.from_json(job_document.crawl_job(named, spec), FILE)
         return await _apply(view, document, "")
     except NotReadyError:
         raise

@@ -59,7 +59,7 @@ def extract(
     """What a reader would want of the document at `url` ("" when unknown: relative links are left out).
 
     `content_type` is a media type without parameters, "" is taken for HTML; `charset` is the header's. `text` is the
-    main text, and with `markdown` there is a key of that name with the same as Markdown. A PDF is read in a child
+    main text, and with `markdown` there is a key of that name with the same as Markdown. PDF and office files are read in a child
     process: of `sandbox`, or one that ends with the call. What is not HTML has its `kind`, and a `problem` where not
     all could be read. Raises `UrlError` when `url` is neither empty nor absolute http(s).
     """
@@ -89,7 +89,9 @@ def extract(
             _in_child(result, body, encoding, found, config, markdown, sandbox)
     else:
         with contextlib.nullcontext(sandbox) if sandbox is not None else BlockingSandbox() as box:
-            fill_document(result, kind, body, content_type, base, charset, config, box, _is_somewhere)
+            fill_document(
+                result, kind, body, content_type, base, charset, config, box, _is_somewhere, markdown=markdown
+            )
     return result
 
 

@@ -1,4 +1,4 @@
-"""Office files: what they are and what they say of themselves - title, author, dates - and nothing of what is in them.
+"""Office files: what they are and what they say of themselves: title, author, dates. `text.py` reads the rest.
 
 OOXML (docx, xlsx, pptx), OpenDocument and EPUB are zip archives; this reads their directory and the one small member
 with the metadata. Older formats give their type alone. Invariant: at most MAX_ENTRIES entries are looked at and
