@@ -15,7 +15,7 @@ DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
 BENCHES := $(shell sed -n "s/^\(bench[a-z-]*\):.*/\1/p" Makefile)
-.PHONY: canary chart images lock test-cluster show-metrics show-firecrawl site flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
+.PHONY: canary chart images lock test-cluster show-metrics show-firecrawl judge-scrapy site flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -123,6 +123,9 @@ show-metrics: $(DEV)  ## every dashboard query answered by a real Prometheus ove
 site: $(DEV)  ## the documentation site in build/site/html (ARGS=--serve shows it)
 	@$(BIN)/python -m mkdocs --version > /dev/null 2>&1 || $(BIN)/python -m pip install --disable-pip-version-check -q 'mkdocs-material>=9.6,<10'
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m tools.site $(ARGS)
+
+judge-scrapy: $(DEV)  ## the tests of Scrapy for schedulers and duplicate filters, unchanged, over ours (1 minute; downloads its sources)
+	@PYTHONPATH=services:. $(BIN)/python -m tools.scrapy_suite
 
 show-firecrawl: $(DEV)  ## the official JavaScript client of Firecrawl against this program (1 minute; needs Node)
 	@PYTHONPATH=services:. $(BIN)/python -m tools.firecrawl_js

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from nephila.console.application import Access, access, routes
+from nephila.control.audit_types import DrawSample
 from nephila.control.http.application import application
 from nephila.control.local.backend import LocalBackend, Parts
 from nephila.control.local.rule_store import RuleStore
@@ -121,6 +122,7 @@ async def console(
     turning = asyncio.ensure_future(_turn(world))
     await control.apply_rules(ApplyRules(rules=[rule()]))
     await control.apply_job(ApplyJob(job=document(paused=True)))
+    await control.draw_sample(DrawSample(sample="first", size=5))
     clock = ManualClock()
     allowed = access(TOKEN, ("console.test",), clock)
     app = application(control, token=TOKEN, beside=routes(control, allowed))

@@ -22,7 +22,19 @@ from starlette.staticfiles import StaticFiles
 from nephila.console import gate
 from nephila.console.messages import chosen, language
 from nephila.console.messages import translate as _
-from nephila.console.screens import hosts, items, jobs, overview, pages, rules, search, studio, studio_save, system
+from nephila.console.screens import (
+    audit,
+    hosts,
+    items,
+    jobs,
+    overview,
+    pages,
+    rules,
+    search,
+    studio,
+    studio_save,
+    system,
+)
 from nephila.console.sessions import Session, Sessions
 from nephila.console.view import View, go
 from nephila.console.words import BASE
@@ -47,12 +59,19 @@ SCREENS: Final[Sequence[tuple[str, str, Screen]]] = (
     ("POST", "/jobs/{name}/pause", jobs.pause),
     ("POST", "/jobs/{name}/resume", jobs.resume),
     ("POST", "/jobs/{name}/release", jobs.release),
+    ("GET", "/jobs/{name}/exclude", jobs.exclude),
+    ("POST", "/jobs/{name}/exclude", jobs.apply_exclusion),
     ("GET", "/pages", pages.pages),
     ("GET", "/page", pages.page),
     ("GET", "/hosts", hosts.hosts),
     ("GET", "/items", items.items),
     ("GET", "/items.csv", items.csv),
     ("GET", "/items.jsonl", items.jsonl),
+    ("GET", "/items.parquet", items.parquet),
+    ("GET", "/audit", audit.samples),
+    ("POST", "/audit", audit.draw),
+    ("GET", "/audit/{name}", audit.sample),
+    ("POST", "/audit/{name}", audit.label),
     ("GET", "/sites", rules.sites),
     ("GET", "/rules", rules.rules),
     ("GET", "/studio", studio.start),

@@ -26,6 +26,7 @@ NAVIGATION = (
     ("pages", "Pages"),
     ("hosts", "Hosts"),
     ("items", "Items"),
+    ("audit", "Audit"),
     ("sites", "Sites"),
     ("rules", "Rules"),
     ("studio", "Studio"),

@@ -172,6 +172,23 @@ class QuarantineList(msgspec.Struct, kw_only=True):
     quarantines: list[Quarantine]
 
 
+class ExclusionTried(msgspec.Struct, kw_only=True):
+    """What an exclusion would remove from the queue of a job. URLs that are fetched meanwhile may count or not."""
+
+    name: str
+    generation: int
+    """Of the job, when it was tried."""
+    queued: int
+    """URLs in the queue."""
+    looked_at: int
+    removed: int
+    """Of those that were looked at."""
+    complete: bool
+    """False: not all queued URLs were looked at, and `removed` is a lower bound."""
+    examples: list[str]
+    """Up to 20 of those that would be removed, chosen at random."""
+
+
 class QuarantineReleased(msgspec.Struct, kw_only=True):
     """A part of a host is fetched from again."""
 

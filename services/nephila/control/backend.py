@@ -104,6 +104,9 @@ class Backend(Protocol):
     async def release(self, uid: str, host: str, pattern: str) -> None:
         """Take a part of a host out of quarantine. Raises `NotFound` when it is in none."""
 
+    async def try_exclusion(self, job: CrawlJob, exclude: Sequence[str]) -> answers.ExclusionTried:
+        """Which queued URLs of a job these expressions would remove. Raises `UserError`."""
+
     async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> answers.UrlsForgotten:
         """Forget URLs of a job; each has the outcome of its row."""
 

@@ -12,12 +12,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from nephila import __version__
-from nephila.control import answers, api, job_view, requests, screen_types, stored_rows, studio_types
+from nephila.control import (
+    answers,
+    api,
+    audit,
+    audit_types,
+    job_view,
+    requests,
+    screen_types,
+    stored_rows,
+    studio_types,
+)
 from nephila.control.backend import Backend, is_held, next_generation
 from nephila.control.changes import TableChanges
 from nephila.control.fetch_counts import FetchCounts
 from nephila.control.forget import check, named_urls, without_rows
-from nephila.control.job_checks import check_tenant, source_seeds
+from nephila.control.job_checks import check_tenant, source_seeds, with_exclusions
 from nephila.control.rule_documents import read_rules, rule_change, rule_health, rule_list
 from nephila.kernel import live_settings
 from nephila.kernel.documents import job_document
@@ -26,6 +36,7 @@ from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.messages import CrawlJob, ParseRule, Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.seeds import url_errors
+from nephila.scheduler.frontier.scope import compile_patterns
 from nephila.storage.source import ENVIRONMENT
 
 if TYPE_CHECKING:
@@ -170,6 +181,22 @@ class Operations(api.Control):
         await self._backend.release(name, request.host, request.pattern)
         return answers.QuarantineReleased(name=name, host=request.host, pattern=request.pattern)
 
+    async def try_exclusion(self, request: requests.ExcludeUrls) -> answers.ExclusionTried:
+        compile_patterns(request.exclude, "exclude")
+        return await self._backend.try_exclusion(self._known(request.name), request.exclude)
+
+    async def exclude(self, request: requests.ExcludeUrls) -> answers.JobApplied:
+        self._backend.check_change()
+        compile_patterns(request.exclude, "exclude")
+        job = self._known(request.name)
+        if request.generation and request.generation != job.generation:
+            raise UserError(
+                f"job {job.uid!r} was changed since the exclusion was tried (generation {job.generation}); try it again"
+            )
+        # The seeds stay as they are: none has to be read or sent again.
+        wanted = with_exclusions(document_of(job), request.exclude)
+        return await self.apply_job(requests.ApplyJob(job=wanted, seeds_follow=True))
+
     async def forget(self, request: requests.ForgetUrls) -> answers.UrlsForgotten:
         job, rows = self._known(request.name), self._backend.rows
         check(request)
@@ -204,6 +231,18 @@ class Operations(api.Control):
 
     async def list_items(self, request: screen_types.ListItems) -> screen_types.ItemList:
         return await asyncio.to_thread(stored_rows.item_list, self._backend.rows, request)
+
+    async def list_samples(self, request: requests.Empty) -> audit_types.SampleList:
+        return await asyncio.to_thread(audit.sample_list, self._backend.rows)
+
+    async def draw_sample(self, request: audit_types.DrawSample) -> audit_types.SampleOf:
+        return await asyncio.to_thread(audit.draw, self._backend.rows, request)
+
+    async def get_sample(self, request: audit_types.GetSample) -> audit_types.SampleDetail:
+        return await asyncio.to_thread(audit.detail, self._backend.rows, request)
+
+    async def label_row(self, request: audit_types.LabelRow) -> audit_types.RowLabelled:
+        return await asyncio.to_thread(audit.label, self._backend.rows, request)
 
     async def count_outcomes(self, request: screen_types.OfJob) -> screen_types.OutcomeCounts:
         return await asyncio.to_thread(self._fetch_counts.read, request.job)

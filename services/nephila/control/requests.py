@@ -99,6 +99,20 @@ class ReleaseQuarantine(Request):
     pattern: Annotated[str, Meta(min_length=1, max_length=10_000)]
 
 
+class ExcludeUrls(Request):
+    """Expressions that are added to the exclusions of a job's scope."""
+
+    name: Name
+    exclude: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"^[^\x00-\x1f]+$")]],
+        Meta(min_length=1, max_length=20),
+    ]
+    """RE2, searched in the full URL."""
+    generation: Annotated[int, Meta(ge=0, le=1 << 62)] = 0
+    """Refuse when the job has another generation: it was changed since; 0: apply in any case. A trial does not
+    read it."""
+
+
 class ForgetUrls(Request):
     """Forget URLs of a job: they are crawled again when they are found again."""
 

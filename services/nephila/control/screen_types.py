@@ -60,12 +60,19 @@ class GetBody(Request):
 
 
 class ListItems(Request):
-    """Items in the order of job, page, rule and number."""
+    """Items in the order of job, page, rule and number, or of a field."""
 
     job: JobFilter = ""
     rule: Word = ""
     search: Search = ""
     """Part of the data; letters of ASCII in any case."""
+    field: Word = ""
+    """Dotted name of a field that is compared, as price.amount."""
+    test: Literal["", "contains", "is", "not", "empty", "filled", "above", "below"] = ""
+    """How the field is compared with `value`; above and below compare numbers."""
+    value: Search = ""
+    sort: Word = ""
+    """Dotted name of a field, with - before it for the largest first: numbers, then texts, empty ones last."""
     after: Annotated[str, Meta(max_length=2000, pattern=r"^[^\x00]*$")] = ""
     """Continue behind this item, the `next` of the answer before."""
     limit: PageLimit = 50
@@ -234,6 +241,8 @@ class ItemList(msgspec.Struct, kw_only=True):
     """Rules that have items."""
     next: str = ""
     """Pass it as `after` for more; empty: these were the last."""
+    complete: bool = True
+    """False: there are more than the 20,000 items that were put in order."""
 
 
 class OutcomeCount(msgspec.Struct, kw_only=True):

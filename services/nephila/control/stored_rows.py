@@ -13,7 +13,7 @@ from nephila.kernel.runtime.errors import UNREADABLE, UsageError, UserError
 from nephila.kernel.seeds import url_errors
 from nephila.native import parse_url
 from nephila.storage.ledgers.read_connection import NoTables
-from nephila.storage.read import recent_rows
+from nephila.storage.read import item_table, recent_rows
 from nephila.storage.search.passages import Fragment
 from nephila.storage.search.query import parse
 from nephila.storage.search.search import search
@@ -27,21 +27,21 @@ NO_ROWS = (
 
 def page_list(source: Source | None, request: screen_types.ListPages) -> screen_types.PageList:
     """See `Control.list_pages`."""
-    if not job_view.is_there(_there(source)):
+    if not job_view.is_there(there(source)):
         return screen_types.PageList(pages=[])
     values = msgspec.structs.asdict(request)
-    found = recent_rows.rows(_there(source), **values)
+    found = recent_rows.rows(there(source), **values)
     return screen_types.PageList(pages=[_row(row) for row in found.rows], next=found.next)
 
 
 def search_results(source: Source | None, request: screen_types.SearchPages) -> screen_types.SearchResults:
     """See `Control.search_pages`."""
-    there = _there(source)
+    place = there(source)
     parse(request.query)  # a search that cannot be read is told where there are no rows, too
-    if not job_view.is_there(there):
+    if not job_view.is_there(place):
         return screen_types.SearchResults(hits=[], total=0, complete=True, behind=0)
     try:
-        found = search(there, request.query, job=request.job, skip=request.skip, limit=request.limit)
+        found = search(place, request.query, job=request.job, skip=request.skip, limit=request.limit)
     except NoTables:
         return screen_types.SearchResults(hits=[], total=0, complete=True, behind=0)
     hits = [
@@ -63,8 +63,8 @@ def page_detail(source: Source | None, request: screen_types.GetPage) -> screen_
     """See `Control.get_page`."""
     with url_errors(request.url):
         keys = [*dict.fromkeys((parse_routed(request.url).fingerprint, parse_url(request.url).fingerprint))]
-    there = _there(source)
-    found = recent_rows.stored_row(there, request.job, keys) if job_view.is_there(there) else None
+    place = there(source)
+    found = recent_rows.stored_row(place, request.job, keys) if job_view.is_there(place) else None
     if found is None:
         raise api.NotFound(f"there is no row of {request.url[:200]!a}; see nephila explain")
     row = found.row
@@ -78,25 +78,32 @@ def page_detail(source: Source | None, request: screen_types.GetPage) -> screen_
         items=[
             screen_types.PageItem(rule=rule, version=version, data=_json(data)) for rule, version, data in found.items
         ],
-        fetches=job_view.fetches(there, row["job"], row["url"]),
+        fetches=job_view.fetches(place, row["job"], row["url"]),
         previous=screen_types.PageVersion(**found.previous) if found.previous is not None else None,
     )
 
 
 def item_list(source: Source | None, request: screen_types.ListItems) -> screen_types.ItemList:
     """See `Control.list_items`."""
-    there = _there(source)
-    if not job_view.is_there(there):
+    place = there(source)
+    if not job_view.is_there(place):
         return screen_types.ItemList(items=[], rules=[])
+    wanted = item_table.Wanted(**{name: getattr(request, name) for name in item_table.Wanted._fields})
+    if wanted.test and not wanted.field:
+        raise UsageError("field: name the field that is compared")
+    if wanted.test in ("above", "below") and not item_table.is_number(wanted.value):
+        raise UsageError(f"value: {wanted.value[:100]!a} is not a number; above and below compare numbers")
     try:
-        found = recent_rows.items(there, **msgspec.structs.asdict(request))
+        found = item_table.items(place, wanted, after=request.after, limit=request.limit)
     except (ValueError, RecursionError):
         raise UsageError(f"after: {request.after[:100]!a} is not the `next` of an answer") from None
     items = [screen_types.Item(**{**item._asdict(), "data": _json(item.data)}) for item in found.items]
-    return screen_types.ItemList(items=items, rules=recent_rows.rules_of_items(there, request.job), next=found.next)
+    rules = item_table.rules_of_items(place, request.job)
+    return screen_types.ItemList(items=items, rules=rules, next=found.next, complete=found.complete)
 
 
-def _there(source: Source | None) -> Source:
+def there(source: Source | None) -> Source:
+    """Where the rows are. Raises `UserError` where that is not known."""
     if source is None:
         raise UserError(NO_ROWS)
     return source

@@ -1,9 +1,6 @@
-"""Rows for screens: pages of rows with filters, one row with all that belongs to it, pages of items."""
+"""Rows for screens: pages of rows with filters, one row with all that belongs to it."""
 
 from __future__ import annotations
-
-import sqlite3
-from contextlib import closing
 
 import pytest
 from nephila.kernel.messages import Outcome
@@ -92,33 +89,3 @@ def test_a_directory_without_rows_has_none(tmp_path):
     """An error says so; an empty database on a server has no rows."""
     with pytest.raises(Exception, match="no database"):
         recent_rows.rows(tmp_path)
-
-
-async def test_the_pages_of_items_have_every_item_once(tmp_path):
-    """In the order of the key, for each rule and search."""
-    async with running(tmp_path) as rig:
-        for number in range(6):
-            rig.send(record(number, url=f"http://a.test/{number}"))
-        await rig.storage.flush()
-    with closing(sqlite3.connect(tmp_path / "nephila.db")) as database:
-        for number in range(6):
-            for ordinal in range(3):
-                values = (JOB, key(number).hex(), "shop" if number % 2 else "news", 1, ordinal, f'{{"n": {ordinal}}}')
-                database.execute("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)", values)
-        database.commit()
-
-    def pages(**filters):
-        found, shown, after = None, [], ""
-        while found is None or after:
-            found = recent_rows.items(tmp_path, limit=4, after=after, **filters)
-            shown += [(one.url, one.ordinal) for one in found.items]
-            after = found.next
-        return shown
-
-    assert len(pages()) == len(set(pages())) == 18
-    assert len(pages(rule="shop")) == 9
-    assert pages(job="x") == []
-    assert {ordinal for _, ordinal in pages(search='"N": 2')} == {2}
-    assert recent_rows.rules_of_items(tmp_path) == ["news", "shop"]
-    with pytest.raises(ValueError):
-        recent_rows.items(tmp_path, after="[1]")

@@ -57,7 +57,7 @@ def export(
     ] = False,
     job: Annotated[str, typer.Option(metavar="NAME", help="Only rows of this job.")] = "",
     items: Annotated[
-        bool, typer.Option("--items", help="The items that rules extracted, a row per item: jsonl or csv.")
+        bool, typer.Option("--items", help="The items that rules extracted, a row per item: jsonl, csv or parquet.")
     ] = False,
     columns: Annotated[
         str,

@@ -9,8 +9,12 @@
     if (event.key === "/" && !inField && !event.ctrlKey && !event.metaKey && !event.altKey) {
       const search = document.querySelector(".rail .search input");
       if (search) { event.preventDefault(); search.focus(); search.select(); }
-    } else if (event.key === "Escape" && inField && inField.closest(".search")) {
+    } else if (event.key === "Escape" && inField && inField.closest(".search, .verdicts")) {
       inField.blur();
+    } else if (!inField && !event.ctrlKey && !event.metaKey && !event.altKey && !event.repeat && /^[a-z]$/i.test(event.key)) {
+      // A key that stands beside a button or a field.
+      const keyed = document.querySelector(`[data-key="${event.key.toLowerCase()}"]`);
+      if (keyed) { event.preventDefault(); if (keyed.matches("input")) keyed.focus(); else keyed.click(); }
     }
   });
 

@@ -236,6 +236,9 @@ class ClusterBackend(Backend):
     async def release(self, uid: str, host: str, pattern: str) -> None:
         await self._queries.release(uid, host, pattern)
 
+    async def try_exclusion(self, job: CrawlJob, exclude: Sequence[str]) -> answers.ExclusionTried:
+        return await self._queries.try_exclusion(job, exclude)
+
     async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> answers.UrlsForgotten:
         return await self._queries.forget(job, urls)
 
