@@ -150,7 +150,7 @@ impl Page<'_> {
             0 => return self.stack.push(tag, self.tok.hash, 0),
             SPAN => {
                 let class = self.tok.attr(b"class").filter(|class| class.len() >= boilerplate::SHORTEST);
-                let hidden = class.is_some_and(|class| formulas::is_rendered(class) || boilerplate::names_tool(class));
+                let hidden = class.is_some_and(|class| formulas::is_rendered(class) || boilerplate::names_small_tool(class));
                 return self.stack.push(tag, self.tok.hash, if hidden { F_HIDDEN } else { 0 });
             }
             HTML => return self.html_attrs(),

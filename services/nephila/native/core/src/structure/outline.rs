@@ -55,6 +55,14 @@ impl<'a> Outline<'a> {
         walk.out
     }
 
+    /// The class as it is written; "" without one.
+    pub fn class(&self, attrs: Attributes) -> &'a str {
+        let slice = |span: Span| &self.input[span.0 as usize..span.1 as usize];
+        let all = &self.attrs[attrs.0 as usize..attrs.1 as usize];
+        let found = all.iter().find(|attr| attr.name.1 - attr.name.0 == 5 && slice(attr.name).eq_ignore_ascii_case(b"class"));
+        found.and_then(|attr| std::str::from_utf8(slice(attr.value)).ok()).unwrap_or_default()
+    }
+
     /// The value of an attribute, references decoded.
     pub fn attr(&self, attrs: Attributes, name: &str) -> Option<Cow<'a, str>> {
         let slice = |span: Span| &self.input[span.0 as usize..span.1 as usize];
@@ -222,17 +230,24 @@ impl Walk<'_, '_> {
                 | TH
                 | PRE
                 | LISTING
-                | SPAN
                 | DIV
                 | CODE
                 | FIGURE
                 | SECTION
                 | ASIDE
                 | P
-        ) {
+        ) || tag == SPAN && self.tells_span()
+        {
             self.out.attrs.extend_from_slice(&self.page.tok.attrs);
         }
         (from, self.out.attrs.len() as u32)
+    }
+
+    /// Whether the attributes of a span are read: in code it may be a number, elsewhere a formula.
+    fn tells_span(&self) -> bool {
+        let tok = &self.page.tok;
+        self.page.stack.flags() & F_PRE != 0
+            || tok.attr(b"class").is_some_and(|class| class.starts_with(b"math") || class == b"arithmatex")
     }
 
     fn reopen(&mut self) {
@@ -242,6 +257,9 @@ impl Walk<'_, '_> {
 
     /// Steps become events; `attrs` are those of the element `tag`. Implied elements have none.
     fn steps(&mut self, tag: u8, attrs: Attributes) {
+        if self.page.stack.steps.as_ref().is_none_or(Vec::is_empty) {
+            return;
+        }
         let Some(mut steps) = self.page.stack.steps.take() else { return };
         for step in steps.drain(..) {
             let event = match step {

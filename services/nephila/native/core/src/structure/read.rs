@@ -242,7 +242,7 @@ impl<'o, 'a> Reader<'o, 'a> {
                 }
                 None => End::Nothing,
             },
-            SPAN if is_formula(&self.attr(attrs, "class").unwrap_or_default()) && self.pieces.open(Mark::Math) => {
+            SPAN if is_formula(self.outline.class(attrs)) && self.pieces.open(Mark::Math) => {
                 End::Mark(Mark::Math)
             }
             _ => match mark_of(tag) {
@@ -323,21 +323,21 @@ impl<'o, 'a> Reader<'o, 'a> {
                 self.table = Some(Block { kind, container: self.innermost(), lines: Vec::new(), kept: false });
                 End::Table
             }
-            DIV | ASIDE if names_admonition(&self.attr(attrs, "class").unwrap_or_default()) => {
+            DIV | ASIDE if names_admonition(self.outline.class(attrs)) => {
                 self.open_container(ContainerKind::Quote, false, 0)
             }
-            DIV if is_formula(&self.attr(attrs, "class").unwrap_or_default()) => {
+            DIV if is_formula(self.outline.class(attrs)) => {
                 self.formula = true;
                 End::Formula
             }
-            P | DIV if names_title(&self.attr(attrs, "class").unwrap_or_default()) => {
+            P | DIV if names_title(self.outline.class(attrs)) => {
                 if self.pieces.open(Mark::Strong) {
                     End::Title
                 } else {
                     End::Flush
                 }
             }
-            TD if is_line_numbers(self.attr(attrs, "class").as_deref()) => return None,
+            TD if is_line_numbers(Some(self.outline.class(attrs))) => return None,
             _ => End::Flush,
         })
     }
@@ -428,7 +428,7 @@ impl<'o, 'a> Reader<'o, 'a> {
     // ---- code
 
     fn in_code(&mut self, tag: u8, attrs: Attributes) -> Option<End> {
-        if matches!(tag, SPAN | TD | DIV) && is_line_numbers(self.attr(attrs, "class").as_deref()) {
+        if matches!(tag, SPAN | TD | DIV) && is_line_numbers(Some(self.outline.class(attrs))) {
             return None;
         }
         if tag == CODE && self.language.is_empty() {
@@ -501,7 +501,7 @@ impl<'o, 'a> Reader<'o, 'a> {
                 return clean_language(&said);
             }
         }
-        language_of_class(&self.attr(attrs, "class").unwrap_or_default())
+        language_of_class(self.outline.class(attrs))
     }
 
     // ---- tables
