@@ -161,7 +161,7 @@ class PageSteps:
         return self._in_child(p, PAGE, lambda body: payload_of(body, url, encoding, most, most_text, agent), use)
 
     def pdf(self, p: PageInProgress) -> Answer:
-        """Text, metadata and links of a PDF; without a library the row has the reason."""
+        """Text, Markdown, metadata and links of a PDF; without a library the row has the reason."""
         limits, use = (self.config.max_text_bytes, self.config.max_links), partial(self.builder.from_document, p)
         read = self._in_child(p, PDF, lambda body: pdf_payload(body, *limits), use)
 

@@ -13,6 +13,7 @@ import msgspec
 
 from nephila.kernel.shells import SHELL
 from nephila.storage.ledgers.read_connection import NoTables, open_for_reading
+from nephila.storage.ledgers.schema import HISTORY
 from nephila.storage.rows import COLUMNS, STORED_COLUMNS, Row
 from nephila.storage.sinks.jsonl import json_object
 from nephila.storage.source import Source
@@ -150,10 +151,11 @@ def stored_row(source: Source, url_key: bytes) -> Row | None:
 
 
 def history(source: Source, job: str, url_key: bytes) -> list[dict[str, Any]]:
-    """All ended fetches of a URL, in order. nephila.db has no index for it: O(fetches), 0.1 s per million."""
-    query = "SELECT * FROM fetches WHERE job = :job AND url_key = :key ORDER BY id"
+    """All ended fetches of a URL, in order. O(its fetches); in a nephila.db that was last written by a program without
+    the index O(fetches), 0.1 s per million."""
+    query = f"SELECT * FROM fetches WHERE {HISTORY} = :part AND job = :job AND url_key = :key ORDER BY id"
     with open_for_reading(source) as connection:
-        cursor = connection.execute(query, {"job": job, "key": url_key.hex()})
+        cursor = connection.execute(query, {"job": job, "key": url_key.hex(), "part": url_key.hex()[8:16]})
         names = [column[0] for column in cursor.description or ()]
         return [dict(zip(names, found, strict=True)) for found in cursor]
 
