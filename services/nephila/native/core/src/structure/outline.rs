@@ -57,18 +57,21 @@ impl<'a> Outline<'a> {
 
     /// The class as it is written; "" without one.
     pub fn class(&self, attrs: Attributes) -> &'a str {
+        std::str::from_utf8(self.raw(attrs, b"class").unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// The value of an attribute as it is written.
+    pub fn raw(&self, attrs: Attributes, name: &[u8]) -> Option<&'a [u8]> {
         let slice = |span: Span| &self.input[span.0 as usize..span.1 as usize];
         let all = &self.attrs[attrs.0 as usize..attrs.1 as usize];
-        let found = all.iter().find(|attr| attr.name.1 - attr.name.0 == 5 && slice(attr.name).eq_ignore_ascii_case(b"class"));
-        found.and_then(|attr| std::str::from_utf8(slice(attr.value)).ok()).unwrap_or_default()
+        let size = name.len() as u32;
+        let mut same = all.iter().filter(|attr| attr.name.1 - attr.name.0 == size);
+        same.find(|attr| slice(attr.name).eq_ignore_ascii_case(name)).map(|attr| slice(attr.value))
     }
 
     /// The value of an attribute, references decoded.
     pub fn attr(&self, attrs: Attributes, name: &str) -> Option<Cow<'a, str>> {
-        let slice = |span: Span| &self.input[span.0 as usize..span.1 as usize];
-        let all = &self.attrs[attrs.0 as usize..attrs.1 as usize];
-        let found = all.iter().find(|attr| slice(attr.name).eq_ignore_ascii_case(name.as_bytes()))?;
-        Some(utf8(entities::decode(slice(found.value), true, true)))
+        self.raw(attrs, name.as_bytes()).map(|value| utf8(entities::decode(value, true, true)))
     }
 }
 
