@@ -86,7 +86,9 @@ fn is_tool(word: &[u8]) -> bool {
 
 /// The text of a permalink.
 pub fn is_sign(text: &[u8]) -> bool {
-    let Some(text) = std::str::from_utf8(text).ok().map(str::trim).filter(|text| !text.is_empty()) else { return false };
+    let Some(text) = std::str::from_utf8(text).ok().map(str::trim).filter(|text| !text.is_empty()) else {
+        return false;
+    };
     text.chars().count() <= MAX_SIGN && text.chars().all(|c| SIGNS.contains(c))
 }
 

@@ -16,9 +16,9 @@ pub fn source(rest: &[u8]) -> Option<&[u8]> {
 
 /// Whether a class is that of a formula as it is shown, a second time.
 pub fn is_rendered(class: &[u8]) -> bool {
-    class.split(u8::is_ascii_whitespace).any(|word| {
-        matches!(word, b"katex-html" | b"MathJax_Preview" | b"MathJax" | b"mjx-chtml" | b"MathJax_SVG")
-    })
+    class
+        .split(u8::is_ascii_whitespace)
+        .any(|word| matches!(word, b"katex-html" | b"MathJax_Preview" | b"MathJax" | b"mjx-chtml" | b"MathJax_SVG"))
 }
 
 /// Whether a script of this type is a formula.

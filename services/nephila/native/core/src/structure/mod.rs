@@ -18,8 +18,8 @@ pub use code::{decode, encode};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::text::Line;
 use crate::tags::F_TOOL;
+use crate::text::Line;
 use blocks::{Block, Kind, Structure};
 use outline::Outline;
 
@@ -38,7 +38,9 @@ pub fn of_page(outline: &Outline<'_>, text: &[u8], lines: &[Line], main: &[u32],
     if !reader.blocks.iter().any(|block| block.kept) {
         return Vec::new();
     }
-    for lines in reader.blocks.iter().filter(|block| block.kept).flat_map(lines_of).map(|line| line.items).collect::<Vec<_>>() {
+    for lines in
+        reader.blocks.iter().filter(|block| block.kept).flat_map(lines_of).map(|line| line.items).collect::<Vec<_>>()
+    {
         reader.refer(lines);
     }
     let found = Structure {

@@ -236,7 +236,9 @@ impl<'o, 'a> Reader<'o, 'a> {
                 Some(_) if self.pieces.link(attrs) => End::Mark(Mark::Link),
                 _ => End::Nothing,
             },
-            SPAN if is_formula(self.outline.raw(attrs, b"class").unwrap_or_default()) && self.pieces.open(Mark::Math) => {
+            SPAN if is_formula(self.outline.raw(attrs, b"class").unwrap_or_default())
+                && self.pieces.open(Mark::Math) =>
+            {
                 End::Mark(Mark::Math)
             }
             _ => match mark_of(tag) {
