@@ -191,7 +191,7 @@ bench-charsets: $(DEV)  ## encodings of undeclared pages by encoding and length,
 bench-pdf: $(DEV)  ## headings, cells of tables and words of PDF manuals in 18 languages beside the HTML of the same source (CHARSETS=CACHE; a minute)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_pdf $(CHARSETS) $(ARGS)
 
-bench-markdown: $(DEV)  ## Markdown of documentation pages: headings, code, rows, items, links kept (DOCS=DIR of unpacked packages)
+bench-markdown: $(DEV)  ## Markdown of whole documentation sets of generators, downloaded into DOCS: headings, code, paragraphs, cells, links kept, boilerplate (ARGS="--rivals")
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_markdown $(DOCS) $(ARGS)
 
 check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking changes, drift of messages and schema

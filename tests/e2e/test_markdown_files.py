@@ -66,7 +66,7 @@ def test_an_export_needs_no_bodies(web, tmp_path):
     assert "```python\n" in run("export", "o", "--format", "markdown", cwd=tmp_path).stdout
     assert "](" not in run("export", "o", "--format", "markdown", "--links", "none", cwd=tmp_path).stdout
     assert (
-        "\n[1]: http://a.test/two\n"
+        "\n[1]: http://a.test/two#part\n"
         in run("export", "o", "--format", "markdown", "--links", "reference", cwd=tmp_path).stdout
     )
 

@@ -59,7 +59,7 @@ def life(seed: int, mode: m.NearCopies, count: int = 40) -> list[m.Record]:
         made = [{"rule": "shop", "rule_version": 3, "items": [b'{"n":%d}' % n]} for n in range(2)]
         kinds: list[dict[str, Any]] = [
             {**body, "simhash": b""},  # too short a text
-            {**body, **structured("<h1>as Markdown</h1><p>" + text.decode())},
+            {**body, "structure": structured(f"<p>{text.decode()}")["structure"]},
             {**body, "links": links(b"http://a.test/", text[:3])},
             {**body, **made[0]},
             {**body, **made[1]},

@@ -36,6 +36,7 @@ from nephila.rulekit.studio import rule
 from nephila.rulekit.studio.draft import Draft
 from nephila.rulekit.studio.work import PageBody, StudioProcess, Work, body_of
 from nephila.storage.ledgers.read_connection import NoTables
+from nephila.storage.ledgers.schema import DATABASE
 from nephila.storage.read.reader import stored_row
 from nephila.storage.rows import CONTENT_TYPE, FETCHED_AT, SHA256, URL, Row
 from nephila.storage.sinks.markdown_file import markdown_text, row_markdown
@@ -307,7 +308,7 @@ class Studio:
 
 
 def _row(rows: Source | None, url: str) -> Row | None:
-    if rows is None:
+    if rows is None or (isinstance(rows, Path) and not (rows / DATABASE).exists()):
         return None
     try:
         return stored_row(rows, parse_url(url).fingerprint)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from nephila.kernel.runtime.errors import UserError
 from nephila.native import KEY_VERSION
-from nephila.storage.ledgers.schema import SCHEMA_VERSION
+from nephila.storage.ledgers.schema import DATABASE, SCHEMA_VERSION, connect_readonly
 from nephila.storage.outputs import SINKS
 from nephila.storage.read.export import export
 
@@ -199,3 +199,24 @@ async def test_tails_of_files_are_saved_when_the_frontier_log_is_lost(tmp_path):
     assert (tmp_path / "pages.jsonl").stat().st_size == size
     assert (tmp_path / f"pages.jsonl.cut-{size}").read_bytes() == b'{"url": "http://x.test/"}\n'
     assert not list(tmp_path.glob("*.warc.gz.cut*"))
+
+
+async def test_a_database_of_the_version_before_gets_the_structure(tmp_path):
+    """Its rows have none until they are fetched again; a reader brings it up to date as well."""
+    async with running(tmp_path) as rig:
+        rig.send(record(1, structure=b"x"))
+        await rig.storage.flush()
+    path = tmp_path / DATABASE
+    for read in (True, False):
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute("ALTER TABLE pages DROP COLUMN structure")
+            connection.execute("UPDATE meta SET value = '4' WHERE name = 'schema_version'")
+            connection.commit()
+        if read:
+            connect_readonly(tmp_path).close()
+        else:
+            async with running(tmp_path):
+                pass
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("SELECT structure FROM pages").fetchall() == [(b"",)]
+            assert ("5",) in connection.execute("SELECT value FROM meta").fetchall()

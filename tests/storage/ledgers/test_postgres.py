@@ -399,14 +399,14 @@ def test_steps_are_made_in_order_and_all_or_none(store):
     """A database of the previous version gets the missing step; a failing step changes nothing."""
     with connect(store) as connection:
         migrate(connection, store, "test")
-        bad = {**STEPS, 5: ("CREATE TABLE extra (x text)", "SELECT 1 / 0")}
+        bad = {**STEPS, 6: ("CREATE TABLE extra (x text)", "SELECT 1 / 0")}
         with pytest.raises(psycopg.errors.DivisionByZero):
             migrate(connection, store, "test", bad)
-        good = {**STEPS, 6: ("ALTER TABLE extra ADD y text",), 5: ("CREATE TABLE extra (x text)",)}
+        good = {**STEPS, 7: ("ALTER TABLE extra ADD y text",), 6: ("CREATE TABLE extra (x text)",)}
         migrate(connection, store, "test", good)
         migrate(connection, store, "test", good)
         assert connection.execute("SELECT x, y FROM extra").fetchall() == []
-    assert {"name": "schema_version", "value": "6"} in table(store, "meta", "name")
+    assert {"name": "schema_version", "value": "7"} in table(store, "meta", "name")
 
 
 # ---- rows

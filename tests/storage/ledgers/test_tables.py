@@ -62,6 +62,7 @@ async def test_every_field_of_a_record_has_its_column(tmp_path):
             "near_copy_bits": 0,
             "meta": '{"description":"d"}',
             "text": "text of page 5\nfetch 1",
+            "structure": b"",
         }
     ]
 

@@ -14,6 +14,8 @@ from nephila.storage.rows import STORED_COLUMNS
 
 DATABASE = "nephila.db"
 SCHEMA_VERSION = 5
+OLDEST_VERSION = 4
+"""It gets what is missing when it is opened for writing."""
 
 
 INTEGERS = {"status", "depth", "bytes", "fetch_no", "rule_version", "near_copy_bits"}
@@ -104,14 +106,16 @@ STRUCTURE = "ALTER TABLE pages ADD COLUMN structure BLOB NOT NULL DEFAULT x''"
 
 
 def _upgrade(connection: sqlite3.Connection) -> None:
-    """Bring a database of version 4 to this one; nothing happens to others. Raises `sqlite3.Error`."""
-    with contextlib.suppress(sqlite3.OperationalError):  # another program's, or one of them has no such tables
+    """Bring a database of version 4 to this one; nothing happens to others, nor to one that cannot be written."""
+    with contextlib.suppress(sqlite3.OperationalError):
         if connection.execute("SELECT value FROM meta WHERE name = 'schema_version'").fetchone() != ("4",):
             return
         connection.execute("BEGIN IMMEDIATE")
         try:
-            connection.execute(STRUCTURE)
-            connection.execute("UPDATE meta SET value = '5' WHERE name = 'schema_version'")
+            # Another program may have been faster.
+            if connection.execute("SELECT value FROM meta WHERE name = 'schema_version'").fetchone() == ("4",):
+                connection.execute(STRUCTURE)
+                connection.execute("UPDATE meta SET value = '5' WHERE name = 'schema_version'")
         finally:
             connection.execute("COMMIT")
 
@@ -126,7 +130,8 @@ def prepare(connection: sqlite3.Connection, path: Path, created_by: str) -> None
 
 
 def version(connection: sqlite3.Connection, path: Path) -> int:
-    """The schema version of a usable database, 0 for an empty one; raises `UserError` for others."""
+    """The schema version of a usable database, `OLDEST_VERSION` or later, 0 for an empty one; raises `UserError` for
+    others."""
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not names:
         return 0
@@ -135,7 +140,7 @@ def version(connection: sqlite3.Connection, path: Path) -> int:
     meta = dict(connection.execute("SELECT name, value FROM meta"))
     for what, needed in (("schema_version", SCHEMA_VERSION), ("key_version", KEY_VERSION)):
         theirs = meta.get(what, "none")
-        if theirs != str(needed):
+        if theirs != str(needed) and (what, theirs) != ("schema_version", str(OLDEST_VERSION)):
             raise UserError(
                 f"{path} has {what} {theirs} (written by {meta.get('created_by', 'unknown')}), this program needs"
                 f" {needed}; use the program that wrote it, or choose another directory with --out"
@@ -197,8 +202,11 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     try:
         if mode == "mode=rw":
             _upgrade(connection)
-        if not version(connection, path):
+        found = version(connection, path)
+        if not found:
             raise UserError(f"{path} is empty: no crawl has written to it yet")
+        if found != SCHEMA_VERSION:
+            raise UserError(f"{path} has schema_version {found}: open it once where it can be written")
         connection.execute("PRAGMA query_only = ON")
     except BaseException:
         connection.close()

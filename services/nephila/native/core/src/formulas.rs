@@ -4,9 +4,6 @@ use memchr::memmem;
 
 /// Bytes of a <math> that are searched for its source.
 const MAX_MATH: usize = 64 << 10;
-/// Classes of elements that show a formula a second time.
-const RENDERED: [&[u8]; 5] = [b"katex-html", b"MathJax_Preview", b"MathJax", b"mjx-chtml", b"MathJax_SVG"];
-
 /// The TeX source of the <math> whose start tag ends where `rest` begins; references are not decoded.
 pub fn source(rest: &[u8]) -> Option<&[u8]> {
     let end = memmem::find(&rest[..rest.len().min(MAX_MATH)], b"</math")?;
@@ -17,9 +14,11 @@ pub fn source(rest: &[u8]) -> Option<&[u8]> {
     Some(&math[from..from + length]).filter(|tex| memchr::memchr(b'<', tex).is_none())
 }
 
-/// Whether a class is that of a formula as it is shown.
+/// Whether a class is that of a formula as it is shown, a second time.
 pub fn is_rendered(class: &[u8]) -> bool {
-    class.split(u8::is_ascii_whitespace).any(|word| RENDERED.contains(&word))
+    class
+        .split(u8::is_ascii_whitespace)
+        .any(|word| matches!(word, b"katex-html" | b"MathJax_Preview" | b"MathJax" | b"mjx-chtml" | b"MathJax_SVG"))
 }
 
 /// Whether a script of this type is a formula.

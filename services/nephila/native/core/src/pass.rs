@@ -11,8 +11,8 @@ use url::Url;
 
 use crate::links::{self, Links};
 use crate::page::Page;
-use crate::text::Line;
 use crate::structure::{self, outline::Outline};
+use crate::text::Line;
 use crate::{encoding, entities, maintext, urls_py};
 
 /// Bytes of `text_hash`.
@@ -164,7 +164,8 @@ impl PagePass {
 impl PagePass {
     /// Bytes of the text, its lines and the links: nearly all of its memory.
     pub fn size_bytes(&self) -> usize {
-        let texts = self.text.capacity() + self.main_text.capacity() + self.structure.capacity() + self.links.urls.capacity();
+        let texts =
+            self.text.capacity() + self.main_text.capacity() + self.structure.capacity() + self.links.urls.capacity();
         let lines = self.lines.capacity() * size_of::<Line>() + self.main_lines.capacity() * 4;
         texts + lines + self.links.fingerprints.capacity() + self.links.anchors.capacity()
     }

@@ -1,8 +1,8 @@
 //! The effect of each tag: the standard's "in body", table, frameset and foreign content rules on the stack.
 
-use crate::page::{Follow, Frames, Page, KIND_A, KIND_AREA, KIND_FRAME, KIND_IFRAME};
 use crate::boilerplate;
 use crate::formulas;
+use crate::page::{Follow, Frames, Page, KIND_A, KIND_AREA, KIND_FRAME, KIND_IFRAME};
 use crate::stack::{HTML_NS, HTML_POINT, MATH_NS, MATH_TEXT, SVG_NS};
 use crate::tags::*;
 use crate::tokenizer::Raw;
@@ -150,7 +150,8 @@ impl Page<'_> {
             0 => return self.stack.push(tag, self.tok.hash, 0),
             SPAN => {
                 let class = self.tok.attr(b"class").filter(|class| class.len() >= boilerplate::SHORTEST);
-                let hidden = class.is_some_and(|class| formulas::is_rendered(class) || boilerplate::names_tool(class));
+                let hidden =
+                    class.is_some_and(|class| formulas::is_rendered(class) || boilerplate::names_small_tool(class));
                 return self.stack.push(tag, self.tok.hash, if hidden { F_HIDDEN } else { 0 });
             }
             HTML => return self.html_attrs(),

@@ -66,7 +66,11 @@ fn choose(mut found: Vec<u8>, text: &[u8], lines: &[Line], boxes: &[Box], articl
     let mut at = 0;
     while at < known.len() {
         let end = at + blocks::run(&known[at..], &places);
-        if taken(at) && known[at].flags & F_TOOL == 0 && !is_data(&known[at], text) && said.is_new(&known[at..end], text) {
+        if taken(at)
+            && known[at].flags & F_TOOL == 0
+            && !is_data(&known[at], text)
+            && said.is_new(&known[at..end], text)
+        {
             kept.extend(at as u32..end as u32);
         }
         at = end;

@@ -178,7 +178,8 @@ impl Writer<'_, '_> {
         let mut text = String::from("|");
         for cell in cells {
             text.push(' ');
-            let lines: Vec<String> = cell.map_or(Vec::new(), |cell| cell.lines.iter().map(|line| self.line(line)).collect());
+            let lines: Vec<String> =
+                cell.map_or(Vec::new(), |cell| cell.lines.iter().map(|line| self.line(line)).collect());
             let lines = lines.iter().filter(|line| !line.is_empty());
             for (number, written) in lines.enumerate() {
                 text.push_str(if number > 0 { "<br>" } else { "" });

@@ -64,22 +64,40 @@ pub fn is_line_numbers(class: Option<&str>) -> bool {
     class.is_some_and(|class| class.split(is_space).any(|word| NUMBERS.contains(&word)))
 }
 
+/// What a class says that a block is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    None,
+    /// A note, a warning and the like,
+    Admonition,
+    /// and its title.
+    Title,
+    Formula,
+}
+
+/// What the first word with a meaning says. O(length).
+pub fn role_of(class: &[u8]) -> Role {
+    if is_formula(class) {
+        return Role::Formula;
+    }
+    let role = |word: &[u8]| match word {
+        b"admonition" | b"theme-admonition" | b"markdown-alert" | b"callout" => Some(Role::Admonition),
+        b"admonition-title" | b"markdown-alert-title" | b"callout-title" => Some(Role::Title),
+        word if word.starts_with(b"admonitionHeading") => Some(Role::Title),
+        _ => None,
+    };
+    class.split(u8::is_ascii_whitespace).find_map(role).unwrap_or(Role::None)
+}
+
 /// Whether a class is that of a formula in TeX, as Sphinx and pandoc have it.
-pub fn is_formula(class: &str) -> bool {
-    let mut words = class.split(is_space);
-    words.next() == Some("math") && words.all(|word| matches!(word, "inline" | "display" | "notranslate" | "nohighlight"))
-        || class == "arithmatex"
-}
-
-/// Whether a class is that of a note, a warning and the like.
-pub fn names_admonition(class: &str) -> bool {
-    class.split(is_space).any(|word| matches!(word, "admonition" | "theme-admonition" | "markdown-alert" | "callout"))
-}
-
-/// Whether a class is that of such a block's title.
-pub fn names_title(class: &str) -> bool {
-    class.split(is_space).any(|word| matches!(word, "admonition-title" | "markdown-alert-title" | "callout-title"))
-        || class.starts_with("admonitionHeading")
+pub fn is_formula(class: &[u8]) -> bool {
+    let rest = class.strip_prefix(b"math");
+    class == b"arithmatex"
+        || rest.is_some_and(|rest| {
+            let mut words = rest.split(u8::is_ascii_whitespace);
+            words.next() == Some(b"")
+                && words.all(|word| matches!(word, b"inline" | b"display" | b"notranslate" | b"nohighlight"))
+        })
 }
 
 /// Whether an id is that of a note at the end of a page.
@@ -90,8 +108,8 @@ pub fn is_note(id: &str) -> bool {
 }
 
 /// Whether a link leads to such a note.
-pub fn is_note_link(href: &str) -> bool {
-    href.strip_prefix('#').is_some_and(is_note)
+pub fn is_note_link(href: &[u8]) -> bool {
+    href.strip_prefix(b"#").and_then(|id| std::str::from_utf8(id).ok()).is_some_and(is_note)
 }
 
 /// The language that a class names; "" if none.

@@ -170,10 +170,7 @@ impl Encoder<'_, '_> {
             put(row.len() as u64, &mut self.out);
             for cell in row {
                 let spans = cell.span > 1 || cell.rows > 1;
-                put(
-                    u64::from(cell.is_head) | u64::from(spans) << 1 | (cell.lines.len() as u64) << 2,
-                    &mut self.out,
-                );
+                put(u64::from(cell.is_head) | u64::from(spans) << 1 | (cell.lines.len() as u64) << 2, &mut self.out);
                 if spans {
                     put(u64::from(cell.span), &mut self.out);
                     put(u64::from(cell.rows), &mut self.out);

@@ -18,8 +18,8 @@ pub use code::{decode, encode};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::text::Line;
 use crate::tags::F_TOOL;
+use crate::text::Line;
 use blocks::{Block, Kind, Structure};
 use outline::Outline;
 
@@ -38,6 +38,11 @@ pub fn of_page(outline: &Outline<'_>, text: &[u8], lines: &[Line], main: &[u32],
     if !reader.blocks.iter().any(|block| block.kept) {
         return Vec::new();
     }
+    for lines in
+        reader.blocks.iter().filter(|block| block.kept).flat_map(lines_of).map(|line| line.items).collect::<Vec<_>>()
+    {
+        reader.refer(lines);
+    }
     let found = Structure {
         text,
         pool: reader.pool,
@@ -48,13 +53,17 @@ pub fn of_page(outline: &Outline<'_>, text: &[u8], lines: &[Line], main: &[u32],
     code::encode(&found, base, stored)
 }
 
+/// All lines of a block.
+fn lines_of(block: &Block) -> Box<dyn Iterator<Item = &blocks::Line> + '_> {
+    match &block.kind {
+        Kind::Table(rows) => Box::new(rows.iter().flatten().flat_map(|cell| &cell.lines)),
+        _ => Box::new(block.lines.iter()),
+    }
+}
+
 /// Whether a block stands in a bar or tool around the content.
 fn is_tool(block: &Block, lines: &[Line]) -> bool {
-    let first = match &block.kind {
-        Kind::Table(rows) => rows.iter().flatten().flat_map(|cell| &cell.lines).next(),
-        _ => block.lines.first(),
-    };
-    first.and_then(|line| lines.get(line.number as usize)).is_some_and(|line| line.flags & F_TOOL != 0)
+    lines_of(block).next().and_then(|line| lines.get(line.number as usize)).is_some_and(|line| line.flags & F_TOOL != 0)
 }
 
 /// A structure beside another text than the one that it was made for: the text of a row may be that of another method.

@@ -55,12 +55,23 @@ impl<'a> Outline<'a> {
         walk.out
     }
 
-    /// The value of an attribute, references decoded.
-    pub fn attr(&self, attrs: Attributes, name: &str) -> Option<Cow<'a, str>> {
+    /// The class as it is written; "" without one.
+    pub fn class(&self, attrs: Attributes) -> &'a str {
+        std::str::from_utf8(self.raw(attrs, b"class").unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// The value of an attribute as it is written.
+    pub fn raw(&self, attrs: Attributes, name: &[u8]) -> Option<&'a [u8]> {
         let slice = |span: Span| &self.input[span.0 as usize..span.1 as usize];
         let all = &self.attrs[attrs.0 as usize..attrs.1 as usize];
-        let found = all.iter().find(|attr| slice(attr.name).eq_ignore_ascii_case(name.as_bytes()))?;
-        Some(utf8(entities::decode(slice(found.value), true, true)))
+        let size = name.len() as u32;
+        let mut same = all.iter().filter(|attr| attr.name.1 - attr.name.0 == size);
+        same.find(|attr| slice(attr.name).eq_ignore_ascii_case(name)).map(|attr| slice(attr.value))
+    }
+
+    /// The value of an attribute, references decoded.
+    pub fn attr(&self, attrs: Attributes, name: &str) -> Option<Cow<'a, str>> {
+        self.raw(attrs, name.as_bytes()).map(|value| utf8(entities::decode(value, true, true)))
     }
 }
 
@@ -222,17 +233,24 @@ impl Walk<'_, '_> {
                 | TH
                 | PRE
                 | LISTING
-                | SPAN
                 | DIV
                 | CODE
                 | FIGURE
                 | SECTION
                 | ASIDE
                 | P
-        ) {
+        ) || tag == SPAN && self.tells_span()
+        {
             self.out.attrs.extend_from_slice(&self.page.tok.attrs);
         }
         (from, self.out.attrs.len() as u32)
+    }
+
+    /// Whether the attributes of a span are read: in code it may be a number, elsewhere a formula.
+    fn tells_span(&self) -> bool {
+        let tok = &self.page.tok;
+        self.page.stack.flags() & F_PRE != 0
+            || tok.attr(b"class").is_some_and(|class| class.starts_with(b"math") || class == b"arithmatex")
     }
 
     fn reopen(&mut self) {
@@ -242,6 +260,9 @@ impl Walk<'_, '_> {
 
     /// Steps become events; `attrs` are those of the element `tag`. Implied elements have none.
     fn steps(&mut self, tag: u8, attrs: Attributes) {
+        if self.page.stack.steps.as_ref().is_none_or(Vec::is_empty) {
+            return;
+        }
         let Some(mut steps) = self.page.stack.steps.take() else { return };
         for step in steps.drain(..) {
             let event = match step {

@@ -32,9 +32,9 @@ impl Pieces {
         }
     }
 
-    pub fn image(&mut self, alt: Range, src: Range) {
+    pub fn image(&mut self, attrs: Range) {
         if !self.has(Mark::Code) {
-            self.items.push(Item::Image(alt, src));
+            self.items.push(Item::Image(attrs, attrs));
             self.pictures = true;
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::attributes::{
     best_of_srcset, clean_language, is_formula, is_line_numbers, is_note, is_note_link, language_of_class,
-    named_language, names_admonition, names_title, number,
+    named_language, number, role_of, Role,
 };
 use super::blocks::{Block, Cell, Container, ContainerKind, Item, Kind, Mark, Range, Task, MAX_DEPTH, NONE};
 use super::outline::{Attributes, Event, Outline};
@@ -230,19 +230,15 @@ impl<'o, 'a> Reader<'o, 'a> {
             return self.block(tag, id, attrs);
         }
         Some(match tag {
-            A => match self.attr(attrs, "href") {
-                Some(href) if is_note_link(&href) && self.pieces.note() => End::Mark(Mark::Note),
-                Some(href) => {
-                    let href = self.pooled(href.trim_matches(is_space));
-                    if self.pieces.link(href) {
-                        End::Mark(Mark::Link)
-                    } else {
-                        End::Nothing
-                    }
-                }
-                None => End::Nothing,
+            A => match self.outline.raw(attrs, b"href") {
+                Some(href) if is_note_link(href) && self.pieces.note() => End::Mark(Mark::Note),
+                // The attributes stand for the reference until it is known whether the link is kept.
+                Some(_) if self.pieces.link(attrs) => End::Mark(Mark::Link),
+                _ => End::Nothing,
             },
-            SPAN if is_formula(&self.attr(attrs, "class").unwrap_or_default()) && self.pieces.open(Mark::Math) => {
+            SPAN if is_formula(self.outline.raw(attrs, b"class").unwrap_or_default())
+                && self.pieces.open(Mark::Math) =>
+            {
                 End::Mark(Mark::Math)
             }
             _ => match mark_of(tag) {
@@ -323,23 +319,23 @@ impl<'o, 'a> Reader<'o, 'a> {
                 self.table = Some(Block { kind, container: self.innermost(), lines: Vec::new(), kept: false });
                 End::Table
             }
-            DIV | ASIDE if names_admonition(&self.attr(attrs, "class").unwrap_or_default()) => {
-                self.open_container(ContainerKind::Quote, false, 0)
-            }
-            DIV if is_formula(&self.attr(attrs, "class").unwrap_or_default()) => {
+            DIV | ASIDE | P => self.by_role(tag, attrs),
+            TD if is_line_numbers(Some(self.outline.class(attrs))) => return None,
+            _ => End::Flush,
+        })
+    }
+
+    /// A block whose class may give it a meaning.
+    fn by_role(&mut self, tag: u8, attrs: Attributes) -> End {
+        match self.outline.raw(attrs, b"class").map_or(Role::None, role_of) {
+            Role::Admonition if tag != P => self.open_container(ContainerKind::Quote, false, 0),
+            Role::Formula if tag == DIV => {
                 self.formula = true;
                 End::Formula
             }
-            P | DIV if names_title(&self.attr(attrs, "class").unwrap_or_default()) => {
-                if self.pieces.open(Mark::Strong) {
-                    End::Title
-                } else {
-                    End::Flush
-                }
-            }
-            TD if is_line_numbers(self.attr(attrs, "class").as_deref()) => return None,
+            Role::Title if tag != ASIDE && self.pieces.open(Mark::Strong) => End::Title,
             _ => End::Flush,
-        })
+        }
     }
 
     fn innermost(&self) -> u32 {
@@ -428,7 +424,7 @@ impl<'o, 'a> Reader<'o, 'a> {
     // ---- code
 
     fn in_code(&mut self, tag: u8, attrs: Attributes) -> Option<End> {
-        if matches!(tag, SPAN | TD | DIV) && is_line_numbers(self.attr(attrs, "class").as_deref()) {
+        if matches!(tag, SPAN | TD | DIV) && is_line_numbers(Some(self.outline.class(attrs))) {
             return None;
         }
         if tag == CODE && self.language.is_empty() {
@@ -501,7 +497,7 @@ impl<'o, 'a> Reader<'o, 'a> {
                 return clean_language(&said);
             }
         }
-        language_of_class(&self.attr(attrs, "class").unwrap_or_default())
+        language_of_class(self.outline.class(attrs))
     }
 
     // ---- tables
@@ -561,10 +557,28 @@ impl<'o, 'a> Reader<'o, 'a> {
         if small("width") || small("height") {
             return;
         }
-        let Some(source) = self.source_of_image(attrs) else { return };
-        let alt = self.attr(attrs, "alt").unwrap_or_default();
-        let (alt, source) = (self.pooled(&alt), self.pooled(&source));
-        self.pieces.image(alt, source);
+        if self.source_of_image(attrs).is_some() {
+            self.pieces.image(attrs);
+        }
+    }
+
+    /// References of the links and pictures in these items, in place of the attributes that stand for them.
+    pub fn refer(&mut self, items: Range) {
+        for at in items.0 as usize..items.1 as usize {
+            match self.pieces.items[at] {
+                Item::Link(attrs) => {
+                    let href = self.attr(attrs, "href").unwrap_or_default();
+                    let href = self.pooled(href.trim_matches(is_space));
+                    self.pieces.items[at] = Item::Link(href);
+                }
+                Item::Image(attrs, _) => {
+                    let alt = self.attr(attrs, "alt").unwrap_or_default();
+                    let source = self.source_of_image(attrs).unwrap_or_default();
+                    self.pieces.items[at] = Item::Image(self.pooled(&alt), self.pooled(&source));
+                }
+                _ => {}
+            }
+        }
     }
 
     fn source_of_image(&self, attrs: Attributes) -> Option<String> {
