@@ -32,6 +32,7 @@ class FoundPass(msgspec.Struct, frozen=True):
     text_lines: bytes
     main_lines: bytes
     main_text: bytes
+    comments: bytes
     text_hash: bytes
     link_count: int
     link_urls: bytes
@@ -90,6 +91,7 @@ def decode_result(data: bytes) -> PagePass:
         if any(a > b for a, b in pairwise(places)) or (count and places[-1] != len(data)):
             raise ValueError("links end outside of their buffer")
     found.text.decode()
+    found.comments.decode()
     return cast("PagePass", found)
 
 
