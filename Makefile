@@ -188,6 +188,9 @@ bench-charsets: $(DEV)  ## encodings of undeclared pages by encoding and length,
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_charsets $(CHARSETS) --wcxb $(WCXB) --rivals $(ARGS)
 
+bench-pdf: $(DEV)  ## headings, cells of tables and words of PDF manuals in 18 languages beside the HTML of the same source (CHARSETS=CACHE; a minute)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_pdf $(CHARSETS) $(ARGS)
+
 bench-markdown: $(DEV)  ## Markdown of documentation pages: headings, code, rows, items, links kept (DOCS=DIR of unpacked packages)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_markdown $(DOCS) $(ARGS)
 

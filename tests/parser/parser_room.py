@@ -35,6 +35,7 @@ class FakePass:
     main_lines: bytes = b""
     main_text: bytes = b""
     comments: bytes = b""
+    structure: bytes = b""
     link_count: int = 0
     link_urls: bytes = b""
     link_ends: bytes = b""

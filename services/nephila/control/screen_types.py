@@ -48,6 +48,13 @@ class GetPage(Request):
     job: JobFilter = ""
 
 
+class GetScreenshot(Request):
+    """The screenshot of a page that was rendered."""
+
+    url: Annotated[Url, Meta(min_length=1)]
+    job: JobFilter = ""
+
+
 class GetBody(Request):
     """The body of a stored page."""
 
@@ -167,6 +174,23 @@ class Link(msgspec.Struct, kw_only=True):
     """Of the row of its target; empty without one."""
 
 
+class Screenshot(msgspec.Struct, kw_only=True):
+    """A picture."""
+
+    content_type: str
+    body: bytes
+    """Base64 in JSON."""
+
+
+class LinksIn(msgspec.Struct, kw_only=True):
+    """Links that lead to a page."""
+
+    links: list[Link]
+    """The first 500; the URL and the outcome are those of the page with the link."""
+    complete: bool
+    """False: there are more, or not all stored links were looked at."""
+
+
 class PageItem(msgspec.Struct, kw_only=True):
     """An item of a page."""
 
@@ -205,8 +229,10 @@ class PageDetail(msgspec.Struct, kw_only=True):
     items: list[PageItem]
     """The first 100."""
     fetches: list[dict[str, Any]]
-    """The last rows of the table `fetches`, the newest last."""
+    """The last 100 rows of the table `fetches`, the newest last."""
     previous: PageVersion | None
+    screenshot: bool = False
+    """Whether there is one; see the operation get_screenshot."""
 
 
 class Body(msgspec.Struct, kw_only=True):

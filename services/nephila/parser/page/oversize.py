@@ -33,6 +33,7 @@ class FoundPass(msgspec.Struct, frozen=True):
     main_lines: bytes
     main_text: bytes
     comments: bytes
+    structure: bytes
     text_hash: bytes
     link_count: int
     link_urls: bytes

@@ -60,9 +60,9 @@ def extract(
     """What a reader would want of the document at `url` ("" when unknown: relative links are left out).
 
     `content_type` is a media type without parameters, "" is taken for HTML; `charset` is the header's. `text` is the
-    main text, and with `markdown` there is a key of that name with the same as Markdown. PDF and office files are read in a child
-    process: of `sandbox`, or one that ends with the call. What is not HTML has its `kind`, and a `problem` where not
-    all could be read. Raises `UrlError` when `url` is neither empty nor absolute http(s).
+    main text, and with `markdown` there is a key of that name with the same as Markdown. PDF and office files are read
+    in a child process: of `sandbox`, or one that ends with the call. What is not HTML has its `kind`, and a `problem`
+    where not all could be read. Raises `UrlError` when `url` is neither empty nor absolute http(s).
     """
     config = ParserConfig()
     result: dict[str, Any] = {

@@ -6,10 +6,9 @@ import functools
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from nephila.native import PagePass, UrlError, parse_url, to_utf8
+from nephila.native import PagePass, UrlError, markdown, parse_url, to_utf8
 from nephila.parser.config import ParserConfig
 from nephila.parser.links.links import unpack
-from nephila.parser.markdown import page_markdown
 from nephila.parser.page.author_names import single_names, visible_author
 from nephila.parser.page.byline import Byline, byline
 from nephila.parser.page.headline import from_title, is_site, without_site
@@ -40,7 +39,7 @@ def fill_html(
     encoding: str,
     found: PagePass,
     config: ParserConfig,
-    markdown: bool,
+    as_markdown: bool,
     *,
     trees: bool = True,
 ) -> None:
@@ -92,8 +91,10 @@ def fill_html(
         videos=[one.url for one in videos],
         media=[*(_medium("image", one) for one in images), *(_medium("video", one) for one in videos)],
     )
-    if markdown:
-        result["markdown"] = page_markdown(body, encoding, found, NOWHERE).decode()
+    if as_markdown:
+        # A page may name another base than the URL that it has, or has not.
+        url = result["url"] or NOWHERE
+        result["markdown"] = markdown(found.structure, found.main_text or found.text, url, nowhere=NOWHERE).decode()
 
 
 def _dates(

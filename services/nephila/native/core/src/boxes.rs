@@ -4,6 +4,7 @@
 //! Invariant: a parent's number is smaller than its children's; box 0 is the document. At most `MAX_BOXES`; elements
 //! beyond that count as part of their parent.
 
+use crate::boilerplate::names_tool;
 use crate::tags::*;
 use crate::tokenizer::{Span, Tokenizer};
 use crate::words::{self, Said};
@@ -84,17 +85,18 @@ impl Boxes {
     }
 
     /// The number of a new box (the parent's if there are too many, or none is wanted) with the attributes of the
-    /// current tag, and whether its attributes name a comment.
+    /// current tag, and the flags that these give: comment, tool.
     #[inline]
-    pub fn open(&mut self, parent: u32, tag: u8, tok: &Tokenizer<'_>) -> (u32, bool) {
+    pub fn open(&mut self, parent: u32, tag: u8, tok: &Tokenizer<'_>) -> (u32, u16) {
         if self.count >= MAX_BOXES {
-            return (parent, self.items[parent as usize].own & COMMENT != 0);
+            return (parent, 0);
         }
         self.count += 1;
-        let (said, name) = if tok.attrs.is_empty() { Default::default() } else { self.says(tok) };
+        let (said, name, tool) = if tok.attrs.is_empty() { Default::default() } else { self.says(tok) };
         let own = said.groups;
+        let flags = if own & COMMENT != 0 { F_COMMENT } else { 0 } | if tool { F_TOOL } else { 0 };
         if !self.wanted {
-            return (parent, own & COMMENT != 0);
+            return (parent, flags);
         }
         if let Some(noted) = &mut self.noted {
             noted.push(class_words(tok));
@@ -121,19 +123,21 @@ impl Boxes {
                 sum.saturating_add(said.least).saturating_add(said.most),
             ],
         });
-        (self.items.len() as u32 - 1, own & COMMENT != 0)
+        (self.items.len() as u32 - 1, flags)
     }
 
     /// Groups of class, id, role and itemprop, `HIDDEN` where it is not shown, and a key of this class.
-    fn says<'a>(&mut self, tok: &Tokenizer<'a>) -> (Said, &'a [u8]) {
-        let (mut own, mut key) = (Said::default(), &[][..]);
+    fn says<'a>(&mut self, tok: &Tokenizer<'a>) -> (Said, &'a [u8], bool) {
+        let (mut own, mut key, mut tool) = (Said::default(), &[][..], false);
         for attr in &tok.attrs {
             let name = tok.slice(attr.name);
             // By length first: most attributes are none of these.
             match name.len() {
                 5 if name.eq_ignore_ascii_case(b"class") => {
                     let value = tok.slice(attr.value);
-                    own.add(self.memo.said(attr.value, tok));
+                    let (said, is_tool) = self.memo.said(attr.value, tok);
+                    own.add(said);
+                    tool = is_tool;
                     key = &value[..value.len().min(KEY_BYTES)];
                 }
                 5 if name.eq_ignore_ascii_case(b"style") && unseen(tok.slice(attr.value)) => own.groups |= HIDDEN,
@@ -147,7 +151,7 @@ impl Boxes {
                 _ => {}
             }
         }
-        (own, key)
+        (own, key, tool)
     }
 }
 
@@ -174,9 +178,9 @@ fn mix(above: u64, tag: u8, name: &[u8]) -> u64 {
     value
 }
 
-/// The last place and the words of a class: a page has few different ones, each many times.
+/// The last place, the words of a class and whether it is a tool's: a page has few different ones, each many times.
 struct Memo {
-    slots: [(Span, Said); Self::SLOTS],
+    slots: [(Span, Said, bool); Self::SLOTS],
 }
 
 impl Memo {
@@ -184,14 +188,14 @@ impl Memo {
     const LONGEST: usize = 128;
 
     fn new() -> Self {
-        Memo { slots: [((0, 0), Said::default()); Self::SLOTS] }
+        Memo { slots: [((0, 0), Said::default(), false); Self::SLOTS] }
     }
 
     #[inline]
-    fn said(&mut self, span: Span, tok: &Tokenizer<'_>) -> Said {
+    fn said(&mut self, span: Span, tok: &Tokenizer<'_>) -> (Said, bool) {
         let value = tok.slice(span);
         if value.len() > Self::LONGEST {
-            return words::of_attribute(value);
+            return (words::of_attribute(value), names_tool(value));
         }
         let ends = match (value.first_chunk::<8>(), value.last_chunk::<8>()) {
             (Some(first), Some(last)) => u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(23),
@@ -199,8 +203,8 @@ impl Memo {
         };
         let slot = &mut self.slots[((ends ^ value.len() as u64).wrapping_mul(K) >> 56) as usize];
         if tok.slice(slot.0) != value {
-            *slot = (span, words::of_attribute(value));
+            *slot = (span, words::of_attribute(value), names_tool(value));
         }
-        slot.1
+        (slot.1, slot.2)
     }
 }

@@ -78,8 +78,8 @@ def attribute(element: Any, name: str, default: str = "") -> str:
 
 
 def elements(data: bytes, names: tuple[str, ...], inside: str = "") -> Iterator[Any]:
-    """The outermost elements of these names, each whole, in their order; the tree of all before is freed. `inside`: only
-    within an element of that name. Entities are not expanded, nothing is fetched, what follows a fault is left out."""
+    """The outermost elements of these names, each whole, in their order; the tree of all before is freed. `inside`:
+    only within an element of that name. Entities are not expanded, nothing is fetched, a fault ends it."""
     if not data:
         return
     depth = 0

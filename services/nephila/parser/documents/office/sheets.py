@@ -1,7 +1,7 @@
 """Spreadsheets (xlsx, xlsb, xls, ods) by calamine: a heading and a table per sheet, values as a person reads them.
 
-Invariant: at most MAX_SHEETS sheets and MAX_CELLS cells. A sheet is in memory as a whole; one that is too large ends the
-child at its limit of memory.
+Invariant: at most MAX_SHEETS sheets and MAX_CELLS cells. A sheet is in memory as a whole; one that is too large ends
+the child at its limit of memory.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 //! A page as a flat list of events in document order: elements that open and close, and text. No tree is built.
 //!
-//! The steps are those of the page pass (stack.rs), so that lines are cut where the page pass cuts them. Formatting
-//! elements that a block closes are opened again, as in a tree. Invariants: hidden content has no events; at most 512
-//! elements are open; every `Open` has a `Close`, not always in reverse order. O(bytes).
+//! The events are written while the page pass runs: text is a range of its text, and elements are the steps of its
+//! stack. Formatting elements that a block closes are opened again, as in a tree. Invariants: hidden content has no
+//! events; at most 512 elements are open; every `Open` has a `Close`, not always in reverse order. O(bytes).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::chars::push_readable;
 use crate::entities;
 use crate::page::{Follow, Frames, Page};
 use crate::stack::Step;
@@ -20,14 +19,16 @@ pub type Attributes = (u32, u32);
 
 #[derive(Clone, Copy)]
 pub enum Event {
-    /// A range of `Outline::text`.
-    Text(u32, u32),
+    /// A range of the text of the page pass, and the number of its last line.
+    Text(u32, u32, u32),
     Open {
         tag: u8,
         id: u32,
         attrs: Attributes,
     },
     Close(u32),
+    /// White space before a picture: that before text is part of the text.
+    Space,
     /// An element without content: br, img; 0 for anything that only ends a line.
     Void {
         tag: u8,
@@ -37,21 +38,18 @@ pub enum Event {
 
 pub struct Outline<'a> {
     input: &'a [u8],
-    /// References decoded, without control characters that are no white space.
-    pub text: String,
     pub events: Vec<Event>,
     attrs: Vec<Attr>,
 }
 
 impl<'a> Outline<'a> {
-    pub fn new(input: &'a [u8]) -> Self {
+    /// Run the page pass and write its events.
+    pub fn run(page: &mut Page<'a>) -> Self {
         let mut walk = Walk {
-            page: Page::new(input, 0, 0, false, b""),
-            out: Outline { input, text: String::new(), events: Vec::new(), attrs: Vec::new() },
+            out: Outline { input: page.tok.input, events: Vec::with_capacity(1024), attrs: Vec::with_capacity(256) },
+            page,
             links: HashMap::default(),
-            after_tag: true,
         };
-        walk.page.tok.all_attrs = true;
         walk.page.stack.steps = Some(Vec::new());
         walk.run();
         walk.out
@@ -77,28 +75,26 @@ fn utf8(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     }
 }
 
-struct Walk<'a> {
-    page: Page<'a>,
+struct Walk<'p, 'a> {
+    page: &'p mut Page<'a>,
     out: Outline<'a>,
     /// Attributes of links by the numbers of their elements, which may be opened again.
     links: HashMap<u32, Attributes, foldhash::fast::RandomState>,
-    /// The last token was a tag: text continues the text before if the tag had no effect.
-    after_tag: bool,
 }
 
-impl<'a> Walk<'a> {
+impl Walk<'_, '_> {
     fn run(&mut self) {
         loop {
-            let token = self.page.tok.next();
-            match token {
+            match self.page.tok.next() {
                 Token::Text(span) => self.data(span),
                 Token::RawText(span, kind) => self.raw_text(span, kind),
                 Token::Start => self.start(),
                 Token::End => self.end(),
                 Token::Eof => break,
             }
-            self.after_tag = matches!(token, Token::Start | Token::End);
         }
+        self.page.finish();
+        self.take_back();
         self.page.stack.pop_to(0);
         self.steps(0, (0, 0));
     }
@@ -108,30 +104,55 @@ impl<'a> Walk<'a> {
     }
 
     fn data(&mut self, span: Span) {
-        let part = self.page.tok.slice(span);
-        if self.is_visible() {
-            if !is_blank(part) {
-                self.reopen();
-            }
-            self.text(part, true);
+        if self.is_visible() && !is_blank(self.page.tok.slice(span)) {
+            self.reopen();
         }
+        let before = self.page.text.text.len();
         self.page.data(span);
+        self.text(before);
     }
 
     fn raw_text(&mut self, span: Span, kind: Raw) {
-        let part = self.page.tok.slice(span);
-        let shown = self.page.follow == Follow::Visible;
-        if self.is_visible() {
-            if kind == Raw::Cdata {
-                self.text(part, false);
-            } else if shown {
-                // <xmp> and <plaintext>, which are on no stack.
-                self.out.events.push(Event::Open { tag: XMP, id: 0, attrs: (0, 0) });
-                self.text(part, false);
-                self.out.events.push(Event::Close(0));
+        let tag = match self.page.follow {
+            Follow::Visible if kind != Raw::Cdata => XMP,
+            Follow::Formula => MATH,
+            _ => 0,
+        };
+        let before = self.page.text.text.len();
+        self.page.raw_text(span, kind);
+        self.text_in(tag, before);
+    }
+
+    /// Text of an element that is on no stack: <xmp>, <plaintext>, a formula; 0 for none.
+    fn text_in(&mut self, tag: u8, before: usize) {
+        if tag != 0 && self.page.text.text.len() > before {
+            self.out.events.push(Event::Open { tag, id: 0, attrs: (0, 0) });
+            self.text(before);
+            self.out.events.push(Event::Close(0));
+        } else {
+            self.text(before);
+        }
+    }
+
+    /// The text that the page pass has added since it had `before` bytes.
+    fn text(&mut self, before: usize) {
+        let sink = &self.page.text;
+        if sink.text.len() > before {
+            self.out.events.push(Event::Text(before as u32, sink.text.len() as u32, sink.lines.len() as u32 - 1));
+        }
+    }
+
+    /// Text that the page pass has taken back has no events.
+    fn take_back(&mut self) {
+        let end = self.page.text.text.len() as u32;
+        for event in self.out.events.iter_mut().rev() {
+            if let Event::Text(from, to, _) = event {
+                if *to <= end {
+                    break;
+                }
+                (*from, *to) = ((*from).min(end), end);
             }
         }
-        self.page.raw_text(span, kind);
     }
 
     fn start(&mut self) {
@@ -140,7 +161,11 @@ impl<'a> Walk<'a> {
         if inline && tag != A && self.is_visible() {
             self.reopen();
         }
+        let length = self.page.text.text.len();
         self.page.start_tag();
+        if self.page.text.text.len() < length {
+            self.take_back();
+        }
         if self.page.frames != Frames::No {
             // A frameset takes the place of the body.
             self.out.events.clear();
@@ -149,9 +174,13 @@ impl<'a> Walk<'a> {
         }
         let attrs = self.keep_attributes(tag);
         self.steps(tag, attrs);
+        if tag == MATH && self.page.text.text.len() > length {
+            self.text_in(MATH, length);
+        }
         if self.is_visible() {
             match tag {
-                BR | IMG => self.out.events.push(Event::Void { tag, attrs }),
+                IMG if self.page.text.is_parted() => self.out.events.extend([Event::Space, Event::Void { tag, attrs }]),
+                BR | IMG | INPUT => self.out.events.push(Event::Void { tag, attrs }),
                 IMAGE => self.out.events.push(Event::Void { tag: IMG, attrs }),
                 HR => self.out.events.push(Event::Void { tag: 0, attrs }),
                 _ => {}
@@ -161,7 +190,11 @@ impl<'a> Walk<'a> {
 
     fn end(&mut self) {
         let tag = self.page.tok.tag;
+        let length = self.page.text.text.len();
         self.page.end_tag();
+        if self.page.text.text.len() < length {
+            self.take_back();
+        }
         let before = self.out.events.len();
         self.steps(0, (0, 0));
         if self.is_visible() {
@@ -174,12 +207,28 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The attributes of the current tag, if the Markdown of its element may depend on them.
+    /// The attributes of the current tag, if the structure may depend on them.
     fn keep_attributes(&mut self, tag: u8) -> Attributes {
         let from = self.out.attrs.len() as u32;
         if matches!(
             tag,
-            A | IMG | IMAGE | OL | LI | DT | TD | TH | PRE | LISTING | SPAN | DIV | CODE | FIGURE | SECTION
+            A | IMG
+                | IMAGE
+                | INPUT
+                | OL
+                | LI
+                | DT
+                | TD
+                | TH
+                | PRE
+                | LISTING
+                | SPAN
+                | DIV
+                | CODE
+                | FIGURE
+                | SECTION
+                | ASIDE
+                | P
         ) {
             self.out.attrs.extend_from_slice(&self.page.tok.attrs);
         }
@@ -215,21 +264,5 @@ impl<'a> Walk<'a> {
             self.out.events.push(event);
         }
         self.page.stack.steps = Some(steps);
-    }
-
-    fn text(&mut self, part: &[u8], references: bool) {
-        let from = self.out.text.len() as u32;
-        for piece in part.split(|byte| *byte == 0) {
-            let decoded = utf8(entities::decode(piece, references, false));
-            push_readable(&decoded, &mut self.out.text);
-        }
-        let to = self.out.text.len() as u32;
-        if from == to {
-            return;
-        }
-        match self.out.events.last_mut() {
-            Some(Event::Text(_, end)) if self.after_tag => *end = to,
-            _ => self.out.events.push(Event::Text(from, to)),
-        }
     }
 }

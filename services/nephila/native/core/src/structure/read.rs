@@ -2,13 +2,16 @@
 
 use std::collections::HashSet;
 
-use super::attributes::{best_of_srcset, clean_language, is_line_numbers, language_of_class, named_language, number};
-use super::blocks::{Block, Cell, Container, ContainerKind, Kind, Line, MAX_DEPTH, NONE};
-use super::chars::{collapsed, is_space, push_clean};
-use super::inline::Inline;
-use super::links::Resolver;
+use super::attributes::{
+    best_of_srcset, clean_language, is_formula, is_line_numbers, is_note, is_note_link, language_of_class,
+    named_language, names_admonition, names_title, number,
+};
+use super::blocks::{Block, Cell, Container, ContainerKind, Item, Kind, Mark, Range, Task, MAX_DEPTH, NONE};
 use super::outline::{Attributes, Event, Outline};
+use super::pieces::Pieces;
+use crate::markdown::chars::is_space;
 use crate::tags::*;
+use crate::text;
 
 /// Columns of a cell.
 const MAX_SPAN: i64 = 64;
@@ -31,10 +34,14 @@ fn is_block(tag: u8) -> bool {
     CATS[tag as usize] & C_BLOCK != 0 || tag == XMP
 }
 
-fn emphasis_of(tag: u8) -> Option<&'static str> {
+fn mark_of(tag: u8) -> Option<Mark> {
     match tag {
-        STRONG | B => Some("**"),
-        EM | I | CITE | DFN => Some("*"),
+        STRONG | B => Some(Mark::Strong),
+        EM | I | CITE | DFN => Some(Mark::Emphasis),
+        CODE | KBD | SAMP | TT => Some(Mark::Code),
+        SUP => Some(Mark::Sup),
+        SUB => Some(Mark::Sub),
+        MATH => Some(Mark::Math),
         _ => None,
     }
 }
@@ -72,15 +79,16 @@ fn layout_tables(outline: &Outline<'_>) -> Ids {
 #[derive(Clone, Copy)]
 enum End {
     Nothing,
-    Link,
-    Code,
-    Emphasis(&'static str),
+    Mark(Mark),
     Flush,
     Preformatted,
     Heading,
     Caption,
     Container(usize),
     Line,
+    /// Of an admonition.
+    Title,
+    Formula,
     Cell,
     Table,
 }
@@ -92,10 +100,19 @@ struct Opened {
     end: End,
 }
 
+/// A line of code: ranges of the text, none of an empty line.
+struct CodeLine {
+    number: u32,
+    pieces: Vec<Range>,
+}
+
 pub struct Reader<'o, 'a> {
     outline: &'o Outline<'a>,
-    resolver: Resolver<'o>,
+    text: &'o [u8],
+    lines: &'o [text::Line],
     layout: Ids,
+    pub pool: String,
+    pub pieces: Pieces,
     pub blocks: Vec<Block>,
     pub containers: Vec<Container>,
     /// Containers around the place, outermost first.
@@ -103,34 +120,39 @@ pub struct Reader<'o, 'a> {
     opened: Vec<Opened>,
     /// An element whose content is left out.
     skipped: Option<u32>,
-    inline: Inline,
     level: u8,
     caption: bool,
-    code: Option<String>,
+    /// The block is TeX.
+    formula: bool,
+    code: Option<Vec<CodeLine>>,
     language: String,
     /// The table of data around the place.
     table: Option<Block>,
-    cell: Option<Inline>,
+    in_cell: bool,
 }
 
 impl<'o, 'a> Reader<'o, 'a> {
-    pub fn new(outline: &'o Outline<'a>, resolver: Resolver<'o>) -> Self {
+    /// `text` and `lines` are those of the page pass that has written the outline.
+    pub fn new(outline: &'o Outline<'a>, text: &'o [u8], lines: &'o [text::Line]) -> Self {
         Reader {
             outline,
-            resolver,
+            text,
+            lines,
             layout: layout_tables(outline),
+            pool: String::new(),
+            pieces: Pieces::default(),
             blocks: Vec::new(),
             containers: Vec::new(),
             around: Vec::new(),
             opened: Vec::new(),
             skipped: None,
-            inline: Inline::default(),
             level: 0,
             caption: false,
+            formula: false,
             code: None,
             language: String::new(),
             table: None,
-            cell: None,
+            in_cell: false,
         }
     }
 
@@ -145,8 +167,10 @@ impl<'o, 'a> Reader<'o, 'a> {
                 continue;
             }
             match *event {
-                Event::Text(from, to) => self.text(&outline.text[from as usize..to as usize]),
+                Event::Text(from, to, number) => self.text(from, to, number),
+                Event::Space => self.space(),
                 Event::Void { tag: IMG, attrs } => self.image(attrs),
+                Event::Void { tag: INPUT, attrs } => self.task(attrs),
                 Event::Void { tag, .. } => self.line_end(tag),
                 Event::Open { tag, id, attrs } => match self.start(tag, id, attrs) {
                     Some(end) => self.opened.push(Opened { id, tag, attrs, end }),
@@ -167,14 +191,33 @@ impl<'o, 'a> Reader<'o, 'a> {
         self.outline.attr(attrs, name)
     }
 
-    fn inline(&mut self) -> &mut Inline {
-        self.cell.as_mut().unwrap_or(&mut self.inline)
+    fn pooled(&mut self, text: &str) -> Range {
+        let from = self.pool.len() as u32;
+        self.pool.push_str(text);
+        (from, self.pool.len() as u32)
     }
 
-    fn text(&mut self, text: &str) {
-        match &mut self.code {
-            Some(code) => code.push_str(text),
-            None => self.inline().text(text),
+    fn text(&mut self, from: u32, to: u32, number: u32) {
+        if self.code.is_some() {
+            return self.code_text(from, to, number);
+        }
+        let mut start = from as usize;
+        for piece in self.text[from as usize..to as usize].split(|byte| *byte == b'\n') {
+            if start > from as usize && self.pieces.has_text() {
+                self.pieces.cut();
+            } else if start > from as usize && !self.pieces.is_empty() {
+                self.space();
+            }
+            let range = (start as u32, (start + piece.len()) as u32);
+            self.pieces.text(Item::Text(range), piece.len(), number);
+            start += piece.len() + 1;
+        }
+    }
+
+    fn space(&mut self) {
+        if self.code.is_none() && !self.pieces.is_empty() {
+            let space = self.pooled(" ");
+            self.pieces.space(Item::Literal(space));
         }
     }
 
@@ -188,19 +231,24 @@ impl<'o, 'a> Reader<'o, 'a> {
         }
         Some(match tag {
             A => match self.attr(attrs, "href") {
+                Some(href) if is_note_link(&href) && self.pieces.note() => End::Mark(Mark::Note),
                 Some(href) => {
-                    let url = self.resolver.resolve(&href);
-                    if self.inline().link(url, href.starts_with('#')) {
-                        End::Link
+                    let href = self.pooled(href.trim_matches(is_space));
+                    if self.pieces.link(href) {
+                        End::Mark(Mark::Link)
                     } else {
                         End::Nothing
                     }
                 }
                 None => End::Nothing,
             },
-            CODE | KBD | SAMP | TT if self.inline().code() => End::Code,
-            _ => match emphasis_of(tag) {
-                Some(marker) if self.level == 0 && self.inline().emphasis(marker) => End::Emphasis(marker),
+            SPAN if is_formula(&self.attr(attrs, "class").unwrap_or_default()) && self.pieces.open(Mark::Math) => {
+                End::Mark(Mark::Math)
+            }
+            _ => match mark_of(tag) {
+                // A heading is emphasis itself.
+                Some(Mark::Strong | Mark::Emphasis) if self.level > 0 => End::Nothing,
+                Some(mark) if self.pieces.open(mark) => End::Mark(mark),
                 _ => End::Nothing,
             },
         })
@@ -209,9 +257,7 @@ impl<'o, 'a> Reader<'o, 'a> {
     fn end(&mut self, end: End) {
         match end {
             End::Nothing => {}
-            End::Link => self.inline().end_link(),
-            End::Code => self.inline().end_code(),
-            End::Emphasis(marker) => self.inline().end_emphasis(marker),
+            End::Mark(mark) => self.pieces.close(mark),
             End::Flush => self.flush(),
             End::Preformatted => self.end_preformatted(),
             End::Heading => {
@@ -226,7 +272,15 @@ impl<'o, 'a> Reader<'o, 'a> {
                 self.flush();
                 self.around.truncate(depth);
             }
-            End::Line => self.inline().cut(),
+            End::Line => self.pieces.cut(),
+            End::Title => {
+                self.pieces.close(Mark::Strong);
+                self.flush();
+            }
+            End::Formula => {
+                self.flush();
+                self.formula = false;
+            }
             End::Cell => self.end_cell(),
             End::Table => self.end_table(),
         }
@@ -235,8 +289,8 @@ impl<'o, 'a> Reader<'o, 'a> {
     // ---- blocks
 
     fn block(&mut self, tag: u8, id: u32, attrs: Attributes) -> Option<End> {
-        if let Some(cell) = &mut self.cell {
-            cell.cut();
+        if self.in_cell {
+            self.pieces.cut();
             return Some(End::Line);
         }
         if self.table.is_some() && matches!(tag, TR | TD | TH | TBODY | THEAD | TFOOT | CAPTION) {
@@ -246,7 +300,7 @@ impl<'o, 'a> Reader<'o, 'a> {
         Some(match tag {
             _ if is_pre(tag) => {
                 self.language = self.language_around(attrs);
-                self.code = Some(String::new());
+                self.code = Some(Vec::new());
                 End::Preformatted
             }
             _ if is_heading(tag) => {
@@ -269,6 +323,20 @@ impl<'o, 'a> Reader<'o, 'a> {
                 self.table = Some(Block { kind, container: self.innermost(), lines: Vec::new(), kept: false });
                 End::Table
             }
+            DIV | ASIDE if names_admonition(&self.attr(attrs, "class").unwrap_or_default()) => {
+                self.open_container(ContainerKind::Quote, false, 0)
+            }
+            DIV if is_formula(&self.attr(attrs, "class").unwrap_or_default()) => {
+                self.formula = true;
+                End::Formula
+            }
+            P | DIV if names_title(&self.attr(attrs, "class").unwrap_or_default()) => {
+                if self.pieces.open(Mark::Strong) {
+                    End::Title
+                } else {
+                    End::Flush
+                }
+            }
             TD if is_line_numbers(self.attr(attrs, "class").as_deref()) => return None,
             _ => End::Flush,
         })
@@ -280,9 +348,13 @@ impl<'o, 'a> Reader<'o, 'a> {
 
     /// The block ends; it counts only if it has content.
     fn flush(&mut self) {
-        let lines = self.inline.take();
+        let lines = self.pieces.take();
         if !lines.is_empty() {
-            let kind = if self.level > 0 { Kind::Heading(self.level) } else { Kind::Text { caption: self.caption } };
+            let kind = match self.level {
+                0 if self.formula => Kind::Math,
+                0 => Kind::Text { caption: self.caption },
+                level => Kind::Heading(level),
+            };
             self.blocks.push(Block { kind, container: self.innermost(), lines, kept: false });
         }
     }
@@ -294,7 +366,7 @@ impl<'o, 'a> Reader<'o, 'a> {
 
     fn new_container(&mut self, kind: ContainerKind, ordered: bool, number: i64) -> u32 {
         let parent = self.innermost();
-        self.containers.push(Container { kind, parent, ordered, number, begun: false, last: NONE });
+        self.containers.push(Container { kind, parent, ordered, number, task: Task::No, last: NONE });
         self.containers.len() as u32 - 1
     }
 
@@ -318,11 +390,22 @@ impl<'o, 'a> Reader<'o, 'a> {
         let Some(list) = self.list() else { return self.open_container(ContainerKind::Item, false, 0) };
         list.number = stated.filter(|_| list.ordered).unwrap_or(list.number + 1);
         let (ordered, number) = (list.ordered, list.number);
-        let made = self.new_container(ContainerKind::Item, ordered, number);
+        let is_note = ordered && self.attr(attrs, "id").is_some_and(|id| is_note(&id));
+        let kind = if is_note { ContainerKind::Note } else { ContainerKind::Item };
+        let made = self.new_container(kind, ordered, number);
         if let Some(list) = self.list() {
             list.last = made;
         }
         self.reenter(made)
+    }
+
+    /// A box at the start of an item makes a task of it.
+    fn task(&mut self, attrs: Attributes) {
+        let Some(item) = self.around.last().map(|at| &mut self.containers[*at as usize]) else { return };
+        let is_box = self.outline.attr(attrs, "type").is_some_and(|kind| kind.eq_ignore_ascii_case("checkbox"));
+        if item.kind == ContainerKind::Item && is_box && self.pieces.is_empty() {
+            item.task = if self.outline.attr(attrs, "checked").is_some() { Task::Done } else { Task::Open };
+        }
     }
 
     /// A <dd> continues the item of its <dt>.
@@ -335,11 +418,9 @@ impl<'o, 'a> Reader<'o, 'a> {
 
     /// A line ends: <br>, <hr>, an end tag that makes an empty paragraph.
     fn line_end(&mut self, tag: u8) {
-        if self.code.is_some() {
-            self.code_line();
-        } else if tag == BR || self.cell.is_some() {
-            self.inline().cut();
-        } else {
+        if tag == BR || self.in_cell {
+            self.pieces.cut();
+        } else if self.code.is_none() {
             self.flush();
         }
     }
@@ -353,38 +434,53 @@ impl<'o, 'a> Reader<'o, 'a> {
         if tag == CODE && self.language.is_empty() {
             self.language = self.language_of(attrs);
         }
-        if is_block(tag) {
-            self.code_line();
-        }
         Some(End::Nothing)
     }
 
-    fn code_line(&mut self) {
-        if let Some(code) = &mut self.code {
-            if !code.is_empty() && !code.ends_with('\n') {
-                code.push('\n');
+    /// A range of preformatted text: each line of the page pass is one of the code, after its empty lines.
+    fn code_text(&mut self, from: u32, to: u32, last: u32) {
+        let text = self.text;
+        let part = &text[from as usize..to as usize];
+        let breaks = memchr::memchr_iter(b'\n', part).count() as u32;
+        let mut number = last - breaks;
+        let mut start = from;
+        for (at, piece) in part.split(|byte| *byte == b'\n').enumerate() {
+            number += u32::from(at > 0);
+            self.code_piece((start, start + piece.len() as u32), number);
+            start += piece.len() as u32 + 1;
+        }
+    }
+
+    fn code_piece(&mut self, range: Range, number: u32) {
+        let Some(code) = &mut self.code else { return };
+        if range.0 == range.1 {
+            return;
+        }
+        if code.last().is_none_or(|line| line.number != number) {
+            let blank = if code.is_empty() { 0 } else { self.lines[number as usize].blank };
+            for _ in 0..blank {
+                code.push(CodeLine { number: NONE, pieces: Vec::new() });
             }
+            code.push(CodeLine { number, pieces: Vec::new() });
+        }
+        if let Some(line) = code.last_mut() {
+            line.pieces.push(range);
         }
     }
 
     fn end_preformatted(&mut self) {
-        let code = self.code.take().unwrap_or_default().replace("\r\n", "\n").replace('\r', "\n");
-        let blank = |line: &&str| line.trim_matches(is_space).is_empty();
-        let mut lines: Vec<&str> = code.split('\n').skip_while(blank).collect();
-        while lines.last().is_some_and(blank) {
-            lines.pop();
-        }
-        if lines.is_empty() {
+        let code = self.code.take().unwrap_or_default();
+        let language = std::mem::take(&mut self.language);
+        if code.is_empty() {
             return;
         }
-        let written = |line: &str| {
-            let mut written = String::new();
-            push_clean(line.trim_end_matches(is_space), &mut written);
-            written
-        };
-        let lines = lines.iter().map(|line| Line { plain: collapsed(line), written: written(line) }).collect();
-        let kind = Kind::Code { language: std::mem::take(&mut self.language) };
-        self.blocks.push(Block { kind, container: self.innermost(), lines, kept: false });
+        let mut lines = Vec::with_capacity(code.len());
+        for line in code {
+            let items: Vec<Item> = line.pieces.iter().map(|range| Item::Text(*range)).collect();
+            let size = line.pieces.iter().map(|range| (range.1 - range.0) as usize).sum();
+            lines.push(self.pieces.line_of(&items, size, line.number));
+        }
+        self.blocks.push(Block { kind: Kind::Code { language }, container: self.innermost(), lines, kept: false });
     }
 
     /// What a <pre> or the elements around it call its language.
@@ -411,7 +507,8 @@ impl<'o, 'a> Reader<'o, 'a> {
     // ---- tables
 
     fn in_table(&mut self, tag: u8, attrs: Attributes) -> End {
-        let span = number(self.attr(attrs, "colspan").as_deref()).unwrap_or(1).min(MAX_SPAN) as usize;
+        let span = |name| number(self.attr(attrs, name).as_deref()).unwrap_or(1).clamp(1, MAX_SPAN) as u32;
+        let (span, down) = (span("colspan"), span("rowspan"));
         let Some(Block { kind: Kind::Table(rows), .. }) = &mut self.table else { return End::Nothing };
         match tag {
             TR => rows.push(Vec::new()),
@@ -420,9 +517,11 @@ impl<'o, 'a> Reader<'o, 'a> {
                     rows.push(Vec::new());
                 }
                 if let Some(row) = rows.last_mut() {
-                    row.push(Cell { lines: Vec::new(), is_head: tag == TH, span });
+                    row.push(Cell { lines: Vec::new(), is_head: tag == TH, span, rows: down });
                 }
-                self.cell = Some(Inline::default());
+                // Text between cells stands before the table.
+                self.flush();
+                self.in_cell = true;
                 return End::Cell;
             }
             CAPTION => return End::Flush,
@@ -432,10 +531,13 @@ impl<'o, 'a> Reader<'o, 'a> {
     }
 
     fn end_cell(&mut self) {
-        let Some(mut cell) = self.cell.take() else { return };
+        if !std::mem::take(&mut self.in_cell) {
+            return;
+        }
+        let lines = self.pieces.take();
         if let Some(Block { kind: Kind::Table(rows), .. }) = &mut self.table {
             if let Some(last) = rows.last_mut().and_then(|row| row.last_mut()) {
-                last.lines = cell.take();
+                last.lines = lines;
             }
         }
     }
@@ -459,29 +561,23 @@ impl<'o, 'a> Reader<'o, 'a> {
         if small("width") || small("height") {
             return;
         }
-        let url = self.image_url(attrs);
-        if !url.is_empty() {
-            let alt = self.attr(attrs, "alt").unwrap_or_default();
-            self.inline().image(&alt, &url);
-        }
+        let Some(source) = self.source_of_image(attrs) else { return };
+        let alt = self.attr(attrs, "alt").unwrap_or_default();
+        let (alt, source) = (self.pooled(&alt), self.pooled(&source));
+        self.pieces.image(alt, source);
     }
 
-    fn image_url(&mut self, attrs: Attributes) -> String {
+    fn source_of_image(&self, attrs: Attributes) -> Option<String> {
+        let is_data = |raw: &str| raw.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("data:"));
         for name in LAZY {
             let raw = self.attr(attrs, name).unwrap_or_default();
             let raw = raw.trim_matches(is_space);
-            let is_data = raw.as_bytes().get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"data:"));
-            if !raw.is_empty() && !is_data {
-                let url = self.resolver.resolve(raw);
-                if !url.is_empty() {
-                    return url;
-                }
+            if !raw.is_empty() && !is_data(raw) {
+                return Some(raw.to_owned());
             }
         }
         let set = self.attr(attrs, "srcset").filter(|set| !set.is_empty()).or_else(|| self.attr(attrs, "data-srcset"));
-        match best_of_srcset(&set.unwrap_or_default()) {
-            "" => String::new(),
-            best => self.resolver.resolve(best),
-        }
+        let set = set.unwrap_or_default();
+        Some(best_of_srcset(&set)).filter(|best| !best.is_empty() && !is_data(best)).map(str::to_owned)
     }
 }

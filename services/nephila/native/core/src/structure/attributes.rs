@@ -2,9 +2,10 @@
 
 use std::sync::OnceLock;
 
+use pyo3::prelude::*;
 use regex::bytes::Regex;
 
-use super::chars::is_space;
+use crate::markdown::chars::is_space;
 
 /// Names of languages that stand alone in a class.
 const LANGUAGES: [&str; 36] = [
@@ -63,6 +64,36 @@ pub fn is_line_numbers(class: Option<&str>) -> bool {
     class.is_some_and(|class| class.split(is_space).any(|word| NUMBERS.contains(&word)))
 }
 
+/// Whether a class is that of a formula in TeX, as Sphinx and pandoc have it.
+pub fn is_formula(class: &str) -> bool {
+    let mut words = class.split(is_space);
+    words.next() == Some("math") && words.all(|word| matches!(word, "inline" | "display" | "notranslate" | "nohighlight"))
+        || class == "arithmatex"
+}
+
+/// Whether a class is that of a note, a warning and the like.
+pub fn names_admonition(class: &str) -> bool {
+    class.split(is_space).any(|word| matches!(word, "admonition" | "theme-admonition" | "markdown-alert" | "callout"))
+}
+
+/// Whether a class is that of such a block's title.
+pub fn names_title(class: &str) -> bool {
+    class.split(is_space).any(|word| matches!(word, "admonition-title" | "markdown-alert-title" | "callout-title"))
+        || class.starts_with("admonitionHeading")
+}
+
+/// Whether an id is that of a note at the end of a page.
+pub fn is_note(id: &str) -> bool {
+    let number = id.strip_prefix("user-content-").unwrap_or(id);
+    let number = number.strip_prefix("fn").map(|rest| rest.trim_start_matches([':', '-']));
+    number.is_some_and(|number| !number.is_empty() && !number.starts_with("ref"))
+}
+
+/// Whether a link leads to such a note.
+pub fn is_note_link(href: &str) -> bool {
+    href.strip_prefix('#').is_some_and(is_note)
+}
+
 /// The language that a class names; "" if none.
 pub fn language_of_class(class: &str) -> String {
     let found = named_language(class);
@@ -98,6 +129,7 @@ pub fn clean_language(name: &str) -> String {
 }
 
 /// The URL of a srcset's largest candidate, the first of equal ones; "" without one. O(length).
+#[pyfunction]
 pub fn best_of_srcset(srcset: &str) -> &str {
     let mut end = srcset.len().min(MAX_SRCSET);
     while !srcset.is_char_boundary(end) {
