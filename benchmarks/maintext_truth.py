@@ -59,10 +59,18 @@ def aside(page: TruePage) -> bool:
     return zlib.crc32(f"held{fold(page.url or page.id, 10**9)}".encode()) % ASIDE == 0
 
 
+def site(page: TruePage) -> str:
+    """The site of a page: the last two labels of its host; of a page without a URL its id."""
+    return _site(page.url or page.id)
+
+
+def _site(url: str) -> str:
+    return ".".join((urlsplit(url).hostname or url).split(".")[-2:])
+
+
 def fold(url: str, folds: int) -> int:
     """Which of `folds` parts a URL's site belongs to."""
-    host = urlsplit(url).hostname or url
-    return zlib.crc32(".".join(host.split(".")[-2:]).encode()) % folds
+    return zlib.crc32(_site(url).encode()) % folds
 
 
 def words(text: str) -> list[str]:

@@ -1,15 +1,17 @@
-"""Train the main-text model (services/nephila/native/maintext.txt) and say what it reaches on sites it has not seen.
+"""Train the main-text model (maintext.txt and class_words.txt in services/nephila/native) and say what it reaches on
+sites it has not seen.
 
-    python tools/train_maintext.py ../shared/data/wcxb-dev [--articles test-pages.tar.xz] [--documentation CACHE]
-        [--folds 5] [--aside] [--unseen-types] [--write]
+    python -m tools.train_maintext ../shared/data/wcxb-dev [--articles test-pages.tar.xz] [--documentation CACHE]
+        [--folds 5] [--seed 1] [--aside] [--unseen-types] [--write]
 
 Each text line is an example: main text if its words stand in the page's truth, weighing what its words weigh in the
-page's F1; a second copy of a line that is main text weighs nothing. Sites are cut into folds; every page is answered
+page's F1; a second copy of a line that is main text weighs nothing. Class words have scores that are learnt as well
+(tools/class_words.py), for each page without its own site. Sites are cut into folds; every page is answered
 by a model that saw no page of its site, and the word-F1 of those answers is printed by page type. --articles names
 Readability's test pages, --documentation a cache directory for Debian's documentation packages: more to train on,
 never asked about. --aside keeps a fifth of the sites out of everything
 but one last question. --unseen-types asks of each page type a model that saw none of it. With --write a model of all
-pages replaces maintext.txt: build the core again after that. Symmetric trees by CatBoost (`pip install catboost
+pages replaces both files: build the core again after that. Symmetric trees by CatBoost (`pip install catboost
 numpy`), rounded to whole numbers. A CPU-minute or two.
 """
 
@@ -29,7 +31,8 @@ from nephila.native._core import MODEL_FEATURES, main_text_by, training_table
 from nephila.parser.page.charset import encoding_of
 
 from benchmarks import documentation_truth
-from benchmarks.maintext_truth import ASIDE, TruePage, aside, f1, fold, means, pages, readability, words
+from benchmarks.maintext_truth import ASIDE, TruePage, aside, f1, fold, means, pages, readability, site, words
+from tools import class_words
 
 TARGET = Path(__file__).parents[1] / "services/nephila/native/maintext.txt"
 SETTINGS: dict[str, Any] = {
@@ -60,21 +63,32 @@ class Example(NamedTuple):
     rows: Any
     labels: Any
     weights: Any
+    boxes: class_words.Boxes
+    shares: dict[bytes, float]
+
+
+class Model(NamedTuple):
+    """Trees, and the shares of class words by which their columns of scores are computed."""
+
+    trees: CatBoostClassifier
+    sums: class_words.Sums
 
 
 def example(page: TruePage) -> Example:
     """Scan a page and label its lines."""
     encoding = encoding_of(page.body, "", sniff_encoding)
-    text, packed, _boxes, columns = training_table(page.body, encoding)
+    text, packed, packed_boxes, columns, attributes = training_table(page.body, encoding)
     rows = np.frombuffer(columns, "<i2").reshape(len(MODEL_FEATURES), -1).T.astype(np.float32)
-    found = [(start, size) for start, size, *_ in struct.iter_unpack("<IIIHHII", packed)][: len(rows)]
-    lines = [text[start : start + size] for start, size in found]
+    found = list(struct.iter_unpack("<IIIHHII", packed))[: len(rows)]
+    lines = [text[start : start + size] for start, size, *_ in found]
+    parents = [parent for parent, *_ in struct.iter_unpack("<IIIIIQ", packed_boxes)]
+    boxes = class_words.Boxes(parents, [class_words.words_of(one) for one in attributes], [one[5] for one in found])
     split = [words(line.decode("utf-8", "replace")) for line in lines]
     truth = words(page.text)
     sizes = np.array([min(len(line), MOST_WORDS) for line in split], float)
     said = np.array(labels(split, truth, page.text)) > 0.5
     weights = np.where(copies(lines, said), 0.0, sizes / max(len(truth), LEAST_WORDS) + 1e-5)
-    return Example(page, encoding, rows, said, weights)
+    return Example(page, encoding, rows, said, weights, boxes, class_words.shares(boxes, said, weights))
 
 
 def copies(lines: list[bytes], said: Any) -> list[bool]:
@@ -127,23 +141,32 @@ def _support(at: int, lines: list[list[str]], cover: list[float]) -> float:
     return right / every if every else 0.0
 
 
-def fit(examples: list[Example]) -> CatBoostClassifier:
+def with_scores(one: Example, sums: class_words.Sums, own: dict[bytes, float]) -> Any:
+    """The features of a page with scores of class words by `sums` without its own site, whose shares are `own`."""
+    scores = class_words.columns(one.boxes, class_words.scorer(sums, own))
+    return np.hstack([one.rows[:, : -len(class_words.COLUMNS)], scores])
+
+
+def fit(examples: list[Example]) -> Model:
     """A model of these pages."""
     known = [one for one in examples if len(one.rows)]
-    rows, said, weights = (np.concatenate([one[at] for one in known]) for at in (2, 3, 4))
+    sites = class_words.by_site((site(one.page), one.shares) for one in known)
+    sums = class_words.total(sites)
+    rows = np.concatenate([with_scores(one, sums, sites.get(site(one.page), {})) for one in known])
+    said, weights = (np.concatenate([one[at] for one in known]) for at in (3, 4))
     weights *= len(weights) / weights.sum()
     kept = (weights > LIGHT) | (np.random.default_rng(1).random(len(weights)) < 0.2)
     weights = np.where(weights > LIGHT, weights, 5 * weights)
-    model = CatBoostClassifier(**SETTINGS)
-    return model.fit(rows[kept], said[kept].astype(int), sample_weight=weights[kept])
+    trees = CatBoostClassifier(**SETTINGS)
+    return Model(trees.fit(rows[kept], said[kept].astype(int), sample_weight=weights[kept]), sums)
 
 
-def answer(model: CatBoostClassifier, one: Example) -> str:
+def answer(model: Model, one: Example) -> str:
     """The main text by a model that is not written yet: the core does with its scores what it does with its own."""
     if not len(one.rows):
         return ""
-    scores = np.floor(1000 * model.predict(one.rows, prediction_type="RawFormulaVal")).astype(int).tolist()
-    return main_text_by(one.page.body, one.encoding, scores).decode()
+    found = model.trees.predict(with_scores(one, model.sums, {}), prediction_type="RawFormulaVal")
+    return main_text_by(one.page.body, one.encoding, np.floor(1000 * found).astype(int).tolist()).decode()
 
 
 def table(model: CatBoostClassifier) -> str:
@@ -178,7 +201,7 @@ def exported(model: CatBoostClassifier) -> dict[str, Any]:
         return found
 
 
-def said_of(model: CatBoostClassifier, asked: list[Example]) -> list[tuple[str, float]]:
+def said_of(model: Model, asked: list[Example]) -> list[tuple[str, float]]:
     """Type and F1 of each page."""
     return [(one.page.kind, f1(one.page.text, answer(model, one))) for one in asked]
 
@@ -215,10 +238,12 @@ def main() -> None:
     parser.add_argument("--articles", type=Path)
     parser.add_argument("--documentation", type=Path)
     parser.add_argument("--folds", type=int, default=5, help="0: none")
+    parser.add_argument("--seed", type=int, default=SETTINGS["random_seed"])
     parser.add_argument("--aside", action="store_true")
     parser.add_argument("--unseen-types", action="store_true")
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
+    SETTINGS["random_seed"] = arguments.seed
     known = [example(page) for page in pages(arguments.directory)]
     articles = [example(page) for page in readability(arguments.articles)] if arguments.articles else []
     if arguments.documentation:
@@ -234,7 +259,9 @@ def main() -> None:
             f"one site in {ASIDE}, kept aside", said_of(fit(kept + articles), [one for one in known if aside(one.page)])
         )
     if arguments.write:
-        TARGET.write_text(table(fit(known + articles)), "utf-8")
+        model = fit(known + articles)
+        TARGET.write_text(table(model.trees), "utf-8")
+        class_words.write(model.sums)
         print(f"written: {TARGET}")
 
 

@@ -34,6 +34,7 @@ class FakePass:
     text_lines: bytes = b""
     main_lines: bytes = b""
     main_text: bytes = b""
+    comments: bytes = b""
     structure: bytes = b""
     link_count: int = 0
     link_urls: bytes = b""

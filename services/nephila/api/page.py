@@ -128,6 +128,11 @@ class Page:
         return list(self.extracted["images"]) if self.body else []
 
     @property
+    def comments(self) -> str:
+        """The comments of readers below an article, which the text leaves out."""
+        return str(self.extracted["comments"]) if self.body else ""
+
+    @property
     def author(self) -> str:
         """The author that the page names."""
         return str(self.extracted["author"]) if self.body else ""

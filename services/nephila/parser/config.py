@@ -44,6 +44,9 @@ class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     max_meta_chars: Positive = 2_000
     """Characters of one metadata value (description, canonical URL, an OpenGraph property)."""
 
+    max_comments_chars: Positive = 100_000
+    """Characters of the comments of readers stored of one article."""
+
     max_meta_entries: Positive = 100
     """Metadata entries stored of one page; real pages have fewer than forty."""
 

@@ -31,6 +31,16 @@ async def test_a_job_says_what_the_text_is(kind: MainTextName, text: bytes) -> N
     assert record.text_hash == default.text_hash
 
 
+@pytest.mark.parametrize(("kind", "comments"), [("density", "said below"), ("all", ""), ("none", "")])
+async def test_the_comments_of_an_article_are_an_entry_of_the_metadata(kind: MainTextName, comments: str) -> None:
+    """Where the text is without them, and longer than other values may be."""
+    long = FakePass(text=b"subject", main_text=b"subject", comments=b"said below" * 1000, description="d" * 5000)
+    record = (await Room(long).start(crawl_job(uid="j", parse=Parse(main_text=kind)))).record()
+    found = json.loads(record.meta)
+    assert found.get("comments", "") == comments * 1000
+    assert len(found["description"]) == 2000
+
+
 async def elsewhere(room: Room, body: bytes = b"<p>x") -> list[m.Outlinks | m.Record]:
     """What becomes of a page that goes through a child."""
     before = len(room.log)

@@ -200,3 +200,36 @@ def test_section_and_image_are_stated() -> None:
     data = '{"@type":"NewsArticle","articleSection":["Sea","Land"],"image":{"@type":"ImageObject","url":"/b.png"}}'
     found = page(f"<script type=application/ld+json>{data}</script>")
     assert (found["section"], found["image"]) == ("Sea", "http://news.test/b.png")
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("By Matthew Richardson ⋅ Review Editor ⋅ Updated November 18, 2025", "Matthew Richardson"),
+        ("Written by Ann van der Lee on 2 May 2025", "Ann van der Lee"),
+        ("by Meaghan Weeden ● December 23, 2025 ● 6 min read", "Meaghan Weeden"),
+        ("By the end of the year all of them had left", ""),
+        ("By Hand, With Love, For The Whole Long And Rainy Season", ""),
+        ("Bycatch Is A Problem", ""),
+        ("By", ""),
+    ],
+)
+def test_an_author_whom_readers_see(line: str, name: str) -> None:
+    """Behind "By" near the headline, if the words have capitals."""
+    found = page(body=f"<h1>Storm over the coast</h1><p>{line}</p><p>It was loud.</p>")
+    assert found["author"] == ("Hand" if line.startswith("By Hand") else name)
+
+
+def test_the_name_is_an_element_of_its_own() -> None:
+    """Beside the label before it and the office behind it."""
+    body = "<div class=author-box><span>Written By</span><b>Ann Lee</b><span>Founder</span></div>"
+    assert page(body=body)["author"] == "Ann Lee"
+
+
+def test_what_is_behind_a_bar_is_no_part_of_the_title_if_the_rest_is_the_only_h1() -> None:
+    """Of several h1, and behind a dash, it stays."""
+    bar, dash = '<meta property="og:title" content="Storm | Sea">', '<meta property="og:title" content="Storm - Sea">'
+    assert page(bar, "<h1>Storm</h1>")["title"] == "Storm"
+    assert page(bar, "<h1>Storm</h1><h1>Calm</h1>")["title"] == "Storm | Sea"
+    assert page(bar, "<h1>Calm</h1>")["title"] == "Storm | Sea"
+    assert page(dash, "<h1>Storm</h1>")["title"] == "Storm - Sea"

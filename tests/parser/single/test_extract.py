@@ -40,6 +40,7 @@ def test_a_page() -> None:
         "lang": "en",
         "published": "2026-01-02",
         "modified": "",
+        "comments": "",
         "author": "A. Writer",
         "authors": ["A. Writer"],
         "section": "",

@@ -17,13 +17,13 @@ const F_TOOL: u32 = 7;
 
 fn main() {
     println!("cargo:rerun-if-changed=../tags.txt");
-    for file in ["../words.txt", "../maintext.txt", "../tracking.txt", "src/entities.txt"] {
+    for file in ["../words.txt", "../class_words.txt", "../maintext.txt", "../tracking.txt", "src/entities.txt"] {
         println!("cargo:rerun-if-changed={file}");
     }
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     fs::write(Path::new(&out).join("tags.rs"), tags()).expect("OUT_DIR is writable");
     for (name, code) in
-        [("entities.rs", entities()), ("words.rs", words()), ("forest.rs", forest()), ("tracking.rs", tracking())]
+        [("entities.rs", entities()), ("words.rs", words() + &scores()), ("forest.rs", forest()), ("tracking.rs", tracking())]
     {
         fs::write(Path::new(&out).join(name), code).expect("OUT_DIR is writable");
     }
@@ -176,6 +176,36 @@ fn words() -> String {
     writeln!(code, "static WORD_KEYS: [u128; {}] = {keys:?};", keys.len()).unwrap();
     writeln!(code, "static WORD_GROUPS: [u64; {}] = {groups:?};", groups.len()).unwrap();
     code
+}
+
+/// Scores of class words in a table with linear probing: a quarter of its slots is taken at most.
+fn scores() -> String {
+    let (mut keys, mut scores): (Vec<u128>, Vec<i16>) = (vec![0], vec![0]);
+    for row in rows("../class_words.txt") {
+        let (word, score) = row.split_once(' ').expect("word and score");
+        assert!((2..=16).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_lowercase()), "{word}");
+        keys.push(word.bytes().enumerate().fold(0u128, |key, (i, b)| key | u128::from(b) << (8 * i)));
+        scores.push(score.parse().expect("a score is a number"));
+    }
+    let bits = (4 * keys.len()).next_power_of_two().ilog2();
+    let multiplier = 0x9E37_79B9_7F4A_7C15u64;
+    let mut slots = vec![0u16; 1 << bits];
+    for (index, key) in keys.iter().enumerate().skip(1) {
+        let mut slot = (((*key as u64) ^ (*key >> 64) as u64).wrapping_mul(multiplier) >> (64 - bits)) as usize;
+        while slots[slot] != 0 {
+            assert_ne!(keys[slots[slot] as usize], *key, "a word is listed once");
+            slot = (slot + 1) % slots.len();
+        }
+        slots[slot] = index as u16;
+    }
+    format!(
+        "const SCORE_MULTIPLIER: u64 = {multiplier};\nconst SCORE_SHIFT: u32 = {};\nstatic SCORE_SLOTS: [u16; {}] = {slots:?};\n\
+         static SCORE_KEYS: [u128; {}] = {keys:?};\nstatic SCORES: [i16; {}] = {scores:?};\n",
+        64 - bits,
+        slots.len(),
+        keys.len(),
+        scores.len()
+    )
 }
 
 /// A multiplier that sends all keys but the first to slots of their own; an empty slot names the first.

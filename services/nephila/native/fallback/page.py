@@ -268,6 +268,7 @@ class PagePass:
         kept = main_lines(lines) if main_text else []
         self.main_lines = pack(f"<{len(kept)}I", *kept)
         self.main_text = b"\n".join(texts[number] for number in kept)
+        self.comments = b""
         self.structure = b""
         """See structure.py."""
         text = self.main_text or self.text

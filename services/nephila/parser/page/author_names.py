@@ -6,6 +6,7 @@ Pure. Invariant: a string that is no name is "".
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from html import unescape
 from typing import Final
 
@@ -30,12 +31,18 @@ MAX_NAME_CHARS: Final = 300
 _NO_NAMES: Final = re.compile(
     r"(?:sign|log)\s?-?(?:in|up|out)|login|register|subscribe|search|menu|share|comments?|reply|home|undefined"
     r"|null|none|n/a|unknown|anonymous|admin(?:istrator)?|webmaster|guest|user|(?:topic |the )?authors?|editor|staff"
-    r"|name\s*\*?|by|email|about(?: the authors?| us)?|follow|contact(?: us)?|(?:read|see|view|show) (?:more|all)"
-    r"|posts? by.*|default",
+    r"|name\s*\*?|(?:(?:written|posted|published|words|text|story) )?by|email|about(?: the authors?| us)?|follow"
+    r"|contact(?: us)?|(?:read|see|view|show) (?:more|all)|posts? by.*|default",
     re.IGNORECASE,
 )
 
 
+_BYLINE: Final = re.compile(
+    r"(?:(?:words|text|article|review|story|post(?:ed)?|written|published)\s+)?by\s*:?\s+(?P<name>\S.*)", re.IGNORECASE
+)
+_CAPITAL: Final = re.compile(r"[^\W\d_a-z].*|(?:de|van|von|der|den|la|del|di|da|bin|al|and|&)")
+_BEHIND_NAME: Final = re.compile(r"\s+[|•·⋅●∙›»–—(]|\s+(?:on|updated|published|in)\s|,|\s+\d")
+MOST_WORDS: Final = 5
 _AND: Final = re.compile(r"\s+(?:and|und|et|&)\s+")
 
 
@@ -52,6 +59,16 @@ def name_of(author: str) -> str:
             name = name[: behind.start()]
     name = name.strip(_EDGES)
     return "" if _NO_NAMES.fullmatch(name) or "©" in name or not any(map(str.isalpha, name)) else name
+
+
+def visible_author(lines: Iterable[str]) -> str:
+    """The name behind "By" in one of the lines near a headline: up to `MOST_WORDS` words with capitals; else ""."""
+    for line in lines:
+        if len(line) <= MAX_NAME_CHARS and (found := _BYLINE.match(line)):
+            name = name_of(_BEHIND_NAME.split(found["name"], maxsplit=1)[0])
+            if name and len(words := name.split()) <= MOST_WORDS and all(map(_CAPITAL.fullmatch, words)):
+                return name
+    return ""
 
 
 def single_names(author: str) -> list[str]:

@@ -66,13 +66,15 @@ def _words(text: str) -> int:
     return len(re.split(r"\s+", text))
 
 
-def without_site(title: str, site: str, host: str, headings: Sequence[str] = ()) -> str:
+def without_site(title: str, site: str, host: str, headings: Sequence[str] = (), only_h1: str = "") -> str:
     """A title without the site's name at its end; `site` is the name that the page states (or ""), `host` its URL's,
-    `headings` the texts of its h1 and h2."""
+    `headings` the texts of its h1 and h2. What is behind a bar also goes if the rest is the only h1 of the page."""
     names = {_letters(site), _letters(host.removeprefix("www.")), *map(_letters, host.split(".")[:-1])} - {""}
     whole = title[:MAX_CHARS]
     for bar in _BAR.finditer(whole):
         left = whole[: bar.start()]
+        if only_h1 and bar[0].strip() in _BARS and left.lower() == only_h1.lower():
+            return left
         if _letters(whole[bar.end() :]) not in names or not _letters(left):
             continue
         if bar[0].strip() in _BARS or any(left.lower() == " ".join(one.lower().split()) for one in headings):

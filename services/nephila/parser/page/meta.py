@@ -1,22 +1,28 @@
 """A page's metadata as one compact JSON object: only present values, each bounded.
 
-Keys: encoding, description, canonical, robots, x_robots_tag, refresh, sniffed_type, error; list, links and problem for
-sitemaps and feeds; and the names of the <meta> elements that the page pass keeps (OpenGraph, Twitter cards, Dublin
-Core, citation, author, dates). The first value of a name is kept; the parser's own keys have precedence over a page's.
+Keys: encoding, description, canonical, robots, x_robots_tag, refresh, sniffed_type, comments, error; list, links and
+problem for sitemaps and feeds; and the names of the <meta> elements that the page pass keeps (OpenGraph, Twitter cards,
+Dublin Core, citation, author, dates). The first value of a name is kept; the parser's own keys have precedence over a
+page's.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 import msgspec
 
 from nephila.kernel.messages import Record
 
 MAX_NOTE_CHARS = 2000
+COMMENTS: Final = "comments"
+"""The comments of readers below an article: the only value that has a bound of its own."""
 _encode = msgspec.json.Encoder().encode
 
 
 def to_json(entries: dict[str, str], pairs: list[tuple[str, str]], max_chars: int, max_entries: int) -> str:
-    """JSON of the non-empty `entries`, then `pairs`; long values are cut, pairs beyond the limit are dropped."""
+    """JSON of the non-empty `entries`, then `pairs`; long values are cut except comments, pairs beyond the limit are
+    dropped."""
     found = {key: value for key, value in entries.items() if value}
     for name, value in pairs:
         if value and name not in found:
@@ -28,7 +34,7 @@ def to_json(entries: dict[str, str], pairs: list[tuple[str, str]], max_chars: in
     text = _encode(found)
     if len(text) > max_chars:
         # Only then can a value be too long; the common page is not checked value by value.
-        text = _encode({key: value[:max_chars] for key, value in found.items()})
+        text = _encode({key: value if key == COMMENTS else value[:max_chars] for key, value in found.items()})
     return text.decode()
 
 

@@ -32,6 +32,7 @@ class FoundPass(msgspec.Struct, frozen=True):
     text_lines: bytes
     main_lines: bytes
     main_text: bytes
+    comments: bytes
     structure: bytes
     text_hash: bytes
     link_count: int
@@ -91,6 +92,7 @@ def decode_result(data: bytes) -> PagePass:
         if any(a > b for a, b in pairwise(places)) or (count and places[-1] != len(data)):
             raise ValueError("links end outside of their buffer")
     found.text.decode()
+    found.comments.decode()
     return cast("PagePass", found)
 
 

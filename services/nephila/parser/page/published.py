@@ -104,16 +104,20 @@ class Dates(NamedTuple):
 
 def visible_dates(text: str, headlines: Sequence[str], day_first: bool | None = None) -> Dates:
     """The dates in lines near the first headline that is a line of the text, or behind a label anywhere. O(n)."""
+    found = [line_dates(line, day_first) for line in near_headline(text, headlines)]
+    found += [line_dates(line, day_first) for line in text.split("\n") if _is_labelled(line)]
+    first = next((one.published for one in found if one.published), "")
+    return Dates(first, next((one.modified for one in found if one.modified), ""))
+
+
+def near_headline(text: str, headlines: Sequence[str]) -> list[str]:
+    """Lines behind and before the first headline that is a line of the text, the nearest first; none without one."""
     lines = text.split("\n")
     known = {" ".join(one.split()).lower() for one in headlines} - {""}
     at = next((n for n, line in enumerate(lines) if line.lower() in known), -1)
-    near: list[str] = []
-    if at >= 0:
-        near = [*lines[at + 1 : at + 1 + LINES_BEHIND], *lines[max(0, at - LINES_BEFORE) : at][::-1]]
-    found = [line_dates(line, day_first) for line in near]
-    found += [line_dates(line, day_first) for line in lines if _is_labelled(line)]
-    first = next((one.published for one in found if one.published), "")
-    return Dates(first, next((one.modified for one in found if one.modified), ""))
+    if at < 0:
+        return []
+    return [*lines[at + 1 : at + 1 + LINES_BEHIND], *lines[max(0, at - LINES_BEFORE) : at][::-1]]
 
 
 def _is_labelled(line: str) -> bool:

@@ -93,9 +93,11 @@ class PageElements:
         authors = islice(filter(_is_author, self._all(_AUTHORS)), MAX_AUTHORS)
         for node in chain(authors, islice(one_by_one(self._root, _BYLINES), MAX_AUTHORS)):
             inner = css_first(node, '[itemprop="name"]') or node
-            name = " ".join(inner.text().split())
-            if 0 < len(name) < MAX_AUTHOR_CHARS and (name := name_of(name)):
-                return name
+            # Name, office and date are elements of their own.
+            for line in inner.text(separator="\n").split("\n")[:MAX_AUTHORS]:
+                text = " ".join(line.split())
+                if 0 < len(text) < MAX_AUTHOR_CHARS and (name := name_of(text)):
+                    return name
         return ""
 
 

@@ -32,6 +32,7 @@ TEXT_FIELDS: Final = (
     "url",
     "title",
     "text",
+    "comments",
     "lang",
     "published",
     "modified",

@@ -9,12 +9,20 @@ from urllib.parse import urlsplit
 from nephila.native import PagePass, UrlError, markdown, parse_url, to_utf8
 from nephila.parser.config import ParserConfig
 from nephila.parser.links.links import unpack
-from nephila.parser.page.author_names import single_names
+from nephila.parser.page.author_names import single_names, visible_author
 from nephila.parser.page.byline import Byline, byline
 from nephila.parser.page.headline import from_title, is_site, without_site
 from nephila.parser.page.html_tree import html_tree
 from nephila.parser.page.media import Medium, media
-from nephila.parser.page.published import Dates, day_order, is_of_build, published, url_date, visible_dates
+from nephila.parser.page.published import (
+    Dates,
+    day_order,
+    is_of_build,
+    near_headline,
+    published,
+    url_date,
+    visible_dates,
+)
 from nephila.parser.page.tree_walk import PageElements
 
 MAX_TREE_BYTES: Final = 8 * 1024 * 1024
@@ -56,18 +64,22 @@ def fill_html(
     place = urlsplit(result["url"] or resolve(found.canonical))
     host = place.hostname or ""
     site = stated.get("og:site_name", "")
-    title = without_site(said.title or from_title(found.title, *headings), site, host, headings[0])
-    h1s = [text for one in headings[1] if (text := " ".join(one.split())) and not is_site(text, site, host)]
+    known = [text for one in headings[1] if (text := " ".join(one.split()))]
+    only = known[0] if len(known) == 1 else ""
+    title = without_site(said.title or from_title(found.title, *headings), site, host, headings[0], only)
+    h1s = [text for text in known if not is_site(text, site, host)]
     # The title of a front page is that name.
     if len(h1s) == 1 and place.path != "/" and is_site(title, site, host):
         title = h1s[0]
-    author = said.author or elements.author()
+    headlines = (title, *headings[1])
+    author = said.author or elements.author() or visible_author(near_headline(found.text.decode(), headlines))
     result.update(
         encoding=encoding,
         title=title[: config.max_title_chars],
         text=(found.main_text or found.text).decode(),
+        comments=found.comments.decode(),
         lang=found.lang,
-        **_dates(said, elements, found, place.geturl(), (title, *headings[1])),
+        **_dates(said, elements, found, place.geturl(), headlines),
         author=author,
         authors=single_names(author),
         section=said.section,

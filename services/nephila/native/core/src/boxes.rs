@@ -7,7 +7,7 @@
 use crate::boilerplate::names_tool;
 use crate::tags::*;
 use crate::tokenizer::{Span, Tokenizer};
-use crate::words;
+use crate::words::{self, Said};
 
 pub const MAX_BOXES: usize = 1 << 17;
 /// So many bytes of a class identify a template.
@@ -53,6 +53,10 @@ pub struct Box {
     pub two: u32,
     pub every: u32,
     pub key: u64,
+    /// Scores of its class words: the least and the greatest.
+    pub own_scores: [i16; 2],
+    /// The least and the greatest with those of its ancestors, and the sum of both over all of them.
+    pub path_scores: [i16; 3],
 }
 
 impl Box {
@@ -69,13 +73,15 @@ pub struct Boxes {
     /// Opened so far, noted or not.
     count: usize,
     memo: Memo,
+    /// The attributes with class words of every box, where the model is trained.
+    pub noted: Option<Vec<Vec<u8>>>,
 }
 
 impl Boxes {
     pub fn new(wanted: bool) -> Self {
         let mut items = Vec::with_capacity(if wanted { 1024 } else { 1 });
         items.push(Box::default());
-        Boxes { items, wanted, count: 1, memo: Memo::new() }
+        Boxes { items, wanted, count: 1, memo: Memo::new(), noted: None }
     }
 
     /// The number of a new box (the parent's if there are too many, or none is wanted) with the attributes of the
@@ -86,12 +92,17 @@ impl Boxes {
             return (parent, 0);
         }
         self.count += 1;
-        let (own, name, tool) = if tok.attrs.is_empty() { (0, &[][..], false) } else { self.says(tok) };
+        let (said, name, tool) = if tok.attrs.is_empty() { Default::default() } else { self.says(tok) };
+        let own = said.groups;
         let flags = if own & COMMENT != 0 { F_COMMENT } else { 0 } | if tool { F_TOOL } else { 0 };
         if !self.wanted {
             return (parent, flags);
         }
+        if let Some(noted) = &mut self.noted {
+            noted.push(class_words(tok));
+        }
         let above = self.items[parent as usize];
+        let [least, most, sum] = above.path_scores;
         let (one, two) = if above.own != 0 { (above.own, above.one) } else { (above.one, above.two) };
         self.items.push(Box {
             parent,
@@ -105,34 +116,50 @@ impl Boxes {
             two,
             every: above.every | own,
             key: mix(above.key, tag, name),
+            own_scores: [said.least, said.most],
+            path_scores: [
+                least.min(said.least),
+                most.max(said.most),
+                sum.saturating_add(said.least).saturating_add(said.most),
+            ],
         });
         (self.items.len() as u32 - 1, flags)
     }
 
     /// Groups of class, id, role and itemprop, `HIDDEN` where it is not shown, and a key of this class.
-    fn says<'a>(&mut self, tok: &Tokenizer<'a>) -> (u32, &'a [u8], bool) {
-        let (mut own, mut key, mut tool) = (0, &[][..], false);
+    fn says<'a>(&mut self, tok: &Tokenizer<'a>) -> (Said, &'a [u8], bool) {
+        let (mut own, mut key, mut tool) = (Said::default(), &[][..], false);
         for attr in &tok.attrs {
             let name = tok.slice(attr.name);
             // By length first: most attributes are none of these.
             match name.len() {
                 5 if name.eq_ignore_ascii_case(b"class") => {
                     let value = tok.slice(attr.value);
-                    let (groups, is_tool) = self.memo.groups(attr.value, tok);
-                    (own, tool) = (own | groups, is_tool);
+                    let (said, is_tool) = self.memo.said(attr.value, tok);
+                    own.add(said);
+                    tool = is_tool;
                     key = &value[..value.len().min(KEY_BYTES)];
                 }
-                5 if name.eq_ignore_ascii_case(b"style") && unseen(tok.slice(attr.value)) => own |= HIDDEN,
-                2 if name.eq_ignore_ascii_case(b"id") => own |= words::of_attribute(tok.slice(attr.value)),
-                4 if name.eq_ignore_ascii_case(b"role") => own |= words::of_attribute(tok.slice(attr.value)),
-                8 if name.eq_ignore_ascii_case(b"itemprop") => own |= words::of_attribute(tok.slice(attr.value)),
-                6 if name.eq_ignore_ascii_case(b"hidden") => own |= HIDDEN,
-                11 if name.eq_ignore_ascii_case(b"aria-hidden") && tok.slice(attr.value) == b"true" => own |= HIDDEN,
+                5 if name.eq_ignore_ascii_case(b"style") && unseen(tok.slice(attr.value)) => own.groups |= HIDDEN,
+                2 if name.eq_ignore_ascii_case(b"id") => own.add(words::of_attribute(tok.slice(attr.value))),
+                4 if name.eq_ignore_ascii_case(b"role") => own.add(words::of_attribute(tok.slice(attr.value))),
+                8 if name.eq_ignore_ascii_case(b"itemprop") => own.add(words::of_attribute(tok.slice(attr.value))),
+                6 if name.eq_ignore_ascii_case(b"hidden") => own.groups |= HIDDEN,
+                11 if name.eq_ignore_ascii_case(b"aria-hidden") && tok.slice(attr.value) == b"true" => {
+                    own.groups |= HIDDEN
+                }
                 _ => {}
             }
         }
         (own, key, tool)
     }
+}
+
+/// The attributes whose words have groups and scores, a space apart.
+fn class_words(tok: &Tokenizer<'_>) -> Vec<u8> {
+    let names: [&[u8]; 4] = [b"class", b"id", b"role", b"itemprop"];
+    let read = tok.attrs.iter().filter(|attr| names.iter().any(|name| tok.slice(attr.name).eq_ignore_ascii_case(name)));
+    read.map(|attr| tok.slice(attr.value)).collect::<Vec<_>>().join(&b' ')
 }
 
 fn unseen(style: &[u8]) -> bool {
@@ -151,9 +178,9 @@ fn mix(above: u64, tag: u8, name: &[u8]) -> u64 {
     value
 }
 
-/// The last place, the groups of a class and whether it is a tool's: a page has few different ones, each many times.
+/// The last place, the words of a class and whether it is a tool's: a page has few different ones, each many times.
 struct Memo {
-    slots: [(Span, u32, bool); Self::SLOTS],
+    slots: [(Span, Said, bool); Self::SLOTS],
 }
 
 impl Memo {
@@ -161,11 +188,11 @@ impl Memo {
     const LONGEST: usize = 128;
 
     fn new() -> Self {
-        Memo { slots: [((0, 0), 0, false); Self::SLOTS] }
+        Memo { slots: [((0, 0), Said::default(), false); Self::SLOTS] }
     }
 
     #[inline]
-    fn groups(&mut self, span: Span, tok: &Tokenizer<'_>) -> (u32, bool) {
+    fn said(&mut self, span: Span, tok: &Tokenizer<'_>) -> (Said, bool) {
         let value = tok.slice(span);
         if value.len() > Self::LONGEST {
             return (words::of_attribute(value), names_tool(value));

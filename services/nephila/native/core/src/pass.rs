@@ -34,6 +34,7 @@ pub struct PagePass {
     pub lines: Vec<Line>,
     pub main_lines: Vec<u32>,
     pub main_text: Vec<u8>,
+    comments: Vec<u8>,
     /// Beside the main text, or beside the text of a page without any.
     pub structure: Vec<u8>,
     /// Empty without text.
@@ -108,6 +109,10 @@ impl PagePass {
         PyBytes::new(py, &self.main_text)
     }
     #[getter]
+    fn comments<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.comments)
+    }
+    #[getter]
     fn structure<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.structure)
     }
@@ -164,8 +169,8 @@ impl PagePass {
 impl PagePass {
     /// Bytes of the text, its lines and the links: nearly all of its memory.
     pub fn size_bytes(&self) -> usize {
-        let texts =
-            self.text.capacity() + self.main_text.capacity() + self.structure.capacity() + self.links.urls.capacity();
+        let texts = self.text.capacity() + self.main_text.capacity() + self.comments.capacity();
+        let texts = texts + self.structure.capacity() + self.links.urls.capacity();
         let lines = self.lines.capacity() * size_of::<Line>() + self.main_lines.capacity() * 4;
         texts + lines + self.links.fingerprints.capacity() + self.links.anchors.capacity()
     }
@@ -235,6 +240,7 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bo
         lines: std::mem::take(&mut page.text.lines),
         main_lines: main.lines,
         main_text: main.text,
+        comments: main.comments,
         structure,
         text_hash: hash,
         links: found,
@@ -286,18 +292,19 @@ pub fn page_pass(
 }
 
 /// What the main-text model is trained on: the text, its lines (`<IIIHHII`: as `text_lines`, box, innermost element),
-/// the boxes (`<IIIIIQ`: parent, tag, context, own, every, key), and the columns of the features (i16, one behind the
-/// other). ValueError as in `page_pass`. O(bytes).
+/// the boxes (`<IIIIIQ`: parent, tag, context, own, every, key), the columns of the features (i16, one behind the
+/// other), and the class words of each box as written. ValueError as in `page_pass`. O(bytes).
 #[pyfunction]
 #[allow(clippy::type_complexity)]
 pub fn training_table<'py>(
     py: Python<'py>,
     body: &[u8],
     encoding: &str,
-) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Vec<Vec<u8>>)> {
     let input = encoding::to_utf8(body, encoding)
         .ok_or_else(|| PyValueError::new_err(format!("unknown encoding '{encoding}'")))?;
     let mut page = Page::new(&input, 10_000, 4_000_000, true, b"");
+    page.boxes.noted = Some(vec![Vec::new()]);
     page.run();
     let (text, boxes) = (&page.text.text, &page.boxes.items);
     let mut lines = Vec::with_capacity(page.text.lines.len() * 24);
@@ -317,7 +324,7 @@ pub fn training_table<'py>(
     let columns = maintext::table(text, &page.text.lines, boxes, title);
     let columns: Vec<u8> = columns.iter().flat_map(|value| value.to_le_bytes()).collect();
     let bytes = |data: &[u8]| PyBytes::new(py, data);
-    Ok((bytes(text), bytes(&lines), bytes(&packed), bytes(&columns)))
+    Ok((bytes(text), bytes(&lines), bytes(&packed), bytes(&columns), page.boxes.noted.take().unwrap_or_default()))
 }
 
 /// The text of a page, and its structure if the lines with these numbers, rising, are its main text: how the structure is

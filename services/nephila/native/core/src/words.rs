@@ -1,4 +1,5 @@
-//! Words of class, id, role and of short lines as bits of groups; the tables are generated from words.txt.
+//! Words of class, id, role and of short lines as bits of groups (words.txt), and class words with learnt scores
+//! (class_words.txt); the tables are generated.
 
 include!(concat!(env!("OUT_DIR"), "/words.rs"));
 
@@ -101,11 +102,59 @@ fn lookup(word: u128) -> u64 {
     }
 }
 
-/// Groups that a class, id, role or itemprop speaks of. O(bytes).
-pub fn of_attribute(value: &[u8]) -> u32 {
-    let mut groups = 0;
-    each(value, |word| groups |= lookup(word));
-    (groups & ((1 << FIRST_TEXT_GROUP) - 1)) as u32
+/// What the words of attributes tell of a box: their groups, and the least and the greatest of their scores (0 without
+/// words that have one).
+#[derive(Clone, Copy, Default)]
+pub struct Said {
+    pub groups: u32,
+    pub least: i16,
+    pub most: i16,
+    /// A word has a score.
+    scored: bool,
+}
+
+impl Said {
+    /// Add what another attribute of the box tells.
+    pub fn add(&mut self, other: Said) {
+        self.groups |= other.groups;
+        if other.scored {
+            self.add_score(other.least);
+            self.add_score(other.most);
+        }
+    }
+
+    #[inline]
+    fn add_score(&mut self, score: i16) {
+        (self.least, self.most) =
+            if self.scored { (self.least.min(score), self.most.max(score)) } else { (score, score) };
+        self.scored = true;
+    }
+}
+
+/// The learnt score of a class word (class_words.txt): positive where its boxes hold more main text than their pages.
+#[inline(always)]
+fn score(word: u128) -> Option<i16> {
+    let mut slot = ((word as u64 ^ (word >> 64) as u64).wrapping_mul(SCORE_MULTIPLIER) >> SCORE_SHIFT) as usize;
+    loop {
+        match SCORE_SLOTS[slot] as usize {
+            0 => return None,
+            at if SCORE_KEYS[at] == word => return Some(SCORES[at]),
+            _ => slot = (slot + 1) % SCORE_SLOTS.len(),
+        }
+    }
+}
+
+/// What a class, id, role or itemprop tells. O(bytes).
+pub fn of_attribute(value: &[u8]) -> Said {
+    let (mut groups, mut said) = (0, Said::default());
+    each(value, |word| {
+        groups |= lookup(word);
+        if let Some(score) = score(word) {
+            said.add_score(score);
+        }
+    });
+    said.groups = (groups & ((1 << FIRST_TEXT_GROUP) - 1)) as u32;
+    said
 }
 
 /// How many words of each text group `text` has. O(bytes).

@@ -62,6 +62,17 @@ pub fn likes(out: &mut Columns, view: &View<'_>) {
     out.put(mine.iter().map(|number| fit(i64::from(same[*number as usize]))));
 }
 
+/// Learnt scores of the class words of the box of a line, and of all boxes around it.
+#[inline(always)]
+pub fn scores(out: &mut Columns, view: &View<'_>) {
+    for at in 0..2 {
+        out.put(view.lines.iter().map(|line| view.stand(line).own_scores[at]));
+    }
+    for at in 0..3 {
+        out.put(view.lines.iter().map(|line| view.stand(line).path_scores[at]));
+    }
+}
+
 /// Of the boxes around a line, and of the smallest that holds 30 % and 60 % of the prose.
 #[inline(always)]
 pub fn containers(out: &mut Columns, view: &View<'_>) {

@@ -41,6 +41,7 @@ impl Work for Features<'_> {
         around::containers(&mut out, &view);
         whole::headings(&mut out, &view, self.title, &boiler);
         whole::page(&mut out, &view);
+        around::scores(&mut out, &view);
         out
     }
 }

@@ -39,6 +39,8 @@ const ONCE: u32 = 32;
 pub struct Main {
     pub lines: Vec<u32>,
     pub text: Vec<u8>,
+    /// The comments of readers below an article, which are no part of the text: a line each.
+    pub comments: Vec<u8>,
 }
 
 /// The main text of a page by the model. O(bytes + lines + boxes).
@@ -78,10 +80,12 @@ fn choose(mut found: Vec<u8>, text: &[u8], lines: &[Line], boxes: &[Box], articl
     if taken(known.len() - 1) {
         kept.extend(known.len() as u32..lines.len() as u32);
     }
+    let mut comments = Vec::new();
     if article {
-        article::leave_out(&mut kept, lines, boxes);
+        let apart = article::leave_out(&mut kept, lines, boxes);
+        comments = joined::joined(text, lines, &apart, &places);
     }
-    Main { text: joined::joined(text, lines, &kept, &places), lines: kept }
+    Main { text: joined::joined(text, lines, &kept, &places), lines: kept, comments }
 }
 
 /// The features of the first `MAX_LINES` lines, as the model is trained on them.
