@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         LinkScope,
         NearCopyIndex,
         PagePass,
+        PatternFilter,
         RobotsRules,
         Trie,
         UrlError,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         best_of_srcset,
         is_storable,
         is_tidy,
+        links_without,
         markdown,
         page_pass,
         parse_any,
@@ -70,6 +72,7 @@ else:
     LinkScope = _chosen.LinkScope
     NearCopyIndex = _chosen.NearCopyIndex
     PagePass = _chosen.PagePass
+    PatternFilter = _chosen.PatternFilter
     RobotsRules = _chosen.RobotsRules
     Trie = _chosen.Trie
     UrlError = _chosen.UrlError
@@ -77,6 +80,7 @@ else:
     best_of_srcset = _chosen.best_of_srcset
     is_storable = _chosen.is_storable
     is_tidy = _chosen.is_tidy
+    links_without = _chosen.links_without
     markdown = _chosen.markdown
     page_pass = _chosen.page_pass
     parse_any = _chosen.parse_any
@@ -121,6 +125,7 @@ __all__ = [
     "LinkScope",
     "NearCopyIndex",
     "PagePass",
+    "PatternFilter",
     "RobotsRules",
     "Trie",
     "UrlError",
@@ -129,6 +134,7 @@ __all__ = [
     "check_implementation",
     "is_storable",
     "is_tidy",
+    "links_without",
     "markdown",
     "page_pass",
     "parse_any",
